@@ -1,0 +1,1 @@
+//! Cgroups, namespaces, processes: the only crate with unsafe code.

@@ -1,0 +1,1 @@
+//! Operations: specs, tasks, jobs, retries, statistics.

@@ -1,0 +1,1 @@
+//! Vector hierarchical fair share with strong and integral guarantees.

@@ -1,0 +1,1 @@
+//! Composition of scheduler, controllers and metadata tree.

@@ -1,0 +1,2 @@
+//! The one binary: dispatch to the bodies.
+fn main() {}

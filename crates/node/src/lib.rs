@@ -1,0 +1,1 @@
+//! The exec node process.

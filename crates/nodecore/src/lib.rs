@@ -1,0 +1,1 @@
+//! Node-side life of allocations and jobs, as a state machine.

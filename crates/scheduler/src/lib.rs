@@ -1,0 +1,1 @@
+//! Pool trees, operation counts, snapshots, heartbeat plans.

@@ -1,0 +1,1 @@
+//! The server process: kernel thread, store, listeners.

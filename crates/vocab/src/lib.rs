@@ -1,0 +1,17 @@
+//! Words that every crate shares: identifiers, time, resources, states and failures.
+//!
+//! Everything here is plain data: no IO, no clock, no policy. Names, units and text forms are those
+//! of the public API, so that a value prints the same in a log, in the Orchid and on the wire.
+#![forbid(unsafe_code)]
+
+pub mod failure;
+pub mod id;
+pub mod resources;
+pub mod states;
+pub mod time;
+
+pub use failure::{Failure, code};
+pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
+pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
+pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};
+pub use time::{Span, Time};

@@ -1,0 +1,1 @@
+//! The node protocol: plain messages and their protobuf form.
