@@ -6,12 +6,14 @@
 
 pub mod failure;
 pub mod id;
+pub mod job;
 pub mod resources;
 pub mod states;
 pub mod time;
 
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
+pub use job::{Artifact, JobDescription, JobIdentity, JobOutcome, JobStatistics, Summary};
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};
 pub use time::{Span, Time};

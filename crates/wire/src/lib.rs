@@ -1,1 +1,182 @@
-//! The node protocol: plain messages and their protobuf form.
+//! The node protocol: what a node and the server say to each other.
+//!
+//! One stream in each direction per node. The node opens it and says [`NodeMessage::Hello`] with
+//! everything that runs on it; the server answers [`ServerMessage::Welcome`] (or `Refuse`), and from
+//! then on both sides push what is new at once. Heartbeats exist for liveness and usage only.
+//!
+//! Every message may be repeated after a reconnection and must be harmless the second time: jobs
+//! are keyed by id, a finished job is reported until the server releases it, and the server
+//! releases it only when its end is durable. Order inside one stream is kept.
+//!
+//! The types here are plain Rust; their protobuf form for gRPC is in [`proto`] (feature `grpc`), so
+//! that a node agent in another language is possible and the pure crates stay free of it.
+#![forbid(unsafe_code)]
+
+use vocab::{
+    AbortReason, Failure, InterruptionReason, JobDescription, JobId, JobIdentity, JobOutcome, JobPhase,
+    JobStatistics, Resources, Span, Time,
+};
+
+/// Version of the protocol; the server refuses a node with another major version.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// From a node to the server.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NodeMessage {
+    /// First message of every connection.
+    Hello(Hello),
+    /// Periodic: liveness, limits, usage.
+    Heartbeat(Heartbeat),
+    /// What happened to jobs, sent at once, several in one message when they come together.
+    Jobs(Vec<JobEvent>),
+}
+
+/// Who the node is, what it has, and all jobs that it holds: running and finished but unreleased.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hello {
+    /// [`PROTOCOL_VERSION`] of the node.
+    pub protocol_version: u32,
+    /// Unique name of the node in the cluster, `host:port`.
+    pub address: String,
+    /// Differs between lives of the node agent (start time in microseconds).
+    pub incarnation: u64,
+    /// What it offers.
+    pub resource_limits: Resources,
+    /// Tags for node filters; the address itself is always one.
+    pub tags: Vec<String>,
+    /// Job environment in use: `hybrid`, `cgroup_v2`, `cgroup_v1`, `rootless`, `simple`.
+    pub job_environment: String,
+    /// What is wrong or not enforced.
+    pub alerts: Vec<Failure>,
+    /// Jobs that are waiting, running or being cleaned up.
+    pub running: Vec<JobReport>,
+    /// Finished jobs that no server has released yet.
+    pub finished: Vec<FinishedJob>,
+}
+
+/// Periodic report.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Heartbeat {
+    /// Current limits.
+    pub resource_limits: Resources,
+    /// Running and releasing jobs.
+    pub resource_usage: Resources,
+    /// What is wrong at the moment.
+    pub alerts: Vec<Failure>,
+    /// All unfinished jobs, so that the server notices the missing ones.
+    pub jobs: Vec<JobReport>,
+}
+
+/// State of an unfinished job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobReport {
+    /// Which job.
+    pub identity: JobIdentity,
+    /// What the scheduler granted and the node accounts now (grows with memory use, changes with the CPU monitor).
+    pub resource_usage: Resources,
+    /// Where it is in its life.
+    pub phase: JobPhase,
+    /// When the node accepted it.
+    pub accepted_time: Time,
+    /// When the user's process started.
+    pub start_time: Option<Time>,
+    /// Newest statistics; empty in most heartbeats.
+    pub statistics: Option<JobStatistics>,
+    /// Bytes of stderr so far.
+    pub stderr_size: u64,
+}
+
+/// News about one job.
+#[derive(Clone, PartialEq, Debug)]
+pub enum JobEvent {
+    /// The user's process runs.
+    Started {
+        /// Which job.
+        job_id: JobId,
+        /// When its process started.
+        start_time: Time,
+    },
+    /// What the node accounts for the job has changed.
+    ResourceUsage {
+        /// Which job.
+        job_id: JobId,
+        /// The new vector.
+        resource_usage: Resources,
+    },
+    /// The job is over; its processes are dead.
+    Finished(FinishedJob),
+}
+
+/// End of a job. Repeated in every [`Hello`] until released.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FinishedJob {
+    /// Which job.
+    pub identity: JobIdentity,
+    /// How it ended.
+    pub outcome: JobOutcome,
+    /// When the user's process started; absent if it never did.
+    pub start_time: Option<Time>,
+    /// When it was over.
+    pub finish_time: Time,
+    /// Final statistics.
+    pub statistics: JobStatistics,
+    /// All bytes that the job wrote to stderr (more than is kept, perhaps).
+    pub stderr_size: u64,
+    /// The kept stderr, if it is at most [`INLINE_STDERR_MAX`] bytes long; longer ones were uploaded
+    /// to the server before this message.
+    pub stderr: Option<Vec<u8>>,
+}
+
+/// Longest stderr that travels inside [`FinishedJob`].
+pub const INLINE_STDERR_MAX: usize = 64 << 10;
+
+/// From the server to a node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ServerMessage {
+    /// The node is registered; heartbeats are wanted at this period.
+    Welcome {
+        /// Period of heartbeats.
+        heartbeat_period: Span,
+    },
+    /// The node is not wanted; it keeps its jobs, waits and tries again.
+    Refuse(Failure),
+    /// Start these jobs.
+    Start(Vec<StartJob>),
+    /// Stop these jobs now. An unknown job is answered with a `Finished` event, reason `disappeared_from_node`.
+    Abort(Vec<AbortJob>),
+    /// Ask a job to stop; abort it when it has not after the timeout.
+    Interrupt {
+        /// Which job.
+        job_id: JobId,
+        /// How long it may take.
+        timeout: Span,
+        /// Why.
+        reason: InterruptionReason,
+        /// Shown in the job's error when it is aborted for not stopping in time.
+        text: String,
+    },
+    /// The ends of these jobs are durable: forget them.
+    Release(Vec<JobId>),
+}
+
+/// One job to start.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartJob {
+    /// Which job.
+    pub identity: JobIdentity,
+    /// What the scheduler granted.
+    pub resources: Resources,
+    /// What to run.
+    pub description: JobDescription,
+}
+
+/// One job to stop.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AbortJob {
+    /// Which job.
+    pub job_id: JobId,
+    /// Why.
+    pub reason: AbortReason,
+    /// Text for people, becomes the error's message.
+    pub text: String,
+}

@@ -1,0 +1,179 @@
+//! What a job is, between controller, node and job proxy: its identity, what to run, what it used
+//! and how it ended.
+
+use crate::{AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span};
+
+/// Everything that says *which* job this is. Nodes repeat it in every registration, so that a
+/// restarted server can adopt running jobs that it never stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobIdentity {
+    /// Unique for ever.
+    pub job_id: JobId,
+    /// The place it runs in.
+    pub allocation_id: AllocationId,
+    /// Its operation.
+    pub operation_id: OperationId,
+    /// Pool tree that the allocation belongs to.
+    pub tree: String,
+    /// Task of the operation.
+    pub task: String,
+    /// Unit of work inside the task, 0-based; the same for every re-run of that unit.
+    pub cookie: u32,
+    /// Number of the started job in the operation; new for each run.
+    pub job_index: u64,
+    /// Number of the started job in the task; new for each run.
+    pub task_job_index: u64,
+}
+
+/// A file that must be in the sandbox before the command starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Artifact {
+    /// Node of the metadata tree that holds the content.
+    pub file_id: ObjectId,
+    /// Revision of the content; `(file_id, revision)` never changes its bytes.
+    pub revision: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Path inside the sandbox; relative, without `..`, may contain directories.
+    pub file_name: String,
+    /// Mode 0755 instead of 0644.
+    pub executable: bool,
+}
+
+/// What to run and within which bounds (jobs-and-nodes.md 5, 8.2).
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobDescription {
+    /// Run as `bash -c <command>` in the sandbox.
+    pub command: String,
+    /// Variables in order, later ones win; `$(SandboxPath)` is substituted by the node. Includes the
+    /// `YT_*` variables that the controller knows; those that only the node knows it adds itself.
+    pub environment: Vec<(String, String)>,
+    /// Files to place in the sandbox.
+    pub files: Vec<Artifact>,
+    /// CPU guarantee of the container at start.
+    pub cpu_limit: Cpu,
+    /// Cap the container at exactly `cpu_limit` cores.
+    pub set_container_cpu_limit: bool,
+    /// Bytes that the user's processes may use; above it the job fails.
+    pub memory_limit: i64,
+    /// Part of the scheduler's request that stands for the user job (lower bound of its accounting).
+    pub user_job_memory_reserve: i64,
+    /// Part of the scheduler's request that stands for the job proxy.
+    pub job_proxy_memory_reserve: i64,
+    /// Fails the job after this long, measured from the start of the user's process.
+    pub job_time_limit: Option<Span>,
+    /// Bytes of stderr that are kept (first and last half).
+    pub max_stderr_size: i64,
+    /// Signal that asks the job to stop (`SIGINT`, `SIGTERM`, ...); without it the job is not interruptible.
+    pub interruption_signal: Option<String>,
+    /// Send that signal to the root process only.
+    pub signal_root_process_only: bool,
+    /// This exit code means "successful, but run my unit again".
+    pub restart_exit_code: Option<i32>,
+    /// At most this many custom statistics.
+    pub custom_statistics_count_limit: u32,
+}
+
+/// What a job has used so far, or in all. Plain numbers: the controller gives them their public
+/// paths (jobs-and-nodes.md 7.2).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobStatistics {
+    /// Waiting for resources on the node.
+    pub wait_for_resources: Span,
+    /// From acceptance to the start of the user's process.
+    pub prepare: Span,
+    /// Part of `prepare`: fetching files.
+    pub artifacts_download: Span,
+    /// Life of the user's process.
+    pub exec: Span,
+    /// CPU of the user's processes in user mode.
+    pub user_job_cpu_user: Span,
+    /// CPU of the user's processes in the kernel.
+    pub user_job_cpu_system: Span,
+    /// Time the container was stopped by its CPU cap.
+    pub user_job_cpu_throttled: Span,
+    /// CPU of the job proxy in user mode.
+    pub job_proxy_cpu_user: Span,
+    /// CPU of the job proxy in the kernel.
+    pub job_proxy_cpu_system: Span,
+    /// Peak of the user's memory, bytes, as jobs-and-nodes.md 4.8 defines usage.
+    pub user_job_max_memory: i64,
+    /// Anonymous memory at the last sample.
+    pub user_job_current_rss: i64,
+    /// Mapped file pages at the last sample.
+    pub user_job_current_mapped_file: i64,
+    /// Major page faults.
+    pub user_job_major_page_faults: i64,
+    /// Sum over samples of usage x time, MiB x s.
+    pub user_job_cumulative_memory_mb_sec: i64,
+    /// Peak of the proxy's memory, bytes.
+    pub job_proxy_max_memory: i64,
+    /// Custom statistics that the job wrote to descriptor 5: name parts joined by `/`, summary.
+    pub custom: Vec<(String, Summary)>,
+}
+
+/// Aggregate of samples (jobs-and-nodes.md 7.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Sum of the samples; saturates.
+    pub sum: i64,
+    /// Number of samples.
+    pub count: i64,
+    /// Smallest sample.
+    pub min: i64,
+    /// Largest sample.
+    pub max: i64,
+    /// Newest sample.
+    pub last: i64,
+}
+
+impl Summary {
+    /// Of one sample.
+    pub const fn of(x: i64) -> Summary {
+        Summary { sum: x, count: 1, min: x, max: x, last: x }
+    }
+    /// Adds a sample.
+    pub fn add(&mut self, x: i64) {
+        self.merge(&Summary::of(x));
+    }
+    /// Adds the samples of a newer summary: `last` is taken from it.
+    pub fn merge(&mut self, newer: &Summary) {
+        if newer.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *newer;
+            return;
+        }
+        self.sum = self.sum.saturating_add(newer.sum);
+        self.count += newer.count;
+        self.min = self.min.min(newer.min);
+        self.max = self.max.max(newer.max);
+        self.last = newer.last;
+    }
+}
+
+/// How a job ended, as the node reports it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum JobOutcome {
+    /// Exit code 0. `interrupted`: it was asked to stop before; `restart_needed`: it exited with
+    /// `restart_exit_code`.
+    Completed {
+        /// Why it was asked to stop, if it was.
+        interrupted: Option<InterruptionReason>,
+        /// It asks to be run again.
+        restart_needed: bool,
+    },
+    /// The user's fault.
+    Failed {
+        /// "User job failed" and its causes.
+        error: Failure,
+    },
+    /// Nobody's fault, or ours: the unit is run again.
+    Aborted {
+        /// Why.
+        reason: AbortReason,
+        /// With attribute `abort_reason`.
+        error: Failure,
+    },
+}
