@@ -226,6 +226,10 @@ impl Map {
     pub fn new() -> Map {
         Map::default()
     }
+    /// Sets a key without copying it: for parsers, which own the key already.
+    pub fn insert_owned(&mut self, key: Bytes, value: Value) -> Option<Value> {
+        self.0.insert(key, value)
+    }
     /// Number of keys.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,0 +1,333 @@
+//! What can be asked of the kernel: one variant per command of the HTTP API (http-api.md 8), with
+//! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
+
+use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+/// A request with everything the kernel needs to know about who asks.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Chosen by the edge; comes back in the reply.
+    pub id: u64,
+    /// Authenticated user.
+    pub user: String,
+    /// Mutation id of a volatile command: a repeated one is answered, not executed again.
+    pub mutation_id: Option<Guid>,
+    /// What to do.
+    pub command: Command,
+}
+
+/// How an operation is named: by id or by alias (`*name`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OperationRef {
+    /// `operation_id`.
+    Id(OperationId),
+    /// `operation_alias`, with its leading `*`.
+    Alias(String),
+}
+
+/// See the module page.
+#[derive(Clone, Debug)]
+pub enum Command {
+    // --- tree, http-api.md 8.1
+    /// `get`.
+    Get {
+        /// What.
+        path: YPath,
+        /// Attributes that each returned node carries.
+        attributes: Vec<String>,
+        /// At most so many children of one node.
+        max_size: Option<usize>,
+        /// Only these fields of pools (Orchid only, 11.3).
+        fields: Option<Vec<String>>,
+    },
+    /// `list`.
+    List {
+        /// What.
+        path: YPath,
+        /// Attributes on the names.
+        attributes: Vec<String>,
+        /// At most so many names.
+        max_size: Option<usize>,
+    },
+    /// `exists`.
+    Exists {
+        /// What.
+        path: YPath,
+    },
+    /// `set`.
+    Set {
+        /// Where.
+        path: YPath,
+        /// What.
+        value: Value,
+        /// Create missing components in the middle.
+        recursive: bool,
+        /// Replace a map node's children.
+        force: bool,
+    },
+    /// `multiset_attributes`.
+    MultisetAttributes {
+        /// The node or its `/@`.
+        path: YPath,
+        /// All or none.
+        attributes: Map,
+    },
+    /// `create`.
+    Create {
+        /// Type name as given (`map_node`, `scheduler_pool`, ...).
+        object_type: String,
+        /// Absent for objects (pools, users, ...).
+        path: Option<YPath>,
+        /// Initial attributes.
+        attributes: Map,
+        /// Create parents.
+        recursive: bool,
+        /// An existing one of the same type is fine.
+        ignore_existing: bool,
+        /// Replace an existing one.
+        force: bool,
+        /// With `ignore_existing`: an existing one of another type is fine too.
+        ignore_type_mismatch: bool,
+    },
+    /// `remove`.
+    Remove {
+        /// What.
+        path: YPath,
+        /// Non-empty ones too.
+        recursive: bool,
+        /// Missing ones are fine.
+        force: bool,
+    },
+    /// `copy` and `move`.
+    CopyMove {
+        /// From.
+        source: YPath,
+        /// To.
+        destination: YPath,
+        /// Remove the source afterwards.
+        remove_source: bool,
+        /// Create parents.
+        recursive: bool,
+        /// Replace an existing one.
+        force: bool,
+        /// An existing one is fine (copy only).
+        ignore_existing: bool,
+        /// `preserve_creation_time`.
+        preserve_creation_time: bool,
+    },
+    /// `link`.
+    Link {
+        /// Where it points to.
+        target: YPath,
+        /// The link.
+        link: YPath,
+        /// Create parents.
+        recursive: bool,
+        /// An existing one is fine.
+        ignore_existing: bool,
+        /// Replace an existing one; the target may be missing.
+        force: bool,
+        /// Initial attributes.
+        attributes: Map,
+    },
+    /// The end of `write_file`: the content is already durable in the blob store.
+    FileWritten {
+        /// The file node; it exists.
+        path: YPath,
+        /// Key of the blob in the store.
+        blob: u64,
+        /// Bytes.
+        size: u64,
+        /// Hexadecimal digest if `compute_md5` was given.
+        md5: Option<String>,
+        /// Append to what is there (the edge has already joined the contents).
+        append: bool,
+    },
+    /// Where the content of a file is: `{id, revision, blob, size, md5, executable, file_name}`.
+    LocateFile {
+        /// The file.
+        path: YPath,
+    },
+
+    // --- operations, 8.5
+    /// `start_operation`.
+    StartOperation {
+        /// Which kind.
+        operation_type: OperationType,
+        /// As the user gave it.
+        spec: Map,
+    },
+    /// `abort_operation`.
+    AbortOperation {
+        /// Which.
+        operation: OperationRef,
+        /// User's text.
+        message: Option<String>,
+    },
+    /// `suspend_operation`.
+    SuspendOperation {
+        /// Which.
+        operation: OperationRef,
+        /// Abort what runs.
+        abort_running_jobs: bool,
+        /// User's text.
+        reason: Option<String>,
+    },
+    /// `resume_operation`.
+    ResumeOperation {
+        /// Which.
+        operation: OperationRef,
+    },
+    /// `complete_operation`.
+    CompleteOperation {
+        /// Which.
+        operation: OperationRef,
+    },
+    /// `update_operation_parameters`.
+    UpdateOperationParameters {
+        /// Which.
+        operation: OperationRef,
+        /// What to change.
+        parameters: Map,
+    },
+    /// `get_operation`.
+    GetOperation {
+        /// Which.
+        operation: OperationRef,
+        /// Only these; all when absent.
+        attributes: Option<Vec<String>>,
+    },
+    /// `list_operations`.
+    ListOperations(Box<ListOperations>),
+
+    // --- jobs, 8.6
+    /// `list_jobs`.
+    ListJobs(Box<ListJobs>),
+    /// `get_job`.
+    GetJob {
+        /// May be absent.
+        operation: Option<OperationRef>,
+        /// Which.
+        job_id: JobId,
+        /// Only these; all when absent.
+        attributes: Option<Vec<String>>,
+    },
+    /// `get_job_stderr`: where it is.
+    GetJobStderr {
+        /// May be absent.
+        operation: Option<OperationRef>,
+        /// Which.
+        job_id: JobId,
+        /// At most so many bytes.
+        limit: Option<u64>,
+        /// From here.
+        offset: Option<u64>,
+    },
+    /// `abort_job`.
+    AbortJob {
+        /// Which.
+        job_id: JobId,
+        /// Interrupt first and wait so long.
+        interrupt_timeout: Option<Span>,
+    },
+    /// `abandon_job`.
+    AbandonJob {
+        /// Which.
+        job_id: JobId,
+    },
+
+    // --- security and the rest, 8.4, 8.9
+    /// `check_permission`.
+    CheckPermission {
+        /// Who.
+        user: String,
+        /// What.
+        permission: String,
+        /// Where.
+        path: YPath,
+    },
+    /// `transfer_pool_resources`.
+    TransferPoolResources {
+        /// From.
+        source_pool: String,
+        /// To.
+        destination_pool: String,
+        /// In which tree.
+        pool_tree: String,
+        /// How much.
+        resource_delta: Map,
+    },
+}
+
+/// Filters and paging of `list_operations`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // names and meanings are those of http-api.md 8.5
+pub struct ListOperations {
+    pub user: Option<String>,
+    pub state: Option<String>,
+    pub operation_type: Option<String>,
+    pub filter: Option<String>,
+    pub pool_tree: Option<String>,
+    pub pool: Option<String>,
+    pub with_failed_jobs: Option<bool>,
+    pub from_time: Option<Time>,
+    pub to_time: Option<Time>,
+    pub cursor_time: Option<Time>,
+    /// `past`, `future`, `none`.
+    pub cursor_direction: Option<String>,
+    pub limit: usize,
+    pub include_counters: bool,
+    pub attributes: Option<Vec<String>>,
+}
+
+/// Filters and paging of `list_jobs`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // names and meanings are those of http-api.md 8.6
+pub struct ListJobs {
+    pub operation: Option<OperationRef>,
+    pub job_type: Option<String>,
+    pub state: Option<String>,
+    pub address: Option<String>,
+    pub with_stderr: Option<bool>,
+    pub with_fail_context: Option<bool>,
+    pub task_name: Option<String>,
+    pub pool_tree: Option<String>,
+    pub from_time: Option<Time>,
+    pub to_time: Option<Time>,
+    /// `none type state start_time finish_time address duration progress id task_name`.
+    pub sort_field: Option<String>,
+    pub sort_descending: bool,
+    pub limit: usize,
+    pub offset: usize,
+    pub attributes: Option<Vec<String>>,
+}
+
+impl Command {
+    /// Does it change anything? Only these are remembered by mutation id.
+    pub fn is_mutation(&self) -> bool {
+        !matches!(
+            self,
+            Command::Get { .. }
+                | Command::List { .. }
+                | Command::Exists { .. }
+                | Command::LocateFile { .. }
+                | Command::GetOperation { .. }
+                | Command::ListOperations(_)
+                | Command::ListJobs(_)
+                | Command::GetJob { .. }
+                | Command::GetJobStderr { .. }
+                | Command::CheckPermission { .. }
+        )
+    }
+}
+
+/// An object that a command made, for replies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// A node with a path: `{node_id}`.
+    Node(ObjectId),
+    /// An object without: `{object_id}`.
+    Object(ObjectId),
+}
