@@ -1,1 +1,38 @@
-//! Vector hierarchical fair share with strong and integral guarantees.
+//! Vector hierarchical fair share with strong and integral guarantees (fair-share.md).
+//!
+//! One call computes one update of one pool tree:
+//!
+//! ```text
+//! let output = fairshare::update(&input, &mut volumes, Cycle::Periodic { since_previous })?;
+//! output.elements[i].fair_share.total      // what element i of input.elements is entitled to
+//! ```
+//!
+//! The tree comes as a dense arena, parents before children, the root at index 0; an element is a
+//! *pool* or an *operation*, which here means nothing but "a leaf with demand and usage". The only
+//! thing that lives from call to call is one [`IntegralState`] for each pool.
+//!
+//! What this crate is not: it reads no clock, keeps no configuration, validates no pool attributes
+//! (fair-share.md 11.1 belongs to the scheduler) and knows no jobs, nodes, starvation or preemption.
+//!
+//! This is the plain form of the algorithm, written to be compared with the specification line by
+//! line: explicit piecewise linear functions, built bottom-up and sampled top-down. Where to start
+//! reading: [`update()`] is the list of steps; `piecewise` and `build` are the machinery below.
+#![forbid(unsafe_code)]
+
+mod check;
+mod historic;
+mod input;
+mod numbers;
+mod output;
+mod satisfaction;
+mod update;
+
+pub use check::InputError;
+pub use historic::HistoricUsage;
+pub use input::{
+    Configured, Cycle, Element, FifoSortParameter, GuaranteeType, Input, IntegralGuarantees, IntegralState,
+    Kind, Mode, Operation, Pool, TreeOptions,
+};
+pub use output::{ElementOutput, FairShare, FunctionSizes, IntegralOutput, Output, Problem, Tiers};
+pub use satisfaction::{NO_FAIR_SHARE, local_satisfaction};
+pub use update::update;

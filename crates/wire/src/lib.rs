@@ -12,6 +12,9 @@
 //! that a node agent in another language is possible and the pure crates stay free of it.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "grpc")]
+pub mod proto;
+
 use vocab::{
     AbortReason, Failure, InterruptionReason, JobDescription, JobId, JobIdentity, JobOutcome, JobPhase,
     JobStatistics, Resources, Span, Time,
@@ -29,6 +32,13 @@ pub enum NodeMessage {
     Heartbeat(Heartbeat),
     /// What happened to jobs, sent at once, several in one message when they come together.
     Jobs(Vec<JobEvent>),
+    /// Answer to [`ServerMessage::ReadStderr`].
+    Stderr {
+        /// The request's number.
+        request_id: u64,
+        /// The bytes that were asked for (fewer if there are no more), or why there are none.
+        result: Result<Vec<u8>, Failure>,
+    },
 }
 
 /// Who the node is, what it has, and all jobs that it holds: running and finished but unreleased.
@@ -155,8 +165,26 @@ pub enum ServerMessage {
         /// Shown in the job's error when it is aborted for not stopping in time.
         text: String,
     },
+    /// End a job as failed, "Job failed by external request" (jobs-and-nodes.md 3.9; an operation's time limit).
+    Fail {
+        /// Which job.
+        job_id: JobId,
+        /// The cause, becomes an inner error.
+        error: Failure,
+    },
     /// The ends of these jobs are durable: forget them.
     Release(Vec<JobId>),
+    /// Read a part of the kept stderr of a job that the node holds, running or not.
+    ReadStderr {
+        /// Comes back in the answer.
+        request_id: u64,
+        /// Which job.
+        job_id: JobId,
+        /// First byte, counted from the beginning of the kept text.
+        offset: u64,
+        /// At most this many bytes.
+        limit: u64,
+    },
 }
 
 /// One job to start.

@@ -1,0 +1,227 @@
+//! What an update computes (fair-share.md 12).
+
+use vocab::{Resource, Resources, Share, Volume};
+
+/// Result of one update.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Output {
+    /// By the index of the element in the input.
+    pub elements: Vec<ElementOutput>,
+    /// What operators should hear of; the numbers above are valid nevertheless.
+    pub problems: Vec<Problem>,
+}
+
+/// A fair share and its parts; `total` is their sum.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct FairShare {
+    /// Within the strong guarantee.
+    pub strong_guarantee: Share,
+    /// Within the integral guarantee.
+    pub integral_guarantee: Share,
+    /// Beyond guarantees.
+    pub weight_proportional: Share,
+    /// All together.
+    pub total: Share,
+}
+
+impl FairShare {
+    /// Splits `total` in the order of priority (8).
+    pub fn split(total: Share, strong_guarantee: Share, integral_guarantee: Share) -> FairShare {
+        let strong = total.min(strong_guarantee);
+        let integral = (total - strong).min(integral_guarantee);
+        FairShare {
+            strong_guarantee: strong,
+            integral_guarantee: integral,
+            weight_proportional: total - strong - integral,
+            total,
+        }
+    }
+}
+
+/// Parts of a strong guarantee by priority of adjustment (6.4).
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Tiers {
+    /// Of pools with `enable_priority_strong_guarantee_adjustment` below a donor: cut last.
+    pub priority_pools: Share,
+    /// The rest.
+    pub regular_pools: Share,
+}
+
+/// Numbers of segments of the three functions of an element.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FunctionSizes {
+    /// `by_sugg`; 0 at the root, whose function is not needed and not built.
+    pub fair_share_by_suggestion_size: usize,
+    /// `by_fit`.
+    pub fair_share_by_fit_factor_size: usize,
+    /// `max_fit`; 0 at the root.
+    pub max_fit_factor_by_suggestion_size: usize,
+}
+
+/// Integral attributes of a burst or relaxed pool.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct IntegralOutput {
+    /// `integral_pool_capacity`.
+    pub capacity: Volume,
+    /// `integral_pool_ratio_capacity`: cluster x seconds (D7).
+    pub ratio_capacity: f64,
+    /// `accumulated_resource_volume` after this update.
+    pub accumulated_volume: Volume,
+    /// `accumulated_resource_ratio_volume`: cluster x seconds.
+    pub accumulated_ratio_volume: f64,
+    /// The same over the smooth period (7.4).
+    pub share_ratio_by_volume: f64,
+    /// Relaxed pools: flow ratio x multiplier limit; 0 for burst pools.
+    pub share_limit: f64,
+    /// Largest component of the integral share given now.
+    pub last_share: f64,
+    /// From the configured burst, before 6.4 scaled it.
+    pub specified_burst_ratio: f64,
+    /// From the configured flow.
+    pub specified_resource_flow_ratio: f64,
+    /// Overflow of the volume in this update (7.2).
+    pub overflow: Volume,
+    /// Free volume taken from others in this update (7.3).
+    pub accepted_free_volume: Volume,
+}
+
+/// Attributes of one element.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ElementOutput {
+    /// Effective weight (5.3).
+    pub weight: f64,
+    /// Of usage, of demand if nothing is used (2.2).
+    pub dominant_resource: Resource,
+    /// Amount; of a pool: the sum over operations below.
+    pub resource_usage: Resources,
+    /// Amount; of a pool: the sum over operations below.
+    pub resource_demand: Resources,
+    /// Usage over total.
+    pub usage_share: Share,
+    /// Demand over total, not limited; may exceed 1.
+    pub demand_share: Share,
+    /// Limits over total, within 0 and 1 (5.2).
+    pub limits_share: Share,
+    /// What the element would take if it were offered everything: `by_sugg(1)`.
+    pub limited_demand_share: Share,
+    /// Configured guarantee with derived components (6.2).
+    pub inferred_strong_guarantee_resources: Resources,
+    /// After all adjustments (6.4).
+    pub strong_guarantee_share: Share,
+    /// By priority, after adjustment by the parent.
+    pub strong_guarantee_share_by_tier: Tiers,
+    /// Integral guarantee given to the element or to pools below (6.6, 6.7).
+    pub proposed_integral_share: Share,
+    /// The result.
+    pub fair_share: FairShare,
+    /// What guarantees alone give, below a pool that asked for it (8.3).
+    pub promised_guarantee_fair_share: FairShare,
+    /// 6.5 from the whole cluster; strong guarantees and flows count.
+    pub promised_fair_share: Share,
+    /// 6.5 by the newest rule: strong guarantees count.
+    pub estimated_guarantee_share: Share,
+    /// 6.5 by the older rule: strong guarantees and flows count.
+    pub estimated_guarantee_share_with_flow: Share,
+    /// Own burst, after it was scaled down on overcommitment (6.4).
+    pub burst_ratio: f64,
+    /// Own flow.
+    pub resource_flow_ratio: f64,
+    /// Of the subtree, before scaling.
+    pub total_burst_ratio: f64,
+    /// Of the subtree.
+    pub total_resource_flow_ratio: f64,
+    /// Of burst and relaxed pools.
+    pub integral: Option<IntegralOutput>,
+    /// Position in a FIFO parent (5.5).
+    pub fifo_index: Option<usize>,
+    /// Position after reordering, if that changed anything (9.5).
+    pub effective_fifo_index: Option<usize>,
+    /// `fair_share_functions_statistics`.
+    pub function_sizes: FunctionSizes,
+}
+
+impl Default for ElementOutput {
+    fn default() -> ElementOutput {
+        ElementOutput {
+            weight: 1.0,
+            dominant_resource: Resource::Cpu,
+            resource_usage: Resources::ZERO,
+            resource_demand: Resources::ZERO,
+            usage_share: Share::ZERO,
+            demand_share: Share::ZERO,
+            limits_share: Share::ZERO,
+            limited_demand_share: Share::ZERO,
+            inferred_strong_guarantee_resources: Resources::ZERO,
+            strong_guarantee_share: Share::ZERO,
+            strong_guarantee_share_by_tier: Tiers::default(),
+            proposed_integral_share: Share::ZERO,
+            fair_share: FairShare::default(),
+            promised_guarantee_fair_share: FairShare::default(),
+            promised_fair_share: Share::ZERO,
+            estimated_guarantee_share: Share::ZERO,
+            estimated_guarantee_share_with_flow: Share::ZERO,
+            burst_ratio: 0.0,
+            resource_flow_ratio: 0.0,
+            total_burst_ratio: 0.0,
+            total_resource_flow_ratio: 0.0,
+            integral: None,
+            fifo_index: None,
+            effective_fifo_index: None,
+            function_sizes: FunctionSizes::default(),
+        }
+    }
+}
+
+/// What is wrong with the configuration of a tree, or with the computation (11.2).
+#[derive(Clone, PartialEq, Debug)]
+pub enum Problem {
+    /// Strong guarantees and resource flows of the first level exceed the cluster. Report only.
+    OvercommitStrongAndFlow {
+        /// Sum over the first level.
+        total_strong_guarantee_resources: Resources,
+        /// Total x flow ratio of the root.
+        total_resource_flow: Resources,
+    },
+    /// Strong and burst guarantees of the first level exceed the cluster: all were scaled down.
+    OvercommitStrongAndBurst {
+        /// Sum over the first level.
+        total_strong_guarantee_resources: Resources,
+        /// Total x burst ratio of the root.
+        total_burst_resources: Resources,
+    },
+    /// Pools with `compute_promised_guarantee_fair_share` below another one; they are passed over.
+    NestedPromisedGuaranteeFairSharePools {
+        /// Elements.
+        pools: Vec<usize>,
+    },
+    /// Priority pools without a donor above; their priority is ignored.
+    PriorityStrongGuaranteeAdjustmentPoolsWithoutDonor {
+        /// Elements.
+        pools: Vec<usize>,
+    },
+    /// A rule that must hold did not; the nearest feasible value was used (D6). A bug.
+    Inconsistency {
+        /// Where.
+        element: usize,
+        /// Which rule.
+        rule: &'static str,
+    },
+}
+
+impl Problem {
+    /// Name of the condition in alerts (11.2).
+    pub fn code(&self) -> &'static str {
+        match self {
+            Problem::OvercommitStrongAndFlow { .. } | Problem::OvercommitStrongAndBurst { .. } => {
+                "pool_tree_guarantees_overcommit"
+            }
+            Problem::NestedPromisedGuaranteeFairSharePools { .. } => {
+                "nested_promised_guarantee_fair_share_pools"
+            }
+            Problem::PriorityStrongGuaranteeAdjustmentPoolsWithoutDonor { .. } => {
+                "priority_strong_guarantee_adjustment_pools_without_donor"
+            }
+            Problem::Inconsistency { .. } => "fair_share_inconsistency",
+        }
+    }
+}
