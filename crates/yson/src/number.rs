@@ -32,14 +32,12 @@ pub(crate) fn write_digits(d: f64, whole: &[u8], out: &mut Vec<u8>) {
     if d.is_sign_negative() {
         out.push(b'-');
     }
-    // Rust gives the shortest digits as `d.ddde-x`; the point is put where we want it.
     let mut scratch = [0u8; 32];
-    let mut space = &mut scratch[..];
-    write!(space, "{:e}", d.abs()).expect("at most 17 digits and an exponent");
-    let used = 32 - space.len();
-    let text = &scratch[..used];
+    let text = shortest(d.abs(), &mut scratch);
+    // `d.ddde-x`, and the point is put where we want it.
     let e = text.iter().position(|b| *b == b'e').expect("`{:e}` prints an exponent");
-    let exponent: i32 = std::str::from_utf8(&text[e + 1..]).ok().and_then(|x| x.parse().ok()).expect("an exponent");
+    let exponent = std::str::from_utf8(&text[e + 1..]).ok().and_then(|x| x.parse().ok());
+    let exponent: i32 = exponent.expect("`{:e}` prints a decimal exponent");
     let mut digits = [0u8; 24];
     digits[0] = text[0];
     let fraction = text.get(2..e).unwrap_or(&[]);
@@ -67,4 +65,30 @@ pub(crate) fn write_digits(d: f64, whole: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(whole);
         }
     }
+}
+
+/// The shortest scientific form; of two equally near ones the even, as everybody else prints it.
+fn shortest(d: f64, scratch: &mut [u8; 32]) -> &[u8] {
+    let length = print(scratch, |space| write!(space, "{d:e}"));
+    let e = scratch[..length].iter().position(|b| *b == b'e').expect("`{:e}` prints an exponent");
+    // The standard library rounds a tie up, which shows as an odd last digit. Ties need a number
+    // whose exact form has one digit more than the shortest one: only long ones do.
+    let is_long = e >= 16;
+    if is_long && scratch[e - 1] & 1 == 1 {
+        let mut even = [0u8; 32];
+        let precision = e - 2;
+        let even_length = print(&mut even, |space| write!(space, "{d:.precision$e}"));
+        if std::str::from_utf8(&even[..even_length]).ok().and_then(|t| t.parse().ok()) == Some(d) {
+            *scratch = even;
+            return &scratch[..even_length];
+        }
+    }
+    &scratch[..length]
+}
+
+fn print(scratch: &mut [u8; 32], print: impl FnOnce(&mut &mut [u8]) -> std::io::Result<()>) -> usize {
+    let mut space = &mut scratch[..];
+    print(&mut space).expect("a double has at most 17 digits and an exponent");
+    let left = space.len();
+    scratch.len() - left
 }

@@ -232,7 +232,7 @@ pub(crate) fn number(token: &[u8]) -> Result<Value, &'static str> {
     };
     match digits {
         [] => Err(NUMBER),
-        [unsigned @ .., b'u'] if token.len() == digits.len() => match decimal(unsigned) {
+        [unsigned @ .., b'u'] if !negative => match decimal(unsigned) {
             Some(u) => Ok(Value::Uint(u)),
             None => Err("a uint64: 0u..18446744073709551615u"),
         },
@@ -243,9 +243,8 @@ pub(crate) fn number(token: &[u8]) -> Result<Value, &'static str> {
                 .map(Value::Int)
                 .ok_or("an int64: -9223372036854775808..9223372036854775807 (a uint64 ends in `u`)")
         }
-        // Rust's own grammar of floats is wider than ours ("inf", ".5"): letters other than the
-        // exponent's and a missing first digit are refused here.
-        [b'0'..=b'9', ..]
+        // Rust's own grammar of floats is wider than ours ("inf", "nan").
+        [b'0'..=b'9' | b'.', ..]
             if digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) =>
         {
             let text = std::str::from_utf8(token).expect("ASCII, as was just checked");
@@ -290,20 +289,20 @@ pub(crate) fn quoted(cursor: &mut Cursor<'_>) -> Result<Bytes, Fault> {
             }
             Some(_) => {
                 cursor.pos += 1;
-                out.push(escape(cursor)?);
+                escape(cursor, &mut out)?;
             }
             None => return Err(Fault::expected(cursor.pos, "the closing `\"` of a string")),
         }
     }
 }
 
-/// What stands behind a backslash, as in C; an unknown letter stands for itself.
-fn escape(cursor: &mut Cursor<'_>) -> Result<u8, Fault> {
+/// Adds what stands behind a backslash, as in C; an unknown letter stands for itself.
+fn escape(cursor: &mut Cursor<'_>, out: &mut Bytes) -> Result<(), Fault> {
     let Some(letter) = cursor.peek() else {
         return Err(Fault::expected(cursor.pos, "the rest of an escape sequence"));
     };
     cursor.pos += 1;
-    Ok(match letter {
+    out.push(match letter {
         b'n' => b'\n',
         b'r' => b'\r',
         b't' => b'\t',
@@ -318,7 +317,11 @@ fn escape(cursor: &mut Cursor<'_>) -> Result<u8, Fault> {
                 value = Some(value.unwrap_or(0) << 4 | digit as u8);
                 cursor.pos += 1;
             }
-            value.ok_or_else(|| Fault::expected(cursor.pos, "a hexadecimal digit after `\\x`"))?
+            value.unwrap_or(b'x')
+        }
+        b'u' | b'U' => {
+            wide(cursor, if letter == b'u' { 4 } else { 8 }, letter, out);
+            return Ok(());
         }
         // At most three digits, at most 0o377: `\400` is `\40` and a `0`.
         b'0'..=b'7' => {
@@ -332,5 +335,21 @@ fn escape(cursor: &mut Cursor<'_>) -> Result<u8, Fault> {
             value
         }
         other => other,
-    })
+    });
+    Ok(())
+}
+
+/// A code point of exactly so many hexadecimal digits, as UTF-8; else the letter for itself.
+fn wide(cursor: &mut Cursor<'_>, digits: usize, letter: u8, out: &mut Bytes) {
+    let hex = cursor.input.get(cursor.pos..cursor.pos + digits);
+    let point = hex.and_then(|hex| {
+        hex.iter().try_fold(0u32, |value, b| Some(value.checked_mul(16)? + (*b as char).to_digit(16)?))
+    });
+    match point.and_then(char::from_u32) {
+        Some(c) => {
+            cursor.pos += digits;
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        None => out.push(letter),
+    }
 }

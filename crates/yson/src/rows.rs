@@ -34,7 +34,9 @@ impl<'a> Rows<'a> {
         match self.parser.cursor.peek_token() {
             Some(b';') => self.parser.cursor.pos += 1,
             None => {}
-            Some(_) => return Err(Fault::expected(self.parser.cursor.pos, "`;` between rows or end of input")),
+            Some(_) => {
+                return Err(Fault::expected(self.parser.cursor.pos, "`;` between rows or end of input"));
+            }
         }
         Ok(row)
     }

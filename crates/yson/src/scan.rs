@@ -2,12 +2,12 @@
 
 use crate::error::{Fault, FaultKind};
 
+/// White space between tokens, as C's `isspace` has it.
 const SPACE: u8 = 1;
 const BARE_FIRST: u8 = 2;
 const BARE: u8 = 4;
-const DIGIT: u8 = 8;
 /// Everything that may be glued to a number; what does not belong there makes it a bad number.
-const NUMBER: u8 = 16;
+const NUMBER: u8 = 8;
 
 /// One look-up instead of a chain of comparisons per byte.
 static CLASS: [u8; 256] = {
@@ -22,7 +22,7 @@ static CLASS: [u8; 256] = {
             table[i] |= BARE_FIRST | BARE | NUMBER;
         }
         if b.is_ascii_digit() {
-            table[i] |= BARE | DIGIT | NUMBER;
+            table[i] |= BARE | NUMBER;
         }
         if matches!(b, b'-' | b'.' | b'%') {
             table[i] |= BARE | NUMBER;
@@ -42,11 +42,6 @@ fn is(byte: u8, class: u8) -> bool {
 /// May a bare (unquoted) string start with this byte? (http-api.md 4.1)
 pub(crate) fn is_bare_first(byte: u8) -> bool {
     is(byte, BARE_FIRST)
-}
-
-/// White space between tokens, as C's `isspace` has it.
-pub(crate) fn is_space(byte: u8) -> bool {
-    is(byte, SPACE)
 }
 
 /// Position in an input.
@@ -107,11 +102,6 @@ impl<'a> Cursor<'a> {
         self.take_class(NUMBER)
     }
 
-    /// Decimal digits, possibly none.
-    pub fn digits(&mut self) -> &'a [u8] {
-        self.take_class(DIGIT)
-    }
-
     /// Exactly `n` bytes.
     pub fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let bytes = self.input.get(self.pos..self.pos.checked_add(n)?)?;
@@ -153,9 +143,7 @@ impl<'a> Cursor<'a> {
         let left = self.input.len() - self.pos;
         match u64::try_from(length) {
             Err(_) => Err(Fault { at, kind: FaultKind::NegativeLength(length) }),
-            Ok(n) if n > left as u64 => {
-                Err(Fault { at, kind: FaultKind::StringLength { length: n, left } })
-            }
+            Ok(n) if n > left as u64 => Err(Fault { at, kind: FaultKind::StringLength { length: n, left } }),
             Ok(n) => {
                 let start = self.pos;
                 self.pos += n as usize;
@@ -178,7 +166,8 @@ impl<'a> Cursor<'a> {
         for chunk in rest.chunks_exact(8) {
             let word = u64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
             let control = word.wrapping_sub(ONES * u64::from(below)) & !word & HIGH;
-            let hits = zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\'))) | control;
+            let hits =
+                zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\'))) | control;
             if hits != 0 {
                 self.pos += at + (hits.trailing_zeros() / 8) as usize;
                 return;

@@ -222,6 +222,9 @@ type Inner = indexmap::IndexMap<Bytes, Value, rustc_hash::FxBuildHasher>;
 pub struct Map(Inner);
 
 impl Map {
+    /// An empty map to refer to.
+    pub const EMPTY: &'static Map = &Map(Inner::with_hasher(rustc_hash::FxBuildHasher));
+
     /// Empty map; does not allocate.
     pub fn new() -> Map {
         Map::default()
@@ -241,6 +244,10 @@ impl Map {
     /// Value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<&Value> {
         self.0.get(key.as_ref())
+    }
+    /// Position and value of a key.
+    pub fn get_full(&self, key: impl AsRef<[u8]>) -> Option<(usize, &Value)> {
+        self.0.get_full(key.as_ref()).map(|(at, _, value)| (at, value))
     }
     /// Value of a key, mutable.
     pub fn get_mut(&mut self, key: impl AsRef<[u8]>) -> Option<&mut Value> {

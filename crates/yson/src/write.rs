@@ -75,7 +75,7 @@ fn end_item(style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(if style == Style::Binary { b";" } else { b";\n" });
 }
 
-/// Text of a value without line feeds, for messages and logs; not UTF-8 clean strings are escaped.
+/// Text of a value without line feeds, for messages and logs; it is ASCII whatever is in the strings.
 pub fn to_text_string(value: &Value) -> String {
     String::from_utf8(to_text(value)).expect("text style is ASCII")
 }
@@ -250,7 +250,7 @@ fn escaped(byte: u8, next: Option<u8>, out: &mut Vec<u8>) {
         b'\n' => b'n',
         b'\r' => b'r',
         b'\t' => b't',
-        0..8 if !next.is_some_and(|n| matches!(n, b'0'..=b'7')) => byte + b'0',
+        0..=7 if !next.is_some_and(|n| matches!(n, b'0'..=b'7')) => byte + b'0',
         _ if !next.is_some_and(|n| n.is_ascii_hexdigit()) => {
             out.extend_from_slice(&[b'\\', b'x', HEX[byte as usize >> 4], HEX[byte as usize & 15]]);
             return;
