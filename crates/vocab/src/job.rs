@@ -1,7 +1,9 @@
 //! What a job is, between controller, node and job proxy: its identity, what to run, what it used
 //! and how it ended.
 
-use crate::{AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span};
+use crate::{
+    AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span,
+};
 
 /// Everything that says *which* job this is. Nodes repeat it in every registration, so that a
 /// restarted server can adopt running jobs that it never stored.

@@ -4,6 +4,7 @@
 //! of the public API, so that a value prints the same in a log, in the Orchid and on the wire.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod failure;
 pub mod id;
 pub mod job;
@@ -11,6 +12,7 @@ pub mod resources;
 pub mod states;
 pub mod time;
 
+pub use batch::{Batch, Op, Table};
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{Artifact, JobDescription, JobIdentity, JobOutcome, JobStatistics, Summary};

@@ -75,6 +75,9 @@ pub struct Heartbeat {
     pub alerts: Vec<Failure>,
     /// All unfinished jobs, so that the server notices the missing ones.
     pub jobs: Vec<JobReport>,
+    /// Finished jobs that were reported and not released yet: of every other one the server may
+    /// forget that it ever finished.
+    pub unreleased: Vec<JobId>,
 }
 
 /// State of an unfinished job.

@@ -1,0 +1,313 @@
+//! Everything that goes out comes in again, and what is wrong is named.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use vocab::*;
+use yson::{Map, Value};
+
+use super::{Malformed, pb};
+use crate::*;
+
+fn id() -> impl Strategy<Value = Guid> {
+    any::<[u32; 4]>().prop_map(Guid)
+}
+fn text() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9 äß\\n]{0,12}"
+}
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Entity),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        any::<u64>().prop_map(Value::Uint),
+        (-1e9..1e9f64).prop_map(Value::Double),
+        vec(any::<u8>(), 0..8).prop_map(Value::String),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::List),
+            map_of(inner.clone()).prop_map(Value::Map),
+            (map_of(inner.clone()), inner).prop_map(|(a, v)| v.with_attributes(a)),
+        ]
+    })
+}
+fn map_of(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Map> {
+    vec((vec(any::<u8>(), 0..4), value), 0..3).prop_map(|pairs| pairs.into_iter().collect())
+}
+fn failure() -> impl Strategy<Value = Failure> {
+    let flat = (any::<i64>(), text(), map_of(value()));
+    let leaf = flat.prop_map(|(code, message, attributes)| Failure {
+        code,
+        message,
+        attributes,
+        inner_errors: Vec::new(),
+    });
+    leaf.prop_recursive(2, 4, 2, |inner| {
+        (any::<i64>(), text(), vec(inner, 0..3)).prop_map(|(code, message, inner_errors)| Failure {
+            code,
+            message,
+            attributes: Map::new(),
+            inner_errors,
+        })
+    })
+}
+fn resources() -> impl Strategy<Value = Resources> {
+    any::<[i64; 5]>().prop_map(|n| {
+        let mut i = 0;
+        Resources::from_raw(|_| {
+            i += 1;
+            n[i - 1]
+        })
+    })
+}
+fn identity() -> impl Strategy<Value = JobIdentity> {
+    (id(), id(), id(), text(), text(), any::<(u32, u64, u64)>()).prop_map(|(j, a, o, tree, task, n)| {
+        JobIdentity {
+            job_id: JobId(j),
+            allocation_id: AllocationId(a),
+            operation_id: OperationId(o),
+            tree,
+            task,
+            cookie: n.0,
+            job_index: n.1,
+            task_job_index: n.2,
+        }
+    })
+}
+fn description() -> impl Strategy<Value = JobDescription> {
+    let artifact = (id(), any::<(u64, u64, bool)>(), text()).prop_map(|(f, n, file_name)| Artifact {
+        file_id: ObjectId(f),
+        revision: n.0,
+        size: n.1,
+        file_name,
+        executable: n.2,
+    });
+    (
+        text(),
+        vec((text(), text()), 0..3),
+        vec(artifact, 0..3),
+        any::<([i64; 5], Option<u64>, Option<i32>, u32, [bool; 2])>(),
+        proptest::option::of(text()),
+    )
+        .prop_map(|(command, environment, files, n, interruption_signal)| JobDescription {
+            command,
+            environment,
+            files,
+            cpu_limit: Cpu(n.0[0]),
+            set_container_cpu_limit: n.4[0],
+            memory_limit: n.0[1],
+            user_job_memory_reserve: n.0[2],
+            job_proxy_memory_reserve: n.0[3],
+            job_time_limit: n.1.map(Span),
+            max_stderr_size: n.0[4],
+            interruption_signal,
+            signal_root_process_only: n.4[1],
+            restart_exit_code: n.2,
+            custom_statistics_count_limit: n.3,
+        })
+}
+fn statistics() -> impl Strategy<Value = JobStatistics> {
+    (any::<([u64; 9], [i64; 6])>(), vec((text(), any::<[i64; 5]>()), 0..3)).prop_map(|((s, i), custom)| {
+        JobStatistics {
+            wait_for_resources: Span(s[0]),
+            prepare: Span(s[1]),
+            artifacts_download: Span(s[2]),
+            exec: Span(s[3]),
+            user_job_cpu_user: Span(s[4]),
+            user_job_cpu_system: Span(s[5]),
+            user_job_cpu_throttled: Span(s[6]),
+            job_proxy_cpu_user: Span(s[7]),
+            job_proxy_cpu_system: Span(s[8]),
+            user_job_max_memory: i[0],
+            user_job_current_rss: i[1],
+            user_job_current_mapped_file: i[2],
+            user_job_major_page_faults: i[3],
+            user_job_cumulative_memory_mb_sec: i[4],
+            job_proxy_max_memory: i[5],
+            custom: custom
+                .into_iter()
+                .map(|(name, [sum, count, min, max, last])| (name, Summary { sum, count, min, max, last }))
+                .collect(),
+        }
+    })
+}
+fn reason<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value = T> {
+    proptest::sample::select(all)
+}
+fn outcome() -> impl Strategy<Value = JobOutcome> {
+    prop_oneof![
+        (proptest::option::of(reason(InterruptionReason::ALL)), any::<bool>())
+            .prop_map(|(interrupted, restart_needed)| JobOutcome::Completed { interrupted, restart_needed }),
+        failure().prop_map(|error| JobOutcome::Failed { error }),
+        (reason(AbortReason::ALL), failure())
+            .prop_map(|(reason, error)| JobOutcome::Aborted { reason, error }),
+    ]
+}
+fn finished() -> impl Strategy<Value = FinishedJob> {
+    let stderr = proptest::option::of(vec(any::<u8>(), 0..9));
+    (identity(), outcome(), any::<(Option<u64>, u64, u64)>(), statistics(), stderr).prop_map(
+        |(identity, outcome, n, statistics, stderr)| FinishedJob {
+            identity,
+            outcome,
+            start_time: n.0.map(Time),
+            finish_time: Time(n.1),
+            statistics,
+            stderr_size: n.2,
+            stderr,
+        },
+    )
+}
+fn report() -> impl Strategy<Value = JobReport> {
+    let statistics = proptest::option::of(statistics());
+    (identity(), resources(), reason(JobPhase::ALL), any::<(u64, Option<u64>, u64)>(), statistics).prop_map(
+        |(identity, resource_usage, phase, n, statistics)| JobReport {
+            identity,
+            resource_usage,
+            phase,
+            accepted_time: Time(n.0),
+            start_time: n.1.map(Time),
+            statistics,
+            stderr_size: n.2,
+        },
+    )
+}
+fn event() -> impl Strategy<Value = JobEvent> {
+    prop_oneof![
+        (id(), any::<u64>())
+            .prop_map(|(job, t)| JobEvent::Started { job_id: JobId(job), start_time: Time(t) }),
+        (id(), resources())
+            .prop_map(|(job, resource_usage)| JobEvent::ResourceUsage { job_id: JobId(job), resource_usage }),
+        finished().prop_map(JobEvent::Finished),
+    ]
+}
+fn node_message() -> impl Strategy<Value = NodeMessage> {
+    let hello = (
+        any::<(u32, u64)>(),
+        (text(), text()),
+        resources(),
+        vec(text(), 0..3),
+        vec(failure(), 0..2),
+        vec(report(), 0..3),
+        vec(finished(), 0..3),
+    )
+        .prop_map(|(n, t, resource_limits, tags, alerts, running, finished)| Hello {
+            protocol_version: n.0,
+            address: t.0,
+            incarnation: n.1,
+            resource_limits,
+            tags,
+            job_environment: t.1,
+            alerts,
+            running,
+            finished,
+        });
+    let heartbeat = (resources(), resources(), vec(failure(), 0..2), vec(report(), 0..3), vec(id(), 0..3))
+        .prop_map(|(resource_limits, resource_usage, alerts, jobs, unreleased)| Heartbeat {
+            resource_limits,
+            resource_usage,
+            alerts,
+            jobs,
+            unreleased: unreleased.into_iter().map(JobId).collect(),
+        });
+    let answer = prop_oneof![
+        vec(any::<u8>(), 0..9).prop_map(Ok::<Vec<u8>, Failure>),
+        failure().prop_map(Err::<Vec<u8>, Failure>)
+    ];
+    prop_oneof![
+        hello.prop_map(NodeMessage::Hello),
+        heartbeat.prop_map(NodeMessage::Heartbeat),
+        vec(event(), 0..4).prop_map(NodeMessage::Jobs),
+        (any::<u64>(), answer).prop_map(|(request_id, result)| NodeMessage::Stderr { request_id, result }),
+    ]
+}
+fn server_message() -> impl Strategy<Value = ServerMessage> {
+    let start = (identity(), resources(), description())
+        .prop_map(|(identity, resources, description)| StartJob { identity, resources, description });
+    let abort = (id(), reason(AbortReason::ALL), text()).prop_map(|(job, reason, text)| AbortJob {
+        job_id: JobId(job),
+        reason,
+        text,
+    });
+    prop_oneof![
+        any::<u64>().prop_map(|p| ServerMessage::Welcome { heartbeat_period: Span(p) }),
+        failure().prop_map(ServerMessage::Refuse),
+        vec(start, 0..3).prop_map(ServerMessage::Start),
+        vec(abort, 0..3).prop_map(ServerMessage::Abort),
+        (id(), any::<u64>(), reason(InterruptionReason::ALL), text()).prop_map(|(job, t, reason, text)| {
+            ServerMessage::Interrupt { job_id: JobId(job), timeout: Span(t), reason, text }
+        }),
+        (id(), failure()).prop_map(|(job, error)| ServerMessage::Fail { job_id: JobId(job), error }),
+        vec(id(), 0..4).prop_map(|ids| ServerMessage::Release(ids.into_iter().map(JobId).collect())),
+        (any::<(u64, u64, u64)>(), id()).prop_map(|(n, job)| ServerMessage::ReadStderr {
+            request_id: n.0,
+            job_id: JobId(job),
+            offset: n.1,
+            limit: n.2,
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn node_messages_survive_the_wire(m in node_message()) {
+        use prost::Message;
+        let bytes = pb::NodeMessage::from(&m).encode_to_vec();
+        let back = pb::NodeMessage::decode(bytes.as_slice()).expect("our own bytes");
+        prop_assert_eq!(NodeMessage::try_from(back).expect("our own message"), m);
+    }
+
+    #[test]
+    fn server_messages_survive_the_wire(m in server_message()) {
+        use prost::Message;
+        let bytes = pb::ServerMessage::from(&m).encode_to_vec();
+        let back = pb::ServerMessage::decode(bytes.as_slice()).expect("our own bytes");
+        prop_assert_eq!(ServerMessage::try_from(back).expect("our own message"), m);
+    }
+
+    #[test]
+    fn foreign_bytes_are_an_error_or_a_message_but_no_panic(bytes in vec(any::<u8>(), 0..200)) {
+        use prost::Message;
+        if let Ok(m) = pb::NodeMessage::decode(bytes.as_slice()) {
+            let _ = NodeMessage::try_from(m);
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_field() {
+    let missing = NodeMessage::try_from(pb::NodeMessage { message: None });
+    assert_eq!(missing, Err(Malformed::Missing("node message")));
+    let abort = pb::AbortJob { job_id: vec![0; 16], reason: "boredom".to_owned(), text: String::new() };
+    let error = AbortJob::try_from(abort).expect_err("no such reason").to_string();
+    assert!(
+        error.contains("abort reason") && error.contains("boredom") && error.contains("user_request"),
+        "{error}"
+    );
+    let short = pb::AbortJob { job_id: vec![0; 3], reason: "other".to_owned(), text: String::new() };
+    let error = AbortJob::try_from(short).expect_err("a short id").to_string();
+    assert_eq!(error, "Id \"job_id\" of the node protocol has 3 bytes: expected 16");
+}
+
+#[test]
+fn what_is_too_deep_is_cut_when_sent_and_refused_when_received() {
+    let mut value = Value::Int(1);
+    for _ in 0..50 {
+        value = Value::List(vec![value]);
+    }
+    let sent = Failure::new("deep").with("value", value);
+    let received = Failure::try_from(pb::Failure::from(&sent)).expect("what was sent is accepted");
+    assert!(received.attributes.get("value").is_some());
+    let mut error = Failure::new("innermost");
+    for _ in 0..50 {
+        error = Failure::new("outer").because(error);
+    }
+    let received = Failure::try_from(pb::Failure::from(&error)).expect("what was sent is accepted");
+    assert!(received.to_string().starts_with("outer: outer"));
+    let mut foreign = pb::Failure::default();
+    for _ in 0..50 {
+        foreign = pb::Failure { inner_errors: vec![foreign], ..pb::Failure::default() };
+    }
+    assert_eq!(Failure::try_from(foreign), Err(Malformed::TooDeep(super::failure::MAX_DEPTH)));
+}
