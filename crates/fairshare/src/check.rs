@@ -4,6 +4,11 @@ use vocab::{RESOURCES, Resource};
 
 use crate::input::{Element, GuaranteeType, Input, IntegralState, Kind, Mode, Operation};
 
+/// 2^-26
+const MIN_WEIGHT: f64 = 1.0 / MAX_WEIGHT;
+/// 2^26
+const MAX_WEIGHT: f64 = 67_108_864.0;
+
 /// Why an input is refused. Elements are named by their index.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum InputError {
@@ -179,7 +184,9 @@ fn numbers(element: usize, e: &Element) -> Result<(), InputError> {
         }
     };
     if let Some(weight) = e.weight {
-        number(element, "weight", weight, "finite and positive", |x| x > 0.0)?;
+        // 5.3: beyond these bounds ratios of weights would leave the range of floats' precision.
+        let allowed = "between 2^-26 and 2^26";
+        number(element, "weight", weight, allowed, |x| (MIN_WEIGHT..=MAX_WEIGHT).contains(&x))?;
     }
     if let Some(usage) = e.historic_usage {
         number(element, "historic usage", usage, "finite and not negative", |x| x >= 0.0)?;

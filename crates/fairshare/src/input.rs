@@ -19,7 +19,7 @@ pub struct Input {
 pub struct Element {
     /// Index of the parent in [`Input::elements`]; not looked at for the root.
     pub parent: usize,
-    /// Configured weight.
+    /// Configured weight, between 2^-26 and 2^26.
     pub weight: Option<f64>,
     /// Average of the historic usage (see [`crate::HistoricUsage`]), given exactly for the children of
     /// a pool with `infer_children_weights_from_historic_usage`; it makes the weight smaller.

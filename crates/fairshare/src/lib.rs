@@ -11,6 +11,12 @@
 //! *pool* or an *operation*, which here means nothing but "a leaf with demand and usage". The only
 //! thing that lives from call to call is one [`IntegralState`] for each pool.
 //!
+//! Around it: [`demand_within_limits`], [`best_allocation_share`] and [`HistoricUsage`] help to prepare the
+//! input, [`local_satisfaction`] reads the output.
+//!
+//! With [`TreeOptions::compat_strict`] the numbers are those of the reference, quirks included; without
+//! it Millpond's own decisions apply (fair-share.md 18).
+//!
 //! What this crate is not: it reads no clock, keeps no configuration, validates no pool attributes
 //! (fair-share.md 11.1 belongs to the scheduler) and knows no jobs, nodes, starvation or preemption.
 //!
@@ -19,13 +25,48 @@
 //! reading: [`update()`] is the list of steps; `piecewise` and `build` are the machinery below.
 #![forbid(unsafe_code)]
 
-mod check;
-mod historic;
+// In reading order: what goes in and comes out, then the steps.
 mod input;
-mod numbers;
 mod output;
-mod satisfaction;
 mod update;
+
+mod check;
+mod state;
+mod tree;
+
+mod cumulative;
+mod fifo;
+mod inferred;
+mod volume;
+
+mod adjust;
+mod estimates;
+mod weights;
+
+mod burst;
+mod integral;
+mod relaxed;
+
+mod build;
+mod distribute;
+mod improved;
+mod max_fit;
+mod piecewise;
+
+mod historic;
+mod numbers;
+mod prepare;
+mod satisfaction;
+
+// Trees for the tests of single functions are written and drawn as in the integration tests.
+#[cfg(test)]
+extern crate self as fairshare;
+#[cfg(test)]
+#[path = "../tests/main/fixture.rs"]
+mod fixture;
+#[cfg(test)]
+#[path = "../tests/main/random.rs"]
+mod random;
 
 pub use check::InputError;
 pub use historic::HistoricUsage;
@@ -34,5 +75,6 @@ pub use input::{
     Kind, Mode, Operation, Pool, TreeOptions,
 };
 pub use output::{ElementOutput, FairShare, FunctionSizes, IntegralOutput, Output, Problem, Tiers};
+pub use prepare::{best_allocation_share, demand_within_limits};
 pub use satisfaction::{NO_FAIR_SHARE, local_satisfaction};
 pub use update::update;

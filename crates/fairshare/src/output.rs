@@ -2,6 +2,8 @@
 
 use vocab::{Resource, Resources, Share, Volume};
 
+use crate::numbers::LARGE_EPS;
+
 /// Result of one update.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Output {
@@ -83,6 +85,15 @@ pub struct IntegralOutput {
     pub overflow: Volume,
     /// Free volume taken from others in this update (7.3).
     pub accepted_free_volume: Volume,
+}
+
+impl IntegralOutput {
+    /// How long the volume lasts if the pool takes its whole burst while it is refilled. None if it would
+    /// last for ever.
+    pub fn estimated_burst_usage_duration_seconds(&self) -> Option<f64> {
+        let spent = self.specified_burst_ratio - self.specified_resource_flow_ratio;
+        (spent > LARGE_EPS).then(|| self.accumulated_ratio_volume / spent)
+    }
 }
 
 /// Attributes of one element.

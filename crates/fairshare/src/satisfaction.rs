@@ -57,11 +57,6 @@ mod tests {
         // All blocked: the smallest ratio, an unused resource that nobody wants counts as served.
         check([0.5, 0.2, 0.0, 0.0, 0.0], [0.25, 0.2, 0.0, 0.0, 0.0], [0.5, 0.2, 0.0, 0.0, 0.0], 0.5);
         // Worked example 16.12, operation X: memory is blocked, cpu is the best of the others.
-        check(
-            [0.4875, 0.5, 0.0, 0.1, 0.0],
-            [0.15, 0.2, 0.0, 0.1, 0.0],
-            [0.6, 0.6, 0.0, 0.1, 0.0],
-            0.4,
-        );
+        check([0.4875, 0.5, 0.0, 0.1, 0.0], [0.15, 0.2, 0.0, 0.1, 0.0], [0.6, 0.6, 0.0, 0.1, 0.0], 0.4);
     }
 }

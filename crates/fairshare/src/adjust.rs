@@ -1,0 +1,152 @@
+//! Strong guarantees made to fit: into the cluster, into limits, into those of the parent
+//! (fair-share.md 6.4).
+
+use vocab::{Resources, Share};
+
+use crate::numbers::{EPS_SHARE, last_true};
+use crate::output::{Problem, Tiers};
+use crate::state::Update;
+
+impl Update<'_> {
+    /// Scales what does not fit and reports overcommitment of the first level.
+    pub(crate) fn adjust_guarantees(&mut self) {
+        self.resolve_overcommitment();
+        self.collect_tiers();
+        for place in 0..self.tree.preorder.len() {
+            let e = self.tree.preorder[place];
+            if self.pool(e).is_some() {
+                self.fit_children(e);
+            }
+        }
+    }
+
+    /// The first level against the whole cluster. One factor for all resources.
+    fn resolve_overcommitment(&mut self) {
+        let total = *self.total();
+        let strong = self.tree.children[0]
+            .iter()
+            .fold(Resources::ZERO, |sum, c| sum + self.out[*c].inferred_strong_guarantee_resources);
+        let flow = total * self.out[0].total_resource_flow_ratio;
+        let burst = total * self.out[0].total_burst_ratio;
+        if !total.dominates(&(strong + flow)) {
+            self.problems.push(Problem::OvercommitStrongAndFlow {
+                total_strong_guarantee_resources: strong,
+                total_resource_flow: flow,
+            });
+        }
+        if !total.dominates(&(strong + burst)) {
+            self.problems.push(Problem::OvercommitStrongAndBurst {
+                total_strong_guarantee_resources: strong,
+                total_burst_resources: burst,
+            });
+            let root = self.out[0].strong_guarantee_share;
+            let sum = |k: f64| {
+                self.burst_pools
+                    .iter()
+                    .fold(root * k, |sum, p| sum + Share::splat(self.out[*p].burst_ratio) * k)
+            };
+            let k = last_true(0.0, 1.0, |k| Share::ONES.dominates(&sum(k))).unwrap_or(0.0);
+            self.out[0].strong_guarantee_share = root * k;
+            for &p in &self.burst_pools {
+                self.out[p].burst_ratio *= k;
+            }
+        }
+    }
+
+    /// Bottom-up: how much of each guarantee belongs to priority pools.
+    fn collect_tiers(&mut self) {
+        let without_donor = self.priority_pools_without_donor();
+        for place in (0..self.tree.preorder.len()).rev() {
+            let e = self.tree.preorder[place];
+            let Some(pool) = self.pool(e) else { continue };
+            let own = self.out[e].strong_guarantee_share;
+            let priority = if pool.enable_priority_strong_guarantee_adjustment
+                && without_donor.binary_search(&e).is_err()
+            {
+                own
+            } else if pool.enable_priority_strong_guarantee_adjustment_donorship {
+                Share::ZERO
+            } else {
+                self.tree.children[e].iter().fold(Share::ZERO, |sum, c| {
+                    sum + self.out[*c].strong_guarantee_share_by_tier.priority_pools
+                })
+            };
+            self.out[e].strong_guarantee_share_by_tier =
+                Tiers { priority_pools: priority, regular_pools: own - priority };
+        }
+        if !without_donor.is_empty() {
+            self.problems
+                .push(Problem::PriorityStrongGuaranteeAdjustmentPoolsWithoutDonor { pools: without_donor });
+        }
+    }
+
+    /// In ascending order (11.2).
+    fn priority_pools_without_donor(&self) -> Vec<usize> {
+        let mut donor_above = vec![false; self.out.len()];
+        let mut without = Vec::new();
+        for (e, element) in self.input.elements.iter().enumerate() {
+            let Some(pool) = self.pool(e) else { continue };
+            if e > 0 {
+                let above = self.pool(element.parent).is_some_and(|parent| {
+                    parent.enable_priority_strong_guarantee_adjustment_donorship
+                        || (donor_above[element.parent]
+                            && !parent.enable_priority_strong_guarantee_adjustment)
+                });
+                donor_above[e] = above;
+            }
+            if pool.enable_priority_strong_guarantee_adjustment && !donor_above[e] {
+                without.push(e);
+            }
+        }
+        without
+    }
+
+    /// Cuts a guarantee to the limits, and those of the children to it: the priority tier is served
+    /// first, the first tier that does not fit is scaled, what is behind it gets nothing.
+    fn fit_children(&mut self, e: usize) {
+        let own = self.out[e].strong_guarantee_share.min(self.out[e].limits_share);
+        self.out[e].strong_guarantee_share = own;
+        let children = self.tree.children[e].clone();
+        let mut fixed = Share::ZERO;
+        let mut exhausted = false;
+        for tier in [Tiers::priority_mut, Tiers::regular_mut] {
+            if exhausted {
+                for &c in &children {
+                    *tier(&mut self.out[c].strong_guarantee_share_by_tier) = Share::ZERO;
+                }
+                continue;
+            }
+            let values: Vec<Share> =
+                children.iter().map(|c| *tier(&mut self.out[*c].strong_guarantee_share_by_tier)).collect();
+            let sum = |k: f64| values.iter().fold(Share::ZERO, |sum, share| sum + *share * k);
+            let available = own - fixed;
+            self.require(
+                (available + EPS_SHARE).dominates(&Share::ZERO),
+                e,
+                "tiers of children stay within the strong guarantee",
+            );
+            let available = available.max(Share::ZERO);
+            if !available.dominates(&sum(1.0)) {
+                let k = last_true(0.0, 1.0, |k| available.dominates(&sum(k))).unwrap_or(0.0);
+                for (&c, value) in children.iter().zip(&values) {
+                    *tier(&mut self.out[c].strong_guarantee_share_by_tier) = *value * k;
+                }
+                exhausted = true;
+            }
+            fixed += sum(1.0);
+        }
+        for &c in &children {
+            let tiers = self.out[c].strong_guarantee_share_by_tier;
+            self.out[c].strong_guarantee_share = tiers.priority_pools + tiers.regular_pools;
+        }
+    }
+}
+
+impl Tiers {
+    fn priority_mut(&mut self) -> &mut Share {
+        &mut self.priority_pools
+    }
+    fn regular_mut(&mut self) -> &mut Share {
+        &mut self.regular_pools
+    }
+}
