@@ -1,1 +1,76 @@
-//! Pool trees, operation counts, snapshots, heartbeat plans.
+//! Pool trees, operation counts, snapshots, heartbeat plans (scheduling.md).
+//!
+//! [`Scheduler`] knows pools, operations with *grouped demand*, nodes and allocations. It decides who
+//! may run, who is entitled to what, and what a node should start next. It does not know jobs, specs
+//! or statistics; it reads no clock, does no IO, and makes no ids: `now`, ids and demand come in as
+//! arguments, decisions go out as values. The same calls in the same order give the same results.
+//!
+//! # Order of calls
+//!
+//! ```text
+//! Scheduler::new(config, now)
+//! create_tree, create_pool, set_pool_options, ...     the metadata tree's pools, at start and on change
+//! import_volume                                       volumes of the last life
+//! revive_operations, (heartbeat), revive_allocation   after a restart; node first, then what runs there
+//!
+//! register_operation  -> Admission                    refused | running | waiting
+//! drain_events        -> Event::Running, ...          after any call: who may materialize now
+//! set_demand, set_enabled(true)                       the controller has built its tasks
+//! update(now, Periodic | Extra) -> Arc<Snapshot>      every fair_share_update_period; extra: new demand
+//! nodes_with_room                                     whom to serve at once after an extra update
+//!
+//! a node's message:
+//!   allocation_finished, allocation_usage, allocation_job_started   for everything in it, then
+//!   heartbeat(now, node, report)
+//!   plan(now, node) -> Plan;  apply(plan, ids) -> Vec<Start>        the caller settles a job into each
+//!   allocation_failed                                               ... or says that it could not
+//!
+//! unregister_operation                                finished: its place may let others run
+//! remove_node                                         lost: its allocations are given back
+//! ```
+//!
+//! # Where to start reading
+//!
+//! [`messages`](crate::OperationDesc) are the types at the border, `tree` is one pool tree with the
+//! rules about pools and counts, `plan` chooses what to start, `update` calls the fair-share crate,
+//! `snapshot` is what readers see, `invariants` is what must always hold. [`config`] has all options.
+//!
+//! # What comes later, and where
+//!
+//! Starvation is computed (`update::starvation`), priorities of preemption (scheduling.md 6.6) will be
+//! read off it; the order of last job start that preemption groups (7) are borders in is kept in every
+//! operation already; preemptive stages (12 to 14) follow the regular one in `plan`. All their options
+//! exist.
+#![forbid(unsafe_code)]
+
+pub mod config;
+mod messages;
+mod reasons;
+
+mod scheduler;
+
+mod tree;
+
+mod allocations;
+mod nodes;
+mod operations;
+
+mod plan;
+mod update;
+
+mod invariants;
+mod snapshot;
+
+mod amounts;
+mod formula;
+mod slab;
+
+pub use allocations::AllocationState;
+pub use amounts::Amounts;
+pub use formula::TagFilter;
+pub use messages::*;
+pub use nodes::NodeState;
+pub use plan::{Plan, PlannedStart, Refusal, Skipped};
+pub use reasons::{Deactivation, Unschedulable};
+pub use scheduler::Scheduler;
+pub use snapshot::{ElementView, Snapshot, TreeSnapshot};

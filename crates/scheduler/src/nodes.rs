@@ -1,0 +1,259 @@
+//! Nodes: what they have, what is taken, to which tree they belong (scheduling.md 2.1, 8).
+
+use crate::messages::{NodeReport, NodeUpdate};
+use crate::scheduler::Scheduler;
+use crate::slab::{Key, NodeIdx, TreeIdx};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use vocab::{AllocationId, Failure, Resources, Time};
+
+/// A node that has reported.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub name: Arc<str>,
+    pub tree: Option<TreeIdx>,
+    /// Trees whose filter it satisfies; more than one raises an alert.
+    pub matching_trees: usize,
+    pub limits: Resources,
+    pub tags: BTreeSet<String>,
+    pub has_waiting_allocations: bool,
+    /// Allocations on it, by sequence number.
+    pub allocations: BTreeMap<u64, AllocationId>,
+    /// Sum of their usages.
+    pub booked: Resources,
+    /// Part of `booked` that the node has reported already; the rest is on its way there.
+    pub confirmed: Resources,
+    /// What the node holds for allocations that the scheduler has forgotten: being released, aborted
+    /// or preempted.
+    pub releasing: Resources,
+    /// Its usage has been above its limits since then.
+    pub overcommitted_since: Option<Time>,
+    pub last_report: Time,
+    /// Key in the tree's set of nodes with room.
+    pub room: Option<i64>,
+}
+
+impl Node {
+    /// All that is taken on the node.
+    pub fn usage(&self) -> Resources {
+        self.booked + self.releasing
+    }
+    /// All that is free; negative components if it is overcommitted.
+    pub fn free(&self) -> Resources {
+        self.limits - self.usage()
+    }
+}
+
+/// Public view of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeState {
+    /// Its tree.
+    pub tree: Option<Arc<str>>,
+    /// What it has.
+    pub resource_limits: Resources,
+    /// What is taken, by the books of the scheduler.
+    pub resource_usage: Resources,
+    /// Number of allocations on it.
+    pub allocation_count: usize,
+    /// Its usage has been above its limits since then.
+    pub overcommitted_since: Option<Time>,
+}
+
+impl Scheduler {
+    /// Takes in what a node says (scheduling.md 8.2, step 1).
+    ///
+    /// Call it after [`Scheduler::allocation_usage`] and [`Scheduler::allocation_finished`] for
+    /// everything in the same message: what the node holds beyond the allocations that it has
+    /// confirmed is taken for resources that are still being released, and nothing is put there. An
+    /// allocation that was started but has not been confirmed yet counts as well: the report may be
+    /// older than the order.
+    pub fn heartbeat(&mut self, now: Time, name: &str, report: &NodeReport) -> NodeUpdate {
+        let index = match self.node_by_name.get(name) {
+            Some(index) => *index,
+            None => self.add_node(name),
+        };
+        let node = &mut self.nodes[index];
+        node.last_report = now;
+        node.has_waiting_allocations = report.has_waiting_allocations;
+        node.releasing = (report.resource_usage - node.confirmed).max(Resources::ZERO);
+        let limits = report.resource_limits.max(Resources::ZERO);
+        let limits_changed = node.limits != limits;
+        let tags_changed = node.tags != report.tags;
+        if tags_changed {
+            node.tags = report.tags.clone();
+        }
+        if limits_changed {
+            self.set_node_limits(index, limits);
+        }
+        let is_new = self.nodes[index].tree.is_none();
+        let lost = if tags_changed || is_new { self.assign_node(index) } else { Vec::new() };
+        let node = &mut self.nodes[index];
+        if !node.limits.dominates(&node.usage()) {
+            node.overcommitted_since.get_or_insert(now);
+        } else {
+            node.overcommitted_since = None;
+        }
+        self.refresh_room(index);
+        NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
+    }
+
+    /// Forgets a node; gives back the allocations that were on it, which count as finished.
+    pub fn remove_node(&mut self, name: &str) -> Vec<AllocationId> {
+        let Some(index) = self.node_by_name.remove(name) else { return Vec::new() };
+        let lost = self.leave_tree(index);
+        self.nodes.remove(index);
+        lost
+    }
+
+    /// One node.
+    pub fn node(&self, name: &str) -> Option<NodeState> {
+        let node = &self.nodes[*self.node_by_name.get(name)?];
+        Some(NodeState {
+            tree: node.tree.map(|t| self.trees[t.index()].name.clone()),
+            resource_limits: node.limits,
+            resource_usage: node.usage(),
+            allocation_count: node.allocations.len(),
+            overcommitted_since: node.overcommitted_since,
+        })
+    }
+
+    /// Allocations on a node, in the order of their start.
+    pub fn allocations_on(&self, node: &str) -> Vec<AllocationId> {
+        let node = self.node_by_name.get(node).map(|n| &self.nodes[*n]);
+        node.map(|n| n.allocations.values().copied().collect()).unwrap_or_default()
+    }
+
+    /// Nodes of a tree into which both `need` and the spare resources of option
+    /// `min_spare_allocation_resources_on_node` fit, those with the most free CPU first. The kernel
+    /// goes through them when new demand appears; full nodes cost nothing here.
+    pub fn nodes_with_room<'a>(
+        &'a self,
+        tree: &str,
+        need: Resources,
+    ) -> Result<impl Iterator<Item = &'a Arc<str>> + 'a, Failure> {
+        let tree = self.tree(tree)?;
+        let enough = (need.cpu.0, NodeIdx(0))..;
+        Ok(tree
+            .room
+            .range(enough)
+            .rev()
+            .map(|(_, index)| &self.nodes[*index])
+            .filter(move |n| n.free().dominates(&need))
+            .map(|n| &n.name))
+    }
+
+    /// Is there an operation that a node of the tree could be planned for?
+    pub fn has_candidates(&self, tree: &str) -> Result<bool, Failure> {
+        Ok(!self.tree(tree)?.candidates.is_empty())
+    }
+
+    fn add_node(&mut self, name: &str) -> NodeIdx {
+        let name: Arc<str> = name.into();
+        let index = self.nodes.insert(Node {
+            name: name.clone(),
+            tree: None,
+            matching_trees: 0,
+            limits: Resources::ZERO,
+            tags: BTreeSet::new(),
+            has_waiting_allocations: false,
+            allocations: BTreeMap::new(),
+            booked: Resources::ZERO,
+            confirmed: Resources::ZERO,
+            releasing: Resources::ZERO,
+            overcommitted_since: None,
+            last_report: Time::ZERO,
+            room: None,
+        });
+        self.node_by_name.insert(name, index);
+        index
+    }
+
+    fn set_node_limits(&mut self, index: NodeIdx, limits: Resources) {
+        let node = &mut self.nodes[index];
+        let old = std::mem::replace(&mut node.limits, limits);
+        if let Some(tree) = node.tree {
+            let tree = &mut self.trees[tree.index()];
+            tree.total = tree.total - old + limits;
+            tree.nodes_version += 1;
+        }
+    }
+
+    /// Decides the tree of a node: the one whose filter it satisfies; if it satisfies several it stays
+    /// where it is (scheduling.md 2.1).
+    fn assign_node(&mut self, index: NodeIdx) -> Vec<AllocationId> {
+        let tags = &self.nodes[index].tags;
+        let mut matching = self
+            .trees
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| t.config.nodes_filter.matches(tags))
+            .map(|(i, _)| i);
+        let first = matching.next();
+        let count = usize::from(first.is_some()) + matching.count();
+        let node = &mut self.nodes[index];
+        node.matching_trees = count;
+        let wanted = match count {
+            0 => None,
+            1 => first.map(|i| TreeIdx::new(i as u32)),
+            _ => node.tree,
+        };
+        if wanted == node.tree {
+            if let Some(tree) = wanted {
+                // Tags may have changed: limits by filter must be looked at again.
+                self.trees[tree.index()].nodes_version += 1;
+            }
+            return Vec::new();
+        }
+        let lost = self.leave_tree(index);
+        self.nodes[index].tree = wanted;
+        if let Some(tree) = wanted {
+            let tree = &mut self.trees[tree.index()];
+            tree.total += self.nodes[index].limits;
+            tree.nodes.insert(index);
+            tree.nodes_version += 1;
+        }
+        self.refresh_room(index);
+        lost
+    }
+
+    pub(crate) fn assign_all_nodes(&mut self) -> Vec<AllocationId> {
+        self.nodes.keys().into_iter().flat_map(|n| self.assign_node(n)).collect()
+    }
+
+    /// Takes a node out of its tree and forgets the allocations on it.
+    fn leave_tree(&mut self, index: NodeIdx) -> Vec<AllocationId> {
+        let lost: Vec<AllocationId> = self.nodes[index].allocations.values().copied().collect();
+        for id in &lost {
+            self.forget_allocation(*id, true);
+        }
+        if let Some(tree) = self.nodes[index].tree.take() {
+            let tree = &mut self.trees[tree.index()];
+            tree.total -= self.nodes[index].limits;
+            tree.nodes.remove(&index);
+            tree.nodes_version += 1;
+            if let Some(room) = self.nodes[index].room.take() {
+                tree.room.remove(&(room, index));
+            }
+        }
+        lost
+    }
+
+    /// Puts a node into the set of those with room, or takes it out.
+    pub(crate) fn refresh_room(&mut self, index: NodeIdx) {
+        let spare = self.config.min_spare_allocation_resources_on_node;
+        let node = &mut self.nodes[index];
+        let Some(tree) = node.tree else { return };
+        let free = node.free();
+        let wanted = (!node.has_waiting_allocations && free.dominates(&spare)).then_some(free.cpu.0);
+        if node.room != wanted {
+            let room = &mut self.trees[tree.index()].room;
+            if let Some(old) = node.room {
+                room.remove(&(old, index));
+            }
+            if let Some(new) = wanted {
+                room.insert((new, index));
+            }
+            node.room = wanted;
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Results of an update back into the tree, and the snapshot for readers (scheduling.md 5.1, steps
+//! 5 to 9).
+
+use super::arena::{Arena, Item};
+use super::starvation::{self, Starvation};
+use super::status::{SchedulingStatus, operation_tolerance, status};
+use crate::config::Mode;
+use crate::messages::Admission;
+use crate::nodes::Node;
+use crate::operations::Operation;
+use crate::reasons::Unschedulable;
+use crate::slab::{Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
+use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, PoolInfo, TreeSnapshot};
+use crate::tree::{Published, Tree};
+use fairshare::{ElementOutput, Output, local_satisfaction};
+use std::collections::BTreeMap;
+use vocab::Time;
+
+/// What this module works out for each element before it is written anywhere.
+struct Derived {
+    unschedulable: Vec<Option<Unschedulable>>,
+    schedulable: Vec<bool>,
+    local_satisfaction: Vec<f64>,
+    satisfaction: Vec<f64>,
+    schedulable_operations: Vec<i64>,
+    rank: Vec<u32>,
+}
+
+pub(super) fn publish(
+    tree: &mut Tree,
+    operations: &Slab<OpIdx, Operation>,
+    nodes: &Slab<NodeIdx, Node>,
+    arena: Arena,
+    output: Output,
+    now: Time,
+) -> TreeSnapshot {
+    let derived = derive(tree, operations, &arena, &output);
+    let statuses: Vec<SchedulingStatus> = (0..arena.items.len())
+        .map(|i| status_of(i, &arena, &output.elements[i], derived.unschedulable[i]))
+        .collect();
+    let starving = starvation::check(tree, &arena, &statuses, now);
+    publish_to_leaves(tree, &arena, &output, &derived, &statuses);
+    let indexes = scheduling_indexes(tree);
+
+    let mut elements = Vec::with_capacity(arena.items.len());
+    let mut element_of_pool: BTreeMap<PoolIdx, usize> = BTreeMap::new();
+    let mut in_arena = vec![false; tree.leaves.len() + 1];
+    for (i, result) in output.elements.into_iter().enumerate() {
+        let parent = (i > 0).then(|| arena.input.elements[i].parent);
+        let kind = match arena.items[i] {
+            Item::Pool(pool) => {
+                element_of_pool.insert(pool, i);
+                KindInfo::Pool(Box::new(pool_info(tree, pool, derived.schedulable_operations[i])))
+            }
+            Item::Leaf(leaf) => {
+                if in_arena.len() <= leaf.index() {
+                    in_arena.resize(leaf.index() + 1, false);
+                }
+                in_arena[leaf.index()] = true;
+                let index = indexes.get(&leaf).copied().unwrap_or(-1);
+                let info = operation_info(tree, operations, leaf, derived.unschedulable[i], index);
+                KindInfo::Operation(Box::new(info))
+            }
+        };
+        elements.push(ElementInfo {
+            parent,
+            settings: arena.settings[i],
+            filter_limits: arena.filter_limits[i],
+            resource_limits: if i == 0 { tree.total } else { arena.input.elements[i].resource_limits },
+            scheduling_status: statuses[i],
+            starvation: starving.of[i],
+            lowest_starving_ancestor: starving.lowest[i],
+            lowest_aggressively_starving_ancestor: starving.lowest_aggressive[i],
+            satisfaction: derived.satisfaction[i],
+            local_satisfaction: derived.local_satisfaction[i],
+            schedulable: derived.schedulable[i],
+            enabled: true,
+            output: result,
+            kind,
+        });
+    }
+    // Operations that wait or do not run yet are shown too, without a share.
+    for leaf in tree.leaves.keys() {
+        if in_arena.get(leaf.index()).copied().unwrap_or(false) {
+            continue;
+        }
+        let parent = element_of_pool.get(&tree.leaves[leaf].pool).copied();
+        let info = operation_info(tree, operations, leaf, Some(Unschedulable::IsNotRunning), -1);
+        let l = &tree.leaves[leaf];
+        elements.push(ElementInfo {
+            parent,
+            settings: parent.map_or(arena.settings[0], |p| arena.settings[p]),
+            filter_limits: tree.total,
+            resource_limits: tree.total.min(l.parameters.resource_limits.as_limits()),
+            scheduling_status: SchedulingStatus::Normal,
+            starvation: Starvation::default(),
+            lowest_starving_ancestor: parent.and_then(|p| starving.lowest[p]),
+            lowest_aggressively_starving_ancestor: parent.and_then(|p| starving.lowest_aggressive[p]),
+            satisfaction: fairshare::NO_FAIR_SHARE,
+            local_satisfaction: fairshare::NO_FAIR_SHARE,
+            schedulable: false,
+            enabled: false,
+            output: ElementOutput {
+                weight: l.parameters.weight.unwrap_or(1.0),
+                resource_usage: l.usage,
+                resource_demand: l.usage,
+                ..ElementOutput::default()
+            },
+            kind: KindInfo::Operation(Box::new(info)),
+        });
+    }
+    let node_names = tree.nodes.iter().map(|n| nodes[*n].name.clone()).collect();
+    TreeSnapshot::new(tree, now, elements, node_names)
+}
+
+fn status_of(
+    i: usize,
+    arena: &Arena,
+    result: &ElementOutput,
+    unschedulable: Option<Unschedulable>,
+) -> SchedulingStatus {
+    let (fair, demand, usage) = (&result.fair_share.total, &result.demand_share, &result.usage_share);
+    let tolerance = arena.settings[i].fair_share_starvation_tolerance;
+    match arena.items[i] {
+        _ if i == 0 || unschedulable.is_some() => SchedulingStatus::Normal,
+        Item::Pool(_) => status(fair, demand, usage, tolerance),
+        Item::Leaf(_) => status(fair, demand, usage, operation_tolerance(fair, demand, tolerance)),
+    }
+}
+
+fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, output: &Output) -> Derived {
+    let n = arena.items.len();
+    let mut children = vec![Vec::new(); n];
+    for i in 1..n {
+        children[arena.input.elements[i].parent].push(i);
+    }
+    let mut unschedulable = vec![None; n];
+    for (i, item) in arena.items.iter().enumerate() {
+        if let Item::Leaf(leaf) = item {
+            let operation = &operations[tree.leaves[*leaf].operation];
+            unschedulable[i] = reason(operation);
+        }
+    }
+    for (i, item) in arena.items.iter().enumerate() {
+        if let Item::Pool(pool) = item
+            && tree.pools[*pool].config.mode == Mode::Fifo
+            && let Some(limit) = tree.config.max_schedulable_element_count_in_fifo_pool
+        {
+            cut_fifo(&children[i], limit, output, &mut unschedulable);
+        }
+    }
+
+    let mut local = vec![0.0; n];
+    let mut satisfaction = vec![0.0; n];
+    let mut schedulable = vec![false; n];
+    let mut schedulable_operations = vec![0; n];
+    for i in (0..n).rev() {
+        let e = &output.elements[i];
+        local[i] = local_satisfaction(&e.fair_share.total, &e.usage_share, &e.demand_share);
+        match arena.items[i] {
+            Item::Leaf(_) => {
+                schedulable[i] = unschedulable[i].is_none();
+                schedulable_operations[i] = i64::from(schedulable[i]);
+                satisfaction[i] = local[i];
+            }
+            Item::Pool(_) => {
+                let able = children[i].iter().filter(|c| schedulable[**c]);
+                let least = able.map(|c| satisfaction[*c]).reduce(f64::min);
+                schedulable[i] = least.is_some();
+                satisfaction[i] = least.unwrap_or(local[i]);
+                schedulable_operations[i] = children[i].iter().map(|c| schedulable_operations[*c]).sum();
+            }
+        }
+    }
+    let rank = ranks(tree, arena, output, &children);
+    Derived {
+        unschedulable,
+        schedulable,
+        local_satisfaction: local,
+        satisfaction,
+        schedulable_operations,
+        rank,
+    }
+}
+
+/// Why a running operation cannot be scheduled (scheduling.md 3.3).
+fn reason(operation: &Operation) -> Option<Unschedulable> {
+    if operation.suspended {
+        Some(Unschedulable::Suspended)
+    } else if operation.total_needed().user_slots == 0 {
+        Some(Unschedulable::NoPendingAllocations)
+    } else {
+        None
+    }
+}
+
+/// Behind the limit of a FIFO pool, operations without a fair share are not looked at
+/// (scheduling.md 9.4).
+fn cut_fifo(children: &[usize], limit: i64, output: &Output, unschedulable: &mut [Option<Unschedulable>]) {
+    let mut order: Vec<usize> = children.iter().copied().filter(|c| unschedulable[*c].is_none()).collect();
+    order.sort_by_key(|c| output.elements[*c].fifo_index);
+    for c in order.into_iter().skip(limit as usize) {
+        if output.elements[c].fair_share.total.is_zero() {
+            unschedulable[c] = Some(Unschedulable::FifoSchedulableElementCountLimitReached);
+        }
+    }
+}
+
+/// Numbers the elements depth first, children by the order that breaks ties [D3]: pools by name, then
+/// operations by FIFO index, start time and id.
+fn ranks(tree: &Tree, arena: &Arena, output: &Output, children: &[Vec<usize>]) -> Vec<u32> {
+    let mut rank = vec![0; arena.items.len()];
+    let mut next = 0;
+    let mut stack = vec![0];
+    while let Some(i) = stack.pop() {
+        rank[i] = next;
+        next += 1;
+        let mut order = children[i].clone();
+        order.sort_by(|a, b| match (arena.items[*a], arena.items[*b]) {
+            (Item::Pool(a), Item::Pool(b)) => tree.pools[a].name.cmp(&tree.pools[b].name),
+            (Item::Pool(_), Item::Leaf(_)) => std::cmp::Ordering::Less,
+            (Item::Leaf(_), Item::Pool(_)) => std::cmp::Ordering::Greater,
+            (Item::Leaf(la), Item::Leaf(lb)) => {
+                let key = |e: usize, l: LeafIdx| {
+                    let desc = &tree.leaves[l].desc;
+                    (output.elements[e].fifo_index, desc.start_time, desc.id)
+                };
+                key(*a, la).cmp(&key(*b, lb))
+            }
+        });
+        stack.extend(order.into_iter().rev());
+    }
+    rank
+}
+
+/// Puts the results where heartbeats find them and sorts the candidates anew.
+fn publish_to_leaves(
+    tree: &mut Tree,
+    arena: &Arena,
+    output: &Output,
+    derived: &Derived,
+    statuses: &[SchedulingStatus],
+) {
+    tree.published_total = tree.total;
+    tree.ranks_are_fresh = true;
+    for leaf in tree.leaves.keys() {
+        let l = &mut tree.leaves[leaf];
+        l.published = Published::NOTHING;
+        l.key = None;
+    }
+    tree.candidates.clear();
+    let mut candidates = Vec::new();
+    for (i, item) in arena.items.iter().enumerate() {
+        let Item::Leaf(leaf) = *item else { continue };
+        let e = &output.elements[i];
+        let l = &mut tree.leaves[leaf];
+        l.published = Published {
+            schedulable: derived.unschedulable[i].is_none(),
+            fair_share: e.fair_share.total,
+            demand_share: e.demand_share,
+            demand: e.resource_demand,
+            rank: derived.rank[i],
+            has_its_share: statuses[i] == SchedulingStatus::Normal,
+        };
+        if l.published.schedulable && l.live {
+            let key = (tree.satisfaction_bits(leaf, tree.leaves[leaf].usage), derived.rank[i]);
+            tree.leaves[leaf].key = Some(key);
+            candidates.push((key.0, key.1, leaf));
+        }
+    }
+    tree.candidates.extend(candidates);
+}
+
+/// Position of each schedulable operation in the order of this update (scheduling.md 9.5).
+fn scheduling_indexes(tree: &Tree) -> BTreeMap<LeafIdx, i64> {
+    tree.candidates.iter().enumerate().map(|(i, (_, _, leaf))| (*leaf, i as i64)).collect()
+}
+
+fn pool_info(tree: &Tree, index: PoolIdx, schedulable_operation_count: i64) -> PoolInfo {
+    let pool = &tree.pools[index];
+    PoolInfo {
+        name: pool.name.clone(),
+        config: pool.config.clone(),
+        is_ephemeral: pool.ephemeral.is_some(),
+        full_path: tree.full_path(index),
+        counts: pool.counts,
+        schedulable_operation_count,
+        pool_operation_count: pool.leaves.len() as i64,
+        child_pool_count: pool.children.len() as i64,
+        max_operation_count: pool.max_operation_count(&tree.config),
+        max_running_operation_count: pool.max_running_operation_count(&tree.config),
+    }
+}
+
+fn operation_info(
+    tree: &Tree,
+    operations: &Slab<OpIdx, Operation>,
+    index: LeafIdx,
+    unschedulable_reason: Option<Unschedulable>,
+    scheduling_index: i64,
+) -> OperationInfo {
+    let leaf = &tree.leaves[index];
+    let operation = &operations[leaf.operation];
+    OperationInfo {
+        desc: leaf.desc.clone(),
+        pool: tree.pools[leaf.pool].name.clone(),
+        slot_index: leaf.slot_index,
+        parameters: leaf.parameters.clone(),
+        groups: operation.groups.clone(),
+        aggregated_min_needed: operation.aggregated_min_needed(),
+        tentative: leaf.tentative,
+        lightweight: leaf.lightweight,
+        unschedulable_reason,
+        scheduling_index,
+        refusals: leaf.refusals,
+        allocation_count: leaf.allocations.len() as i64,
+        best_allocation_share: leaf.best_allocation_share,
+        pending_by: match tree.admission(index) {
+            Admission::Running => None,
+            Admission::Pending { pool, limit } => Some((pool, limit)),
+        },
+    }
+}

@@ -1,0 +1,164 @@
+//! Who has been below the fair share for too long (scheduling.md 6.3 to 6.5).
+//!
+//! Statuses change only here, in updates. What follows from them, priorities of preemption (6.6) and
+//! the preemptive stages, is not here.
+
+use crate::tree::Tree;
+use vocab::{Span, Time};
+
+use super::arena::{Arena, Item};
+use super::status::SchedulingStatus;
+
+/// Starving, and how much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum StarvationStatus {
+    #[default]
+    NonStarving,
+    Starving,
+    AggressivelyStarving,
+}
+
+impl StarvationStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StarvationStatus::NonStarving => "non_starving",
+            StarvationStatus::Starving => "starving",
+            StarvationStatus::AggressivelyStarving => "aggressively_starving",
+        }
+    }
+}
+
+/// What an element remembers between updates (6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Starvation {
+    pub status: StarvationStatus,
+    pub below_fair_share_since: Option<Time>,
+    /// Start of the present kind of starvation.
+    pub starving_since: Option<Time>,
+}
+
+impl Starvation {
+    /// One step of the automaton (6.4). Comparisons are strict: with a timeout of zero an element
+    /// starves from the second update below its fair share.
+    fn step(&mut self, status: SchedulingStatus, timeout: Span, aggressive_timeout: Option<Span>, now: Time) {
+        if status == SchedulingStatus::Normal {
+            *self = Starvation::default();
+            return;
+        }
+        let Some(since) = self.below_fair_share_since else {
+            self.below_fair_share_since = Some(now);
+            return;
+        };
+        let next = if aggressive_timeout.is_some_and(|t| now > since + t) {
+            StarvationStatus::AggressivelyStarving
+        } else if now > since + timeout {
+            StarvationStatus::Starving
+        } else {
+            return;
+        };
+        if self.status != next {
+            self.status = next;
+            self.starving_since = Some(now);
+        }
+    }
+}
+
+/// Results by element.
+pub(crate) struct Starving {
+    pub of: Vec<Starvation>,
+    /// Element itself or the lowest one above it that starves (6.5).
+    pub lowest: Vec<Option<usize>>,
+    /// The same for aggressive starvation.
+    pub lowest_aggressive: Vec<Option<usize>>,
+}
+
+/// Moves all automata of the tree on by one update, parents before children.
+pub(super) fn check(tree: &mut Tree, arena: &Arena, statuses: &[SchedulingStatus], now: Time) -> Starving {
+    let n = arena.items.len();
+    let mut result = Starving {
+        of: vec![Starvation::default(); n],
+        lowest: vec![None; n],
+        lowest_aggressive: vec![None; n],
+    };
+    let config = tree.config.clone();
+    // The root never starves.
+    for (i, status) in statuses.iter().enumerate().skip(1) {
+        let settings = &arena.settings[i];
+        let mut timeout = settings.fair_share_starvation_timeout;
+        let mut aggressive_timeout = config.fair_share_aggressive_starvation_timeout;
+        let state = match arena.items[i] {
+            Item::Pool(pool) => &mut tree.pools[pool].starvation,
+            Item::Leaf(leaf) => {
+                // Few pending allocations are few: they need not wait as long.
+                if let fairshare::Kind::Operation(operation) = &arena.input.elements[i].kind {
+                    let k = operation.pending_allocation_count as f64
+                        / config.allocation_count_preemption_timeout_coefficient;
+                    timeout = shortened(timeout, k);
+                    aggressive_timeout = shortened(aggressive_timeout, k);
+                }
+                &mut tree.leaves[leaf].starvation
+            }
+        };
+        if matches!(arena.items[i], Item::Pool(_)) && !config.enable_pool_starvation {
+            *state = Starvation::default();
+        } else {
+            let aggressive = settings.aggressive_starvation_enabled.then_some(aggressive_timeout);
+            state.step(*status, timeout, aggressive, now);
+        }
+        result.of[i] = *state;
+        let parent = arena.input.elements[i].parent;
+        let starves = state.status != StarvationStatus::NonStarving;
+        let aggressively = state.status == StarvationStatus::AggressivelyStarving;
+        result.lowest[i] = if starves { Some(i) } else { result.lowest[parent] };
+        result.lowest_aggressive[i] = if aggressively { Some(i) } else { result.lowest_aggressive[parent] };
+    }
+    result
+}
+
+fn shortened(timeout: Span, k: f64) -> Span {
+    if k < 1.0 { Span((timeout.0 as f64 * k) as u64) } else { timeout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Worked example 23.7: timeouts 30 s and 120 s, updates every 0.2 s.
+    #[test]
+    fn time_line() {
+        let mut starvation = Starvation::default();
+        let mut changes = Vec::new();
+        for tick in 0..800u64 {
+            let now = Time::from_secs(1_000) + Span::from_millis(200 * tick);
+            let seconds = tick as f64 / 5.0;
+            let below = !(125.0..126.0).contains(&seconds);
+            let status = if below { SchedulingStatus::BelowFairShare } else { SchedulingStatus::Normal };
+            let before = starvation.status;
+            starvation.step(status, Span::from_secs(30), Some(Span::from_secs(120)), now);
+            if starvation.status != before {
+                changes.push(format!("{seconds} {}", starvation.status.as_str()));
+            }
+        }
+        let expected = ["30.2 starving", "120.2 aggressively_starving", "125 non_starving", "156.2 starving"];
+        assert_eq!(changes, expected);
+    }
+
+    #[test]
+    fn switching_aggressive_starvation() {
+        let mut s = Starvation::default();
+        let at = |s: &mut Starvation, seconds, aggressive: Option<u64>| {
+            let aggressive = aggressive.map(Span::from_secs);
+            s.step(SchedulingStatus::BelowFairShare, Span::ZERO, aggressive, Time::from_secs(seconds));
+            s.status
+        };
+        assert_eq!(
+            at(&mut s, 1, Some(5)),
+            StarvationStatus::NonStarving,
+            "the second update at the earliest"
+        );
+        assert_eq!(at(&mut s, 2, Some(5)), StarvationStatus::Starving);
+        assert_eq!(at(&mut s, 7, Some(5)), StarvationStatus::AggressivelyStarving);
+        assert_eq!(at(&mut s, 8, None), StarvationStatus::Starving);
+        assert_eq!(at(&mut s, 9, Some(5)), StarvationStatus::AggressivelyStarving, "the clock went on");
+    }
+}
