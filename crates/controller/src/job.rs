@@ -1,0 +1,131 @@
+//! One running job, as the controller keeps it, and as lists of jobs show it.
+
+use crate::memory::{Factors, MemoryRequest};
+use crate::record::events_value;
+use crate::statistics::{JobFacts, JobSamples, tree};
+use vocab::{JobIdentity, JobPhase, JobState, JobStatistics, Resources, Time};
+use yson::Map;
+
+/// The controller's record of a running job ("joblet").
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Joblet {
+    pub identity: JobIdentity,
+    /// Task's number.
+    pub task: u32,
+    /// `host:port` of the node.
+    pub node: Box<str>,
+    /// What the scheduler granted.
+    pub granted: Resources,
+    pub factors: Factors,
+    pub reserve: MemoryRequest,
+    /// When the job was settled into its allocation.
+    pub start_time: Time,
+    /// When the user's process started.
+    pub exec_start_time: Option<Time>,
+    pub phase: JobPhase,
+    /// Newest report.
+    pub statistics: Option<Box<JobStatistics>>,
+    pub stderr_size: u64,
+}
+
+impl Joblet {
+    pub fn facts(&self, task: &crate::task::Task, now: Time) -> JobFacts {
+        JobFacts {
+            total_time: now.since(self.start_time),
+            cpu_limit: task.spec.script.cpu_limit,
+            gpu_limit: task.spec.script.gpu_limit,
+            memory_limit: task.spec.script.memory_limit,
+            reserve: self.reserve,
+            factors: self.factors,
+            job_proxy_estimate: task.memory.estimate(),
+        }
+    }
+    pub fn state(&self) -> JobState {
+        if self.exec_start_time.is_some() { JobState::Running } else { JobState::Waiting }
+    }
+}
+
+/// A running job, for list_jobs and get_job (http-api.md 10.1).
+#[derive(Clone, Copy)]
+pub struct JobView<'a> {
+    pub(crate) joblet: &'a Joblet,
+    pub(crate) task: &'a crate::task::Task,
+    pub(crate) incarnation: &'a str,
+}
+
+impl<'a> JobView<'a> {
+    /// Which job.
+    pub fn identity(&self) -> &'a JobIdentity {
+        &self.joblet.identity
+    }
+    /// `waiting` until its process runs, then `running`.
+    pub fn state(&self) -> JobState {
+        self.joblet.state()
+    }
+    /// Where it is in its life on the node.
+    pub fn phase(&self) -> JobPhase {
+        self.joblet.phase
+    }
+    /// `host:port` of its node.
+    pub fn address(&self) -> &'a str {
+        &self.joblet.node
+    }
+    /// When it was settled.
+    pub fn start_time(&self) -> Time {
+        self.joblet.start_time
+    }
+    /// What the scheduler granted.
+    pub fn granted(&self) -> Resources {
+        self.joblet.granted
+    }
+    /// Bytes of stderr so far.
+    pub fn stderr_size(&self) -> u64 {
+        self.joblet.stderr_size
+    }
+    /// It can be asked to stop (jobs-and-nodes.md 6.8).
+    pub fn is_interruptible(&self) -> bool {
+        self.task.spec.script.interruption_signal.is_some()
+    }
+    /// Rank in its gang.
+    pub fn gang_rank(&self) -> Option<u32> {
+        self.task.rank_of(self.joblet.identity.cookie)
+    }
+    /// Statistics so far.
+    pub fn samples(&self, now: Time) -> JobSamples {
+        JobSamples::new(&self.joblet.facts(self.task, now), self.joblet.statistics.as_deref())
+    }
+    /// The `statistics` of get_job.
+    pub fn statistics(&self, now: Time) -> Map {
+        tree::of_job(&self.samples(now))
+    }
+    /// Element of list_jobs; `pool` is the caller's to add.
+    pub fn to_value(&self) -> Map {
+        let j = self.joblet;
+        identity_value(&j.identity)
+            .with("state", self.state())
+            .with("controller_state", self.state())
+            .with("address", &*j.node)
+            .with("start_time", j.start_time)
+            .with("progress", 0.0)
+            .with("operation_incarnation", self.incarnation)
+            .with_some("gang_rank", self.gang_rank())
+            .with_some("stderr_size", (j.stderr_size > 0).then_some(j.stderr_size))
+            .with("is_stale", false)
+            .with("events", events_value(j.start_time, j.exec_start_time, j.phase, None))
+    }
+}
+
+/// The keys that depend on the identity only.
+pub(crate) fn identity_value(identity: &JobIdentity) -> Map {
+    yson::map! {
+        "id" => identity.job_id,
+        "operation_id" => identity.operation_id,
+        "type" => "vanilla",
+        "task_name" => identity.task.as_str(),
+        "pool_tree" => identity.tree.as_str(),
+        "job_cookie" => u64::from(identity.cookie),
+        "allocation_id" => identity.allocation_id,
+        "has_spec" => true,
+        "has_competitors" => false,
+    }
+}

@@ -1,0 +1,287 @@
+//! The end of a job: what becomes of its unit, what is counted, what is kept
+//! (jobs-and-nodes.md 5.4, 6.3, 6.8).
+
+use super::OperationController;
+use super::limits::Life;
+use super::rules::located;
+use crate::job::Joblet;
+use crate::record::JobRecord;
+use crate::statistics::JobSamples;
+use crate::task::Task;
+use vocab::{AbortReason, Failure, InterruptionReason, JobId, JobOutcome, JobState, JobStatistics, Time};
+
+/// What a node says about a job that is over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FinishedJob {
+    /// Which job.
+    pub job_id: JobId,
+    /// How it ended.
+    pub outcome: JobOutcome,
+    /// When the user's process started, if it did.
+    pub exec_start_time: Option<Time>,
+    /// When it was over.
+    pub finish_time: Time,
+    /// Final statistics; `None` (or all zero) if it never ran.
+    pub statistics: Option<JobStatistics>,
+    /// Bytes of stderr that could be kept.
+    pub stderr_size: u64,
+}
+
+/// What follows from the end of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobVerdict {
+    /// Keep its stderr.
+    pub keep_stderr: bool,
+    /// For the archive.
+    pub record: JobRecord,
+    /// What it means for the operation.
+    pub operation_event: Option<OperationEvent>,
+    /// Jobs that the controller has given up because of this end (a gang's restart): their nodes
+    /// are to kill them. Their later reports are unknown here.
+    pub aborted_with_it: Vec<JobVerdict>,
+}
+
+/// News about the whole operation. After `Completed` and `Failed` the controller starts nothing;
+/// the caller ends the remaining jobs with [`OperationController::abort_all`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum OperationEvent {
+    /// All units are done.
+    Completed,
+    /// The operation has failed.
+    Failed(Failure),
+    /// The operation is to be suspended (`suspend_on_job_failure`).
+    Suspend(Failure),
+}
+
+/// What becomes of the unit of a completed run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Done,
+    /// Run again; the run counts as lost.
+    Again,
+    /// Run again; the run counts as completed, interrupted (6.8).
+    MadeRoom,
+}
+
+impl OperationController {
+    /// The end of a job. `None`: no such job here (it was counted already, or never was ours); the
+    /// node may forget it.
+    pub fn job_finished(&mut self, now: Time, report: FinishedJob) -> Option<JobVerdict> {
+        self.end_job(now, report, false)
+    }
+
+    fn end_job(&mut self, now: Time, report: FinishedJob, abandoned: bool) -> Option<JobVerdict> {
+        let mut joblet = self.jobs.remove(&report.job_id)?;
+        let FinishedJob { job_id: _, outcome, exec_start_time, finish_time, statistics, stderr_size } =
+            report;
+        joblet.exec_start_time = joblet.exec_start_time.or(exec_start_time);
+        joblet.stderr_size = stderr_size;
+        // All zero is what nodes send for a job that never ran; zeros are not measurements.
+        if let Some(statistics) = statistics.filter(|s| *s != JobStatistics::default()) {
+            joblet.statistics = Some(Box::new(statistics));
+        }
+        let outcome = self.excuse_failure_at_banned_node(&joblet, outcome);
+        let task = &mut self.tasks[joblet.task as usize];
+        task.open.remove(&joblet.identity.task_job_index);
+        task.dirty = true;
+        let breaks_gang =
+            if abandoned { abandon_unit(task, &joblet) } else { settle_unit(task, &joblet, &outcome) };
+        task.note_completion(now);
+        if let JobOutcome::Failed { .. } = outcome {
+            self.failed_job_count += 1;
+            self.dirty = true;
+        }
+        // An abandoned job counts in statistics only if it has any (7.3).
+        let counts = !abandoned || joblet.statistics.is_some();
+        let mut verdict = self.close(&joblet, outcome.clone(), finish_time, counts);
+        let mut event = self.consequences(&joblet, &outcome);
+        let goes_on = self.life == Life::Running && !matches!(event, Some(OperationEvent::Failed(_)));
+        if breaks_gang && goes_on {
+            let (aborted, refused) = self.switch_incarnation(now);
+            verdict.aborted_with_it = aborted;
+            event = refused.or(event);
+        }
+        event = event.or_else(|| self.end_if_done());
+        self.heed(event.as_ref());
+        verdict.operation_event = event;
+        Some(verdict)
+    }
+
+    /// Gives a running job up as done (abandon_job): its unit counts as completed. The caller has
+    /// its node kill it. `None`: no such job here.
+    pub fn abandon_job(&mut self, now: Time, job_id: JobId) -> Option<JobVerdict> {
+        let joblet = self.jobs.get(&job_id)?;
+        let report = FinishedJob {
+            job_id,
+            outcome: JobOutcome::Completed { interrupted: None, restart_needed: false },
+            exec_start_time: joblet.exec_start_time,
+            finish_time: now,
+            statistics: None,
+            stderr_size: joblet.stderr_size,
+        };
+        self.end_job(now, report, true)
+    }
+
+    /// Ends all running jobs with one reason, when the operation ends or its jobs may not go on
+    /// (suspension with abort). Their nodes are to kill them; later reports are unknown here. The
+    /// rules about restarts are not asked: this is a decision of somebody else.
+    pub fn abort_all(&mut self, now: Time, reason: AbortReason) -> Vec<JobVerdict> {
+        let jobs = std::mem::take(&mut self.jobs);
+        jobs.into_values().map(|joblet| self.drop_job(now, joblet, reason)).collect()
+    }
+
+    /// The operation is over by another's decision (abort, complete): no more jobs.
+    pub fn close_operation(&mut self) {
+        self.life = Life::Over;
+        self.dirty = true;
+    }
+
+    /// Counts a job as aborted without asking its node.
+    pub(super) fn drop_job(&mut self, now: Time, joblet: Joblet, reason: AbortReason) -> JobVerdict {
+        let task = &mut self.tasks[joblet.task as usize];
+        task.open.remove(&joblet.identity.task_job_index);
+        task.dirty = true;
+        let error = Failure::new("Job aborted").with("abort_reason", reason);
+        let outcome = JobOutcome::Aborted { reason, error };
+        settle_unit(task, &joblet, &outcome);
+        task.note_completion(now);
+        self.close(&joblet, outcome, now, true)
+    }
+
+    /// Statistics, stderr and the record of a job that is over.
+    fn close(&mut self, joblet: &Joblet, outcome: JobOutcome, finish_time: Time, counts: bool) -> JobVerdict {
+        let task = &self.tasks[joblet.task as usize];
+        let facts = joblet.facts(task, finish_time);
+        let samples = JobSamples::new(&facts, joblet.statistics.as_deref());
+        let (state, error, abort_reason, interruption_reason) = match outcome {
+            JobOutcome::Completed { interrupted, .. } => (JobState::Completed, None, None, interrupted),
+            JobOutcome::Failed { error } => (JobState::Failed, Some(error), None, None),
+            JobOutcome::Aborted { reason, error } => (JobState::Aborted, Some(error), Some(reason), None),
+        };
+        // Jobs that never started on a node are not aggregated (7.3).
+        if counts && !abort_reason.is_some_and(AbortReason::is_scheduling) {
+            self.aggregate(joblet, state, &samples);
+        }
+        let keep_stderr = self.retain(state, abort_reason, joblet.stderr_size);
+        let task = &self.tasks[joblet.task as usize];
+        let record = JobRecord {
+            identity: joblet.identity.clone(),
+            state,
+            address: joblet.node.to_string(),
+            start_time: joblet.start_time,
+            exec_start_time: joblet.exec_start_time,
+            finish_time,
+            error: error.map(|e| located(&e, joblet)),
+            abort_reason,
+            interruption_reason,
+            stderr_size: if keep_stderr { joblet.stderr_size } else { 0 },
+            operation_incarnation: self.incarnation_name.clone(),
+            gang_rank: task.rank_of(joblet.identity.cookie),
+            samples,
+        };
+        JobVerdict { keep_stderr, record, operation_event: None, aborted_with_it: Vec::new() }
+    }
+
+    fn aggregate(&mut self, joblet: &Joblet, state: JobState, samples: &JobSamples) {
+        let (names, overflow) = (&mut self.custom_names, &mut self.custom_names_overflow);
+        let limit = self.options.custom_statistics_count_limit;
+        let accept = |name: &str| {
+            let known = names.contains(name);
+            if !known && names.len() >= limit {
+                *overflow = true;
+                return false;
+            }
+            known || names.insert(name.to_owned())
+        };
+        let task = &mut self.tasks[joblet.task as usize];
+        task.statistics.add(state, &joblet.identity.tree, samples, accept);
+    }
+
+    /// Whose stderr is kept (5.4): some of everybody's, more of failed jobs'.
+    fn retain(&mut self, state: JobState, reason: Option<AbortReason>, stderr_size: u64) -> bool {
+        let has_stderr = stderr_size > 0;
+        let of_interest = state == JobState::Failed || reason == Some(AbortReason::UserRequest);
+        let by_count = has_stderr && self.stored_stderr_count < self.root.max_stderr_count as u64;
+        let by_interest = of_interest && self.retained_job_count < self.options.max_job_nodes_per_operation;
+        if by_count || by_interest {
+            self.retained_job_count += 1;
+            self.stored_stderr_count += u64::from(has_stderr);
+            self.dirty = true;
+        }
+        has_stderr && (by_count || by_interest)
+    }
+
+    /// After the end of the operation nothing is started.
+    pub(super) fn heed(&mut self, event: Option<&OperationEvent>) {
+        if matches!(event, Some(OperationEvent::Completed | OperationEvent::Failed(_))) {
+            self.close_operation();
+        }
+    }
+
+    /// Completed, when every task has done all of its units.
+    pub(super) fn end_if_done(&mut self) -> Option<OperationEvent> {
+        let done = self.life == Life::Running && self.tasks.iter().all(|t| t.units.is_complete());
+        if done {
+            return Some(OperationEvent::Completed);
+        }
+        self.end_if_expired_and_idle()
+    }
+}
+
+/// Moves the unit of a job that is over and counts the end. Says whether it breaks the job's gang:
+/// a ranked job failed, was aborted, stopped because it was asked to, or is run again (6.9).
+fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
+    let ranked = task.rank_of(joblet.identity.cookie).is_some();
+    match outcome {
+        JobOutcome::Completed { interrupted, restart_needed } => {
+            let interrupted = interrupted.unwrap_or(InterruptionReason::None);
+            let fate = fate(task, interrupted, *restart_needed);
+            match fate {
+                Fate::Done => {
+                    task.units.complete(joblet.identity.cookie);
+                    *task.counter.completed.entry(interrupted).or_default() += 1;
+                }
+                Fate::Again => {
+                    task.units.give_back(joblet.identity.cookie);
+                    task.counter.lost += 1;
+                }
+                Fate::MadeRoom => {
+                    task.units.give_back(joblet.identity.cookie);
+                    *task.counter.made_room.entry(interrupted).or_default() += 1;
+                }
+            }
+            ranked && (fate != Fate::Done || interrupted != InterruptionReason::None)
+        }
+        JobOutcome::Failed { .. } => {
+            task.units.give_back(joblet.identity.cookie);
+            task.counter.failed += 1;
+            ranked
+        }
+        JobOutcome::Aborted { reason, .. } => {
+            task.units.give_back(joblet.identity.cookie);
+            *task.counter.aborted.entry(*reason).or_default() += 1;
+            ranked
+        }
+    }
+}
+
+/// A user's word ends a unit, even in tasks that run their units again and again.
+fn abandon_unit(task: &mut Task, joblet: &Joblet) -> bool {
+    task.units.complete(joblet.identity.cookie);
+    *task.counter.completed.entry(InterruptionReason::None).or_default() += 1;
+    false
+}
+
+fn fate(task: &Task, interrupted: InterruptionReason, restart_needed: bool) -> Fate {
+    let was_interrupted = interrupted != InterruptionReason::None;
+    if restart_needed {
+        Fate::Again
+    } else if was_interrupted && task.spec.script.restart_exit_code.is_none() {
+        // The job does not say whether it is done, so it is not.
+        Fate::MadeRoom
+    } else if task.spec.restart_completed_jobs {
+        Fate::Again
+    } else {
+        Fate::Done
+    }
+}

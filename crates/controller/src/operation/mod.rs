@@ -1,0 +1,220 @@
+//! One operation: the controller that owns its tasks and running jobs.
+//!
+//! Reading order: this file (what it is, demand, looking at it), [`settle`](mod@settle) (a grant becomes a
+//! job), [`finish`] (a job ends), [`rules`] (when that ends the operation), [`gang`], [`resize`],
+//! [`limits`] (time), [`progress`], [`durable`] and [`revive`] (a restart).
+
+pub mod durable;
+pub mod finish;
+pub mod gang;
+pub mod limits;
+pub mod progress;
+pub mod resize;
+pub mod revive;
+pub mod rules;
+pub mod settle;
+
+pub use durable::{StateError, StatePart};
+pub use finish::{FinishedJob, JobVerdict, OperationEvent};
+pub use limits::Deadline;
+pub use resize::Resized;
+pub use revive::{AdoptError, HeldJob};
+pub use settle::{Grant, SettleError};
+
+use crate::job::{JobView, Joblet};
+use crate::options::ControllerOptions;
+use crate::spec::{FileRequest, OperationSpec, RootOptions, check_sandbox_path};
+use crate::task::Task;
+use limits::Life;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{Artifact, Failure, JobId, JobPhase, JobStatistics, OperationId, Resources, Time};
+
+/// Jobs that a task wants: what one needs at least, and how many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Demand {
+    /// Task's number.
+    pub task: u32,
+    /// Needs of one job.
+    pub min_needed: Resources,
+    /// Pending units.
+    pub count: i64,
+}
+
+/// Controller of one operation; see the crate's page for the order of calls.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperationController {
+    id: OperationId,
+    options: ControllerOptions,
+    root: RootOptions,
+    start_time: Time,
+    tasks: Vec<Task>,
+    jobs: BTreeMap<JobId, Joblet>,
+    next_job_index: u64,
+    /// Number of the gangs' incarnation; constant without gangs.
+    incarnation: u32,
+    incarnation_name: String,
+    failed_job_count: u64,
+    /// Finished jobs whose stderr is kept.
+    stored_stderr_count: u64,
+    /// Finished jobs that are kept for their failure.
+    retained_job_count: u64,
+    /// Nodes that get no more jobs of this operation.
+    banned_nodes: BTreeSet<String>,
+    /// Custom statistics seen so far, bounded.
+    custom_names: BTreeSet<String>,
+    custom_names_overflow: bool,
+    life: Life,
+    /// Jobs that were running before a restart may still be reported.
+    reviving: bool,
+    dirty: bool,
+}
+
+impl OperationController {
+    /// A controller of a new operation. Everything is dirty: the first
+    /// [`take_dirty`](OperationController::take_dirty) gives all of its state.
+    pub fn new(id: OperationId, spec: &OperationSpec, options: &ControllerOptions, start_time: Time) -> Self {
+        OperationController {
+            id,
+            options: options.clone(),
+            root: spec.root.clone(),
+            start_time,
+            tasks: spec.tasks.iter().map(|t| Task::new(t.clone(), options)).collect(),
+            jobs: BTreeMap::new(),
+            next_job_index: 0,
+            incarnation: 0,
+            incarnation_name: gang::incarnation_name(id, 0),
+            failed_job_count: 0,
+            stored_stderr_count: 0,
+            retained_job_count: 0,
+            banned_nodes: BTreeSet::new(),
+            custom_names: BTreeSet::new(),
+            custom_names_overflow: false,
+            life: Life::Running,
+            reviving: false,
+            dirty: true,
+        }
+    }
+
+    /// The operation.
+    pub fn id(&self) -> OperationId {
+        self.id
+    }
+
+    /// Files that each task wants, to be resolved against the metadata tree.
+    pub fn file_requests(&self) -> impl Iterator<Item = (u32, &[FileRequest])> {
+        (0u32..).zip(self.tasks.iter().map(|t| t.spec.script.files.as_slice()))
+    }
+
+    /// The resolved files of a task; call it before the first grant, and after a restore. Fails if
+    /// a name leaves the sandbox or is there twice; nothing is set then.
+    pub fn set_artifacts(&mut self, task: u32, artifacts: Vec<Artifact>) -> Result<(), Failure> {
+        let task = &mut self.tasks[task as usize];
+        let mut names = BTreeSet::new();
+        for artifact in &artifacts {
+            let name = artifact.file_name.as_str();
+            let fault = match check_sandbox_path(name) {
+                Err(why) => why,
+                Ok(()) if !names.insert(name) => "the name is there twice".to_owned(),
+                Ok(()) => continue,
+            };
+            let task = &task.spec.name;
+            let failure = Failure::new(format!("Bad file name {name:?} in task {task:?}: {fault}"));
+            return Err(failure.with("file_name", name).with("task_name", task));
+        }
+        task.artifacts = artifacts;
+        Ok(())
+    }
+
+    /// Completed, failed or closed: nothing is started any more.
+    pub fn is_over(&self) -> bool {
+        self.life == Life::Over
+    }
+
+    /// What the operation wants now; empty once it is over. Changes with every settled and every
+    /// finished job: push it to the scheduler after each.
+    pub fn demand(&self) -> Vec<Demand> {
+        if self.life != Life::Running {
+            return Vec::new();
+        }
+        let tasks = (0u32..).zip(&self.tasks).filter(|(_, t)| t.units.pending() > 0);
+        let demand = tasks.map(|(task, t)| Demand {
+            task,
+            min_needed: t.needed(t.memory.current_factors()),
+            count: t.units.pending().into(),
+        });
+        demand.collect()
+    }
+
+    /// Names of tasks, by number.
+    pub fn task_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.tasks.iter().map(|t| t.spec.name.as_str())
+    }
+
+    /// Running jobs, ordered by id.
+    pub fn running_jobs(&self) -> impl ExactSizeIterator<Item = JobView<'_>> {
+        self.jobs.values().map(|joblet| self.view(joblet))
+    }
+
+    /// One running job.
+    pub fn job(&self, job_id: JobId) -> Option<JobView<'_>> {
+        self.jobs.get(&job_id).map(|joblet| self.view(joblet))
+    }
+
+    fn view<'a>(&'a self, joblet: &'a Joblet) -> JobView<'a> {
+        JobView { joblet, task: &self.tasks[joblet.task as usize], incarnation: &self.incarnation_name }
+    }
+
+    /// Bytes that a running job costs here, without its texts and custom statistics.
+    pub fn running_job_size() -> usize {
+        size_of::<(JobId, Joblet)>() + size_of::<JobStatistics>()
+    }
+
+    /// Failed jobs so far (attribute `has_failed_jobs`).
+    pub fn failed_job_count(&self) -> u64 {
+        self.failed_job_count
+    }
+
+    /// Nodes that get no more jobs of this operation (jobs-and-nodes.md 6.4).
+    pub fn banned_nodes(&self) -> impl Iterator<Item = &str> {
+        self.banned_nodes.iter().map(String::as_str)
+    }
+
+    /// What the operation should tell its owner, by the alert's name.
+    pub fn alerts(&self) -> Vec<(&'static str, Failure)> {
+        let mut alerts = Vec::new();
+        if self.custom_names_overflow {
+            let limit = self.options.custom_statistics_count_limit;
+            let error = Failure::new(format!(
+                "Limit for number of custom statistics of an operation exceeded: only the first {limit} names are aggregated"
+            ));
+            alerts.push(("custom_statistics_limit_exceeded", error.with("limit", limit)));
+        }
+        alerts
+    }
+
+    /// The user's process of a job runs. False: no such job here.
+    pub fn job_started(&mut self, job_id: JobId, start_time: Time) -> bool {
+        let Some(joblet) = self.jobs.get_mut(&job_id) else { return false };
+        joblet.exec_start_time.get_or_insert(start_time);
+        joblet.phase = joblet.phase.max(JobPhase::Running);
+        true
+    }
+
+    /// A report of a running job: its phase, size of its stderr, and statistics if they came along.
+    /// False: no such job here.
+    pub fn job_statistics(
+        &mut self,
+        job_id: JobId,
+        phase: JobPhase,
+        stderr_size: u64,
+        statistics: Option<JobStatistics>,
+    ) -> bool {
+        let Some(joblet) = self.jobs.get_mut(&job_id) else { return false };
+        joblet.phase = phase;
+        joblet.stderr_size = stderr_size;
+        if let Some(statistics) = statistics {
+            joblet.statistics = Some(Box::new(statistics));
+        }
+        true
+    }
+}

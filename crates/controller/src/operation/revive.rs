@@ -1,0 +1,156 @@
+//! After a restart of the server: jobs that still run are adopted (jobs-and-nodes.md 9.3).
+//!
+//! ```text
+//! restore(..)                     units that were at work are pending, their jobs are awaited
+//! adopt_job(..)  per reported job; a finished one is adopted first and then job_finished(..)
+//! end_revival(..)                 what nobody reported is counted aborted
+//! ```
+
+use super::limits::Life;
+use super::{JobVerdict, OperationController, OperationEvent};
+use crate::job::Joblet;
+use vocab::{AbortReason, Failure, JobIdentity, JobPhase, Resources, Time, code};
+
+/// Why a job that a node reports does not belong here; the node is to kill and forget it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// No such operation, task or job, or nobody waits for it any more.
+    #[error("Unknown job")]
+    Unknown,
+    /// Its end has been counted already: the report is a repetition.
+    #[error("The end of the job has been counted already")]
+    AlreadyFinished,
+    /// Another job has its unit or has done it, or the task has shrunk.
+    #[error("Another job has the unit of this one, or nobody wants it any more")]
+    UnitTaken,
+}
+
+/// What a node says about a job that it holds.
+#[derive(Clone, Debug)]
+pub struct HeldJob<'a> {
+    /// `host:port` of the node.
+    pub node_address: &'a str,
+    /// What the scheduler granted.
+    pub granted: Resources,
+    /// When the node accepted the job.
+    pub start_time: Time,
+    /// When the user's process started.
+    pub exec_start_time: Option<Time>,
+    /// Where it is in its life.
+    pub phase: JobPhase,
+}
+
+impl OperationController {
+    /// Takes back a job that a node holds. Adopting a job that is here already changes nothing.
+    pub fn adopt_job(&mut self, identity: &JobIdentity, held: HeldJob<'_>) -> Result<(), AdoptError> {
+        if self.jobs.contains_key(&identity.job_id) {
+            return Ok(());
+        }
+        let number = self.tasks.iter().position(|t| t.spec.name == identity.task);
+        let (true, Some(number)) = (identity.operation_id == self.id, number) else {
+            return Err(AdoptError::Unknown);
+        };
+        let task = &mut self.tasks[number];
+        let index = identity.task_job_index;
+        // An index beyond the stored ones would mean that an order went out before its state was
+        // durable. The job is real all the same, so it counts as open.
+        let is_open = task.open.contains(&index) || index >= task.next_job_index;
+        if !is_open {
+            return Err(AdoptError::AlreadyFinished);
+        }
+        if !self.reviving || self.life == Life::Over {
+            return Err(AdoptError::Unknown);
+        }
+        if !task.units.start(identity.cookie) {
+            return Err(AdoptError::UnitTaken);
+        }
+        if index >= task.next_job_index {
+            task.next_job_index = index + 1;
+            task.open.insert(index);
+            task.dirty = true;
+        }
+        if identity.job_index >= self.next_job_index {
+            self.next_job_index = identity.job_index + 1;
+            self.dirty = true;
+        }
+        let factors = task.memory.factors(identity.cookie);
+        let joblet = Joblet {
+            identity: identity.clone(),
+            task: number as u32,
+            node: held.node_address.into(),
+            granted: held.granted,
+            factors,
+            reserve: task.memory.request(factors),
+            start_time: held.start_time,
+            exec_start_time: held.exec_start_time,
+            phase: held.phase,
+            statistics: None,
+            stderr_size: 0,
+        };
+        self.jobs.insert(identity.job_id, joblet);
+        Ok(())
+    }
+
+    /// Jobs that were open when the state was stored and that no node has reported yet.
+    pub fn awaited_job_count(&self) -> usize {
+        let open: usize = self.tasks.iter().map(|t| t.open.len()).sum();
+        open - self.jobs.len()
+    }
+
+    /// No more reports are expected: awaited jobs are counted aborted, reason
+    /// `revival_confirmation_timeout`; their units are pending already.
+    ///
+    /// A gang that did not come back whole starts a new incarnation; `fail_on_job_restart` does not
+    /// forgive a missing job.
+    pub fn end_revival(&mut self, now: Time) -> (Vec<JobVerdict>, Option<OperationEvent>) {
+        if !std::mem::take(&mut self.reviving) || self.life == Life::Over {
+            return (Vec::new(), None);
+        }
+        let restart_problem = self.restart_problem();
+        let mut gang_broken = false;
+        for (number, task) in self.tasks.iter_mut().enumerate() {
+            let mine = self.jobs.values().filter(|j| j.task as usize == number);
+            let running = mine.map(|j| j.identity.task_job_index).collect();
+            let awaited = task.open.difference(&running).count() as u64;
+            if awaited > 0 {
+                *task.counter.aborted.entry(AbortReason::RevivalConfirmationTimeout).or_default() += awaited;
+                task.open = running;
+                task.dirty = true;
+            }
+            // A job is missing and a rank is vacant: the gang is not whole. Ranks that are done, or
+            // had not started before the restart either, are no reason to begin anew (9.2: a short
+            // restart moves no counter).
+            let mut ranks = 0..task.spec.gang_size.unwrap_or(0);
+            gang_broken |= awaited > 0 && ranks.any(|cookie| task.units.is_pending(cookie));
+        }
+        let (verdicts, event) = match restart_problem {
+            Some(failure) => (Vec::new(), Some(OperationEvent::Failed(failure))),
+            None if gang_broken => self.switch_incarnation(now),
+            None => (Vec::new(), None),
+        };
+        let event = event.or_else(|| self.end_if_done());
+        self.heed(event.as_ref());
+        (verdicts, event)
+    }
+
+    /// With `fail_on_job_restart` an operation lives on only if all of its jobs do.
+    fn restart_problem(&self) -> Option<Failure> {
+        let strict =
+            |t: &crate::task::Task| self.root.fail_on_job_restart || t.spec.script.fail_on_job_restart;
+        let tasks = self.tasks.iter().enumerate().filter(|(_, t)| strict(t) && t.start_time.is_some());
+        let (mut expected, mut started) = (0u64, 0u64);
+        for (number, task) in tasks {
+            expected += task.open.len() as u64;
+            started += self.jobs.values().filter(|j| j.task as usize == number).count() as u64;
+        }
+        (started < expected).then(|| {
+            Failure::coded(
+                code::OPERATION_FAILED_ON_JOB_RESTART,
+                "Cannot revive operation when \"fail_on_job_restart\" option is set: some of its jobs are lost",
+            )
+            .with("reason", AbortReason::RevivalConfirmationTimeout)
+            .with("expected_job_count", expected)
+            .with("started_job_count", started)
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! A grant of the scheduler becomes a job (jobs-and-nodes.md 6.2, 5.3).
+
+use super::OperationController;
+use super::limits::Life;
+use crate::job::Joblet;
+use crate::memory::MemoryRequest;
+use crate::task::Task;
+use vocab::{AllocationId, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
+use yson::Value;
+
+/// Resources on a node that the scheduler gave to a task.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant<'a> {
+    /// Task's number, as in the demand.
+    pub task: u32,
+    /// Where the job will run.
+    pub allocation_id: AllocationId,
+    /// Fresh id of the job.
+    pub job_id: JobId,
+    /// What was granted.
+    pub resources: Resources,
+    /// Pool tree of the allocation.
+    pub tree: &'a str,
+    /// `host:port` of the node.
+    pub node_address: &'a str,
+}
+
+/// Why a grant cannot be used; the allocation is to be given back.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum SettleError {
+    /// No pending unit.
+    #[error("Task has nothing to start")]
+    EmptyInput,
+    /// The demand has grown since the grant.
+    #[error("Granted resources {granted:?} are less than the needed {needed:?}")]
+    NotEnoughResources {
+        /// Needs of one job now.
+        needed: Resources,
+        /// What was granted.
+        granted: Resources,
+    },
+    /// A job of the operation failed on this node (`ban_nodes_with_failed_jobs`).
+    #[error("Node {0:?} is banned for this operation")]
+    NodeBanned(String),
+    /// The operation starts no more jobs.
+    #[error("Operation is not running")]
+    NotRunning,
+}
+
+impl SettleError {
+    /// Name of the reason in counters of schedule failures.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            SettleError::EmptyInput => "empty_input",
+            SettleError::NotEnoughResources { .. } => "not_enough_resources",
+            SettleError::NodeBanned(_) => "node_banned",
+            SettleError::NotRunning => "operation_not_running",
+        }
+    }
+}
+
+impl OperationController {
+    /// Settles a job into an allocation: the smallest pending unit of the task starts.
+    ///
+    /// The order to the node must wait until the state that [`take_dirty`](Self::take_dirty) then
+    /// gives is durable: job indices in it make sure that no two jobs ever share one.
+    pub fn settle(
+        &mut self,
+        now: Time,
+        grant: Grant<'_>,
+    ) -> Result<(JobIdentity, JobDescription), SettleError> {
+        if self.life != Life::Running {
+            return Err(SettleError::NotRunning);
+        }
+        let host = host_of(grant.node_address);
+        if self.banned_nodes.contains(grant.node_address) {
+            return Err(SettleError::NodeBanned(grant.node_address.to_owned()));
+        }
+        let task = self.tasks.get_mut(grant.task as usize).ok_or(SettleError::EmptyInput)?;
+        let cookie = task.units.peek().ok_or(SettleError::EmptyInput)?;
+        let factors = task.memory.factors(cookie);
+        let needed = task.needed(factors);
+        if !grant.resources.dominates(&needed) {
+            return Err(SettleError::NotEnoughResources { needed, granted: grant.resources });
+        }
+        task.units.start(cookie);
+        task.start_time.get_or_insert(now);
+        let identity = JobIdentity {
+            job_id: grant.job_id,
+            allocation_id: grant.allocation_id,
+            operation_id: self.id,
+            tree: grant.tree.to_owned(),
+            task: task.spec.name.clone(),
+            cookie,
+            job_index: self.next_job_index,
+            task_job_index: task.next_job_index,
+        };
+        self.next_job_index += 1;
+        task.open.insert(task.next_job_index);
+        task.next_job_index += 1;
+        (self.dirty, task.dirty) = (true, true);
+        let reserve = task.memory.request(factors);
+        let environment = self.environment(grant.task, &identity, host);
+        let description = describe(&self.tasks[grant.task as usize], reserve, environment);
+        let joblet = Joblet {
+            identity: identity.clone(),
+            task: grant.task,
+            node: grant.node_address.into(),
+            granted: grant.resources,
+            factors,
+            reserve,
+            start_time: now,
+            exec_start_time: None,
+            phase: JobPhase::Created,
+            statistics: None,
+            stderr_size: 0,
+        };
+        let previous = self.jobs.insert(grant.job_id, joblet);
+        assert!(previous.is_none(), "job id {} is not fresh", grant.job_id);
+        Ok((identity, description))
+    }
+
+    /// Variables of a job, in the order of jobs-and-nodes.md 5.3; later ones win. What only the
+    /// node knows (ports, sockets) it adds itself.
+    fn environment(&self, task: u32, id: &JobIdentity, host: &str) -> Vec<(String, String)> {
+        let task = &self.tasks[task as usize];
+        let script = &task.spec.script;
+        let mut out: Vec<(String, String)> = Vec::new();
+        let mut put = |name: &str, value: String| out.push((name.to_owned(), value));
+        for (name, value) in NODE_DEFAULTS {
+            put(name, (*value).to_owned());
+        }
+        for (name, value) in &script.environment {
+            put(name, value.clone());
+        }
+        put("YT_JOB_ID", id.job_id.to_string());
+        put("YT_OPERATION_ID", id.operation_id.to_string());
+        put("YT_JOB_INDEX", id.job_index.to_string());
+        put("YT_TASK_JOB_INDEX", id.task_job_index.to_string());
+        put("YT_JOB_COOKIE", id.cookie.to_string());
+        put("YT_TASK_NAME", id.task.clone());
+        put("YT_POOL_TREE", id.tree.clone());
+        put("YT_NODE_HOST", host.to_owned());
+        put("YT_START_ROW_INDEX", "0".to_owned());
+        // With redirection descriptor 1 is stderr and tables begin at 4 (http-api.md 13).
+        let first_table = if script.redirect_stdout_to_stderr { "4" } else { "1" };
+        put("YT_FIRST_OUTPUT_TABLE_FD", first_table.to_owned());
+        put("YT_OPERATION_INCARNATION", self.incarnation_name.clone());
+        put("YT_TASK_JOB_COUNT", task.job_count.to_string());
+        if let Some(size) = task.spec.gang_size {
+            put("YT_TASK_GANG_SIZE", size.to_string());
+        }
+        if let Some(rank) = task.rank_of(id.cookie) {
+            put("YT_GANG_RANK", rank.to_string());
+        }
+        if let Some(vault) = &self.root.secure_vault {
+            put("YT_SECURE_VAULT", text(&Value::Map(vault.clone())));
+            for (key, value) in vault.iter() {
+                if let Some(scalar) = scalar_text(value) {
+                    put(&format!("YT_SECURE_VAULT_{}", String::from_utf8_lossy(key)), scalar);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Defaults that the spec may override.
+const NODE_DEFAULTS: &[(&str, &str)] = &[
+    ("HOME", "$(SandboxPath)"),
+    ("TMPDIR", "$(SandboxPath)"),
+    ("PYTHONPATH", "$(SandboxPath)"),
+    ("PYTHONUSERBASE", "$(SandboxPath)/.local"),
+    ("PYTHON_EGG_CACHE", "$(SandboxPath)/.python-eggs"),
+];
+
+fn describe(task: &Task, reserve: MemoryRequest, environment: Vec<(String, String)>) -> JobDescription {
+    let script = &task.spec.script;
+    JobDescription {
+        command: script.command.clone(),
+        environment,
+        files: task.artifacts.clone(),
+        cpu_limit: script.cpu_limit,
+        set_container_cpu_limit: script.set_container_cpu_limit,
+        memory_limit: script.memory_limit,
+        user_job_memory_reserve: reserve.user_job_reserve,
+        job_proxy_memory_reserve: reserve.job_proxy_reserve,
+        job_time_limit: script.job_time_limit,
+        max_stderr_size: script.max_stderr_size,
+        interruption_signal: script.interruption_signal.clone(),
+        signal_root_process_only: script.signal_root_process_only,
+        restart_exit_code: script.restart_exit_code,
+        custom_statistics_count_limit: script.custom_statistics_count_limit,
+    }
+}
+
+/// `host` of `host:port`.
+fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(&yson::to_text(value)).into_owned()
+}
+
+/// Value of a variable for a scalar secret: strings as they are, others as text YSON.
+fn scalar_text(value: &Value) -> Option<String> {
+    match value.bare() {
+        Value::String(s) => Some(String::from_utf8_lossy(s).into_owned()),
+        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Bool(_) => Some(text(value.bare())),
+        _ => None,
+    }
+}

@@ -1,0 +1,217 @@
+//! What is kept of a finished job: everything that list_jobs and get_job show, in a compact form
+//! for the archive.
+
+use crate::job::identity_value;
+use crate::statistics::{JobSamples, tree};
+use vocab::{
+    AbortReason, AllocationId, Failure, Guid, InterruptionReason, JobId, JobIdentity, JobPhase, JobState,
+    OperationId, Summary, Time,
+};
+use yson::{Map, Value};
+
+/// A finished job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobRecord {
+    /// Which job.
+    pub identity: JobIdentity,
+    /// `completed`, `failed` or `aborted`.
+    pub state: JobState,
+    /// `host:port` of its node.
+    pub address: String,
+    /// When it was settled into its allocation.
+    pub start_time: Time,
+    /// When the user's process started.
+    pub exec_start_time: Option<Time>,
+    /// When it was over.
+    pub finish_time: Time,
+    /// Of failed and aborted jobs.
+    pub error: Option<Failure>,
+    /// Of aborted jobs.
+    pub abort_reason: Option<AbortReason>,
+    /// It was asked to stop, and did.
+    pub interruption_reason: Option<InterruptionReason>,
+    /// Bytes of stderr; 0 if it is not kept.
+    pub stderr_size: u64,
+    /// Incarnation of the operation that it ran in.
+    pub operation_incarnation: String,
+    /// Rank in its gang.
+    pub gang_rank: Option<u32>,
+    /// Final statistics.
+    pub samples: JobSamples,
+}
+
+/// Bytes that are not a record, or of a version that this program does not know.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("Malformed archive record of a job: {0}")]
+pub struct MalformedRecord(pub String);
+
+/// First element of an encoded record.
+const VERSION: i64 = 1;
+
+impl JobRecord {
+    /// Element of list_jobs (http-api.md 10.1); `pool` is the caller's to add.
+    pub fn to_value(&self) -> Map {
+        let interruption = self.interruption_reason.map(|r| yson::map! {"interruption_reason" => r});
+        identity_value(&self.identity)
+            .with("state", self.state)
+            .with("controller_state", self.state)
+            .with("archive_state", self.state)
+            .with("address", self.address.as_str())
+            .with("start_time", self.start_time)
+            .with("finish_time", self.finish_time)
+            .with("progress", 1.0)
+            .with("operation_incarnation", self.operation_incarnation.as_str())
+            .with_some("gang_rank", self.gang_rank)
+            .with_some("stderr_size", (self.stderr_size > 0).then_some(self.stderr_size))
+            .with_some("error", self.error.as_ref().map(Failure::to_value))
+            .with_some("abort_reason", self.abort_reason)
+            .with_some("interruption_info", interruption)
+            .with("is_stale", false)
+            .with("events", self.events())
+    }
+
+    /// The `statistics` of get_job.
+    pub fn statistics(&self) -> Map {
+        tree::of_job(&self.samples)
+    }
+
+    /// The `events` of get_job.
+    pub fn events(&self) -> Value {
+        events_value(
+            self.start_time,
+            self.exec_start_time,
+            JobPhase::Finished,
+            Some((self.finish_time, self.state)),
+        )
+    }
+
+    /// Compact form: a list in binary YSON, fields in the order of the struct.
+    pub fn encode(&self) -> Vec<u8> {
+        let id = &self.identity;
+        let guid = |g: Guid| Value::String(g.to_bytes().to_vec());
+        let custom = self.samples.custom.iter().map(|(name, s)| -> Value {
+            vec![
+                name.as_str().into(),
+                s.sum.into(),
+                s.count.into(),
+                s.min.into(),
+                s.max.into(),
+                Value::Int(s.last),
+            ]
+            .into()
+        });
+        let list: Vec<Value> = vec![
+            VERSION.into(),
+            guid(id.job_id.0),
+            guid(id.allocation_id.0),
+            guid(id.operation_id.0),
+            id.tree.as_str().into(),
+            id.task.as_str().into(),
+            id.cookie.into(),
+            id.job_index.into(),
+            id.task_job_index.into(),
+            self.state.into(),
+            self.address.as_str().into(),
+            self.start_time.as_micros().into(),
+            self.exec_start_time.map(Time::as_micros).into(),
+            self.finish_time.as_micros().into(),
+            self.error.as_ref().map(Failure::to_value).into(),
+            self.abort_reason.into(),
+            self.interruption_reason.into(),
+            self.stderr_size.into(),
+            self.operation_incarnation.as_str().into(),
+            self.gang_rank.into(),
+            Value::String(self.samples.pack_system()),
+            custom.collect::<Vec<_>>().into(),
+        ];
+        yson::to_binary(&list.into())
+    }
+
+    /// Inverse of [`JobRecord::encode`].
+    pub fn decode(bytes: &[u8]) -> Result<JobRecord, MalformedRecord> {
+        let value = yson::parse(bytes).map_err(|e| MalformedRecord(e.to_string()))?;
+        let fields = value.as_list().ok_or_else(|| MalformedRecord("it is not a list".to_owned()))?;
+        match fields.first().and_then(Value::as_i64) {
+            Some(VERSION) => {}
+            other => return Err(MalformedRecord(format!("version {other:?}, expected {VERSION}"))),
+        }
+        let mut at = 0;
+        let mut next = || {
+            at += 1;
+            fields.get(at)
+        };
+        JobRecord::from_fields(&mut next)
+            .ok_or_else(|| MalformedRecord(format!("field {at} is missing or of a wrong type")))
+    }
+
+    fn from_fields<'v>(next: &mut dyn FnMut() -> Option<&'v Value>) -> Option<JobRecord> {
+        let guid = |v: &Value| Some(Guid::from_bytes(v.as_bytes()?.try_into().ok()?));
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        let identity = JobIdentity {
+            job_id: JobId(guid(next()?)?),
+            allocation_id: AllocationId(guid(next()?)?),
+            operation_id: OperationId(guid(next()?)?),
+            tree: text(next()?)?,
+            task: text(next()?)?,
+            cookie: next()?.as_u64()?.try_into().ok()?,
+            job_index: next()?.as_u64()?,
+            task_job_index: next()?.as_u64()?,
+        };
+        Some(JobRecord {
+            identity,
+            state: next()?.as_str()?.parse().ok()?,
+            address: text(next()?)?,
+            start_time: Time(next()?.as_u64()?),
+            exec_start_time: optional(next()?, |v| v.as_u64().map(Time))?,
+            finish_time: Time(next()?.as_u64()?),
+            error: optional(next()?, |v| v.as_map().map(|_| Failure::from_value(v)))?,
+            abort_reason: optional(next()?, |v| v.as_str()?.parse().ok())?,
+            interruption_reason: optional(next()?, |v| v.as_str()?.parse().ok())?,
+            stderr_size: next()?.as_u64()?,
+            operation_incarnation: text(next()?)?,
+            gang_rank: optional(next()?, |v| v.as_u64()?.try_into().ok())?,
+            samples: JobSamples {
+                system: JobSamples::unpack_system(next()?.as_bytes()?)?,
+                custom: next()?.as_list()?.iter().map(custom_from).collect::<Option<_>>()?,
+            },
+        })
+    }
+}
+
+/// `#` is an absent value; anything else must be readable.
+fn optional<T>(v: &Value, read: impl FnOnce(&Value) -> Option<T>) -> Option<Option<T>> {
+    if v.is_entity() { Some(None) } else { read(v).map(Some) }
+}
+
+fn custom_from(v: &Value) -> Option<(String, Summary)> {
+    let [name, sum, count, min, max, last] = v.as_list()? else { return None };
+    let summary = Summary {
+        sum: sum.as_i64()?,
+        count: count.as_i64()?,
+        min: min.as_i64()?,
+        max: max.as_i64()?,
+        last: last.as_i64()?,
+    };
+    Some((name.as_str()?.to_owned(), summary))
+}
+
+/// `events` of a job: one entry per thing that the controller has seen.
+pub(crate) fn events_value(
+    start: Time,
+    exec_start: Option<Time>,
+    phase: JobPhase,
+    end: Option<(Time, JobState)>,
+) -> Value {
+    let event = |time: Time, state: JobState, phase: JobPhase| -> Value {
+        yson::map! {"time" => time, "state" => state, "phase" => phase}.into()
+    };
+    let mut events = vec![event(start, JobState::Waiting, JobPhase::Created)];
+    if let Some(time) = exec_start {
+        let phase = if end.is_some() { JobPhase::Running } else { phase };
+        events.push(event(time, JobState::Running, phase));
+    }
+    if let Some((time, state)) = end {
+        events.push(event(time, state, phase));
+    }
+    Value::List(events)
+}

@@ -1,0 +1,172 @@
+//! Operation specs: what users write, typed; and the forms in which it is shown.
+//!
+//! Start at [`parse`]. Every option of jobs-and-nodes.md 8.1-8.3 and scheduling.md 18.4 is known
+//! here, with its default, range and aliases, even if its effect lives elsewhere.
+
+mod reader;
+
+mod files;
+mod memory;
+mod root;
+mod scheduling;
+mod script;
+mod task;
+
+pub use files::{FileRequest, TmpfsVolume, check_sandbox_path, is_variable_name};
+pub use memory::{CpuMonitorOptions, ProxyDigestOptions, UserDigestBounds};
+pub use root::RootOptions;
+pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
+pub use script::UserScript;
+pub use task::TaskSpec;
+
+use crate::options::ControllerOptions;
+use reader::{Reader, child_path, expected, refuse_at};
+use vocab::{Failure, OperationType};
+use yson::{Map, Value};
+
+/// A spec, typed: what the controller works with.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperationSpec {
+    /// Always vanilla at the moment.
+    pub operation_type: OperationType,
+    /// Options of the whole operation.
+    pub root: RootOptions,
+    /// Tasks, in the order of the spec; a task's number is its place here.
+    pub tasks: Vec<TaskSpec>,
+    /// For the scheduler.
+    pub scheduling: SchedulingOptions,
+}
+
+/// A typed spec and its public forms (http-api.md 9.1). None of them holds the secure vault.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ParsedSpec {
+    /// Typed.
+    pub spec: OperationSpec,
+    /// As given: attributes `spec` and `provided_spec`.
+    pub provided: Map,
+    /// Every known option with its effective value, canonical names: `full_spec`.
+    pub full: Map,
+    /// What nobody understood, same nesting: `unrecognized_spec`.
+    pub unrecognized: Map,
+    /// Short form: `brief_spec`.
+    pub brief: Map,
+}
+
+/// Parses and checks a spec. The first error is returned: code 1, naming the option by its path.
+pub fn parse(
+    operation_type: OperationType,
+    spec: &Map,
+    options: &ControllerOptions,
+) -> Result<ParsedSpec, Failure> {
+    if operation_type != OperationType::Vanilla {
+        return Err(Failure::new(format!(
+            "Operation type {operation_type:?} is not supported: only \"vanilla\" operations can be started",
+            operation_type = operation_type.as_str()
+        ))
+        .with("operation_type", operation_type.as_str()));
+    }
+    let mut r = Reader::new(spec, "");
+    let root = RootOptions::read(&mut r)?;
+    let scheduling = SchedulingOptions::read(&mut r)?;
+    let tasks = read_tasks(&mut r, &root, options)?;
+    check_gangs(&root, &tasks)?;
+    let (full, unrecognized) = r.finish();
+    let mut provided = spec.clone();
+    provided.remove("secure_vault");
+    let brief = brief(&root, &scheduling, &tasks);
+    Ok(ParsedSpec {
+        spec: OperationSpec { operation_type, root, tasks, scheduling },
+        provided,
+        full,
+        unrecognized,
+        brief,
+    })
+}
+
+fn read_tasks(
+    r: &mut Reader<'_>,
+    root: &RootOptions,
+    options: &ControllerOptions,
+) -> Result<Vec<TaskSpec>, Failure> {
+    let map = r.raw("tasks")?;
+    if map.is_none() {
+        return Err(Failure::new("Missing required option /tasks of the spec").with("path", "/tasks"));
+    }
+    let (max_tasks, max_jobs) = (options.max_task_count, options.max_total_job_count);
+    let tasks = r.section("tasks", |r| {
+        let mut tasks = Vec::new();
+        for (name, value) in r.entries() {
+            if name.is_empty() {
+                return Err(refuse_at("/tasks", "the name of a task must not be empty"));
+            }
+            let path = r.path_of(&name);
+            let map = value.as_map().ok_or_else(|| refuse_at(&path, expected("map", value)))?;
+            let mut inner = Reader::new(map, path);
+            let digest = &root.job_proxy_memory_digest;
+            tasks.push(TaskSpec::read(&mut inner, &name, digest, options.set_container_cpu_limit, max_jobs)?);
+            r.keep(&name, inner);
+        }
+        Ok(tasks)
+    })?;
+    // jobs-and-nodes.md 6.12
+    if tasks.is_empty() {
+        return Err(refuse_at("/tasks", "expected at least one task"));
+    }
+    if tasks.len() > max_tasks {
+        let why = format!("maximum number of tasks is {max_tasks}, found {}", tasks.len());
+        return Err(refuse_at("/tasks", why).with("max_task_count", max_tasks));
+    }
+    let total: u64 = tasks.iter().map(|t| u64::from(t.job_count)).sum();
+    if total > u64::from(max_jobs) {
+        let why = format!("maximum total job count is {max_jobs}, found {total}");
+        return Err(refuse_at("/tasks", why).with("max_total_job_count", i64::from(max_jobs)));
+    }
+    check_shared_outputs(&tasks)?;
+    Ok(tasks)
+}
+
+/// The same path in two tasks must have equal attributes (jobs-and-nodes.md 6.12).
+fn check_shared_outputs(tasks: &[TaskSpec]) -> Result<(), Failure> {
+    let mut seen: Vec<&Value> = Vec::new();
+    for task in tasks {
+        for path in &task.output_table_paths {
+            match seen.iter().find(|s| s.bare() == path.bare()) {
+                Some(other) if *other != path => {
+                    let at = child_path("/tasks", task.name.as_bytes()) + "/output_table_paths";
+                    let why = format!("path {path:?} has other attributes in another task");
+                    return Err(refuse_at(&at, why));
+                }
+                Some(_) => {}
+                None => seen.push(path),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_gangs(root: &RootOptions, tasks: &[TaskSpec]) -> Result<(), Failure> {
+    match tasks.iter().find(|t| t.gang_size.is_some()) {
+        Some(task) if root.fail_on_job_restart => {
+            let at = child_path("/tasks", task.name.as_bytes()) + "/gang_options";
+            Err(refuse_at(&at, "it excludes \"fail_on_job_restart\""))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn brief(root: &RootOptions, scheduling: &SchedulingOptions, tasks: &[TaskSpec]) -> Map {
+    let tasks: Map = tasks
+        .iter()
+        .map(|t| {
+            (
+                t.name.as_str(),
+                yson::map! {"command" => t.script.command.as_str(), "job_count" => i64::from(t.job_count)},
+            )
+        })
+        .collect();
+    Map::new()
+        .with_some("title", root.title.as_deref())
+        .with_some("alias", root.alias.as_deref())
+        .with_some("pool", scheduling.pool.as_deref())
+        .with("tasks", tasks)
+}

@@ -1,0 +1,163 @@
+//! Options of the operation's root (jobs-and-nodes.md 8.1, http-api.md 9.7).
+
+use super::memory::{CpuMonitorOptions, ProxyDigestOptions};
+use super::reader::{Reader, child_path, expected, refuse_at};
+use vocab::{Failure, Span};
+use yson::{Map, Value};
+
+/// Options of the whole operation, without those of tasks and of scheduling.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RootOptions {
+    /// Short text for people.
+    pub title: Option<String>,
+    /// Second name; starts with `*`.
+    pub alias: Option<String>,
+    /// What users attach to the operation.
+    pub annotations: Map,
+    /// The access control list, as given.
+    pub acl: Option<Vec<Value>>,
+    /// The failure that reaches this number ends the operation.
+    pub max_failed_job_count: i64,
+    /// Stderrs kept of jobs that did not fail.
+    pub max_stderr_count: i64,
+    /// Any restart fails the operation.
+    pub fail_on_job_restart: bool,
+    /// A failure suspends the operation.
+    pub suspend_on_job_failure: bool,
+    /// A node where a job failed gets no more jobs of the operation.
+    pub ban_nodes_with_failed_jobs: bool,
+    /// Failures on such a node count as aborts.
+    pub ignore_job_failures_at_banned_nodes: bool,
+    /// Fail when no node is left.
+    pub fail_on_all_nodes_banned: bool,
+    /// Longest life of the operation.
+    pub time_limit: Option<Span>,
+    /// How long jobs may take to end when the life is over.
+    pub time_limit_job_fail_timeout: Span,
+    /// The CPU monitor of all jobs.
+    pub job_cpu_monitor: CpuMonitorOptions,
+    /// The job proxy's reserve factor, for tasks that do not say their own.
+    pub job_proxy_memory_digest: ProxyDigestOptions,
+    /// Factor of the job proxy's reserve after its first overdraft.
+    pub job_proxy_overdraft_multiplier: Option<f64>,
+    /// Secrets that jobs see as variables, as given. Never shown.
+    pub secure_vault: Option<Map>,
+    /// Job shells see the secrets too.
+    pub enable_secure_vault_variables_in_job_shell: bool,
+}
+
+/// Longest annotations, bytes of text YSON (jobs-and-nodes.md 6.12).
+const MAX_ANNOTATIONS_SIZE: usize = 10 << 10;
+const EVER: Span = Span(u64::MAX);
+
+impl RootOptions {
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<RootOptions, Failure> {
+        accept_by_the_way(r)?;
+        let options = RootOptions {
+            title: r.string("title").optional()?,
+            alias: read_alias(r)?,
+            annotations: read_annotations(r)?,
+            acl: r.list("acl").optional()?,
+            max_failed_job_count: r.int("max_failed_job_count", 0..=10_000).or(10)?,
+            max_stderr_count: r.int("max_stderr_count", 0..=150).or(10)?,
+            fail_on_job_restart: r.bool("fail_on_job_restart").or(false)?,
+            suspend_on_job_failure: r.bool("suspend_on_job_failure").or(false)?,
+            ban_nodes_with_failed_jobs: r.bool("ban_nodes_with_failed_jobs").or(false)?,
+            ignore_job_failures_at_banned_nodes: r.bool("ignore_job_failures_at_banned_nodes").or(false)?,
+            fail_on_all_nodes_banned: r.bool("fail_on_all_nodes_banned").or(true)?,
+            time_limit: r.span("time_limit", Span::from_millis(1)..=EVER).optional()?,
+            time_limit_job_fail_timeout: r
+                .span("time_limit_job_fail_timeout", Span::ZERO..=EVER)
+                .or(Span::from_secs(120))?,
+            job_cpu_monitor: r.section(["job_cpu_monitor", "job-cpu-monitor"], CpuMonitorOptions::read)?,
+            job_proxy_memory_digest: r.section("job_proxy_memory_digest", |r| {
+                ProxyDigestOptions::read(r, &ProxyDigestOptions::default())
+            })?,
+            job_proxy_overdraft_multiplier: r
+                .number("job_proxy_resource_overdraft_memory_multiplier", 1.0..=10.0)
+                .optional()?,
+            secure_vault: read_vault(r)?,
+            enable_secure_vault_variables_in_job_shell: r
+                .bool("enable_secure_vault_variables_in_job_shell")
+                .or(true)?,
+        };
+        Ok(options)
+    }
+}
+
+/// Options that are checked and shown, and nothing else here: descriptions for people, or features
+/// of table operations.
+fn accept_by_the_way(r: &mut Reader<'_>) -> Result<(), Failure> {
+    r.any("description").optional()?;
+    r.any("started_by").optional()?;
+    r.strings("owners").optional()?;
+    r.int("max_core_info_count", 0..=150).or(10)?;
+    r.int("job_proxy_memory_overcommit_limit", 0..=i64::MAX).optional()?;
+    r.span("job_speculation_timeout", Span::from_millis(1)..=EVER).optional()?;
+    r.int("max_speculative_job_count_per_task", 0..=i64::MAX).or(10)?;
+    r.bool("try_avoid_duplicating_jobs").or(false)?;
+    r.bool("enable_job_splitting").or(true)?;
+    r.int("job_count", 1..=i64::MAX).optional()?;
+    r.string(["debug_artifacts_account", "job_node_account"]).or("tmp".to_owned())?;
+    r.bool("suspend_operation_if_account_limit_exceeded").or(false)?;
+    r.map("job_io").optional()?;
+    r.map("testing").optional()?;
+    r.any("stderr_table_path").optional()?;
+    let core_table = r.any("core_table_path").optional()?;
+    if r.bool("enable_cuda_gpu_core_dump").or(false)? && core_table.is_none() {
+        return Err(r.refuse("enable_cuda_gpu_core_dump", "it needs \"core_table_path\""));
+    }
+    check_job_shells(r)
+}
+
+fn check_job_shells(r: &mut Reader<'_>) -> Result<(), Failure> {
+    let shells = r.list("job_shells").or(Vec::new())?;
+    let mut names: Vec<&str> = Vec::new();
+    for (i, shell) in shells.iter().enumerate() {
+        let at = format!("{}/{i}", r.path_of("job_shells"));
+        let name = shell.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| refuse_at(&at, expected("map with a string \"name\"", shell)))?;
+        if names.contains(&name) {
+            return Err(refuse_at(&at, format_args!("the name {name:?} is there twice")));
+        }
+        names.push(name);
+    }
+    Ok(())
+}
+
+fn read_alias(r: &mut Reader<'_>) -> Result<Option<String>, Failure> {
+    let alias = r.with("alias", |v| match v.as_str() {
+        Some(s) if s.starts_with('*') => Ok(s.to_owned()),
+        _ => Err(expected("string that starts with \"*\"", v)),
+    });
+    alias.optional()
+}
+
+fn read_annotations(r: &mut Reader<'_>) -> Result<Map, Failure> {
+    let annotations = r.map("annotations").or(Map::new())?;
+    let size = yson::to_text(&Value::Map(annotations.clone())).len();
+    if size > MAX_ANNOTATIONS_SIZE {
+        return Err(r.refuse(
+            "annotations",
+            format_args!("expected at most {MAX_ANNOTATIONS_SIZE} bytes of text YSON, found {size}"),
+        ));
+    }
+    Ok(annotations)
+}
+
+/// The vault is not shown anywhere, so it goes past the full spec, and errors name keys only.
+fn read_vault(r: &mut Reader<'_>) -> Result<Option<Map>, Failure> {
+    let Some(value) = r.raw("secure_vault")? else { return Ok(None) };
+    let Some(map) = value.as_map() else {
+        return Err(r.refuse("secure_vault", format_args!("expected map, found {}", value.type_name())));
+    };
+    let at = r.path_of("secure_vault");
+    for key in map.keys() {
+        let name = [b"YT_SECURE_VAULT_", key].concat();
+        if !std::str::from_utf8(&name).is_ok_and(super::files::is_variable_name) {
+            let why = "a key must make a variable's name: letters, digits and \"_\"";
+            return Err(refuse_at(&child_path(&at, key), why));
+        }
+    }
+    Ok(Some(map.clone()))
+}

@@ -1,0 +1,9 @@
+//! Tests of the controller, by subject.
+
+mod bench;
+mod jobs;
+mod life;
+mod properties;
+mod revival;
+mod script;
+mod specs;
