@@ -1,0 +1,291 @@
+//! Attributes of nodes as users see them: system and user ones in one namespace (http-api.md 6.3).
+//!
+//! Three kinds: *system* attributes are computed here from the node; some of them can be set, see
+//! [`is_settable`]. *Defaulted* attributes have no meaning to the tree and can be set freely, but
+//! are shown with a default when nobody has. The rest are user attributes.
+
+use vocab::ObjectId;
+use yson::{Map, Value};
+
+use crate::acl::{Ace, effective};
+use crate::node::{Body, Node, TableContent};
+use crate::tree::Tree;
+use crate::types::NodeType;
+
+const COMMON: &[&str] = &[
+    "id",
+    "type",
+    "key",
+    "path",
+    "parent_id",
+    "creation_time",
+    "modification_time",
+    "access_time",
+    "revision",
+    "attribute_revision",
+    "content_revision",
+    "owner",
+    "account",
+    "acl",
+    "inherit_acl",
+    "effective_acl",
+    "opaque",
+    "ref_counter",
+    "lock_count",
+    "lock_mode",
+    "locks",
+    "resource_usage",
+    "recursive_resource_usage",
+    "user_attribute_keys",
+    "user_attributes",
+    "builtin",
+];
+const FILE: &[&str] = &["uncompressed_data_size", "compressed_data_size", "chunk_count", "md5"];
+const TABLE: &[&str] = &[
+    "uncompressed_data_size",
+    "compressed_data_size",
+    "data_weight",
+    "chunk_count",
+    "row_count",
+    "compression_ratio",
+    "dynamic",
+    "sorted",
+    "sorted_by",
+    "key_columns",
+    "schema",
+    "schema_mode",
+];
+
+/// Names of the system attributes that a type can have besides the common ones.
+fn of_type(node_type: NodeType) -> &'static [&'static str] {
+    match node_type {
+        NodeType::File => FILE,
+        NodeType::Table => TABLE,
+        NodeType::Link => &["target_path", "broken"],
+        NodeType::User => &["name", "member_of", "member_of_closure"],
+        NodeType::Group => &["name", "members", "member_of"],
+        NodeType::Account => &["name"],
+        NodeType::Document => &["value"],
+        t if t.is_scalar() => &["value"],
+        t if t.is_map() || t == NodeType::ListNode => &["count"],
+        _ => &[],
+    }
+}
+
+/// Name of an attribute and how to make its default.
+type Defaulted = (&'static str, fn() -> Value);
+
+/// Attributes that anybody may set and that are shown even if nobody did.
+fn defaulted(node_type: NodeType) -> &'static [Defaulted] {
+    match node_type {
+        NodeType::File => &[
+            ("compression_codec", || "none".into()),
+            ("erasure_codec", || "none".into()),
+            ("replication_factor", || 1.into()),
+        ],
+        NodeType::Table => &[
+            ("compression_codec", || "none".into()),
+            ("erasure_codec", || "none".into()),
+            ("replication_factor", || 1.into()),
+            ("optimize_for", || "lookup".into()),
+        ],
+        NodeType::User => &[("banned", || false.into())],
+        NodeType::Account => &[("resource_limits", || Map::new().into())],
+        _ => &[],
+    }
+}
+
+/// Is it a system attribute of nodes of this type?
+pub fn is_system(node_type: NodeType, name: &[u8]) -> bool {
+    COMMON.iter().chain(of_type(node_type)).any(|n| n.as_bytes() == name)
+}
+
+/// Is it a system attribute that users may change?
+pub fn is_settable(node_type: NodeType, name: &[u8]) -> bool {
+    match name {
+        b"owner" | b"account" | b"acl" | b"inherit_acl" | b"opaque" => true,
+        b"value" => node_type.is_scalar() || node_type == NodeType::Document,
+        b"schema" => node_type == NodeType::Table,
+        _ => false,
+    }
+}
+
+/// Shown as `#` among all attributes, served when asked for by name.
+fn is_expensive(node: &Node, name: &str) -> bool {
+    match name {
+        "resource_usage"
+        | "recursive_resource_usage"
+        | "effective_acl"
+        | "schema"
+        | "locks"
+        | "user_attributes"
+        | "member_of_closure" => true,
+        "value" => node.node_type == NodeType::Document,
+        _ => false,
+    }
+}
+
+impl Tree {
+    /// One attribute of a node, if it has it.
+    pub fn attribute(&self, id: ObjectId, name: &[u8]) -> Option<Value> {
+        let node = self.node(id)?;
+        if is_system(node.node_type, name) {
+            return self.system_attribute(node, std::str::from_utf8(name).ok()?);
+        }
+        node.user_attributes.get(name).cloned().or_else(|| {
+            defaulted(node.node_type).iter().find(|(n, _)| n.as_bytes() == name).map(|(_, make)| make())
+        })
+    }
+
+    /// All attributes, or those of the given names that exist.
+    pub fn attributes(&self, id: ObjectId, only: &[String]) -> Map {
+        if !only.is_empty() {
+            return only
+                .iter()
+                .filter_map(|name| Some((name, self.attribute(id, name.as_bytes())?)))
+                .collect();
+        }
+        let Some(node) = self.node(id) else { return Map::new() };
+        let mut all = Map::new();
+        for name in COMMON.iter().chain(of_type(node.node_type)) {
+            let value = if is_expensive(node, name) {
+                Some(Value::Entity)
+            } else {
+                self.system_attribute(node, name)
+            };
+            if let Some(value) = value {
+                all.insert(name, value);
+            }
+        }
+        for (name, make) in defaulted(node.node_type) {
+            all.insert(name, make());
+        }
+        for (name, value) in node.user_attributes.iter() {
+            all.insert(name, value.clone());
+        }
+        all
+    }
+
+    /// Names of the attributes that a node has.
+    pub fn attribute_names(&self, id: ObjectId) -> Vec<String> {
+        self.attributes(id, &[]).key_strings().collect()
+    }
+
+    /// Is it shown as `#` in a recursive `get` from above? (http-api.md 6.4)
+    pub fn is_opaque(&self, node: &Node) -> bool {
+        node.opaque || node.node_type.is_opaque_by_nature() || self.mount_at(node.id).is_some()
+    }
+
+    /// Entries that count for a node, in the form they have there.
+    pub fn effective_acl(&self, id: ObjectId) -> Value {
+        let entries = effective(self.acl_chain(id))
+            .map(|(_, ace, mode)| Ace { inheritance_mode: mode, ..ace.clone() }.to_value());
+        Value::List(entries.collect())
+    }
+
+    fn system_attribute(&self, node: &Node, name: &str) -> Option<Value> {
+        Some(match name {
+            "id" => node.id.into(),
+            "type" => node.node_type.name().into(),
+            "key" if node.key.is_empty() => return None,
+            "key" => Value::String(node.key.clone()),
+            "path" => self.path(node.id).into(),
+            "parent_id" if node.is_root() => return None,
+            "parent_id" => node.parent.into(),
+            "creation_time" => node.creation_time.into(),
+            // Reads leave no trace: a tree that writes when it is read is slow and surprising.
+            "modification_time" | "access_time" => node.modification_time.into(),
+            "revision" => node.revision().into(),
+            "attribute_revision" => node.attribute_revision.into(),
+            "content_revision" => node.content_revision.into(),
+            "owner" => (&node.owner).into(),
+            "account" => (&node.account).into(),
+            "acl" => node.acl.to_value(),
+            "inherit_acl" => node.inherit_acl.into(),
+            "effective_acl" => self.effective_acl(node.id),
+            "opaque" => self.is_opaque(node).into(),
+            "ref_counter" => 1.into(),
+            "lock_count" => 0.into(),
+            "lock_mode" => "none".into(),
+            "locks" => Value::List(Vec::new()),
+            "resource_usage" => usage(std::iter::once(node)),
+            "recursive_resource_usage" => {
+                usage(self.subtree(node.id).into_iter().filter_map(|id| self.node(id)))
+            }
+            "user_attribute_keys" => {
+                Value::List(node.user_attributes.keys().map(|k| Value::String(k.to_vec())).collect())
+            }
+            "user_attributes" => node.user_attributes.clone().into(),
+            "builtin" => node.builtin.into(),
+            "count" => self.child_count(node.id).into(),
+            "name" => Value::String(node.key.clone()),
+            "member_of" => names(self.member_of(&String::from_utf8_lossy(&node.key))),
+            "member_of_closure" => names(self.member_of_closure(&String::from_utf8_lossy(&node.key))),
+            _ => return self.body_attribute(node, name),
+        })
+    }
+
+    fn body_attribute(&self, node: &Node, name: &str) -> Option<Value> {
+        match (&node.body, name) {
+            (Body::Scalar(value) | Body::Document(value), "value") => Some(value.clone()),
+            (Body::Group(members), "members") => Some(names(members.iter().cloned())),
+            (Body::Link(target), "target_path") => Some(Value::String(target.clone())),
+            (Body::Link(_), "broken") => Some(self.is_broken_link(node.id).into()),
+            (Body::File(_), "md5") => node.content()?.md5.as_ref().map(Value::from),
+            (Body::File(_), _) => size_attribute(node, name),
+            (Body::Table(table), _) => table_attribute(table, name).or_else(|| size_attribute(node, name)),
+            _ => None,
+        }
+    }
+}
+
+fn names(names: impl IntoIterator<Item = String>) -> Value {
+    Value::List(names.into_iter().map(Value::from).collect())
+}
+
+fn size_attribute(node: &Node, name: &str) -> Option<Value> {
+    let size = node.content().map_or(0, |c| c.size as i64);
+    match name {
+        "uncompressed_data_size" | "compressed_data_size" | "data_weight" => Some(size.into()),
+        "chunk_count" => Some(i64::from(node.content().is_some()).into()),
+        _ => None,
+    }
+}
+
+fn table_attribute(table: &TableContent, name: &str) -> Option<Value> {
+    let sorted = !table.sorted_by.is_empty();
+    Some(match name {
+        "row_count" => (table.row_count as i64).into(),
+        "compression_ratio" => 1.0.into(),
+        "dynamic" => false.into(),
+        "sorted" => sorted.into(),
+        "sorted_by" | "key_columns" if sorted => table.sorted_by.clone().into(),
+        "schema" if table.schema.is_entity() => {
+            Value::List(Vec::new()).with_attributes(yson::map! {"strict" => false, "unique_keys" => false})
+        }
+        "schema" => table.schema.clone(),
+        "schema_mode" => if table.schema.is_entity() { "weak" } else { "strong" }.into(),
+        _ => return None,
+    })
+}
+
+/// What nodes use, in the shape that clients expect (http-api.md 6.3).
+fn usage<'a>(nodes: impl Iterator<Item = &'a Node>) -> Value {
+    let (mut count, mut space, mut chunks) = (0i64, 0i64, 0i64);
+    for node in nodes {
+        count += 1;
+        if let Some(content) = node.content() {
+            space += content.size as i64;
+            chunks += 1;
+        }
+    }
+    yson::map! {
+        "node_count" => count,
+        "chunk_count" => chunks,
+        "disk_space" => space,
+        "disk_space_per_medium" => yson::map! {"default" => space},
+        "tablet_count" => 0,
+        "tablet_static_memory" => 0,
+    }
+    .into()
+}

@@ -1,0 +1,288 @@
+//! Changing the tree: any number of commands, all or nothing.
+//!
+//! An [`Edit`] remembers the first old version of every node that it touches. An error takes all of
+//! them back; success turns them into [`Change`]s. Commands are in the modules below; each of them
+//! is itself all-or-nothing, so a caller may try another way after an error and go on.
+
+mod content;
+mod copy;
+mod create;
+mod remove;
+mod set;
+mod set_attribute;
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use vocab::{Failure, GuidGenerator, ObjectId, Time};
+use yson::Bytes;
+use yson::ypath::Step;
+
+use crate::acl::Acl;
+use crate::node::{Body, Node};
+use crate::record::Change;
+use crate::resolve::Place;
+use crate::tree::Tree;
+use crate::types::NodeType;
+use crate::walk::insertion_point;
+
+pub use copy::CopyOptions;
+pub use create::{CreateOptions, LinkOptions};
+pub use remove::RemoveOptions;
+pub use set::SetOptions;
+
+/// Who edits, when, and where ids come from.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// Time of the change.
+    pub now: Time,
+    /// Owner of new nodes.
+    pub user: &'a str,
+    /// Source of ids.
+    pub ids: &'a mut GuidGenerator,
+}
+
+/// An edit that went well.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "the changes are only in memory until they are committed"]
+pub struct Committed<T> {
+    /// Result of the closure.
+    pub value: T,
+    /// Records to write; empty if nothing changed.
+    pub changes: Vec<Change>,
+    /// Blobs that no node refers to any more.
+    pub released_blobs: Vec<u64>,
+}
+
+/// A tree under change; reads see the changes made so far.
+#[derive(Debug)]
+pub struct Edit<'a> {
+    tree: &'a mut Tree,
+    context: Context<'a>,
+    /// First old version of each touched node; none if it was not there.
+    journal: BTreeMap<ObjectId, Option<Node>>,
+}
+
+impl Deref for Edit<'_> {
+    type Target = Tree;
+    fn deref(&self) -> &Tree {
+        self.tree
+    }
+}
+
+impl Tree {
+    /// Runs commands; an error of the closure leaves the tree as it was.
+    pub fn edit<T>(
+        &mut self,
+        context: Context<'_>,
+        commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
+    ) -> Result<Committed<T>, Failure> {
+        let mut edit = Edit { tree: self, context, journal: BTreeMap::new() };
+        match commands(&mut edit) {
+            Ok(value) => Ok(edit.commit(value)),
+            Err(failure) => {
+                edit.roll_back();
+                Err(failure)
+            }
+        }
+    }
+}
+
+impl Edit<'_> {
+    /// Runs commands all-or-nothing inside the edit.
+    pub fn attempt<T>(
+        &mut self,
+        commands: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let outer = std::mem::take(&mut self.journal);
+        let result = commands(self);
+        if result.is_err() {
+            self.roll_back();
+        }
+        // The outer journal has the older versions.
+        self.journal.extend(outer);
+        result
+    }
+
+    fn roll_back(&mut self) {
+        for (id, old) in std::mem::take(&mut self.journal) {
+            match old {
+                Some(node) => self.tree.put_node(node),
+                None => {
+                    self.tree.take_node(id);
+                }
+            }
+        }
+    }
+
+    fn commit<T>(self, value: T) -> Committed<T> {
+        let mut changes = Vec::new();
+        let mut released_blobs = Vec::new();
+        for (id, old) in self.journal {
+            let new = self.tree.node(id);
+            if old.as_ref() == new {
+                continue;
+            }
+            if let Some(blob) = old.as_ref().and_then(Node::blob)
+                && !self.tree.blobs.contains_key(&blob)
+                && !released_blobs.contains(&blob)
+            {
+                released_blobs.push(blob);
+            }
+            changes.push(Change::of(id, new));
+        }
+        if !changes.is_empty() {
+            self.tree.revision += 1;
+        }
+        Committed { value, changes, released_blobs }
+    }
+
+    /// Number of this edit, stamped on everything it touches.
+    fn stamp(&self) -> u64 {
+        self.tree.revision + 1
+    }
+
+    fn remember(&mut self, id: ObjectId) {
+        if !self.journal.contains_key(&id) {
+            self.journal.insert(id, self.tree.node(id).cloned());
+        }
+    }
+
+    /// Changes what is in a node, but nothing that the indices of the tree are made from.
+    fn update(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
+        self.remember(id);
+        let now = self.context.now;
+        if let Some(node) = self.tree.nodes.get_mut(&id) {
+            node.modification_time = now;
+            change(node);
+        }
+    }
+
+    fn update_content(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
+        let stamp = self.stamp();
+        self.update(id, |node| {
+            node.content_revision = stamp;
+            change(node);
+        });
+    }
+
+    pub(crate) fn update_attributes(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
+        let stamp = self.stamp();
+        self.update(id, |node| {
+            node.attribute_revision = stamp;
+            change(node);
+        });
+    }
+
+    /// Puts a new or changed node in; its parent is the caller's business.
+    pub(crate) fn put(&mut self, node: Node) {
+        self.remember(node.id);
+        self.tree.put_node(node);
+    }
+
+    /// A new node that is not in the tree yet.
+    pub(crate) fn new_node(&mut self, parent: ObjectId, key: Bytes, node_type: NodeType, body: Body) -> Node {
+        let account = self.node(parent).map(|p| p.account.clone()).unwrap_or_default();
+        Node {
+            id: ObjectId(self.context.ids.next(node_type.code())),
+            node_type,
+            parent,
+            key,
+            body,
+            user_attributes: yson::Map::new(),
+            owner: self.context.user.to_owned(),
+            account,
+            acl: Acl::default(),
+            inherit_acl: true,
+            opaque: false,
+            builtin: false,
+            creation_time: self.context.now,
+            modification_time: self.context.now,
+            attribute_revision: self.stamp(),
+            content_revision: self.stamp(),
+        }
+    }
+
+    /// Finds the slot that a place with missing steps stands for, making maps for the steps before
+    /// the last one if `recursive`.
+    fn slot(&mut self, place: &Place, recursive: bool) -> Result<Slot, Failure> {
+        let mut parent = place.node;
+        let Some((last, way)) = place.rest.split_last() else {
+            return Err(crate::failures::already_exists(&self.path(parent)));
+        };
+        if !way.is_empty() && !recursive {
+            return Err(self.missing(place));
+        }
+        for (done, step) in way.iter().enumerate() {
+            let here = Place { node: parent, rest: place.rest[done..].to_vec() };
+            let slot = self.slot_at(&here, step)?;
+            parent = self.fill(slot, NodeType::MapNode, Body::Map)?;
+        }
+        self.slot_at(&Place { node: parent, rest: vec![last.clone()] }, last)
+    }
+
+    fn slot_at(&self, place: &Place, step: &Step) -> Result<Slot, Failure> {
+        let node = self.expect_node(place.node)?;
+        let parent = node.id;
+        match &node.body {
+            Body::Map => {
+                let key = step.key().ok_or_else(|| self.missing(place))?;
+                Ok(Slot { parent, key: key.into_owned(), index: 0 })
+            }
+            Body::List(items) => match insertion_point(step, items.len(), &self.path(parent)) {
+                Some(index) => Ok(Slot { parent, key: Bytes::new(), index: index? }),
+                None => Err(self.missing(place)),
+            },
+            _ => Err(self.missing(place)),
+        }
+    }
+
+    /// Makes a node in a slot.
+    fn fill(&mut self, slot: Slot, node_type: NodeType, body: Body) -> Result<ObjectId, Failure> {
+        let node = self.new_node(slot.parent, slot.key.clone(), node_type, body);
+        self.attach(slot, node)
+    }
+
+    /// Puts a ready node into a slot, within the limits.
+    fn attach(&mut self, slot: Slot, mut node: Node) -> Result<ObjectId, Failure> {
+        let Slot { parent, key, index } = slot;
+        let path = || self.path(parent);
+        let is_list = matches!(self.expect_node(parent)?.body, Body::List(_));
+        if !is_list {
+            self.limits.check_key(&key, "a key of a map node")?;
+            // A place that was resolved before an earlier command of this edit may be taken by now.
+            if let Some(taken) = self.child(parent, &key) {
+                return Err(crate::failures::already_exists(&self.path(taken)));
+            }
+        }
+        self.limits.check_child_count(self.child_count(parent) + 1, path)?;
+        self.limits.check_depth(self.depth(parent) + 1, path)?;
+        let id = node.id;
+        (node.parent, node.key) = (parent, key);
+        self.put(node);
+        self.update_content(parent, |node| {
+            if let Body::List(items) = &mut node.body {
+                items.insert(index.min(items.len()), id);
+            }
+        });
+        Ok(id)
+    }
+
+    /// The slot that an existing node is in, and is free after its removal.
+    fn slot_of(&self, id: ObjectId) -> Result<Slot, Failure> {
+        let node = self.expect_node(id)?;
+        let index = match self.node(node.parent).map(|p| &p.body) {
+            Some(Body::List(items)) => items.iter().position(|i| *i == id).unwrap_or(items.len()),
+            _ => 0,
+        };
+        Ok(Slot { parent: node.parent, key: node.key.clone(), index })
+    }
+}
+
+/// Where a new node goes: a key of a map, or a place among the items of a list.
+#[derive(Clone, Debug)]
+struct Slot {
+    parent: ObjectId,
+    key: Bytes,
+    index: usize,
+}

@@ -1,0 +1,132 @@
+//! Setting attributes: `set path/@...`, `multiset_attributes`, attributes of new nodes.
+
+use vocab::{Failure, ObjectId};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+use super::{Edit, SetOptions};
+use crate::acl::Acl;
+use crate::attributes::{is_settable, is_system};
+use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
+use crate::node::Body;
+use crate::resolve::Place;
+use crate::walk::value_set;
+
+impl Edit<'_> {
+    /// `multiset_attributes`: sets all of them or none. The place is a node or its `/@`.
+    pub fn multiset_attributes(&mut self, place: &Place, attributes: Map) -> Result<(), Failure> {
+        match place.rest.as_slice() {
+            [] | [Step::AllAttributes] => {
+                self.attempt(|edit| edit.set_all_attributes(place.node, attributes))
+            }
+            _ => Err(self.missing(place)),
+        }
+    }
+
+    pub(super) fn set_attribute(
+        &mut self,
+        place: &Place,
+        value: Value,
+        options: SetOptions,
+    ) -> Result<(), Failure> {
+        let id = place.node;
+        match place.rest.as_slice() {
+            [Step::AllAttributes] => {
+                let found = value.into_bare();
+                let Value::Map(attributes) = found else {
+                    return Err(wrong_type(&self.show(place), "map", &found));
+                };
+                self.update_attributes(id, |node| node.user_attributes = Map::new());
+                self.set_all_attributes(id, attributes)
+            }
+            [Step::Attribute(name)] => self.set_node_attribute(id, name, value),
+            [first @ Step::Attribute(name), inside @ ..] => {
+                self.check_writable(id, name)?;
+                let mut whole = self.expect_attribute(id, name)?;
+                let at = self.show(&Place { node: id, rest: vec![first.clone()] });
+                value_set(&mut whole, &at, inside, value, options.recursive)?;
+                self.set_node_attribute(id, name, whole)
+            }
+            [first, ..] => Err(odd_step_after(&self.path(id), first)),
+            [] => Err(self.missing(place)),
+        }
+    }
+
+    /// Sets one attribute, whichever kind it is of.
+    pub(crate) fn set_node_attribute(
+        &mut self,
+        id: ObjectId,
+        name: &[u8],
+        value: Value,
+    ) -> Result<(), Failure> {
+        self.check_writable(id, name)?;
+        let path = || format!("{}/@{}", self.path(id), crate::walk::literal(name));
+        self.limits.check_value(&value, path)?;
+        let node_type = self.expect_node(id)?.node_type;
+        let wrong = |expected: &str| {
+            wrong_type(&format!("Attribute {}", path()), expected, &value).with("path", path())
+        };
+        let text = || value.as_str().map(str::to_owned).ok_or_else(|| wrong("string"));
+        let flag = || value.as_bool().ok_or_else(|| wrong("boolean"));
+        if !is_system(node_type, name) {
+            self.limits.check_key(name, "an attribute's name")?;
+            match name {
+                b"executable" | b"banned" => drop(flag()?),
+                b"file_name" => drop(text()?),
+                _ => {}
+            }
+            self.update_attributes(id, |node| {
+                node.user_attributes.insert(name, value);
+            });
+            return Ok(());
+        }
+        match name {
+            b"owner" => {
+                let owner = text()?;
+                self.update_attributes(id, |node| node.owner = owner);
+            }
+            b"account" => {
+                let account = text()?;
+                self.update_attributes(id, |node| node.account = account);
+            }
+            b"inherit_acl" => {
+                let inherit = flag()?;
+                self.update_attributes(id, |node| node.inherit_acl = inherit);
+            }
+            b"opaque" => {
+                let opaque = flag()?;
+                self.update_attributes(id, |node| node.opaque = opaque);
+            }
+            b"acl" => {
+                let acl = Acl::parse(&value).map_err(|cause| {
+                    Failure::new(format!("Attribute {} cannot be set", path()))
+                        .with("path", path())
+                        .because(cause)
+                })?;
+                self.update_attributes(id, |node| node.acl = acl);
+            }
+            b"schema" => {
+                if value.as_list().is_none() {
+                    return Err(wrong("list"));
+                }
+                self.update_attributes(id, |node| {
+                    if let Body::Table(table) = &mut node.body {
+                        table.schema = value;
+                    }
+                });
+            }
+            b"value" => self.set_value(id, value)?,
+            _ => return Err(read_only_attribute(&self.path(id), name)),
+        }
+        Ok(())
+    }
+
+    /// System attributes that are not settable are refused (http-api.md 6.3).
+    pub(super) fn check_writable(&self, id: ObjectId, name: &[u8]) -> Result<(), Failure> {
+        let node_type = self.expect_node(id)?.node_type;
+        if is_system(node_type, name) && !is_settable(node_type, name) {
+            return Err(read_only_attribute(&self.path(id), name));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! What is known about one node.
+
+use std::collections::BTreeSet;
+
+use vocab::{Guid, ObjectId, Time};
+use yson::{Bytes, Map, Value};
+
+use crate::acl::Acl;
+use crate::types::NodeType;
+
+/// Where the content of a file or table is, and what is known about it. The bytes are elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Number of the blob in the store of blobs.
+    pub blob: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Hexadecimal digest, if the writer asked for one (`compute_md5`).
+    pub md5: Option<String>,
+}
+
+/// Metadata of a table.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TableContent {
+    /// The rows; none in an empty table.
+    pub content: Option<Content>,
+    /// Number of rows.
+    pub row_count: u64,
+    /// Columns by which the rows are sorted; empty if they are not.
+    pub sorted_by: Vec<String>,
+    /// Schema as given by the user, or the entity.
+    pub schema: Value,
+}
+
+/// What a node is made of.
+///
+/// Children of map nodes are not here: each child knows its parent and key, and the tree keeps an
+/// index of that. A record of a node is then small however many children it has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Map of nodes by key; the index in the tree has the children.
+    Map,
+    /// List of nodes, in order.
+    List(Vec<ObjectId>),
+    /// Plain value; the node's type tells which.
+    Scalar(Value),
+    /// Any value, attributes and all.
+    Document(Value),
+    /// File; none before the first write.
+    File(Option<Content>),
+    /// Table.
+    Table(TableContent),
+    /// Symbolic link: the path that it stands for, as the user wrote it.
+    Link(Bytes),
+    /// Group of users: names of its direct members, users and groups.
+    Group(BTreeSet<String>),
+    /// Object without content: user, account.
+    Object,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Identity; never reused.
+    pub id: ObjectId,
+    /// Public type.
+    pub node_type: NodeType,
+    /// The map or list that it is in; the null id for the root.
+    pub parent: ObjectId,
+    /// Key in the parent map; empty for the root and for items of lists.
+    pub key: Bytes,
+    /// Content.
+    pub body: Body,
+    /// Attributes that have no meaning here.
+    pub user_attributes: Map,
+    /// Who made it.
+    pub owner: String,
+    /// Account; shown and inherited by new children, nothing is charged.
+    pub account: String,
+    /// Own access control entries.
+    pub acl: Acl,
+    /// Do the entries of the nodes above count?
+    pub inherit_acl: bool,
+    /// Shown as `#` from above (http-api.md 6.4).
+    pub opaque: bool,
+    /// Part of the initial layout; cannot be removed.
+    pub builtin: bool,
+    /// When it was made.
+    pub creation_time: Time,
+    /// When anything about it was last changed.
+    pub modification_time: Time,
+    /// Revision of the last change of attributes.
+    pub attribute_revision: u64,
+    /// Revision of the last change of content, for maps and lists: of the set of children.
+    pub content_revision: u64,
+}
+
+impl Node {
+    /// Revision of the last change of any kind.
+    pub fn revision(&self) -> u64 {
+        self.attribute_revision.max(self.content_revision)
+    }
+
+    /// Number of the blob with its content.
+    pub fn blob(&self) -> Option<u64> {
+        self.content().map(|c| c.blob)
+    }
+
+    /// Content of a file or table.
+    pub fn content(&self) -> Option<&Content> {
+        match &self.body {
+            Body::File(content) => content.as_ref(),
+            Body::Table(table) => table.content.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Is it the root?
+    pub fn is_root(&self) -> bool {
+        self.parent == ObjectId(Guid::NULL)
+    }
+}

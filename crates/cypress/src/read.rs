@@ -1,0 +1,149 @@
+//! The commands that change nothing: `get`, `list`, `exists` (http-api.md 8.1).
+
+use vocab::{Failure, ObjectId};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+use crate::failures::{no_attribute, unsupported};
+use crate::node::Body;
+use crate::resolve::{Last, Place, Resolved};
+use crate::tree::Tree;
+use crate::walk::{value_exists, value_get, value_list};
+
+/// Options of `get` and `list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GetOptions {
+    /// Attributes that each returned node shall carry; those it does not have are skipped.
+    pub attributes: Vec<String>,
+    /// At most so many children of one node; what is cut carries `<incomplete=%true>`.
+    pub max_size: Option<usize>,
+}
+
+impl Tree {
+    /// `get`.
+    pub fn get(&self, place: &Place, options: &GetOptions) -> Result<Value, Failure> {
+        let node = self.expect_node(place.node)?;
+        match (place.rest.as_slice(), &node.body) {
+            ([], _) => Ok(self.show_node(place.node, options, true)),
+            ([Step::AllAttributes], _) => Ok(self.attributes(place.node, &options.attributes).into()),
+            ([Step::Attribute(name), inside @ ..], _) => {
+                let value = self.expect_attribute(place.node, name)?;
+                let at = || self.show(&Place { node: place.node, rest: vec![place.rest[0].clone()] });
+                Ok(if inside.is_empty() { value } else { value_get(&value, &at(), inside)?.into_owned() })
+            }
+            (steps, Body::Document(content)) => {
+                Ok(value_get(content, &self.path(place.node), steps)?.into_owned())
+            }
+            _ => Err(self.missing(place)),
+        }
+    }
+
+    /// `list`: names, sorted by key.
+    pub fn list(&self, place: &Place, options: &GetOptions) -> Result<Value, Failure> {
+        let node = self.expect_node(place.node)?;
+        let plain = |keys: Vec<yson::Bytes>| keys.into_iter().map(Value::String).collect::<Vec<_>>();
+        let mut names = match (place.rest.as_slice(), &node.body) {
+            ([], Body::Map) => {
+                let enough = options.max_size.unwrap_or(usize::MAX).saturating_add(1);
+                let children = self.map_children(place.node).take(enough);
+                let names = children.map(|(key, id)| self.name(key, id, options)).collect();
+                return Ok(list_reply(names, options.max_size));
+            }
+            ([], Body::Document(content)) => plain(value_list(content, &self.path(place.node), &[])?),
+            ([], _) => return Err(unsupported("list", &self.path(place.node), node.node_type.name())),
+            ([Step::AllAttributes], _) => {
+                self.attribute_names(place.node).into_iter().map(Value::from).collect()
+            }
+            ([Step::Attribute(name), inside @ ..], _) => {
+                let value = self.expect_attribute(place.node, name)?;
+                let at = self.show(&Place { node: place.node, rest: vec![place.rest[0].clone()] });
+                plain(value_list(&value, &at, inside)?)
+            }
+            (steps, Body::Document(content)) => plain(value_list(content, &self.path(place.node), steps)?),
+            _ => return Err(self.missing(place)),
+        };
+        names.sort_by(|a, b| a.as_bytes().cmp(&b.as_bytes()));
+        Ok(list_reply(names, options.max_size))
+    }
+
+    /// `exists`.
+    pub fn exists(&self, place: &Place) -> bool {
+        let Some(node) = self.node(place.node) else { return false };
+        match (place.rest.as_slice(), &node.body) {
+            ([] | [Step::AllAttributes], _) => true,
+            ([Step::Attribute(name)], _) => self.attribute(place.node, name).is_some(),
+            ([Step::Attribute(name), inside @ ..], _) => {
+                self.attribute(place.node, name).is_some_and(|value| value_exists(&value, inside))
+            }
+            (steps, Body::Document(content)) => value_exists(content, steps),
+            _ => false,
+        }
+    }
+
+    /// Does the target of this link not exist? Links into mounts count as good: only the owner of
+    /// the mount could tell.
+    pub fn is_broken_link(&self, link: ObjectId) -> bool {
+        let path = yson::ypath::YPath {
+            attributes: Map::new(),
+            root: yson::ypath::Root::Object(link.to_string()),
+            steps: Vec::new(),
+        };
+        match self.resolve(&path, Last::Follow) {
+            Ok(Resolved::Local(place)) => !self.exists(&place),
+            Ok(Resolved::Mount(_) | Resolved::Foreign(_)) => false,
+            Err(_) => true,
+        }
+    }
+
+    pub(crate) fn expect_attribute(&self, id: ObjectId, name: &[u8]) -> Result<Value, Failure> {
+        self.attribute(id, name).ok_or_else(|| no_attribute(&self.path(id), name))
+    }
+
+    /// A node with everything below it that is not opaque. The depth of the tree is bounded by
+    /// [`crate::Limits::max_depth`], hence the recursion is.
+    fn show_node(&self, id: ObjectId, options: &GetOptions, is_top: bool) -> Value {
+        let Some(node) = self.node(id) else { return Value::Entity };
+        let mut attributes = match options.attributes.as_slice() {
+            [] => Map::new(),
+            names => self.attributes(id, names),
+        };
+        let limit = options.max_size.unwrap_or(usize::MAX);
+        let value = match &node.body {
+            _ if !is_top && self.is_opaque(node) => Value::Entity,
+            Body::Map => Value::Map(
+                self.map_children(id)
+                    .take(limit)
+                    .map(|(key, child)| (key, self.show_node(child, options, false)))
+                    .collect(),
+            ),
+            Body::List(items) => Value::List(
+                items.iter().take(limit).map(|child| self.show_node(*child, options, false)).collect(),
+            ),
+            Body::Scalar(value) | Body::Document(value) => value.clone(),
+            Body::File(_) | Body::Table(_) | Body::Link(_) | Body::Group(_) | Body::Object => Value::Entity,
+        };
+        if !value.is_entity() && self.child_count(id) > limit {
+            attributes.insert("incomplete", true);
+        }
+        value.with_attributes(attributes)
+    }
+
+    fn name(&self, key: &[u8], id: ObjectId, options: &GetOptions) -> Value {
+        let name = Value::String(key.to_vec());
+        match options.attributes.as_slice() {
+            [] => name,
+            names => name.with_attributes(self.attributes(id, names)),
+        }
+    }
+}
+
+/// The reply of `list` with these names: at most `max_size` of them, and it says so if there were
+/// more. For mounts, which list what they have.
+pub fn list_reply(mut names: Vec<Value>, max_size: Option<usize>) -> Value {
+    let limit = max_size.unwrap_or(usize::MAX);
+    if names.len() <= limit {
+        return Value::List(names);
+    }
+    names.truncate(limit);
+    Value::List(names).with_attributes(yson::map! {"incomplete" => true})
+}

@@ -1,0 +1,11 @@
+//! Tests of the metadata tree through its public face.
+
+mod acl;
+mod attributes;
+mod commands;
+mod console;
+mod resolve;
+mod restore;
+mod storm;
+mod twin;
+mod walk;
