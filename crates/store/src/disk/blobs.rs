@@ -1,0 +1,137 @@
+//! Blobs as files: written beside their final name, synced, then renamed.
+
+use crate::store::blob_id;
+use crate::{BlobWriter, Result, StoreError};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The folder of blobs.
+pub(super) struct Blobs {
+    folder: PathBuf,
+    life: u64,
+    count: AtomicU64,
+}
+
+impl Blobs {
+    /// Opens the folder and removes what a crash left unfinished.
+    pub fn open(folder: PathBuf, life: u64) -> Result<Blobs> {
+        fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
+        for name in names(&folder)? {
+            if name.ends_with(".part") {
+                let path = folder.join(&name);
+                fs::remove_file(&path).map_err(StoreError::io("remove", &path))?;
+            }
+        }
+        Ok(Blobs { folder, life, count: AtomicU64::new(0) })
+    }
+
+    pub fn begin(&self) -> Result<Box<dyn BlobWriter>> {
+        let id = blob_id(self.life, self.count.fetch_add(1, Ordering::Relaxed) + 1);
+        let final_path = self.path(id);
+        let path = final_path.with_extension("part");
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(StoreError::io("create", &path))?;
+        Ok(Box::new(FileBlob {
+            id,
+            len: 0,
+            path,
+            final_path,
+            file: BufWriter::with_capacity(64 << 10, file),
+        }))
+    }
+
+    pub fn read(&self, id: u64, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let (file, path) = self.open_blob(id)?;
+        let size = file.metadata().map_err(StoreError::io("read", &path))?.len();
+        let mut out = vec![0; size.saturating_sub(offset).min(len as u64) as usize];
+        file.read_exact_at(&mut out, offset).map_err(StoreError::io("read", &path))?;
+        Ok(out)
+    }
+
+    pub fn len(&self, id: u64) -> Result<u64> {
+        let (file, path) = self.open_blob(id)?;
+        Ok(file.metadata().map_err(StoreError::io("read", &path))?.len())
+    }
+
+    pub fn delete(&self, id: u64) -> Result<()> {
+        let path = self.path(id);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(StoreError::io("remove", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn ids(&self) -> Result<Vec<u64>> {
+        let mut ids: Vec<u64> =
+            names(&self.folder)?.iter().filter_map(|n| u64::from_str_radix(n, 16).ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.folder.join(format!("{id:016x}"))
+    }
+
+    fn open_blob(&self, id: u64) -> Result<(File, PathBuf)> {
+        let path = self.path(id);
+        match File::open(&path) {
+            Ok(file) => Ok((file, path)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(StoreError::NoSuchBlob(id)),
+            Err(e) => Err(StoreError::io("open", &path)(e)),
+        }
+    }
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let list = || -> io::Result<Vec<String>> {
+        fs::read_dir(folder)?.map(|e| Ok(e?.file_name().to_string_lossy().into_owned())).collect()
+    };
+    list().map_err(StoreError::io("list", folder))
+}
+
+/// Makes new names in a folder survive a crash.
+pub(super) fn sync_folder(folder: &Path) -> Result<()> {
+    File::open(folder).and_then(|f| f.sync_all()).map_err(StoreError::io("sync", folder))
+}
+
+struct FileBlob {
+    id: u64,
+    len: u64,
+    path: PathBuf,
+    final_path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl BlobWriter for FileBlob {
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn append(&mut self, chunk: &[u8]) -> Result<()> {
+        self.file.write_all(chunk).map_err(StoreError::io("write", &self.path))?;
+        self.len += chunk.len() as u64;
+        Ok(())
+    }
+    fn len(&self) -> u64 {
+        self.len
+    }
+    fn finish(mut self: Box<Self>) -> Result<u64> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        synced.map_err(StoreError::io("write", &self.path))?;
+        fs::rename(&self.path, &self.final_path).map_err(StoreError::io("rename", &self.path))?;
+        sync_folder(self.final_path.parent().expect("a blob lies in a folder"))?;
+        Ok(self.id)
+    }
+}
+
+impl Drop for FileBlob {
+    fn drop(&mut self) {
+        // After `finish` there is no file of this name any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,7 @@
+//! Both stores against a map, restarts, crashes, group commit.
+
+mod crash;
+mod group;
+mod kill;
+mod model;
+mod reopen;

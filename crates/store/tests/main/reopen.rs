@@ -1,0 +1,138 @@
+//! What a second start finds, and what a second process is told.
+
+use std::ops::{Bound, ControlFlow};
+use store::{Batch, MemoryStore, RedbStore, Store, StoreError, Table};
+
+fn blob(store: &dyn Store, chunks: &[&[u8]]) -> u64 {
+    let mut writer = store.begin_blob().expect("space");
+    for chunk in chunks {
+        writer.append(chunk).expect("space");
+    }
+    writer.finish().expect("space")
+}
+
+fn blobs_behave(store: &dyn Store) {
+    let a = blob(store, &[b"hello ", b"", b"world"]);
+    let b = blob(store, &[]);
+    let c = store.begin_blob().expect("space");
+    assert!(a < b && b < c.id());
+    let (c_id, _) = (c.id(), drop(c));
+    assert_eq!(store.blob_ids().expect("listed"), [a, b]);
+    assert_eq!(store.blob_len(a).expect("there"), 11);
+    for (offset, len, expected) in [
+        (0, 100, "hello world"),
+        (6, 3, "wor"),
+        (11, 1, ""),
+        (u64::MAX, usize::MAX, ""),
+        (0, 0, ""),
+        (2, usize::MAX, "llo world"),
+    ] {
+        assert_eq!(store.read_blob(a, offset, len).expect("there"), expected.as_bytes(), "{offset} {len}");
+    }
+    for missing in [c_id, 17] {
+        assert!(matches!(store.read_blob(missing, 0, 1), Err(StoreError::NoSuchBlob(id)) if id == missing));
+        assert!(matches!(store.blob_len(missing), Err(StoreError::NoSuchBlob(_))));
+    }
+    store.delete_blob(b).expect("gone");
+    store.delete_blob(b).expect("gone twice");
+    assert_eq!(store.blob_ids().expect("listed"), [a]);
+}
+
+#[test]
+fn blobs() {
+    blobs_behave(&MemoryStore::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    blobs_behave(&RedbStore::open(directory.path()).expect("a new store"));
+}
+
+#[test]
+fn a_new_life_keeps_blobs_and_gives_new_ids() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (id, unfinished) = {
+        let store = RedbStore::open(directory.path()).expect("a new store");
+        assert_eq!(store.life(), 1);
+        let id = blob(&store, &[b"kept"]);
+        let mut unfinished = store.begin_blob().expect("space");
+        unfinished.append(b"lost").expect("space");
+        // As a crash would: the file stays behind.
+        let left = unfinished.id();
+        std::mem::forget(unfinished);
+        (id, left)
+    };
+    let store = RedbStore::open(directory.path()).expect("opened again");
+    assert_eq!(store.life(), 2);
+    assert_eq!(store.blob_ids().expect("listed"), [id]);
+    assert_eq!(store.read_blob(id, 0, 10).expect("there"), b"kept");
+    let new = blob(&store, &[b"new"]);
+    assert!(new != id && new != unfinished);
+    let files: Vec<_> =
+        std::fs::read_dir(directory.path().join("blobs")).expect("a folder").flatten().collect();
+    assert_eq!(files.len(), 2, "unfinished blobs are swept: {files:?}");
+}
+
+#[test]
+fn a_second_process_is_told_who_has_the_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = RedbStore::open(directory.path()).expect("a new store");
+    let error = RedbStore::open(directory.path()).err().expect("it is in use");
+    let text = error.to_string();
+    assert!(text.contains(&format!("in use by another millpond (pid {})", std::process::id())), "{text}");
+    assert!(text.contains(&directory.path().display().to_string()), "{text}");
+    drop(store);
+    RedbStore::open(directory.path()).expect("free again");
+}
+
+#[test]
+fn another_version_and_another_file_are_refused_with_reasons() {
+    let directory = tempfile::tempdir().expect("a directory");
+    drop(RedbStore::open(directory.path()).expect("a new store"));
+    {
+        let database = redb::Database::create(directory.path().join("store.redb")).expect("a database");
+        let transaction = database.begin_write().expect("a transaction");
+        let definition = redb::TableDefinition::<&[u8], &[u8]>::new("store");
+        transaction
+            .open_table(definition)
+            .expect("a table")
+            .insert(b"format_version".as_slice(), b"77".as_slice())
+            .expect("put");
+        transaction.commit().expect("committed");
+    }
+    let text = RedbStore::open(directory.path()).err().expect("too new").to_string();
+    assert!(text.contains("format version 77") && text.contains("reads 1"), "{text}");
+
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("store.redb"), b"this is not a database, it is a sentence")
+        .expect("written");
+    let error = RedbStore::open(directory.path()).err().expect("not a store");
+    assert!(error.to_string().contains("store.redb"), "{error}");
+
+    let file = directory.path().join("file");
+    std::fs::write(&file, b"").expect("written");
+    let text = RedbStore::open(&file.join("data")).err().expect("not a directory").to_string();
+    assert!(text.contains("Cannot create") && text.contains("file/data"), "{text}");
+}
+
+#[test]
+fn a_scan_sees_one_snapshot_and_may_use_the_store() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let redb = RedbStore::open(directory.path()).expect("a new store");
+    let memory = MemoryStore::new();
+    for store in [&redb as &dyn Store, &memory] {
+        let mut batch = Batch::new();
+        batch.put(Table::Pools, "a", "1");
+        batch.put(Table::Pools, "b", "2");
+        store.write(&[batch]).expect("written");
+        let mut seen = 0;
+        let result =
+            store.scan(Table::Pools, Bound::Unbounded, Bound::Unbounded, false, &mut |key, value| {
+                assert_eq!(store.get(Table::Pools, key).expect("reads").as_deref(), Some(value));
+                let mut more = Batch::new();
+                more.put(Table::Pools, "c", "3");
+                store.write(&[more]).expect("written");
+                seen += 1;
+                ControlFlow::Continue(())
+            });
+        result.expect("scanned");
+        assert_eq!(seen, 2);
+    }
+}
