@@ -1,0 +1,420 @@
+//! The three drivers that use control groups. They differ in where each thing is done:
+//!
+//! | | tracking, kill, freeze | CPU counters | limits |
+//! |---|---|---|---|
+//! | `cgroup_v2` | v2 | v2 | v2 |
+//! | `hybrid` | v2 | v2 | v1 |
+//! | `cgroup_v1` | freezer | cpuacct | v1 |
+
+use crate::environment::{
+    CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
+};
+use crate::group::{Group, named};
+use crate::mounts::MountTable;
+use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
+use crate::tracking::Tracking;
+use crate::{knobs_v1, knobs_v2, sys};
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use vocab::{Cpu, JobId};
+
+mod probe;
+
+const JOBS: &str = "jobs";
+const PROXIES: &str = "proxies";
+const DAEMON: &str = "daemon";
+
+/// Root groups of a node in the hierarchies that are in use. Equal ones (co-mounted) are equal here.
+#[derive(Clone, Debug)]
+struct Roots {
+    tracking: Group,
+    cpu: Group,
+    memory: Group,
+    pids: Option<Group>,
+    cpuacct: Option<Group>,
+}
+
+impl Roots {
+    /// Each directory once, tracking first.
+    fn distinct(&self) -> Vec<&Group> {
+        let mut list = vec![&self.tracking];
+        for g in [Some(&self.cpu), Some(&self.memory), self.pids.as_ref(), self.cpuacct.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if !list.contains(&g) {
+                list.push(g);
+            }
+        }
+        list
+    }
+    fn child(&self, name: &str) -> Roots {
+        Roots {
+            tracking: self.tracking.child(name),
+            cpu: self.cpu.child(name),
+            memory: self.memory.child(name),
+            pids: self.pids.as_ref().map(|g| g.child(name)),
+            cpuacct: self.cpuacct.as_ref().map(|g| g.child(name)),
+        }
+    }
+}
+
+/// A driver on control groups.
+pub(crate) struct CgroupEnvironment {
+    driver: Driver,
+    roots: Roots,
+    /// Mount point of the v2 hierarchy; the controllers have to be switched on from there down.
+    v2_mount: Option<PathBuf>,
+    /// Levels of the root group: parents that are ours to remove when empty.
+    depth: usize,
+    /// Swap is accounted for in v1.
+    has_memsw: bool,
+}
+
+impl CgroupEnvironment {
+    pub fn new(
+        driver: Driver,
+        mounts: &MountTable,
+        root_group: &str,
+    ) -> Result<CgroupEnvironment, CageError> {
+        let unsupported = |missing: &str| CageError::Unsupported { driver, missing: missing.to_owned() };
+        let relative = Path::new(root_group);
+        if root_group.is_empty()
+            || !relative.components().all(|c| matches!(c, std::path::Component::Normal(_)))
+        {
+            return Err(unsupported(&format!(
+                "root group {root_group:?} must be a relative path without \"..\""
+            )));
+        }
+        let v2 = || mounts.v2.clone().ok_or_else(|| unsupported("no cgroup v2 hierarchy is mounted"));
+        let v1 = |controller: &str| {
+            mounts.v1(controller).map(|p| Group::new(p.join(relative))).ok_or_else(|| {
+                unsupported(&format!("no cgroup v1 hierarchy with controller \"{controller}\" is mounted"))
+            })
+        };
+        let (roots, v2_mount) = match driver {
+            Driver::CgroupV2 => {
+                let mount = v2()?;
+                if let Some(lost) = ["cpu", "memory", "pids"].into_iter().find(|c| !mounts.v2_has(c)) {
+                    return Err(unsupported(&format!(
+                        "the cgroup v2 hierarchy has no controller \"{lost}\""
+                    )));
+                }
+                let one = Group::new(mount.join(relative));
+                let roots = Roots {
+                    tracking: one.clone(),
+                    cpu: one.clone(),
+                    memory: one.clone(),
+                    pids: Some(one),
+                    cpuacct: None,
+                };
+                (roots, Some(mount))
+            }
+            Driver::Hybrid => {
+                let mount = v2()?;
+                let tracking = Group::new(mount.join(relative));
+                let roots = Roots {
+                    tracking,
+                    cpu: v1("cpu")?,
+                    memory: v1("memory")?,
+                    pids: v1("pids").ok(),
+                    cpuacct: None,
+                };
+                (roots, Some(mount))
+            }
+            Driver::CgroupV1 => {
+                let roots = Roots {
+                    tracking: v1("freezer")?,
+                    cpu: v1("cpu")?,
+                    memory: v1("memory")?,
+                    pids: v1("pids").ok(),
+                    cpuacct: Some(v1("cpuacct")?),
+                };
+                (roots, None)
+            }
+            Driver::Simple => return Err(unsupported("it has no groups")),
+        };
+        let has_memsw = mounts.v1("memory").is_some_and(|m| m.join("memory.memsw.limit_in_bytes").exists());
+        let depth = relative.components().count();
+        Ok(CgroupEnvironment { driver, roots, v2_mount, depth, has_memsw })
+    }
+
+    fn container(&self, job_id: JobId, name: &str) -> CgroupContainer {
+        let places = self.roots.child(JOBS).child(name);
+        let group = places.tracking.clone();
+        let tracking = match self.driver {
+            Driver::CgroupV1 => Tracking::Freezer(group),
+            _ => Tracking::V2(group),
+        };
+        CgroupContainer {
+            job_id,
+            driver: self.driver,
+            tracking,
+            places,
+            has_memsw: self.has_memsw,
+            never_capped: false,
+        }
+    }
+
+    fn create_named(
+        &self,
+        job_id: JobId,
+        name: &str,
+        limits: &JobLimits,
+    ) -> Result<CgroupContainer, CageError> {
+        let mut container = self.container(job_id, name);
+        container.never_capped = true;
+        let made = container.make().and_then(|()| container.apply(limits));
+        if let Err(e) = made {
+            // Half a container would be a leftover; the first error is the one to tell.
+            let _ = container.destroy();
+            return Err(e);
+        }
+        Ok(container)
+    }
+
+    /// All jobs together must weigh as much as the machine has cores: with the default of one core,
+    /// guarantees would be shares of very little as soon as anything runs beside the jobs. Best effort,
+    /// a container may not be allowed to.
+    fn weigh_all_jobs(&self) {
+        let cores = Cpu(100 * std::thread::available_parallelism().map_or(1, |n| n.get() as i64));
+        let set = if self.driver == Driver::CgroupV2 {
+            knobs_v2::set_cpu_guarantee
+        } else {
+            knobs_v1::set_cpu_guarantee
+        };
+        let jobs = self.roots.cpu.child(JOBS);
+        for level in jobs.path.ancestors().take(self.depth + 1) {
+            let _ = set(&Group::new(level), cores);
+        }
+    }
+
+    /// v2: groups with processes cannot hand controllers down, so the node leaves the root group
+    /// ("no processes in inner groups"), then every level down to `jobs` switches them on.
+    fn delegate_controllers(&self) -> Result<(), CageError> {
+        let Some(mount) = &self.v2_mount else { return Ok(()) };
+        let daemon = self.roots.tracking.child(DAEMON);
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let own = own.lines().find_map(|l| l.strip_prefix("0::/")).unwrap_or_default().to_owned();
+        if !own.is_empty() && self.roots.tracking.path.starts_with(mount.join(&own)) {
+            daemon.make_all()?;
+            daemon.write("cgroup.procs", &std::process::id().to_string())?;
+        }
+        let mut level = Group::new(mount);
+        let relative = self.roots.tracking.path.strip_prefix(mount).unwrap_or(Path::new(""));
+        let names = relative.components().map(|c| c.as_os_str().to_owned()).chain([JOBS.into()]);
+        for name in names {
+            level.write("cgroup.subtree_control", "+cpu +memory +pids")?;
+            level = Group::new(level.path.join(name));
+        }
+        level.write("cgroup.subtree_control", "+cpu +memory +pids")
+    }
+}
+
+impl JobEnvironment for CgroupEnvironment {
+    fn driver(&self) -> Driver {
+        self.driver
+    }
+
+    fn prepare(&self) -> Result<(), CageError> {
+        for root in self.roots.distinct() {
+            root.child(JOBS).make_all()?;
+        }
+        self.roots.tracking.child(PROXIES).make()?;
+        if self.driver == Driver::CgroupV2 {
+            self.delegate_controllers()?;
+        }
+        self.weigh_all_jobs();
+        probe::remove_leftovers(self);
+        Ok(())
+    }
+
+    fn probe(&self) -> Capabilities {
+        probe::probe(self)
+    }
+
+    fn enter_proxies(&self) -> Result<(), CageError> {
+        self.roots.tracking.child(PROXIES).write("cgroup.procs", "0")
+    }
+
+    fn create(&self, job_id: JobId, limits: &JobLimits) -> Result<Box<dyn Container>, CageError> {
+        Ok(Box::new(self.create_named(job_id, &job_id.to_string(), limits)?))
+    }
+
+    fn reopen(&self, job_id: JobId) -> Option<Box<dyn Container>> {
+        let container = self.container(job_id, &job_id.to_string());
+        let exists = container.places.distinct().iter().any(|g| g.exists());
+        exists.then(|| Box::new(container) as Box<dyn Container>)
+    }
+
+    fn existing(&self) -> Vec<JobId> {
+        let mut jobs: Vec<JobId> =
+            self.roots.distinct().iter().flat_map(|root| named(&root.path.join(JOBS))).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs
+    }
+
+    fn remove_root(&self) -> Result<(), CageError> {
+        for root in self.roots.distinct() {
+            for child in
+                [JOBS, PROXIES, DAEMON].map(|name| root.child(name)).into_iter().chain([root.clone()])
+            {
+                match fs::remove_dir(&child.path) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                        return Err(CageError::io("remove group", child.path)(e));
+                    }
+                    _ => {}
+                }
+            }
+            // Parents are shared with other nodes: only an empty one goes.
+            for parent in root.path.ancestors().skip(1).take(self.depth - 1) {
+                let _ = fs::remove_dir(parent);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One job's groups.
+struct CgroupContainer {
+    job_id: JobId,
+    driver: Driver,
+    tracking: Tracking,
+    places: Roots,
+    has_memsw: bool,
+    /// No cap was set, so nothing can have been throttled and one file less is read.
+    never_capped: bool,
+}
+
+impl CgroupContainer {
+    fn is_v2(&self) -> bool {
+        self.driver == Driver::CgroupV2
+    }
+    fn make(&self) -> Result<(), CageError> {
+        self.places.distinct().into_iter().try_for_each(Group::make)
+    }
+    fn apply(&mut self, limits: &JobLimits) -> Result<(), CageError> {
+        self.set_cpu_guarantee(limits.cpu_guarantee)?;
+        // A new group has no bounds: what is not asked for need not be written.
+        if limits.cpu_cap.is_some() {
+            self.set_cpu_cap(limits.cpu_cap)?;
+        }
+        if limits.memory.is_some() {
+            self.set_memory_limit(limits.memory)?;
+        }
+        if limits.pids.is_some() {
+            self.set_pids_limit(limits.pids)?;
+        }
+        Ok(())
+    }
+}
+
+impl Container for CgroupContainer {
+    fn spawn(&mut self, spec: &ProcessSpec<'_>) -> Result<Spawned, CageError> {
+        let joins: Vec<CString> = match &self.tracking {
+            Tracking::V2(_) => self.places.distinct()[1..].iter().map(|g| g.c_path("tasks")).collect(),
+            Tracking::Freezer(_) => self.places.distinct().iter().map(|g| g.c_path("tasks")).collect(),
+        };
+        let Tracking::V2(group) = &self.tracking else {
+            return spawn(spec, &Birthplace { join: &joins, ..Birthplace::default() });
+        };
+        let directory: OwnedFd =
+            fs::File::open(&group.path).map_err(CageError::io("open group", &group.path))?.into();
+        let procs = group.c_path("cgroup.procs");
+        spawn(spec, &Birthplace { v2_group: Some(directory.as_fd()), join: &joins, v2_procs: Some(&procs) })
+    }
+
+    fn set_cpu_guarantee(&mut self, cores: Cpu) -> Result<(), CageError> {
+        let set = if self.is_v2() { knobs_v2::set_cpu_guarantee } else { knobs_v1::set_cpu_guarantee };
+        set(&self.places.cpu, cores)
+    }
+
+    fn set_cpu_cap(&mut self, cores: Option<Cpu>) -> Result<(), CageError> {
+        let set = if self.is_v2() { knobs_v2::set_cpu_cap } else { knobs_v1::set_cpu_cap };
+        self.never_capped &= cores.is_none();
+        set(&self.places.cpu, cores)
+    }
+
+    fn set_memory_limit(&mut self, bytes: Option<i64>) -> Result<(), CageError> {
+        if self.is_v2() {
+            return knobs_v2::set_memory_limit(&self.places.memory, bytes);
+        }
+        knobs_v1::set_memory_limit(&self.places.memory, self.has_memsw, bytes)
+    }
+
+    fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError> {
+        let set = if self.is_v2() { knobs_v2::set_pids_limit } else { knobs_v1::set_pids_limit };
+        self.places.pids.as_ref().map_or(Ok(()), |g| set(g, limit))
+    }
+
+    fn cpu(&mut self) -> Result<CpuUsage, CageError> {
+        let usage = match &self.places.cpuacct {
+            None => knobs_v2::cpu(&self.places.tracking)?,
+            Some(cpuacct) => {
+                let (user, system) = knobs_v1::cpu_times(cpuacct)?;
+                CpuUsage { user, system, throttled: Duration::ZERO }
+            }
+        };
+        if self.is_v2() || self.never_capped {
+            Ok(usage)
+        } else {
+            Ok(CpuUsage { throttled: knobs_v1::throttled(&self.places.cpu)?, ..usage })
+        }
+    }
+
+    fn memory(&mut self) -> Result<MemoryUsage, CageError> {
+        let read = if self.is_v2() { knobs_v2::memory } else { knobs_v1::memory };
+        read(&self.places.memory)
+    }
+
+    fn pids(&mut self) -> Result<Vec<u32>, CageError> {
+        self.tracking.group().processes()
+    }
+
+    fn signal(&mut self, signal: i32) -> Result<(), CageError> {
+        for pid in self.pids()? {
+            sys::kill(pid, signal)
+                .map_err(CageError::io("signal a process of", &self.tracking.group().path))?;
+        }
+        Ok(())
+    }
+
+    fn freeze(&mut self, frozen: bool) -> Result<(), CageError> {
+        self.tracking.freeze(frozen)?;
+        let give_up = Instant::now() + Duration::from_secs(5);
+        while self.tracking.is_frozen()? != frozen && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    fn kill_all(&mut self, deadline: Duration) -> Result<(), CageError> {
+        let start = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        while self.tracking.group().exists() && self.tracking.is_populated()? {
+            if start.elapsed() >= deadline {
+                return Err(CageError::StillAlive {
+                    job_id: self.job_id,
+                    waited: deadline,
+                    pids: self.pids()?,
+                });
+            }
+            self.tracking.kill_once()?;
+            // Polling with a growing pause: a small tree is gone in well under a millisecond, and a
+            // watch on `cgroup.events` would cost more calls than it saves.
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn destroy(&mut self) -> Result<(), CageError> {
+        // The tracking group last: as long as it is there, a restarted node finds the job.
+        self.places.distinct().into_iter().rev().try_for_each(Group::remove)
+    }
+}

@@ -1,0 +1,87 @@
+//! Finding out what works by doing it (jobs-and-nodes.md 4.2).
+
+use super::CgroupEnvironment;
+use crate::environment::{Capabilities, Container, JobLimits};
+use crate::process::ProcessId;
+use crate::spawn::ProcessSpec;
+use crate::sys;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use vocab::{Cpu, JobId};
+
+const PREFIX: &str = "probe-";
+const BURN: Duration = Duration::from_millis(300);
+const MEMORY_LIMIT: i64 = 32 << 20;
+
+/// A child burns CPU under a cap of 0.1 core, another allocates twice its memory limit.
+pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
+    let mut found = Capabilities::default();
+    let name = |step| format!("{PREFIX}{}-{step}", std::process::id());
+    let limits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: Some(Cpu(10)), memory: None, pids: None };
+    let Ok(mut container) = environment.create_named(JobId::default(), &name(1), &limits) else {
+        return found;
+    };
+    found.cpu_weight = container.set_cpu_guarantee(Cpu(200)).is_ok();
+    found.pids = environment.roots.pids.is_some() && container.set_pids_limit(Some(64)).is_ok();
+    if let Some(burner) = run(&mut container, "while :; do :; done") {
+        std::thread::sleep(BURN);
+        found.cpu_cap = container.cpu().is_ok_and(|u| u.throttled > Duration::ZERO);
+        found.freeze = container.freeze(true).is_ok() && container.tracking.is_frozen().unwrap_or(false);
+        let _ = container.freeze(false);
+        found.tracking = container.pids().is_ok_and(|p| p.contains(&burner));
+        found.tracking &= container.kill_all(Duration::from_secs(5)).is_ok();
+        let _ = sys::reap(burner);
+    }
+    found.kill_file = container.tracking.group().has("cgroup.kill");
+    let _ = container.destroy();
+
+    // A group of its own: see `kill_all` about groups that were killed once.
+    let limits = JobLimits { cpu_cap: None, memory: Some(MEMORY_LIMIT), ..limits };
+    let Ok(mut container) = environment.create_named(JobId::default(), &name(2), &limits) else {
+        return found;
+    };
+    // `tail` keeps all of the one endless line that it is given.
+    if let Some(hog) = run(&mut container, "head -c 67108864 /dev/zero | tail -n 1 >/dev/null") {
+        let give_up = Instant::now() + Duration::from_secs(5);
+        while !found.memory_limit && Instant::now() < give_up && container.pids().is_ok_and(|p| !p.is_empty())
+        {
+            found.memory_limit = container.memory().is_ok_and(|m| m.oom_kills > 0);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        found.memory_limit |= container.memory().is_ok_and(|m| m.oom_kills > 0);
+        let _ = container.kill_all(Duration::from_secs(5));
+        let _ = sys::reap(hog);
+    }
+    let _ = container.destroy();
+    found
+}
+
+/// Groups of probes whose process died in the middle; they would keep the root group for ever.
+pub(super) fn remove_leftovers(environment: &CgroupEnvironment) {
+    for group in environment.roots.tracking.child(super::JOBS).children() {
+        let Some(name) = group.path.file_name().and_then(|n| n.to_str()) else { continue };
+        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok());
+        if pid.is_some_and(|pid| ProcessId::of(pid).is_none()) {
+            let mut container = environment.container(JobId::default(), name);
+            // One that resists is found again at the next start.
+            let _ = container.kill_all(Duration::from_secs(5)).and_then(|()| container.destroy());
+        }
+    }
+}
+
+fn run(container: &mut impl Container, script: &str) -> Option<u32> {
+    let null = File::options().read(true).write(true).open("/dev/null").ok()?;
+    let arguments = [c"sh".to_owned(), c"-c".to_owned(), std::ffi::CString::new(script).ok()?];
+    let environment = [c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
+    let spec = ProcessSpec {
+        program: c"/bin/sh",
+        arguments: &arguments,
+        environment: &environment,
+        working_directory: c"/",
+        descriptors: &[(null.as_fd(), 0), (null.as_fd(), 1), (null.as_fd(), 2)],
+        user: None,
+        open_files_limit: 1024,
+    };
+    container.spawn(&spec).ok().map(|s| s.pid)
+}

@@ -1,0 +1,306 @@
+//! The trait that all drivers fulfil, and the choice of a driver (jobs-and-nodes.md 4.1).
+
+use crate::cgroups::CgroupEnvironment;
+use crate::mounts::MountTable;
+use crate::process::ProcessInfo;
+use crate::simple::SimpleEnvironment;
+use crate::spawn::{ProcessSpec, Spawned};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use vocab::{Cpu, JobId};
+
+/// Ways to hold a job together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Driver {
+    /// v1 controllers, v2 hierarchy for tracking, killing, freezing and CPU counters.
+    Hybrid,
+    /// One v2 hierarchy with controllers.
+    CgroupV2,
+    /// v1 only; killing by the freezer.
+    CgroupV1,
+    /// No groups: sessions, sub-reaper and `/proc`. Enforces nothing.
+    Simple,
+}
+
+impl Driver {
+    /// In the order in which `auto` tries them (jobs-and-nodes.md 4.1).
+    pub const ALL: [Driver; 4] = [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Simple];
+    /// The public name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Driver::Hybrid => "hybrid",
+            Driver::CgroupV2 => "cgroup_v2",
+            Driver::CgroupV1 => "cgroup_v1",
+            Driver::Simple => "simple",
+        }
+    }
+}
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+impl FromStr for Driver {
+    type Err = CageError;
+    fn from_str(text: &str) -> Result<Driver, CageError> {
+        Driver::ALL
+            .into_iter()
+            .find(|d| d.as_str() == text)
+            .ok_or_else(|| CageError::UnknownDriver(text.to_owned()))
+    }
+}
+
+/// What went wrong, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum CageError {
+    /// Not a driver's name.
+    #[error(
+        "Unknown job environment {0:?}: expected one of \"auto\", \"cgroup_v2\", \"hybrid\", \"cgroup_v1\", \"simple\""
+    )]
+    UnknownDriver(String),
+    /// The host lacks something that the driver needs.
+    #[error("Job environment {driver} cannot be used here: {missing}")]
+    Unsupported {
+        /// The driver.
+        driver: Driver,
+        /// What is missing.
+        missing: String,
+    },
+    /// A system call failed.
+    #[error("Cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The user's process could not be started.
+    #[error("Cannot start {program:?}: {stage}: {source}")]
+    Spawn {
+        /// Its path.
+        program: String,
+        /// Which step.
+        stage: &'static str,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Processes are alive after the deadline of a kill, probably in uninterruptible sleep.
+    #[error("Processes of job {job_id} are alive {waited:?} after they were killed: {pids:?}")]
+    StillAlive {
+        /// Which job.
+        job_id: JobId,
+        /// How long was waited.
+        waited: Duration,
+        /// Who is left.
+        pids: Vec<u32>,
+    },
+}
+
+impl CageError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CageError {
+        let path = path.into();
+        move |source| CageError::Io { action, path, source }
+    }
+}
+
+/// Where the environment works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvironmentConfig {
+    /// Group of this node in every hierarchy, relative to the mount point: `millpond/<node name>`.
+    /// Two nodes on one host need two.
+    pub root_group: String,
+    /// Mount table to find hierarchies in.
+    pub mount_table: PathBuf,
+}
+
+impl EnvironmentConfig {
+    /// With the mount table of this process.
+    pub fn new(root_group: &str) -> EnvironmentConfig {
+        EnvironmentConfig {
+            root_group: root_group.to_owned(),
+            mount_table: PathBuf::from("/proc/self/mountinfo"),
+        }
+    }
+}
+
+/// Bounds of a new container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobLimits {
+    /// CPU guarantee.
+    pub cpu_guarantee: Cpu,
+    /// CPU cap.
+    pub cpu_cap: Option<Cpu>,
+    /// Bytes.
+    pub memory: Option<i64>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+}
+
+/// CPU used by a container since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuUsage {
+    /// User mode.
+    pub user: Duration,
+    /// Kernel.
+    pub system: Duration,
+    /// Stopped by the cap.
+    pub throttled: Duration,
+}
+
+/// Memory of a container (jobs-and-nodes.md 4.8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryUsage {
+    /// Anonymous memory, bytes.
+    pub rss: i64,
+    /// Mapped file pages without shared memory, bytes.
+    pub mapped_file: i64,
+    /// Shared memory (SysV, memfd, shared anonymous), bytes.
+    pub shared: i64,
+    /// Page faults that needed IO.
+    pub major_page_faults: i64,
+    /// Processes that the kernel killed for exceeding the memory limit.
+    pub oom_kills: u64,
+}
+
+/// What an environment can enforce, found by doing (jobs-and-nodes.md 4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capabilities {
+    /// CPU guarantees have an effect.
+    pub cpu_weight: bool,
+    /// CPU caps have an effect.
+    pub cpu_cap: bool,
+    /// The kernel stops a job at its memory limit.
+    pub memory_limit: bool,
+    /// The number of processes is bounded.
+    pub pids: bool,
+    /// One write kills a whole job.
+    pub kill_file: bool,
+    /// A job can be frozen.
+    pub freeze: bool,
+    /// No process can leave its container.
+    pub tracking: bool,
+}
+
+impl Capabilities {
+    /// What is not enforced, as words for an alert; empty if everything is.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let named = [
+            (self.cpu_weight, "cpu guarantee"),
+            (self.cpu_cap, "cpu cap"),
+            (self.memory_limit, "memory limit"),
+            (self.pids, "limit of processes"),
+            (self.tracking, "tracking of processes"),
+        ];
+        named.into_iter().filter(|(has, _)| !has).map(|(_, name)| name).collect()
+    }
+}
+
+/// A way to make containers. Cheap to open: every proxy opens its own.
+pub trait JobEnvironment: Send + Sync {
+    /// Which one it is.
+    fn driver(&self) -> Driver;
+    /// Makes the root groups. Once at the start of a node, before everything else; harmless when repeated.
+    fn prepare(&self) -> Result<(), CageError>;
+    /// Tries everything with a short-lived group and a child process.
+    fn probe(&self) -> Capabilities;
+    /// Moves the calling process into the group of the proxies.
+    fn enter_proxies(&self) -> Result<(), CageError>;
+    /// Makes the container of a job; nothing runs in it yet. An existing one is taken over.
+    fn create(&self, job_id: JobId, limits: &JobLimits) -> Result<Box<dyn Container>, CageError>;
+    /// The container of a job that another process made (or this one, before it was restarted).
+    fn reopen(&self, job_id: JobId) -> Option<Box<dyn Container>>;
+    /// Jobs that have a container. `simple` keeps no list: it gives what `/proc` shows.
+    fn existing(&self) -> Vec<JobId>;
+    /// Kills and removes the containers of all jobs that are not in `keep` (jobs-and-nodes.md 9.2 step
+    /// 4); gives the jobs that were removed. One that cannot be removed is the error, after the
+    /// others were done.
+    fn cleanup_leftovers(
+        &self,
+        keep: &dyn Fn(JobId) -> bool,
+        deadline: Duration,
+    ) -> Result<Vec<JobId>, CageError> {
+        let mut removed = Vec::new();
+        let mut first_error = None;
+        for job_id in self.existing().into_iter().filter(|j| !keep(*j)) {
+            let Some(mut container) = self.reopen(job_id) else { continue };
+            match container.kill_all(deadline).and_then(|()| container.destroy()) {
+                Ok(()) => removed.push(job_id),
+                Err(e) => first_error = first_error.or(Some(e)),
+            }
+        }
+        first_error.map_or(Ok(removed), Err)
+    }
+    /// Removes the root groups; fails while a job or proxy is in them.
+    fn remove_root(&self) -> Result<(), CageError>;
+}
+
+/// The processes of one job.
+pub trait Container: Send {
+    /// Starts a process that is inside from its first instruction.
+    fn spawn(&mut self, spec: &ProcessSpec<'_>) -> Result<Spawned, CageError>;
+    /// Guarantee in cores.
+    fn set_cpu_guarantee(&mut self, cores: Cpu) -> Result<(), CageError>;
+    /// Cap in cores, or none.
+    fn set_cpu_cap(&mut self, cores: Option<Cpu>) -> Result<(), CageError>;
+    /// Memory limit in bytes, or none.
+    fn set_memory_limit(&mut self, bytes: Option<i64>) -> Result<(), CageError>;
+    /// Most processes and threads, or no bound.
+    fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError>;
+    /// CPU used so far; never goes back.
+    fn cpu(&mut self) -> Result<CpuUsage, CageError>;
+    /// Memory now.
+    fn memory(&mut self) -> Result<MemoryUsage, CageError>;
+    /// Processes now, zombies included or not as the kernel pleases.
+    fn pids(&mut self) -> Result<Vec<u32>, CageError>;
+    /// Details of the processes, largest first.
+    fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
+        let mut list: Vec<ProcessInfo> = self.pids()?.into_iter().filter_map(ProcessInfo::of).collect();
+        list.sort_by_key(|p| std::cmp::Reverse(p.rss));
+        Ok(list)
+    }
+    /// Sends a signal to every process.
+    fn signal(&mut self, signal: i32) -> Result<(), CageError>;
+    /// Stops every process, or lets it go on.
+    fn freeze(&mut self, frozen: bool) -> Result<(), CageError>;
+    /// Kills every process; returns when none is left, or with [`CageError::StillAlive`].
+    ///
+    /// The container is used up: kernels with a counter of kills per group (6.14 and later) kill
+    /// every process that is born into a group that was killed before, if it comes from another group.
+    fn kill_all(&mut self, deadline: Duration) -> Result<(), CageError>;
+    /// Removes the groups. Harmless when repeated. Waits a little for zombies to go.
+    fn destroy(&mut self) -> Result<(), CageError>;
+}
+
+/// Opens a driver without touching anything: an error says what the host lacks.
+pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnvironment>, CageError> {
+    Ok(match driver {
+        Driver::Simple => Box::new(SimpleEnvironment::new()),
+        _ => {
+            let mounts = MountTable::read(&config.mount_table)?;
+            Box::new(CgroupEnvironment::new(driver, &mounts, &config.root_group)?)
+        }
+    })
+}
+
+/// The first driver of [`Driver::ALL`] whose root groups can be made and whose probe enforces memory
+/// and CPU; else `simple`. Gives what was found out about it.
+pub fn open_auto(config: &EnvironmentConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), CageError> {
+    for driver in Driver::ALL {
+        let Ok(environment) = open(driver, config) else { continue };
+        if environment.prepare().is_err() {
+            continue;
+        }
+        let found = environment.probe();
+        if driver == Driver::Simple || (found.tracking && found.memory_limit && found.cpu_weight) {
+            return Ok((environment, found));
+        }
+        // Left as it was found; a root group that cannot be removed is empty and harmless.
+        let _ = environment.remove_root();
+    }
+    open(Driver::Simple, config).map(|e| (e, Capabilities::default()))
+}

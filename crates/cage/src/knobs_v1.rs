@@ -1,0 +1,97 @@
+//! Control files of v1 controllers (jobs-and-nodes.md 4.4, 4.5, 4.8).
+
+use crate::environment::{CageError, MemoryUsage};
+use crate::group::{Group, field};
+use std::time::Duration;
+use vocab::Cpu;
+
+const PERIOD_US: i64 = 100_000;
+
+/// `max(2, round(1024 * g))`.
+pub(crate) fn shares(cores: Cpu) -> i64 {
+    ((cores.0.saturating_mul(1024) + 50) / 100).clamp(2, 262_144)
+}
+
+/// Quota of a period; at least 0.01 core (4.5).
+pub(crate) fn quota_us(cores: Cpu) -> i64 {
+    cores.0.max(1).saturating_mul(PERIOD_US / 100)
+}
+
+pub(crate) fn set_cpu_guarantee(cpu: &Group, cores: Cpu) -> Result<(), CageError> {
+    cpu.write("cpu.shares", &shares(cores).to_string())
+}
+
+pub(crate) fn set_cpu_cap(cpu: &Group, cores: Option<Cpu>) -> Result<(), CageError> {
+    match cores {
+        Some(cores) => {
+            cpu.write("cpu.cfs_period_us", &PERIOD_US.to_string())?;
+            cpu.write("cpu.cfs_quota_us", &quota_us(cores).to_string())
+        }
+        None => cpu.write("cpu.cfs_quota_us", "-1"),
+    }
+}
+
+/// Memory and memory + swap may never cross, so the order depends on the direction; trying both
+/// orders is simpler than knowing the old value.
+pub(crate) fn set_memory_limit(memory: &Group, has_memsw: bool, bytes: Option<i64>) -> Result<(), CageError> {
+    let text = bytes.map_or("-1".to_owned(), |b| b.max(0).to_string());
+    if !has_memsw {
+        return memory.write("memory.limit_in_bytes", &text);
+    }
+    let first = memory.write("memory.limit_in_bytes", &text);
+    memory.write("memory.memsw.limit_in_bytes", &text)?;
+    if first.is_err() { memory.write("memory.limit_in_bytes", &text) } else { Ok(()) }
+}
+
+pub(crate) fn set_pids_limit(pids: &Group, limit: Option<u32>) -> Result<(), CageError> {
+    pids.write("pids.max", &limit.map_or("max".to_owned(), |n| n.to_string()))
+}
+
+pub(crate) fn throttled(cpu: &Group) -> Result<Duration, CageError> {
+    Ok(Duration::from_nanos(field(&cpu.read("cpu.stat")?, "throttled_time").unwrap_or(0)))
+}
+
+/// User and system time; `cpuacct.stat` counts ticks, the total in ns is exact, so the ticks give
+/// the proportion only.
+pub(crate) fn cpu_times(cpuacct: &Group) -> Result<(Duration, Duration), CageError> {
+    let stat = cpuacct.read("cpuacct.stat")?;
+    let (user, system) = (field(&stat, "user").unwrap_or(0), field(&stat, "system").unwrap_or(0));
+    let total: u64 = cpuacct.read("cpuacct.usage")?.trim().parse().unwrap_or(0);
+    let user_ns = match user + system {
+        0 => total,
+        ticks => (u128::from(total) * u128::from(user) / u128::from(ticks)) as u64,
+    };
+    Ok((Duration::from_nanos(user_ns), Duration::from_nanos(total - user_ns)))
+}
+
+pub(crate) fn memory(memory: &Group) -> Result<MemoryUsage, CageError> {
+    let stat = memory.read("memory.stat")?;
+    let get = |key| field(&stat, key).unwrap_or(0) as i64;
+    let shared = get("total_shmem");
+    Ok(MemoryUsage {
+        rss: get("total_rss"),
+        mapped_file: (get("total_mapped_file") - shared).max(0),
+        shared,
+        major_page_faults: get("total_pgmajfault"),
+        oom_kills: oom_kills(memory)?,
+    })
+}
+
+fn oom_kills(memory: &Group) -> Result<u64, CageError> {
+    Ok(field(&memory.read("memory.oom_control")?, "oom_kill").unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guarantees_and_caps() {
+        for (cores, want) in [(0.0, 2), (0.01, 10), (0.1, 102), (1.0, 1024), (2.5, 2560)] {
+            assert_eq!(shares(Cpu::from_f64(cores)), want, "{cores}");
+        }
+        for (cores, want) in [(0.0, 1000), (0.01, 1000), (0.1, 10_000), (0.25, 25_000), (4.0, 400_000)] {
+            assert_eq!(quota_us(Cpu::from_f64(cores)), want, "{cores}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! No groups: a job is what descends from its first process, as far as `/proc` shows.
+//!
+//! Enforces nothing; for machines without control groups and for measuring what they cost. Inside a
+//! job proxy (a child sub-reaper, [`crate::sys::become_subreaper`]) all descendants are the job's, so a
+//! daemonised process cannot get away. From another process, when the proxy is dead, a job is found
+//! by `YT_JOB_ID` in the environment of its processes: one that wiped its environment *and* lost its
+//! proxy is not found, which is the limit of this driver (jobs-and-nodes.md 4.6).
+
+use crate::environment::{
+    CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
+};
+use crate::process::{Stat, environ_contains, memory_of};
+use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
+use crate::sys;
+use std::collections::BTreeSet;
+use std::io;
+use std::time::{Duration, Instant};
+use vocab::{Cpu, JobId};
+
+/// The driver.
+pub(crate) struct SimpleEnvironment;
+
+impl SimpleEnvironment {
+    pub fn new() -> SimpleEnvironment {
+        SimpleEnvironment
+    }
+}
+
+impl JobEnvironment for SimpleEnvironment {
+    fn driver(&self) -> Driver {
+        Driver::Simple
+    }
+    fn prepare(&self) -> Result<(), CageError> {
+        Ok(())
+    }
+    fn probe(&self) -> Capabilities {
+        Capabilities { freeze: true, ..Capabilities::default() }
+    }
+    fn enter_proxies(&self) -> Result<(), CageError> {
+        Ok(())
+    }
+    fn create(&self, job_id: JobId, _: &JobLimits) -> Result<Box<dyn Container>, CageError> {
+        Ok(Box::new(SimpleContainer::new(job_id, sys::is_subreaper())))
+    }
+    fn reopen(&self, job_id: JobId) -> Option<Box<dyn Container>> {
+        Some(Box::new(SimpleContainer::new(job_id, false)))
+    }
+    /// Other nodes of this host may have jobs too and there is no way to tell them apart: none.
+    fn existing(&self) -> Vec<JobId> {
+        Vec::new()
+    }
+    fn remove_root(&self) -> Result<(), CageError> {
+        Ok(())
+    }
+}
+
+struct SimpleContainer {
+    job_id: JobId,
+    /// All descendants of this process belong to the job.
+    owns_descendants: bool,
+    sessions: BTreeSet<u32>,
+    marker: Vec<u8>,
+    /// Counters never go back, though processes take theirs with them.
+    cpu_seen: CpuUsage,
+}
+
+impl SimpleContainer {
+    fn new(job_id: JobId, owns_descendants: bool) -> SimpleContainer {
+        let marker = format!("YT_JOB_ID={job_id}").into_bytes();
+        SimpleContainer {
+            job_id,
+            owns_descendants,
+            sessions: BTreeSet::new(),
+            marker,
+            cpu_seen: CpuUsage::default(),
+        }
+    }
+
+    /// Living processes of the job.
+    fn members(&self) -> Vec<Stat> {
+        if self.owns_descendants && !sys::has_children() {
+            return Vec::new();
+        }
+        let own = std::process::id();
+        let all = Stat::all();
+        let mut members: BTreeSet<u32> = BTreeSet::new();
+        if self.owns_descendants {
+            members.insert(own);
+        } else {
+            let mine =
+                |s: &&Stat| self.sessions.contains(&s.session) || environ_contains(s.pid, &self.marker);
+            members.extend(all.iter().filter(|s| s.pid != own).filter(mine).map(|s| s.pid));
+        }
+        // Descendants, until a round finds no new one: the order of pids says nothing.
+        loop {
+            let before = members.len();
+            let new: Vec<u32> =
+                all.iter().filter(|s| s.pid != own && members.contains(&s.parent)).map(|s| s.pid).collect();
+            members.extend(new);
+            if members.len() == before {
+                break;
+            }
+        }
+        members.remove(&own);
+        all.into_iter().filter(|s| members.contains(&s.pid) && !s.is_dead()).collect()
+    }
+
+    fn signal_all(&self, members: &[Stat], signal: i32) -> Result<(), CageError> {
+        members
+            .iter()
+            .try_for_each(|m| sys::kill(m.pid, signal))
+            .map_err(CageError::io("signal a process of", "/proc"))
+    }
+}
+
+impl Container for SimpleContainer {
+    fn spawn(&mut self, spec: &ProcessSpec<'_>) -> Result<Spawned, CageError> {
+        let spawned = spawn(spec, &Birthplace::default())?;
+        // The child is a session leader.
+        self.sessions.insert(spawned.pid);
+        Ok(spawned)
+    }
+    fn set_cpu_guarantee(&mut self, _: Cpu) -> Result<(), CageError> {
+        Ok(())
+    }
+    fn set_cpu_cap(&mut self, _: Option<Cpu>) -> Result<(), CageError> {
+        Ok(())
+    }
+    fn set_memory_limit(&mut self, _: Option<i64>) -> Result<(), CageError> {
+        Ok(())
+    }
+    fn set_pids_limit(&mut self, _: Option<u32>) -> Result<(), CageError> {
+        Ok(())
+    }
+
+    fn cpu(&mut self) -> Result<CpuUsage, CageError> {
+        let tick = Duration::from_secs(1) / rustix::param::clock_ticks_per_second() as u32;
+        let mut now = CpuUsage::default();
+        for m in self.members() {
+            now.user += tick * m.user_ticks as u32;
+            now.system += tick * m.system_ticks as u32;
+        }
+        if self.owns_descendants {
+            let reaped = sys::children_usage();
+            now.user += reaped.user;
+            now.system += reaped.system;
+        }
+        self.cpu_seen.user = self.cpu_seen.user.max(now.user);
+        self.cpu_seen.system = self.cpu_seen.system.max(now.system);
+        Ok(self.cpu_seen)
+    }
+
+    /// Anonymous memory only: `/proc` cannot say which shared pages are counted twice.
+    fn memory(&mut self) -> Result<MemoryUsage, CageError> {
+        let mut usage = MemoryUsage::default();
+        for m in self.members() {
+            let (resident, shared) = memory_of(m.pid).unwrap_or_default();
+            usage.rss += resident - shared;
+            usage.major_page_faults += m.major_faults as i64;
+        }
+        Ok(usage)
+    }
+
+    fn pids(&mut self) -> Result<Vec<u32>, CageError> {
+        Ok(self.members().iter().map(|m| m.pid).collect())
+    }
+    fn signal(&mut self, signal: i32) -> Result<(), CageError> {
+        self.signal_all(&self.members(), signal)
+    }
+    fn freeze(&mut self, frozen: bool) -> Result<(), CageError> {
+        self.signal(if frozen { libc::SIGSTOP } else { libc::SIGCONT })
+    }
+
+    /// Stops everything until no new process appears, then kills: a fork bomb cannot outrun it,
+    /// because what is stopped does not fork.
+    fn kill_all(&mut self, deadline: Duration) -> Result<(), CageError> {
+        let start = Instant::now();
+        loop {
+            let mut members = self.members();
+            if members.is_empty() {
+                return Ok(());
+            }
+            if start.elapsed() >= deadline {
+                let pids = members.iter().map(|m| m.pid).collect();
+                return Err(CageError::StillAlive { job_id: self.job_id, waited: deadline, pids });
+            }
+            loop {
+                self.signal_all(&members, libc::SIGSTOP).or_else(not_permitted)?;
+                let again = self.members();
+                let known: BTreeSet<u32> = members.iter().map(|m| m.pid).collect();
+                let stable = again.iter().all(|m| known.contains(&m.pid));
+                members = again;
+                if stable || start.elapsed() >= deadline {
+                    break;
+                }
+            }
+            self.signal_all(&members, libc::SIGKILL).or_else(not_permitted)?;
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    fn destroy(&mut self) -> Result<(), CageError> {
+        Ok(())
+    }
+}
+
+/// A set-user-id program of the job may be out of reach; the deadline tells.
+fn not_permitted(e: CageError) -> Result<(), CageError> {
+    match e {
+        CageError::Io { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        other => Err(other),
+    }
+}

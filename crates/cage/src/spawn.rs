@@ -1,0 +1,347 @@
+//! Starting a process inside its groups.
+//!
+//! The child is made by `clone3` with `CLONE_VM | CLONE_VFORK` on a stack of its own, as
+//! `posix_spawn` does: no page table is copied, the parent sleeps until the child has called exec (or
+//! failed), and a failure comes back through plain memory. `CLONE_INTO_CGROUP` puts it into its v2
+//! group before its first instruction; into v1 groups it writes itself before exec. So the user's
+//! program is never outside.
+
+use crate::environment::CageError;
+use crate::sys;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// What to start.
+#[derive(Debug)]
+pub struct ProcessSpec<'a> {
+    /// Path of the program.
+    pub program: &'a CStr,
+    /// Arguments, with the program's name first.
+    pub arguments: &'a [CString],
+    /// Whole environment, `NAME=value`.
+    pub environment: &'a [CString],
+    /// Working directory.
+    pub working_directory: &'a CStr,
+    /// Descriptors that the process gets, with their numbers (all below 10); every other is closed.
+    pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
+    /// User and group; none: those of the caller.
+    pub user: Option<(u32, u32)>,
+    /// Most open files.
+    pub open_files_limit: u64,
+}
+
+/// A started process. Not reaped on drop: the caller does.
+#[derive(Debug)]
+pub struct Spawned {
+    /// Process id.
+    pub pid: u32,
+    /// Readable when it has ended.
+    pub pidfd: OwnedFd,
+}
+
+/// Where a process is to be born.
+#[derive(Debug, Default)]
+pub(crate) struct Birthplace<'a> {
+    /// Directory of a v2 group.
+    pub v2_group: Option<BorrowedFd<'a>>,
+    /// `tasks` or `cgroup.procs` files that the child writes itself into.
+    pub join: &'a [CString],
+    /// `cgroup.procs` of `v2_group`, for kernels that refuse `CLONE_INTO_CGROUP`.
+    pub v2_procs: Option<&'a CStr>,
+}
+
+/// Steps of the child, for the error text.
+const STAGES: [&str; 10] = [
+    "",
+    "cannot become a session leader",
+    "cannot join its control groups",
+    "cannot set limits",
+    "cannot set no_new_privs",
+    "cannot change user",
+    "cannot change directory",
+    "cannot arrange descriptors",
+    "cannot execute",
+    "cannot reset signals",
+];
+const SETSID: usize = 1;
+const JOIN: usize = 2;
+const LIMITS: usize = 3;
+const NO_NEW_PRIVS: usize = 4;
+const USER: usize = 5;
+const DIRECTORY: usize = 6;
+const DESCRIPTORS: usize = 7;
+const EXEC: usize = 8;
+const SIGNALS: usize = 9;
+
+/// Everything the child needs, prepared by the parent: the child must not allocate.
+struct ChildContext<'a> {
+    spec: &'a ProcessSpec<'a>,
+    argv: Vec<*const libc::c_char>,
+    envp: Vec<*const libc::c_char>,
+    join: &'a [CString],
+    join_v2: Option<&'a CStr>,
+    failed_stage: usize,
+    errno: i32,
+}
+
+/// `struct clone_args` of the kernel, version 2 (88 bytes).
+#[repr(C, align(8))]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_PIDFD: u64 = 0x1000;
+const CLONE_VFORK: u64 = 0x4000;
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// The child needs a few frames of libc calls; the rest is headroom for unoptimised builds.
+const CHILD_STACK: usize = 32 << 10;
+
+pub(crate) fn spawn(spec: &ProcessSpec<'_>, place: &Birthplace<'_>) -> Result<Spawned, CageError> {
+    assert!(spec.descriptors.iter().all(|(_, n)| (0..10).contains(n)), "descriptor numbers must be below 10");
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let mut context = ChildContext {
+        spec,
+        argv: pointers(spec.arguments),
+        envp: pointers(spec.environment),
+        join: place.join,
+        join_v2: None,
+        failed_stage: 0,
+        errno: 0,
+    };
+    let failed = |stage: &'static str| {
+        let program = spec.program.to_string_lossy().into_owned();
+        move |source: io::Error| CageError::Spawn { program, stage, source }
+    };
+    let started = match clone_child(&mut context, place.v2_group) {
+        Err(e) if place.v2_group.is_some() && refuses_birth_in_group(&e) => {
+            context.join_v2 = place.v2_procs;
+            clone_child(&mut context, None)
+        }
+        other => other,
+    }
+    .map_err(failed("cannot create a process"))?;
+    if context.failed_stage != 0 {
+        let _ = sys::reap(started.pid);
+        return Err(failed(STAGES[context.failed_stage])(io::Error::from_raw_os_error(context.errno)));
+    }
+    Ok(started)
+}
+
+/// Old kernels, seccomp filters and emulators; not "no memory" and the like.
+fn refuses_birth_in_group(e: &io::Error) -> bool {
+    matches!(
+        e.raw_os_error(),
+        Some(libc::ENOSYS | libc::EINVAL | libc::E2BIG | libc::EPERM | libc::EOPNOTSUPP)
+    )
+}
+
+fn clone_child(context: &mut ChildContext<'_>, group: Option<BorrowedFd<'_>>) -> io::Result<Spawned> {
+    let mut stack = vec![0_u128; CHILD_STACK / 16];
+    let mut pidfd: RawFd = -1;
+    let args = CloneArgs {
+        flags: CLONE_VM
+            | CLONE_VFORK
+            | CLONE_PIDFD
+            | CLONE_CLEAR_SIGHAND
+            | if group.is_some() { CLONE_INTO_CGROUP } else { 0 },
+        pidfd: (&raw mut pidfd) as u64,
+        exit_signal: libc::SIGCHLD as u64,
+        stack: stack.as_mut_ptr() as u64,
+        stack_size: CHILD_STACK as u64,
+        cgroup: group.map_or(0, |g| g.as_raw_fd() as u64),
+        ..CloneArgs::default()
+    };
+    // No handler of ours may run in the child: it would run on our memory. The child unblocks.
+    let _blocked = BlockedSignals::all();
+    // SAFETY: the child shares our memory and runs `child_entry` on `stack`, which lives until this
+    // function returns; CLONE_VFORK suspends this thread until the child has left our memory by exec
+    // or exit. The child touches `context`, its stack and nothing else of ours that is written
+    // concurrently: it neither allocates nor takes locks. `context` is exclusively borrowed.
+    let pid = unsafe { clone3(&args, child_entry, std::ptr::from_mut(context).cast()) };
+    if pid < 0 {
+        return Err(io::Error::from_raw_os_error(-pid as i32));
+    }
+    // SAFETY: with CLONE_PIDFD the kernel stored a new descriptor there that nobody else owns.
+    Ok(Spawned { pid: pid as u32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+}
+
+/// All signals blocked in this thread while it lives.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn all() -> BlockedSignals {
+        // SAFETY: sigset_t is plain data; both sets are locals.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut old: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+            BlockedSignals(old)
+        }
+    }
+}
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: restores the mask that was read by `all`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// The system call; in the child `entry(argument)` is called on the new stack and never returns.
+///
+/// Written by hand because the C library has no `clone3`, and because after the call two processes
+/// would return from the same frame: the child must leave it without touching our stack.
+///
+/// # Safety
+/// See the one caller.
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone3(
+    args: &CloneArgs,
+    entry: extern "C" fn(*mut libc::c_void) -> !,
+    argument: *mut libc::c_void,
+) -> i64 {
+    let result: i64;
+    // SAFETY: the parent's path is one syscall with its documented clobbers; the child's path has a
+    // 16-byte aligned stack (kernel: stack + stack_size) and calls a function that does not return.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") std::ptr::from_ref(args),
+            in("rsi") size_of::<CloneArgs>(),
+            in("r12") argument,
+            in("r13") entry,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// As above for 64-bit ARM.
+///
+/// # Safety
+/// See the one caller.
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone3(
+    args: &CloneArgs,
+    entry: extern "C" fn(*mut libc::c_void) -> !,
+    argument: *mut libc::c_void,
+) -> i64 {
+    let result: i64;
+    // SAFETY: as for x86_64; `svc` clobbers x0 only.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x0, {argument}",
+            "blr {entry}",
+            "brk #1",
+            "2:",
+            inlateout("x0") std::ptr::from_ref(args) => result,
+            in("x1") size_of::<CloneArgs>(),
+            in("x8") libc::SYS_clone3,
+            argument = in(reg) argument,
+            entry = in(reg) entry,
+        );
+    }
+    result
+}
+
+extern "C" fn child_entry(context: *mut libc::c_void) -> ! {
+    // SAFETY: `clone_child` passes its exclusive reference; the parent sleeps until we are gone.
+    let context = unsafe { &mut *context.cast::<ChildContext<'_>>() };
+    if let Err(stage) = become_user_process(context) {
+        // SAFETY: reads the thread's errno.
+        context.errno = unsafe { *libc::__errno_location() };
+        context.failed_stage = stage;
+    }
+    sys::exit_now(127)
+}
+
+/// Returns only on failure, with the stage. Async-signal-safe calls only.
+fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
+    let spec = context.spec;
+    // SAFETY (whole block): plain system calls on memory that the parent prepared and that outlives
+    // them; no allocation, no locks. The raw `syscall` for ids avoids the C library's versions, which
+    // would signal the parent's other threads.
+    unsafe {
+        let check = |ok: bool, stage: usize| if ok { Ok(()) } else { Err(stage) };
+        check(libc::setsid() >= 0, SETSID)?;
+        for path in context.join.iter().map(CString::as_c_str).chain(context.join_v2) {
+            let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            check(fd >= 0 && libc::write(fd, c"0".as_ptr().cast(), 1) == 1, JOIN)?;
+            libc::close(fd);
+        }
+        for (resource, value) in [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, spec.open_files_limit)] {
+            let mut limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+            if libc::setrlimit(resource, &limit) != 0 {
+                // Raising needs a privilege: take what there is.
+                check(libc::getrlimit(resource, &mut limit) == 0, LIMITS)?;
+                limit.rlim_cur = limit.rlim_max.min(value);
+                check(libc::setrlimit(resource, &limit) == 0, LIMITS)?;
+            }
+        }
+        check(libc::chdir(spec.working_directory.as_ptr()) == 0, DIRECTORY)?;
+        if let Some((uid, gid)) = spec.user {
+            let (uid, gid) = (libc::c_long::from(uid), libc::c_long::from(gid));
+            let nothing = std::ptr::null::<libc::gid_t>();
+            check(libc::syscall(libc::SYS_setgroups, 0, nothing) == 0, USER)?;
+            check(libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0, USER)?;
+            check(libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0, USER)?;
+        }
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, NO_NEW_PRIVS)?;
+
+        // First copies above all targets, so that no target overwrites a later source.
+        let mut copies: [RawFd; 10] = [-1; 10];
+        for (copy, (source, _)) in copies.iter_mut().zip(spec.descriptors) {
+            *copy = libc::fcntl(source.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10);
+            check(*copy >= 0, DESCRIPTORS)?;
+        }
+        const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+        let everything = libc::c_uint::MAX;
+        check(libc::syscall(libc::SYS_close_range, 0, everything, CLOSE_RANGE_CLOEXEC) == 0, DESCRIPTORS)?;
+        for (copy, (_, target)) in copies.iter().zip(spec.descriptors) {
+            check(libc::dup2(*copy, *target) >= 0, DESCRIPTORS)?;
+        }
+
+        check(libc::signal(libc::SIGPIPE, libc::SIG_DFL) != libc::SIG_ERR, SIGNALS)?;
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        check(libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0, SIGNALS)?;
+        libc::execve(spec.program.as_ptr(), context.argv.as_ptr(), context.envp.as_ptr());
+    }
+    Err(EXEC)
+}
+
+/// A path as the system wants it; a NUL inside is an error.
+pub fn c_path(path: &Path) -> io::Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}

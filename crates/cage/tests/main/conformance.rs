@@ -1,0 +1,329 @@
+//! What every driver must do (jobs-and-nodes.md 11, "Real drivers"). A driver that the host lacks is
+//! skipped with its reason; after every test nothing may be left, whether it passed or not.
+
+use cage::{Container, Driver, EnvironmentConfig, JobEnvironment, JobLimits, ProcessId, ProcessSpec};
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use vocab::{Cpu, Guid, JobId};
+
+static COUNTER: AtomicU32 = AtomicU32::new(1);
+const PATIENCE: Duration = Duration::from_secs(20);
+const FREE: JobLimits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: None, memory: None, pids: None };
+
+/// An environment of one test with its containers; dropping it kills and removes everything.
+struct World {
+    environment: Box<dyn JobEnvironment>,
+    jobs: Vec<JobId>,
+    children: Vec<u32>,
+}
+
+impl World {
+    fn new(driver: Driver) -> World {
+        let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let config = EnvironmentConfig::new(&format!("millpond/cage-test-{}-{n}", std::process::id()));
+        let environment = cage::open(driver, &config).expect("was probed");
+        environment.prepare().expect("was probed");
+        World { environment, jobs: Vec::new(), children: Vec::new() }
+    }
+
+    fn container(&mut self, limits: JobLimits) -> (JobId, Box<dyn Container>) {
+        let job_id = JobId(Guid([COUNTER.fetch_add(1, Ordering::Relaxed), std::process::id(), 0x10384, 2]));
+        self.jobs.push(job_id);
+        (job_id, self.environment.create(job_id, &limits).expect("created"))
+    }
+
+    fn run(&mut self, job_id: JobId, container: &mut dyn Container, script: &str) -> u32 {
+        let null = File::options().read(true).write(true).open("/dev/null").expect("it exists");
+        let arguments = ["bash", "-c", script].map(|a| CString::new(a).expect("no NUL"));
+        let environment =
+            [c"PATH=/usr/bin:/bin".to_owned(), CString::new(format!("YT_JOB_ID={job_id}")).expect("no NUL")];
+        let spawned = container
+            .spawn(&ProcessSpec {
+                program: c"/bin/bash",
+                arguments: &arguments,
+                environment: &environment,
+                working_directory: c"/",
+                descriptors: &[(null.as_fd(), 0), (null.as_fd(), 1), (null.as_fd(), 2)],
+                user: None,
+                open_files_limit: 1024,
+            })
+            .expect("started");
+        self.children.push(spawned.pid);
+        spawned.pid
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let mut worst = Ok(());
+        for job_id in self.jobs.drain(..) {
+            if let Some(mut container) = self.environment.reopen(job_id) {
+                worst = worst.and(container.kill_all(PATIENCE)).and(container.destroy());
+            }
+        }
+        for pid in self.children.drain(..) {
+            let _ = cage::sys::kill(pid, 9);
+            let _ = cage::sys::reap(pid);
+        }
+        worst = worst.and(self.environment.remove_root());
+        assert!(std::thread::panicking() || worst.is_ok(), "{worst:?}");
+    }
+}
+
+fn for_each(test: impl Fn(&mut World)) {
+    let config = EnvironmentConfig::new(&format!("millpond/cage-probe-{}", std::process::id()));
+    for driver in Driver::ALL {
+        let usable = cage::open(driver, &config).and_then(|e| {
+            let n = COUNTER.fetch_add(1, Ordering::Relaxed);
+            let own = EnvironmentConfig::new(&format!("millpond/cage-probe-{}-{n}", std::process::id()));
+            drop(e);
+            let e = cage::open(driver, &own)?;
+            e.prepare()?;
+            e.remove_root()
+        });
+        match usable {
+            Ok(()) => {
+                println!("driver {driver}");
+                test(&mut World::new(driver));
+            }
+            Err(e) => println!("SKIPPED {driver}: {e}"),
+        }
+    }
+}
+
+/// For what `simple` does not promise.
+fn for_each_with_groups(test: impl Fn(&mut World)) {
+    for_each(|w| {
+        if w.environment.driver() != Driver::Simple {
+            test(w)
+        }
+    });
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < give_up, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn alive(pid: u32) -> bool {
+    ProcessId::of(pid).is_some_and(ProcessId::is_alive)
+}
+
+#[test]
+fn a_process_is_born_inside_and_killed_with_its_tree() {
+    for_each(|w| {
+        let (id, mut c) = w.container(FREE);
+        let root = w.run(id, c.as_mut(), "setsid sleep 3210 & sleep 3210 & (sleep 3210 &); wait");
+        // The shell of the daemon is there for a moment only.
+        until("one shell and three programs", || {
+            let names: Vec<String> = c.processes().expect("readable").into_iter().map(|p| p.name).collect();
+            names.len() == 4 && names.iter().filter(|n| *n == "sleep").count() == 3
+        });
+        let pids = c.pids().expect("readable");
+        assert!(pids.contains(&root));
+        // Another process would find the same.
+        assert_eq!(w.environment.reopen(id).expect("it exists").pids().expect("readable"), pids);
+        let start = Instant::now();
+        c.kill_all(PATIENCE).expect("killed");
+        println!("killed in {:?}", start.elapsed());
+        assert!(pids.iter().all(|p| !alive(*p)));
+        c.kill_all(PATIENCE).expect("killing nothing is fine");
+        c.destroy().expect("removed");
+        c.destroy().expect("twice is fine");
+        if w.environment.driver() != Driver::Simple {
+            assert!(w.environment.reopen(id).is_none());
+        }
+    });
+}
+
+#[test]
+fn freezing_stops_and_thaws() {
+    for_each(|w| {
+        let (id, mut c) = w.container(FREE);
+        w.run(id, c.as_mut(), "while :; do :; done");
+        until("some work", || c.cpu().expect("readable").user > Duration::from_millis(20));
+        c.freeze(true).expect("frozen");
+        std::thread::sleep(Duration::from_millis(30));
+        let before = c.cpu().expect("readable");
+        std::thread::sleep(Duration::from_millis(150));
+        let used = c.cpu().expect("readable").user - before.user;
+        assert!(used <= Duration::from_millis(10), "{used:?} while frozen");
+        c.freeze(false).expect("thawed");
+        until("more work", || c.cpu().expect("readable").user > before.user + Duration::from_millis(20));
+        // A frozen job can be killed too.
+        c.freeze(true).expect("frozen");
+        c.kill_all(PATIENCE).expect("killed");
+    });
+}
+
+#[test]
+fn signals_reach_every_process() {
+    for_each(|w| {
+        let (id, mut c) = w.container(FREE);
+        w.run(id, c.as_mut(), "sleep 3211 & sleep 3212 & wait");
+        until("three processes", || c.pids().expect("readable").len() == 3);
+        c.signal(15).expect("sent");
+        until("the end", || !c.pids().expect("readable").into_iter().any(alive));
+    });
+}
+
+#[test]
+fn a_cap_holds_and_changes_live() {
+    for_each_with_groups(|w| {
+        let (id, mut c) = w.container(FREE);
+        w.run(id, c.as_mut(), "while :; do :; done & while :; do :; done");
+        let rate = |c: &mut dyn Container, seconds| {
+            let (before, start) = (c.cpu().expect("readable"), Instant::now());
+            std::thread::sleep(Duration::from_secs_f64(seconds));
+            let after = c.cpu().expect("readable");
+            let used = (after.user + after.system) - (before.user + before.system);
+            (used.as_secs_f64() / start.elapsed().as_secs_f64(), after.throttled > before.throttled)
+        };
+        let (free, _) = rate(c.as_mut(), 1.0);
+        c.set_cpu_cap(Some(Cpu(50))).expect("set");
+        std::thread::sleep(Duration::from_millis(200));
+        let (half, throttled) = rate(c.as_mut(), 3.0);
+        assert!(half <= 0.55, "{half} cores under a cap of 0.5");
+        // The lower bound can only be seen on a machine that has much more than half a core to give.
+        if free > 1.5 {
+            assert!(throttled && half >= 0.45, "{half} cores under a cap of 0.5, {free} without");
+        } else {
+            println!("SKIPPED lower bound of the cap: the machine is busy, {free} cores without a cap");
+        }
+        c.set_cpu_cap(Some(Cpu(10))).expect("set");
+        std::thread::sleep(Duration::from_millis(200));
+        let (tenth, _) = rate(c.as_mut(), 2.0);
+        assert!(tenth <= 0.13, "{tenth} cores under a cap of 0.1");
+        c.set_cpu_cap(None).expect("set");
+        c.set_cpu_guarantee(Cpu(1000)).expect("set");
+        until("more than the cap", || rate(c.as_mut(), 0.5).0 > 0.2);
+    });
+}
+
+#[test]
+fn guarantees_are_weights_under_contention() {
+    for_each_with_groups(|w| {
+        let mut both: Vec<_> = [Cpu(200), Cpu(400)]
+            .into_iter()
+            .map(|g| {
+                let (id, mut c) = w.container(JobLimits { cpu_guarantee: g, ..FREE });
+                // On one core, so that they compete with each other whatever else runs.
+                w.run(id, c.as_mut(), "exec taskset 1 bash -c 'while :; do :; done'");
+                c
+            })
+            .collect();
+        let mut user = || both.iter_mut().map(|c| c.cpu().expect("readable").user).collect::<Vec<_>>();
+        std::thread::sleep(Duration::from_millis(300));
+        let before = user();
+        std::thread::sleep(Duration::from_secs(3));
+        let after = user();
+        let used: Vec<f64> = after.iter().zip(&before).map(|(a, b)| (*a - *b).as_secs_f64()).collect();
+        let ratio = used[1] / used[0];
+        assert!((1.5..2.7).contains(&ratio), "ratio {ratio} of {used:?}, expected 2");
+    });
+}
+
+#[test]
+fn the_memory_limit_kills_and_is_counted() {
+    for_each_with_groups(|w| {
+        let (id, mut c) = w.container(JobLimits { memory: Some(32 << 20), ..FREE });
+        w.run(id, c.as_mut(), "head -c 8000000 /dev/zero | tail -n 1 | sleep 3213");
+        until("memory in use", || c.memory().expect("readable").rss > 1 << 20);
+        assert_eq!(c.memory().expect("readable").oom_kills, 0);
+        w.run(id, c.as_mut(), "head -c 300000000 /dev/zero | tail -n 1");
+        until("a kill by the kernel", || c.memory().expect("readable").oom_kills > 0);
+        // The limit can be raised live.
+        c.set_memory_limit(Some(64 << 20)).expect("set");
+        c.set_memory_limit(None).expect("set");
+    });
+}
+
+#[test]
+fn memory_is_what_the_processes_hold() {
+    for_each(|w| {
+        let (id, mut c) = w.container(FREE);
+        w.run(id, c.as_mut(), "x=$(head -c 40000000 /dev/zero | tr '\\0' a); sleep 3214");
+        until("40 MB", || c.memory().expect("readable").rss > 38_000_000);
+        let m = c.memory().expect("readable");
+        assert!(m.rss < 200_000_000 && m.mapped_file >= 0 && m.shared >= 0, "{m:?}");
+        assert!(c.processes().expect("readable")[0].rss > 38_000_000);
+    });
+}
+
+#[test]
+fn a_fork_bomb_dies_within_two_seconds() {
+    for_each_with_groups(|w| {
+        let (id, mut c) = w.container(JobLimits { pids: Some(200), ..FREE });
+        w.run(id, c.as_mut(), "b() { b | b & }; b; sleep 3215");
+        until("many processes", || c.pids().expect("readable").len() >= 100);
+        assert!(c.pids().expect("readable").len() <= 200);
+        let start = Instant::now();
+        c.kill_all(PATIENCE).expect("killed");
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(c.pids().expect("readable").into_iter().all(|p| !alive(p)));
+    });
+}
+
+#[test]
+fn leftovers_go_and_kept_jobs_stay() {
+    for_each_with_groups(|w| {
+        let (kept, mut c) = w.container(FREE);
+        let stays = w.run(kept, c.as_mut(), "sleep 3216");
+        let (lost, mut d) = w.container(FREE);
+        let goes = w.run(lost, d.as_mut(), "sleep 3217");
+        let mut both = vec![kept, lost];
+        both.sort();
+        assert_eq!(w.environment.existing(), both);
+        let removed = w.environment.cleanup_leftovers(&|j| j == kept, PATIENCE).expect("removed");
+        assert_eq!(removed, [lost]);
+        assert!(alive(stays) && !alive(goes));
+        assert_eq!(w.environment.existing(), [kept]);
+        assert!(w.environment.remove_root().is_err(), "a node's root group with a job must not go");
+    });
+}
+
+#[test]
+fn the_probe_finds_what_the_driver_promises() {
+    for_each(|w| {
+        let found = w.environment.probe();
+        println!("{}: {found:?}, missing {:?}", w.environment.driver(), found.missing());
+        if w.environment.driver() == Driver::Simple {
+            assert!(!found.tracking && !found.memory_limit && found.missing().len() == 5);
+        } else {
+            assert!(found.tracking && found.memory_limit && found.cpu_weight && found.freeze, "{found:?}");
+            assert_eq!(found.kill_file, w.environment.driver() != Driver::CgroupV1);
+        }
+        assert!(w.environment.existing().is_empty(), "the probe left its group");
+    });
+}
+
+#[test]
+fn what_cannot_be_executed_is_an_error_with_its_step() {
+    for_each(|w| {
+        let (_, mut c) = w.container(FREE);
+        let null = File::open("/dev/null").expect("it exists");
+        let mut attempt = |program, directory| {
+            let spec = ProcessSpec {
+                program,
+                arguments: &[c"x".to_owned()],
+                environment: &[],
+                working_directory: directory,
+                descriptors: &[(null.as_fd(), 0)],
+                user: None,
+                open_files_limit: 1024,
+            };
+            c.spawn(&spec).map(|s| s.pid).map_err(|e| e.to_string())
+        };
+        let missing = attempt(c"/no/such", c"/").expect_err("must fail");
+        assert!(missing.contains("/no/such") && missing.contains("cannot execute"), "{missing}");
+        let nowhere = attempt(c"/bin/true", c"/no/such").expect_err("must fail");
+        assert!(nowhere.contains("cannot change directory"), "{nowhere}");
+        assert_eq!(c.pids().expect("readable"), Vec::<u32>::new());
+    });
+}

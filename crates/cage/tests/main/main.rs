@@ -1,0 +1,4 @@
+//! One conformance suite for all drivers on the real kernel, and the drivers on a fake tree.
+
+mod conformance;
+mod fake_tree;

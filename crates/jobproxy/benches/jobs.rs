@@ -1,0 +1,104 @@
+//! Jobs per second through spawner and proxies, against a bare loop of spawn and wait.
+//!
+//! `cargo bench -p millpond-jobproxy --bench jobs [-- number of jobs]`. Two jobs at a time, command
+//! `/bin/true` (executed directly) and the same through bash. The promise: at least a quarter of the bare loop with the `simple` driver, a tenth with
+//! control groups.
+
+#[allow(dead_code)]
+#[path = "../tests/main/harness.rs"]
+mod harness;
+
+use cage::Driver;
+use harness::{Event, FakeNode};
+use jobproxy::protocol::FromProxy;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const PARALLEL: usize = 2;
+
+fn main() {
+    let jobs: usize = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(2000);
+    let before = cage::sys::children_usage();
+    let bare = bare_loop(jobs);
+    let bare_cpu = children_cpu_since(before, jobs);
+    println!("bare spawn and wait: {bare:.0} jobs/s, {bare_cpu:.0?} CPU per job");
+    for driver in [Driver::Simple, Driver::Hybrid, Driver::CgroupV1, Driver::CgroupV2] {
+        let config = cage::EnvironmentConfig::new(&format!("millpond/bench-probe-{}", std::process::id()));
+        if let Err(e) = cage::open(driver, &config) {
+            println!("{driver}: skipped, {e}");
+            continue;
+        }
+        for command in ["/bin/true", "exec /bin/true"] {
+            let before = cage::sys::children_usage();
+            let (rate, first, node_cpu) = jobs_per_second(driver, command, jobs);
+            let cpu = children_cpu_since(before, jobs);
+            println!(
+                "{driver}, {command:?}: {rate:.0} jobs/s = {:.0} % of bare; start to Started {first:.0?}; CPU per \
+                 job {cpu:.0?} = {:.0} % of bare, and {node_cpu:.0?} in the node",
+                100.0 * rate / bare,
+                100.0 * cpu.as_secs_f64() / bare_cpu.as_secs_f64(),
+            );
+        }
+    }
+}
+
+/// CPU time tells the cost on a busy machine too. The spawner adopts the usage of its proxies, those
+/// that of the jobs, and the harness waits for the spawner.
+fn children_cpu_since(before: cage::sys::Usage, jobs: usize) -> Duration {
+    let now = cage::sys::children_usage();
+    ((now.user + now.system) - (before.user + before.system)) / jobs as u32
+}
+
+fn bare_loop(jobs: usize) -> f64 {
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                for _ in 0..jobs / PARALLEL {
+                    Command::new("/bin/true").status().expect("it runs");
+                }
+            });
+        }
+    });
+    jobs as f64 / start.elapsed().as_secs_f64()
+}
+
+fn jobs_per_second(driver: Driver, command: &str, jobs: usize) -> (f64, Duration, Duration) {
+    let mut node = FakeNode::new(driver);
+    // Directories are the node's business, and it uses them again.
+    let mut idle: Vec<_> = (0..PARALLEL).map(|_| node.job(command)).collect();
+    let cpu_before = cage::sys::own_usage();
+    let start = Instant::now();
+    let (mut started, mut done, mut latency) = (0, 0, Duration::ZERO);
+    let mut running = std::collections::BTreeMap::new();
+    while done < jobs {
+        while started < jobs
+            && let Some(mut job) = idle.pop()
+        {
+            job.job_id = node.fresh_id();
+            running.insert(job.job_id, (job.clone(), Instant::now()));
+            node.start(job);
+            started += 1;
+        }
+        node.pump(Duration::from_secs(1));
+        while let Some(event) = node.events.pop_front() {
+            match event {
+                Event::Proxy(job, FromProxy::Started { .. }) => latency += running[&job].1.elapsed(),
+                Event::Proxy(job, FromProxy::Finished { result }) => {
+                    assert!(
+                        matches!(result.outcome, vocab::JobOutcome::Completed { .. }),
+                        "{:?}",
+                        result.outcome
+                    );
+                    idle.extend(running.remove(&job).map(|(job, _)| job));
+                    done += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    let rate = jobs as f64 / start.elapsed().as_secs_f64();
+    let cpu = cage::sys::own_usage();
+    let used = (cpu.user + cpu.system) - (cpu_before.user + cpu_before.system);
+    (rate, latency / jobs as u32, used / jobs as u32)
+}

@@ -1,0 +1,354 @@
+//! What node, spawner and proxies say to each other.
+//!
+//! ```text
+//! node  --ToSpawner-->   spawner      socketpair, the spawner's standard input
+//! node  <--FromSpawner-- spawner
+//! node  <--FromProxy--   proxy        the node listens on a unix socket, each proxy connects to it
+//! node  --ToProxy-->     proxy
+//! ```
+//!
+//! A proxy's first message on every connection is [`FromProxy::Hello`]; after a restart of the node
+//! it says everything that the new node needs. The normal life of a job is `Hello, Started,
+//! Progress*, Finished`, and `Finished` is always in the file `result` of the job's directory
+//! *before* it is sent: a node that sees the connection end without it looks there
+//! ([`crate::record::read_result`]) before it decides that the proxy died.
+//!
+//! Bytes: [`crate::codec::encode_frame`] to send, [`crate::codec::FrameReader`] to receive.
+
+use crate::codec::{Blob, CodecError, Reader, Wire, wire};
+use std::path::{Path, PathBuf};
+use vocab::{
+    AbortReason, Cpu, Failure, InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, Span,
+    Time,
+};
+
+pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
+
+/// Version of these messages. A node kills a proxy with another version than those it knows.
+pub const PROXY_PROTOCOL_VERSION: u32 = 1;
+
+/// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
+pub const INLINE_STDERR_MAX: usize = wire::INLINE_STDERR_MAX;
+
+/// From the node to the spawner. [`ToSpawner::Configure`] comes first and once.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToSpawner {
+    /// What all proxies share.
+    Configure {
+        /// The settings.
+        config: SpawnerConfig,
+    },
+    /// Fork a proxy for this job.
+    Start {
+        /// The job.
+        job: Box<JobStart>,
+    },
+}
+
+/// From the spawner to the node. Silence is success: a proxy that lives speaks for itself.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FromSpawner {
+    /// The environment cannot be used, or the spawner could not fork; no proxy runs for this job.
+    StartFailed {
+        /// Which job.
+        job_id: JobId,
+        /// Why.
+        error: Failure,
+    },
+    /// A proxy died, or could not hand over its result: look for the file `result` first, then see
+    /// jobs-and-nodes.md 3.8 and [`crate::recovery`].
+    ProxyDied {
+        /// Which job.
+        job_id: JobId,
+        /// Process of the proxy.
+        pid: u32,
+        /// Its exit code, or minus the signal that killed it.
+        exit: i32,
+    },
+}
+
+/// Settings that all jobs of a node share.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SpawnerConfig {
+    /// Unix socket that the node listens on, also after a restart.
+    pub node_socket: PathBuf,
+    /// Driver: `hybrid`, `cgroup_v2`, `cgroup_v1`, `simple`; already chosen, not `auto`.
+    pub driver: String,
+    /// Root group of this node in every hierarchy, relative to the mount: `millpond/<node name>`.
+    pub root_group: String,
+    /// Mount table; `/proc/self/mountinfo` but for tests.
+    pub mount_table: PathBuf,
+    /// Period of samples and progress reports (jobs-and-nodes.md 4.8).
+    pub memory_watchdog_period: Span,
+    /// A proxy that cannot reach its node for this long kills its job (jobs-and-nodes.md 9.2).
+    pub supervisor_lost_timeout: Span,
+    /// A job above its memory limit fails (jobs-and-nodes.md 4.8); false: neither watched nor limited.
+    pub check_user_job_memory_limit: bool,
+    /// Whether mapped file pages count as memory usage.
+    pub include_memory_mapped_files: bool,
+    /// How long the kill at a job's end may take.
+    pub kill_timeout: Span,
+}
+
+impl SpawnerConfig {
+    /// The defaults of jobs-and-nodes.md 10.
+    pub fn new(node_socket: &Path, driver: cage::Driver, root_group: &str) -> SpawnerConfig {
+        SpawnerConfig {
+            node_socket: node_socket.to_owned(),
+            driver: driver.as_str().to_owned(),
+            root_group: root_group.to_owned(),
+            mount_table: PathBuf::from("/proc/self/mountinfo"),
+            memory_watchdog_period: Span::from_secs(1),
+            supervisor_lost_timeout: Span::from_secs(600),
+            check_user_job_memory_limit: true,
+            include_memory_mapped_files: true,
+            kill_timeout: Span::from_secs(30),
+        }
+    }
+}
+
+/// One job for a proxy.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobStart {
+    /// Which job.
+    pub job_id: JobId,
+    /// Existing directory of the job, not visible to the user: `proxy.state`, `result`, `stderr`.
+    pub job_directory: PathBuf,
+    /// Existing working directory of the command.
+    pub sandbox: PathBuf,
+    /// Run as `bash -c <command>` (see [`crate::command`] for the short cut).
+    pub command: String,
+    /// The whole environment in order, later ones win; nothing is inherited. `PATH` and `YT_JOB_ID`
+    /// are added if missing.
+    pub environment: Vec<(String, String)>,
+    /// User and group of the command; none: those of the node.
+    pub user: Option<(u32, u32)>,
+    /// CPU guarantee at start.
+    pub cpu_guarantee: Cpu,
+    /// CPU cap at start.
+    pub cpu_cap: Option<Cpu>,
+    /// Bytes; see `check_user_job_memory_limit`.
+    pub memory_limit: i64,
+    /// Most processes and threads that the job may have at a time.
+    pub pids_limit: u32,
+    /// Fails the job after this long.
+    pub job_time_limit: Option<Span>,
+    /// Bytes of stderr that are kept.
+    pub max_stderr_size: u64,
+    /// Signal that asks the job to stop.
+    pub interruption_signal: Option<String>,
+    /// Send it to the root process only.
+    pub signal_root_process_only: bool,
+    /// Exit code "run me again".
+    pub restart_exit_code: Option<i32>,
+    /// At most this many custom statistics.
+    pub custom_statistics_count_limit: u32,
+}
+
+/// `pids_limit` of [`JobStart::new`]: more than an honest job needs, little enough for a fork bomb.
+pub const DEFAULT_PIDS_LIMIT: u32 = 4096;
+
+impl JobStart {
+    /// From the description that the server sent; `environment` is complete and substituted already.
+    pub fn new(
+        job_id: JobId,
+        job_directory: &Path,
+        sandbox: &Path,
+        environment: Vec<(String, String)>,
+        description: &JobDescription,
+    ) -> JobStart {
+        JobStart {
+            job_id,
+            job_directory: job_directory.to_owned(),
+            sandbox: sandbox.to_owned(),
+            command: description.command.clone(),
+            environment,
+            user: None,
+            cpu_guarantee: description.cpu_limit,
+            cpu_cap: description.set_container_cpu_limit.then_some(description.cpu_limit),
+            memory_limit: description.memory_limit,
+            pids_limit: DEFAULT_PIDS_LIMIT,
+            job_time_limit: description.job_time_limit,
+            max_stderr_size: description.max_stderr_size.max(1).unsigned_abs(),
+            interruption_signal: description.interruption_signal.clone(),
+            signal_root_process_only: description.signal_root_process_only,
+            restart_exit_code: description.restart_exit_code,
+            custom_statistics_count_limit: description.custom_statistics_count_limit,
+        }
+    }
+}
+
+/// From the node to a proxy.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ToProxy {
+    /// Kill the job; it ends aborted with this reason. The second one is ignored.
+    Abort {
+        /// Why.
+        reason: AbortReason,
+        /// Message of the error.
+        text: String,
+    },
+    /// Kill the job; it ends *failed* with "Job failed by external request" (jobs-and-nodes.md 3.9).
+    Fail {
+        /// Cause shown inside the error.
+        error: Option<Failure>,
+    },
+    /// Ask the job to stop (jobs-and-nodes.md 5.6); abort it when it has not after the timeout.
+    Interrupt {
+        /// Why.
+        reason: InterruptionReason,
+        /// How long it may take.
+        timeout: Span,
+        /// Shown in the error when the time is over.
+        text: String,
+    },
+    /// New CPU guarantee, at once.
+    SetCpuGuarantee {
+        /// Cores.
+        cores: Cpu,
+    },
+    /// New CPU cap, at once; none removes it.
+    SetCpuCap {
+        /// Cores.
+        cores: Option<Cpu>,
+    },
+    /// Wants [`FromProxy::Stderr`].
+    ReadStderr {
+        /// Repeated in the answer.
+        request_id: u64,
+        /// Position in the kept text.
+        offset: u64,
+        /// At most this many bytes; 0 is "all", and a frame's bound holds always.
+        limit: u64,
+    },
+    /// Wants a [`FromProxy::Progress`] now.
+    Poll {},
+}
+
+/// From a proxy to the node.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FromProxy {
+    /// First on each connection.
+    Hello {
+        /// [`PROXY_PROTOCOL_VERSION`] of the proxy.
+        version: u32,
+        /// Which job.
+        job_id: JobId,
+        /// Process of the proxy, for a pidfd.
+        pid: u32,
+        /// Its start time, field 22 of `/proc/PID/stat`: pids are used again, pairs are not.
+        pid_start_time: u64,
+        /// When the user's process started; none before that.
+        start_time: Option<Time>,
+    },
+    /// The user's process runs.
+    Started {
+        /// When it started.
+        start_time: Time,
+        /// Its pid.
+        user_pid: u32,
+    },
+    /// Every `memory_watchdog_period`, and on [`ToProxy::Poll`].
+    Progress {
+        /// Numbers.
+        progress: Progress,
+    },
+    /// Answer to [`ToProxy::ReadStderr`].
+    Stderr {
+        /// Of the request.
+        request_id: u64,
+        /// All bytes written so far.
+        total: u64,
+        /// The piece.
+        data: Blob,
+    },
+    /// The job is over and nothing of it is alive; the proxy exits.
+    Finished {
+        /// Same as in the file `result`.
+        result: Box<ProxyResult>,
+    },
+}
+
+/// State of a running job.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Statistics; times that only the node knows are zero.
+    pub statistics: JobStatistics,
+    /// Memory usage now, bytes, as jobs-and-nodes.md 4.8 defines it.
+    pub user_memory: i64,
+    /// Private memory of the proxy now, bytes.
+    pub proxy_memory: i64,
+    /// All bytes written to stderr.
+    pub stderr_size: u64,
+}
+
+/// End of a job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProxyResult {
+    /// Which job.
+    pub job_id: JobId,
+    /// How it ended.
+    pub outcome: JobOutcome,
+    /// When the user's process started; none if it never did.
+    pub start_time: Option<Time>,
+    /// When it was over.
+    pub finish_time: Time,
+    /// Final statistics; times that only the node knows are zero.
+    pub statistics: JobStatistics,
+    /// All bytes written to stderr.
+    pub stderr_size: u64,
+    /// The kept stderr if it has at most [`INLINE_STDERR_MAX`] bytes; else read the job's file with
+    /// [`crate::stderr::read`].
+    pub stderr: Option<Blob>,
+}
+
+wire!(struct SpawnerConfig {
+    node_socket, driver, root_group, mount_table, memory_watchdog_period, supervisor_lost_timeout,
+    check_user_job_memory_limit, include_memory_mapped_files, kill_timeout,
+});
+wire!(struct JobStart {
+    job_id, job_directory, sandbox, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
+    job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
+    custom_statistics_count_limit,
+});
+wire!(struct Progress { statistics, user_memory, proxy_memory, stderr_size });
+wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr });
+wire!(struct JobStatistics {
+    wait_for_resources, prepare, artifacts_download, exec, user_job_cpu_user, user_job_cpu_system,
+    user_job_cpu_throttled, job_proxy_cpu_user, job_proxy_cpu_system, user_job_max_memory, user_job_current_rss,
+    user_job_current_mapped_file, user_job_major_page_faults, user_job_cumulative_memory_mb_sec,
+    job_proxy_max_memory, custom,
+});
+wire!(name AbortReason, InterruptionReason);
+wire!(enum JobOutcome {
+    0 => Completed { interrupted, restart_needed },
+    1 => Failed { error },
+    2 => Aborted { reason, error },
+});
+wire!(enum ToSpawner { 0 => Configure { config }, 1 => Start { job } });
+wire!(enum FromSpawner { 0 => StartFailed { job_id, error }, 1 => ProxyDied { job_id, pid, exit } });
+wire!(enum ToProxy {
+    0 => Abort { reason, text },
+    1 => Fail { error },
+    2 => Interrupt { reason, timeout, text },
+    3 => SetCpuGuarantee { cores },
+    4 => SetCpuCap { cores },
+    5 => ReadStderr { request_id, offset, limit },
+    6 => Poll {},
+});
+wire!(enum FromProxy {
+    0 => Hello { version, job_id, pid, pid_start_time, start_time },
+    1 => Started { start_time, user_pid },
+    2 => Progress { progress },
+    3 => Stderr { request_id, total, data },
+    4 => Finished { result },
+});
+
+impl<T: Wire> Wire for Box<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+    fn decode(r: &mut Reader<'_>) -> Result<Box<T>, CodecError> {
+        T::decode(r).map(Box::new)
+    }
+}

@@ -1,0 +1,104 @@
+//! One job's proxy: from the fork to the result.
+//!
+//! ```text
+//! fork -> session, sub-reaper -> container -> user's process -> connect, say Hello + Started
+//!      -> loop: pipes, process, node, clock (once per second)
+//!      -> process and pipes ended, or a reason to kill -> kill what is left -> remove the container
+//!      -> write `result` -> say Finished -> exit
+//! ```
+//!
+//! A synchronous poll loop over five descriptors, one thread. The user's process is started before the
+//! node is told, so that a job waits for nobody. The proxy makes the container itself: the node
+//! need not block for it, and jobs are made in parallel.
+//!
+//! Here: the order of things. `launch`: the user's process; `job`: the loop; `link`: the connection to the
+//! node; `samples`: memory and CPU.
+
+mod job;
+mod launch;
+mod link;
+mod samples;
+
+use crate::protocol::{FromProxy, JobStart, PROXY_PROTOCOL_VERSION};
+use crate::record::{ProxyState, log, write_result, write_state};
+use crate::spawner::Shared;
+use cage::{ProcessId, sys};
+use link::Link;
+use vocab::Time;
+
+/// Exit codes of a proxy (jobs-and-nodes.md 5.7). Others are panics and signals.
+pub mod exit {
+    /// The result is in the file, and the node has it if it was there.
+    pub const OK: i32 = 0;
+    /// The node did not take the result; it is in the file, if that could be written. For the spawner,
+    /// which tells the node (if there is one) to look.
+    pub const RESULT_REPORT_FAILED: i32 = 11;
+    /// The node did not come back in time; the job was killed.
+    pub const SUPERVISOR_LOST: i32 = 17;
+}
+
+/// Runs the job in this process; gives the exit code.
+pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
+    // Fails only for a leader of a process group, which a forked child is not.
+    let _ = rustix::process::setsid();
+    let _ = sys::become_subreaper();
+    sys::set_process_name(c"mp-job-proxy");
+    // The sandbox must not be held by us, and neither a directory of the node.
+    let _ = rustix::process::chdir("/");
+
+    let own = ProcessId::own().unwrap_or(ProcessId { pid: std::process::id(), start_time: 0 });
+    let mut state = ProxyState {
+        job_id: start.job_id,
+        pid: own.pid,
+        pid_start_time: own.start_time,
+        boot_id: shared.boot_id.clone(),
+        driver: shared.config.driver.clone(),
+        root_group: shared.config.root_group.clone(),
+        start_time: None,
+        user_pid: None,
+    };
+    let directory = start.job_directory.clone();
+    let mut link = Link::new(&shared.config);
+    let hello = |start_time| FromProxy::Hello {
+        version: PROXY_PROTOCOL_VERSION,
+        job_id: state.job_id,
+        pid: own.pid,
+        pid_start_time: own.start_time,
+        start_time,
+    };
+    let (result, lost) = match job::Job::start(start, shared) {
+        Ok(running) => {
+            link.set_hello(hello(None));
+            state.start_time = Some(running.start_time());
+            state.user_pid = Some(running.user_pid());
+            // Before the node hears of it: a node that dies right now must find the state.
+            if let Err(e) = write_state(&directory, &state) {
+                log(&directory, &e.to_string());
+            }
+            let started =
+                FromProxy::Started { start_time: running.start_time(), user_pid: running.user_pid() };
+            link.send(&started);
+            link.set_hello(hello(state.start_time));
+            running.run(&mut link)
+        }
+        Err(result) => {
+            link.set_hello(hello(None));
+            (*result, false)
+        }
+    };
+    if let Err(e) = write_result(&directory, &result) {
+        log(&directory, &e.to_string());
+    }
+    let sent = link.send_last(&FromProxy::Finished { result: Box::new(result) });
+    match sent {
+        _ if lost => exit::SUPERVISOR_LOST,
+        true => exit::OK,
+        false => exit::RESULT_REPORT_FAILED,
+    }
+}
+
+/// The wall clock.
+fn now() -> Time {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Time(since.map_or(0, |d| d.as_micros() as u64))
+}

@@ -1,0 +1,424 @@
+//! The running job: its process, its pipes, its clock, and why it has to end.
+
+use super::launch::launch;
+use super::link::Link;
+use super::now;
+use super::samples::Samples;
+use crate::codec::Blob;
+use crate::custom::CustomStatistics;
+use crate::outcome;
+use crate::protocol::{FromProxy, INLINE_STDERR_MAX, JobStart, Progress, ProxyResult, ToProxy};
+use crate::record::log;
+use crate::spawner::Shared;
+use crate::stderr::StderrFile;
+use cage::sys::{self, Exit};
+use cage::{Container, JobLimits, ProcessInfo, Spawned};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+use vocab::{Failure, InterruptionReason, JobOutcome, Span, Time};
+
+/// One read of a pipe: its default capacity.
+const CHUNK: usize = 64 << 10;
+/// Largest piece of stderr in one answer.
+const STDERR_ANSWER_MAX: u64 = 4 << 20;
+
+pub(super) struct Job<'a> {
+    start: JobStart,
+    shared: &'a Shared,
+    container: Box<dyn Container>,
+    process: Spawned,
+    start_time: Time,
+    started_at: Instant,
+    /// Read ends; none when they have ended.
+    stderr_pipe: Option<File>,
+    statistics_pipe: Option<File>,
+    stderr: StderrFile,
+    custom: CustomStatistics,
+    samples: Samples,
+    interrupt: Option<Interrupt>,
+    /// Set once: the first reason to kill counts.
+    verdict: Option<JobOutcome>,
+    supervisor_lost: bool,
+    buffer: Vec<u8>,
+}
+
+struct Interrupt {
+    reason: InterruptionReason,
+    timeout: Span,
+    text: String,
+    deadline: Instant,
+}
+
+impl<'a> Job<'a> {
+    /// Container and process; else the result of a job that never ran.
+    pub fn start(start: JobStart, shared: &'a Shared) -> Result<Job<'a>, Box<ProxyResult>> {
+        let checked = shared.config.check_user_job_memory_limit;
+        let limits = JobLimits {
+            cpu_guarantee: start.cpu_guarantee,
+            cpu_cap: start.cpu_cap,
+            memory: checked.then_some(start.memory_limit),
+            pids: Some(start.pids_limit),
+        };
+        let never_ran = |start: &JobStart, outcome| {
+            Box::new(ProxyResult {
+                job_id: start.job_id,
+                outcome,
+                start_time: None,
+                finish_time: now(),
+                statistics: Default::default(),
+                stderr_size: 0,
+                stderr: None,
+            })
+        };
+        let mut container = match shared.environment.create(start.job_id, &limits) {
+            Ok(container) => container,
+            Err(e) => {
+                return Err(never_ran(&start, outcome::environment_fault(Failure::new(e.to_string()))));
+            }
+        };
+        match launch(&start, container.as_mut()) {
+            Ok((process, stderr_pipe, statistics_pipe)) => {
+                let stderr = StderrFile::new(&start.job_directory, start.max_stderr_size);
+                let custom = CustomStatistics::new(start.custom_statistics_count_limit);
+                Ok(Job {
+                    shared,
+                    container,
+                    process,
+                    start_time: now(),
+                    started_at: Instant::now(),
+                    stderr_pipe: Some(stderr_pipe),
+                    statistics_pipe: Some(statistics_pipe),
+                    stderr,
+                    custom,
+                    samples: Samples::new(&shared.config),
+                    interrupt: None,
+                    verdict: None,
+                    supervisor_lost: false,
+                    buffer: vec![0; CHUNK],
+                    start,
+                })
+            }
+            Err(outcome) => {
+                let _ = container.kill_all(Duration::from_secs(1)).and_then(|()| container.destroy());
+                Err(never_ran(&start, outcome))
+            }
+        }
+    }
+
+    pub fn start_time(&self) -> Time {
+        self.start_time
+    }
+    pub fn user_pid(&self) -> u32 {
+        self.process.pid
+    }
+    /// To the end. The flag tells that the node was lost for too long.
+    pub fn run(mut self, link: &mut Link) -> (ProxyResult, bool) {
+        let period = Duration::from_micros(self.shared.config.memory_watchdog_period.as_micros().max(1000));
+        let mut next_sample = self.started_at + period;
+        let mut root_ended = false;
+        // Ends when the process *and* its pipes have ended, or when there is a verdict (5.2).
+        while self.verdict.is_none()
+            && !(root_ended && self.stderr_pipe.is_none() && self.statistics_pipe.is_none())
+        {
+            let ready = self.wait(link, next_sample, root_ended);
+            if ready.node {
+                for message in link.receive() {
+                    self.handle(message, link);
+                }
+                link.flush();
+            }
+            self.read_pipes(ready.stderr, ready.statistics);
+            root_ended |= ready.process;
+            let now = Instant::now();
+            self.check_clock(now);
+            if now >= next_sample {
+                // A late sample does not shift those after it, and missed ones are not made up for.
+                while next_sample <= now {
+                    next_sample += period;
+                }
+                self.on_sample(link, root_ended);
+            }
+        }
+        self.finish()
+    }
+
+    fn wait(&self, link: &Link, next_sample: Instant, root_ended: bool) -> Ready {
+        let deadlines = [self.time_limit_at(), self.interrupt.as_ref().map(|i| i.deadline)];
+        let wake = deadlines.into_iter().flatten().fold(next_sample, Instant::min);
+        let left = wake.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(4);
+        let process = add(&mut fds, (!root_ended).then(|| self.process.pidfd.as_fd()), PollFlags::IN);
+        let stderr = add(&mut fds, self.stderr_pipe.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        let statistics = add(&mut fds, self.statistics_pipe.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        let to_node = link.fd();
+        let wanted = if to_node.is_some_and(|(_, more)| more) {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        };
+        let node = add(&mut fds, to_node.map(|(fd, _)| fd), wanted);
+        // An interrupted wait is an early wake-up: everything is checked again.
+        let _ = poll(&mut fds, Some(&timeout));
+        let fired = |i: Option<usize>| i.is_some_and(|i| !fds[i].revents().is_empty());
+        Ready {
+            process: fired(process),
+            stderr: fired(stderr),
+            statistics: fired(statistics),
+            node: fired(node),
+        }
+    }
+
+    fn handle(&mut self, message: ToProxy, link: &mut Link) {
+        match message {
+            ToProxy::Abort { reason, text } => self.judge(outcome::aborted(reason, Failure::new(text))),
+            ToProxy::Fail { error } => self.judge(outcome::failed_by_request(error)),
+            ToProxy::Interrupt { reason, timeout, text } => self.on_interrupt(reason, timeout, text),
+            ToProxy::SetCpuGuarantee { cores } => {
+                let set = self.container.set_cpu_guarantee(cores);
+                self.log_error(set);
+            }
+            ToProxy::SetCpuCap { cores } => {
+                let set = self.container.set_cpu_cap(cores);
+                self.log_error(set);
+            }
+            ToProxy::ReadStderr { request_id, offset, limit } => {
+                let limit = if limit == 0 { STDERR_ANSWER_MAX } else { limit.min(STDERR_ANSWER_MAX) };
+                let data = self.stderr.read(offset, limit).unwrap_or_default();
+                link.send(&FromProxy::Stderr { request_id, total: self.stderr.total(), data: Blob(data) });
+            }
+            ToProxy::Poll {} => {
+                self.samples.take(self.container.as_mut(), self.start.memory_limit);
+                link.send(&FromProxy::Progress { progress: self.progress() });
+            }
+        }
+    }
+
+    /// Once per job (5.6). A job without a signal cannot be asked: preemption then aborts it at once,
+    /// a user's wish was refused before it came here (3.9).
+    fn on_interrupt(&mut self, reason: InterruptionReason, timeout: Span, text: String) {
+        if self.interrupt.is_some() {
+            return;
+        }
+        let Some(signal) = self.start.interruption_signal.as_deref().and_then(sys::signal_by_name) else {
+            match reason {
+                InterruptionReason::Preemption => self.judge(outcome::preempted(&text)),
+                InterruptionReason::UserRequest => {}
+                _ => self.judge(outcome::interruption_timeout(reason, Span::ZERO, &text)),
+            }
+            return;
+        };
+        if self.start.signal_root_process_only {
+            // Not reaped before the end of the loop, so the pid is still its own.
+            let sent = sys::kill(self.process.pid, signal);
+            self.log_error(sent);
+        } else {
+            let sent = self.container.signal(signal);
+            self.log_error(sent);
+        }
+        let deadline = Instant::now() + Duration::from_micros(timeout.as_micros());
+        self.interrupt = Some(Interrupt { reason, timeout, text, deadline });
+    }
+
+    fn time_limit_at(&self) -> Option<Instant> {
+        self.start.job_time_limit.map(|l| self.started_at + Duration::from_micros(l.as_micros()))
+    }
+
+    fn check_clock(&mut self, now: Instant) {
+        if let (Some(at), Some(limit)) = (self.time_limit_at(), self.start.job_time_limit)
+            && now >= at
+        {
+            self.judge(outcome::time_limit_exceeded(limit));
+        }
+        if let Some(i) = &self.interrupt
+            && now >= i.deadline
+        {
+            let verdict = outcome::interruption_timeout(i.reason, i.timeout, &i.text);
+            self.judge(verdict);
+        }
+    }
+
+    fn on_sample(&mut self, link: &mut Link, root_ended: bool) {
+        self.samples.take(self.container.as_mut(), self.start.memory_limit);
+        self.check_memory();
+        self.reap_orphans(root_ended);
+        link.connect();
+        let patience = Duration::from_micros(self.shared.config.supervisor_lost_timeout.as_micros());
+        if link.lost_since().is_some_and(|since| since.elapsed() >= patience) {
+            self.supervisor_lost = true;
+            self.judge(outcome::supervisor_lost(self.shared.config.supervisor_lost_timeout));
+        } else if link.has_room() {
+            link.send(&FromProxy::Progress { progress: self.progress() });
+        }
+    }
+
+    /// The watchdog (4.8): strictly above the limit, or the kernel has killed already.
+    fn check_memory(&mut self) {
+        if !self.shared.config.check_user_job_memory_limit {
+            return;
+        }
+        let (usage, limit) = (self.samples.progress().user_memory, self.start.memory_limit);
+        let oom_killed = self.samples.oom_kills() > 0;
+        if oom_killed || usage > limit {
+            let verdict = outcome::memory_limit_exceeded(usage, limit, oom_killed, self.samples.processes());
+            self.judge(verdict);
+        }
+    }
+
+    /// Daemons of the job became our children; their ends must not pile up as zombies. Stops at the
+    /// root process, whose end the loop takes.
+    fn reap_orphans(&self, root_ended: bool) {
+        while let Some(pid) = sys::ended_child() {
+            if pid == self.process.pid || root_ended || sys::reap(pid).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn judge(&mut self, outcome: JobOutcome) {
+        self.verdict.get_or_insert(outcome);
+    }
+
+    fn progress(&self) -> Progress {
+        let mut progress = self.samples.progress().clone();
+        progress.statistics.exec = Span(self.started_at.elapsed().as_micros() as u64);
+        progress.statistics.custom = self.custom.summaries();
+        progress.stderr_size = self.stderr.total();
+        progress
+    }
+
+    fn read_pipes(&mut self, stderr: bool, statistics: bool) {
+        let Job { buffer, stderr_pipe, statistics_pipe, stderr: kept, custom, start, .. } = self;
+        if stderr {
+            drain(stderr_pipe, buffer, |bytes| {
+                if let Err(e) = kept.append(bytes) {
+                    log(&start.job_directory, &format!("stderr is not kept: {e}"));
+                }
+            });
+        }
+        if statistics {
+            drain(statistics_pipe, buffer, |bytes| custom.push(bytes));
+        }
+    }
+
+    /// Nothing of the job lives after this.
+    fn finish(mut self) -> (ProxyResult, bool) {
+        let kill_timeout = Duration::from_micros(self.shared.config.kill_timeout.as_micros());
+        let exec = Span(self.started_at.elapsed().as_micros() as u64);
+        // Reaped first if it has ended by itself: then often nothing at all is left to look for.
+        let pid = self.process.pid;
+        let reap_root = || sys::reap(pid).ok();
+        let mut ended = sys::ended_child_is(pid).then(reap_root).flatten();
+        let killed = self.container.kill_all(kill_timeout);
+        let all_dead = killed.is_ok();
+        self.log_error(killed);
+        // What it wrote before it died is in the pipes; a writer that still lives is cut off.
+        self.read_pipes(true, true);
+        // Dead means that a wait ends; only a process that cannot be killed must not be waited for.
+        if ended.is_none() && (all_dead || sys::ended_child_is(pid)) {
+            ended = reap_root();
+        }
+        self.reap_orphans(true);
+        self.custom.finish();
+        self.samples.take(self.container.as_mut(), self.start.memory_limit);
+        if let Some((_, usage)) = ended {
+            self.samples.add_peak_of_root(usage.max_rss, self.start.memory_limit);
+        }
+        let outcome = self.outcome(ended.map(|(exit, _)| exit), ended.map_or(0, |(_, usage)| usage.max_rss));
+        if all_dead {
+            let destroyed = self.container.destroy();
+            self.log_error(destroyed);
+        }
+        let mut progress = self.progress();
+        progress.statistics.exec = exec;
+        let inline = self.stderr.kept() <= INLINE_STDERR_MAX as u64;
+        let result = ProxyResult {
+            job_id: self.start.job_id,
+            outcome,
+            start_time: Some(self.start_time),
+            finish_time: now(),
+            statistics: progress.statistics,
+            stderr_size: self.stderr.total(),
+            stderr: inline.then(|| Blob(self.stderr.read(0, u64::MAX).unwrap_or_default())),
+        };
+        (result, self.supervisor_lost)
+    }
+
+    fn outcome(&mut self, exit: Option<Exit>, root_max_rss: i64) -> JobOutcome {
+        // A kill by the kernel counts even if the root process survived it and ended well (4.8),
+        // and also if we were about to kill it for using too much.
+        let checked = self.shared.config.check_user_job_memory_limit;
+        if self.verdict.is_none() && checked && self.samples.oom_kills() > 0 {
+            let usage = self.samples.progress().user_memory.max(root_max_rss).min(self.start.memory_limit);
+            let known = self.samples.processes();
+            let root = [self.root_process(root_max_rss)];
+            let processes = if known.is_empty() { &root } else { known };
+            return outcome::memory_limit_exceeded(usage, self.start.memory_limit, true, processes);
+        }
+        if let Some(verdict) = self.verdict.take() {
+            return verdict;
+        }
+        if let Some(e) = self.custom.error() {
+            return outcome::user_job_failed(Failure::new(e.to_string()));
+        }
+        match exit {
+            Some(exit) => outcome::of_exit(
+                exit,
+                self.start.restart_exit_code,
+                self.interrupt.as_ref().map(|i| i.reason),
+            ),
+            None => outcome::environment_fault(Failure::new("The job's process cannot be waited for")),
+        }
+    }
+
+    /// For a list that would be empty: everything died before the first sample.
+    fn root_process(&self, max_rss: i64) -> ProcessInfo {
+        ProcessInfo {
+            pid: self.process.pid,
+            name: "bash".to_owned(),
+            cmdline: vec!["bash".to_owned(), "-c".to_owned(), self.start.command.clone()],
+            rss: max_rss,
+            shared: 0,
+        }
+    }
+
+    fn log_error<T, E: std::fmt::Display>(&self, result: Result<T, E>) {
+        if let Err(e) = result {
+            log(&self.start.job_directory, &e.to_string());
+        }
+    }
+}
+
+/// Adds a descriptor to the list; gives its place.
+fn add<'f>(fds: &mut Vec<PollFd<'f>>, fd: Option<BorrowedFd<'f>>, wanted: PollFlags) -> Option<usize> {
+    fd.map(|fd| {
+        fds.push(PollFd::from_borrowed_fd(fd, wanted));
+        fds.len() - 1
+    })
+}
+
+struct Ready {
+    process: bool,
+    stderr: bool,
+    statistics: bool,
+    node: bool,
+}
+
+/// Reads what is there, at most some chunks at a time so that a chatty job cannot keep us from the
+/// node and the clock; forgets the pipe at its end.
+fn drain(pipe: &mut Option<File>, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
+    for _ in 0..64 {
+        let Some(file) = pipe else { return };
+        match file.read(buffer) {
+            Ok(0) => *pipe = None,
+            Ok(n) => take(&buffer[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+            Err(_) => *pipe = None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Starting the user's process: pipes, directory, environment, and the choice between bash and the
+//! direct way.
+
+use crate::command::{self, Plan};
+use crate::outcome;
+use crate::protocol::JobStart;
+use cage::{CageError, Container, ProcessSpec, Spawned};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use vocab::{Failure, JobOutcome};
+
+/// Most open files of a user's process (jobs-and-nodes.md 4.7).
+const OPEN_FILES: u64 = 65_536;
+/// Descriptor of custom statistics (5.2).
+const STATISTICS_FD: i32 = 5;
+
+/// Starts the user's process; gives it and the read ends of its pipes.
+pub(super) fn launch(
+    start: &JobStart,
+    container: &mut dyn Container,
+) -> Result<(Spawned, File, File), JobOutcome> {
+    let fault = |what: &str, e: &dyn std::fmt::Display| {
+        outcome::environment_fault(Failure::new(format!("Cannot {what}: {e}")))
+    };
+    let (stderr_pipe, stderr_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
+    let (statistics_pipe, statistics_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
+    let null = File::open("/dev/null").map_err(|e| fault("open /dev/null", &e))?;
+    let directory = physical(&start.sandbox).map_err(|e| fault("enter the sandbox", &e))?;
+    let working_directory = cage::spawn::c_path(&directory).map_err(|e| fault("enter the sandbox", &e))?;
+    let environment = command::environment(&start.environment, &start.job_id.to_string());
+
+    let descriptors = [
+        (null.as_fd(), 0),
+        (stderr_end.as_fd(), 1),
+        (stderr_end.as_fd(), 2),
+        (statistics_end.as_fd(), STATISTICS_FD),
+    ];
+    let mut attempt = |plan: &Plan| {
+        container.spawn(&ProcessSpec {
+            program: &plan.program,
+            arguments: &plan.arguments,
+            environment: &plan.environment,
+            working_directory: &working_directory,
+            descriptors: &descriptors,
+            user: start.user,
+            open_files_limit: OPEN_FILES,
+        })
+    };
+    // Whatever is wrong with the direct way, bash says it in the user's own terms.
+    let direct = command::directly(&start.command, &environment, &directory).and_then(|p| attempt(&p).ok());
+    let process = match direct {
+        Some(process) => process,
+        None => {
+            let plan = command::through_bash(&start.command, &environment)
+                .map_err(|e| outcome::cannot_start(e.to_string()))?;
+            attempt(&plan).map_err(|e| spawn_failure(&e))?
+        }
+    };
+    Ok((process, stderr_pipe, statistics_pipe))
+}
+
+/// Too long a command or environment is the user's doing, everything else is ours.
+fn spawn_failure(e: &CageError) -> JobOutcome {
+    match e {
+        CageError::Spawn { source, .. }
+            if source.raw_os_error() == Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
+        {
+            outcome::cannot_start("Command and environment are too long for the system (E2BIG)".to_owned())
+        }
+        other => outcome::environment_fault(Failure::coded(
+            vocab::code::PROCESS_CANNOT_RESOLVE_BINARY,
+            other.to_string(),
+        )),
+    }
+}
+
+/// Read end (non-blocking) and write end (blocking: the user's programs expect that).
+fn user_pipe() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::fs::fcntl_setfl(&read, rustix::fs::OFlags::NONBLOCK)?;
+    Ok((File::from(read), write))
+}
+
+/// The directory's path as `getcwd` gives it inside.
+fn physical(directory: &Path) -> io::Result<PathBuf> {
+    rustix::process::chdir(directory)?;
+    let path = std::env::current_dir();
+    rustix::process::chdir("/")?;
+    path
+}

@@ -1,0 +1,4 @@
+//! Real spawner, real proxies, real processes; the node is the test.
+
+mod harness;
+mod jobs;
