@@ -1,0 +1,124 @@
+//! What a node is told at its start.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use cage::Driver;
+use vocab::{Resources, Span};
+
+/// Which job environment to use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DriverChoice {
+    /// The first one that works here and enforces something; else `simple`.
+    #[default]
+    Auto,
+    /// This one, or no node.
+    Exactly(Driver),
+}
+
+impl std::str::FromStr for DriverChoice {
+    type Err = cage::CageError;
+    fn from_str(text: &str) -> Result<DriverChoice, cage::CageError> {
+        if text == "auto" { Ok(DriverChoice::Auto) } else { text.parse().map(DriverChoice::Exactly) }
+    }
+}
+
+/// Settings of one node. [`NodeConfig::new`] has the defaults of jobs-and-nodes.md 10.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeConfig {
+    /// URL of the server's node port, `http://host:port`.
+    pub server: String,
+    /// Unique name of this node in the cluster, `host:port`.
+    pub address: String,
+    /// Records, sandboxes, file cache. Belongs to this node alone.
+    pub data_directory: PathBuf,
+    /// What the node offers; may be more than the host has.
+    pub resource_limits: Resources,
+    /// Tags for node filters.
+    pub tags: Vec<String>,
+    /// Job environment.
+    pub driver: DriverChoice,
+    /// Group of this node in every cgroup hierarchy; default `millpond/<address>`.
+    pub root_group: Option<String>,
+    /// Program that becomes the spawner when given `job-proxy-spawner`; default: this one.
+    pub spawner_program: PathBuf,
+    /// Unix socket for proxies; default in the data directory, or, where that path is too long for a
+    /// socket, in the directory for temporary files.
+    pub socket: Option<PathBuf>,
+    /// Bytes that cached files may take; files in use are never removed.
+    pub cache_limit: u64,
+    /// Copy files into sandboxes instead of linking to the cache.
+    pub copy_files: bool,
+    /// Longest wait of a job for resources.
+    pub waiting_jobs_timeout: Span,
+    /// Longest time from the order to spawn a proxy to its call.
+    pub job_proxy_preparation_timeout: Span,
+    /// Longest time from the grant of resources to the start of the user's process.
+    pub prepare_time_limit: Span,
+    /// Longest time for killing a job.
+    pub kill_timeout: Span,
+    /// How long a file may be impossible to fetch.
+    pub artifact_timeout: Span,
+    /// Period of samples of jobs.
+    pub memory_watchdog_period: Span,
+    /// Proxies without a node kill their job after this long.
+    pub supervisor_lost_timeout: Span,
+    /// A job above its memory limit fails.
+    pub check_user_job_memory_limit: bool,
+    /// A job whose proxy died is aborted and run again instead of failed.
+    pub treat_job_proxy_failure_as_abort: bool,
+}
+
+impl NodeConfig {
+    /// With defaults for what is not an argument.
+    pub fn new(server: &str, address: &str, data_directory: &Path, resource_limits: Resources) -> NodeConfig {
+        NodeConfig {
+            server: server.to_owned(),
+            address: address.to_owned(),
+            data_directory: data_directory.to_owned(),
+            resource_limits,
+            tags: Vec::new(),
+            driver: DriverChoice::Auto,
+            root_group: None,
+            spawner_program: PathBuf::from("/proc/self/exe"),
+            socket: None,
+            cache_limit: 10 << 30,
+            copy_files: false,
+            waiting_jobs_timeout: Span::from_secs(30),
+            job_proxy_preparation_timeout: Span::from_secs(180),
+            prepare_time_limit: Span::from_secs(45 * 60),
+            kill_timeout: Span::from_secs(30),
+            artifact_timeout: Span::from_secs(60),
+            memory_watchdog_period: Span::from_secs(1),
+            supervisor_lost_timeout: Span::from_secs(600),
+            check_user_job_memory_limit: true,
+            treat_job_proxy_failure_as_abort: false,
+        }
+    }
+
+    /// The node's group in every hierarchy.
+    pub fn root_group(&self) -> String {
+        match &self.root_group {
+            Some(group) => group.clone(),
+            // Names of groups are names of directories.
+            None => format!("millpond/{}", self.address.replace(['/', '\0'], "_")),
+        }
+    }
+
+    /// Where proxies call. The same after a restart: proxies of the earlier life try it every second.
+    pub fn socket_path(&self) -> PathBuf {
+        if let Some(path) = &self.socket {
+            return path.clone();
+        }
+        let near = self.data_directory.join("proxies.sock");
+        if near.as_os_str().len() <= MAX_SOCKET_PATH {
+            return near;
+        }
+        let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
+        self.data_directory.hash(&mut hasher);
+        std::env::temp_dir().join(format!("millpond-node-{:016x}.sock", hasher.finish()))
+    }
+}
+
+/// Longest path that fits the system's address structure, with its final zero.
+pub(crate) const MAX_SOCKET_PATH: usize = 107;

@@ -1,0 +1,165 @@
+//! The connection to the server: opened, listened to, opened again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use wire::proto::{MAX_MESSAGE_SIZE, pb};
+use wire::{NodeMessage, ServerMessage};
+
+use crate::NodeError;
+use crate::agent::News;
+
+/// Client of the node service.
+pub(crate) type Client = pb::node_service_client::NodeServiceClient<Channel>;
+
+/// The client of the living connection, if there is one: downloads and uploads share it.
+#[derive(Clone, Default)]
+pub(crate) struct CurrentClient(Arc<Mutex<Option<Client>>>);
+
+impl CurrentClient {
+    /// A handle on the connection of this moment.
+    pub fn get(&self) -> Option<Client> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn set(&self, client: Option<Client>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+}
+
+/// Delays between attempts: a restarted server is found again at once, an absent one is not hammered.
+#[derive(Debug)]
+struct Backoff {
+    attempt: u32,
+}
+
+impl Backoff {
+    fn next(&mut self) -> Duration {
+        self.attempt += 1;
+        match self.attempt {
+            n @ 1..=5 => Duration::from_millis(50 << (n - 1)),
+            6..=30 => Duration::from_secs(1),
+            _ => Duration::from_secs(5),
+        }
+    }
+}
+
+/// Checks the address before anything is started.
+pub(crate) fn endpoint(server: &str) -> Result<Endpoint, NodeError> {
+    let bad = |reason: String| NodeError::ServerAddress { address: server.to_owned(), reason };
+    let url = if server.contains("://") { server.to_owned() } else { format!("http://{server}") };
+    let endpoint = Endpoint::from_shared(url).map_err(|e| bad(e.to_string()))?;
+    Ok(endpoint
+        .connect_timeout(Duration::from_secs(5))
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(Duration::from_secs(20))
+        .keep_alive_while_idle(true)
+        // The default windows of HTTP/2 are a few round trips of small files.
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(4 << 20))
+}
+
+/// Keeps a conversation open for ever.
+pub(crate) async fn keep_connected<N: Send + 'static>(
+    endpoint: Endpoint,
+    current: CurrentClient,
+    news: UnboundedSender<News<N>>,
+) {
+    let mut backoff = Backoff { attempt: 0 };
+    loop {
+        match converse(&endpoint, &current, &news).await {
+            Ok(End::ServerLeft) => {
+                tracing::info!("the server has closed the connection");
+                backoff = Backoff { attempt: 0 };
+            }
+            Ok(End::Refused(why)) => {
+                tracing::warn!("the server refuses this node: {why}");
+                backoff = Backoff { attempt: 30 };
+            }
+            Err(Lost { welcomed: true, why }) => {
+                tracing::info!("connection to the server lost: {why}");
+                backoff = Backoff { attempt: 0 };
+            }
+            Err(Lost { why, .. }) => tracing::debug!("no connection to the server: {why}"),
+        }
+        if news.is_closed() {
+            return;
+        }
+        tokio::time::sleep(backoff.next()).await;
+    }
+}
+
+enum End {
+    ServerLeft,
+    Refused(vocab::Failure),
+}
+
+struct Lost {
+    welcomed: bool,
+    why: String,
+}
+
+async fn converse<N: Send + 'static>(
+    endpoint: &Endpoint,
+    current: &CurrentClient,
+    news: &UnboundedSender<News<N>>,
+) -> Result<End, Lost> {
+    let lost = |why: String| Lost { welcomed: false, why };
+    let channel = endpoint.connect().await.map_err(|e| lost(describe(&e)))?;
+    let mut client = Client::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_SIZE)
+        .max_encoding_message_size(MAX_MESSAGE_SIZE);
+    let (sender, receiver) = unbounded_channel::<NodeMessage>();
+    // Hello is the first thing in the stream, before the server says anything: it may wait for it.
+    let _ = news.send(News::LinkUp(sender));
+    current.set(Some(client.clone()));
+    let outgoing = UnboundedReceiverStream::new(receiver).map(|message| pb::NodeMessage::from(&message));
+    let end = listen(&mut client, outgoing, news).await;
+    current.set(None);
+    let _ = news.send(News::LinkDown);
+    end
+}
+
+async fn listen<N: Send + 'static>(
+    client: &mut Client,
+    outgoing: impl tokio_stream::Stream<Item = pb::NodeMessage> + Send + 'static,
+    news: &UnboundedSender<News<N>>,
+) -> Result<End, Lost> {
+    let mut welcomed = false;
+    let answer = client.connect(outgoing).await;
+    let mut incoming = answer.map_err(|s| Lost { welcomed, why: s.message().to_owned() })?.into_inner();
+    loop {
+        let message = match incoming.message().await {
+            Ok(Some(message)) => message,
+            Ok(None) => return Ok(End::ServerLeft),
+            Err(status) => return Err(Lost { welcomed, why: status.message().to_owned() }),
+        };
+        match ServerMessage::try_from(message) {
+            Ok(ServerMessage::Refuse(why)) => {
+                let _ = news.send(News::Server(ServerMessage::Refuse(why.clone())));
+                return Ok(End::Refused(why));
+            }
+            Ok(message) => {
+                welcomed |= matches!(message, ServerMessage::Welcome { .. });
+                if news.send(News::Server(message)).is_err() {
+                    return Ok(End::ServerLeft);
+                }
+            }
+            // To skip one order would leave the server waiting for its effect: start the conversation anew.
+            Err(malformed) => return Err(Lost { welcomed: false, why: malformed.to_string() }),
+        }
+    }
+}
+
+/// The innermost cause is the one that helps ("connection refused").
+fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(cause) = innermost.source() {
+        innermost = cause;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,588 @@
+//! The hands that have processes and files.
+
+mod cache;
+mod download;
+mod environment;
+mod layout;
+mod outlet;
+mod processes;
+mod proxies;
+mod records;
+mod recovery;
+mod sandbox;
+mod spawning;
+mod stderr;
+
+pub(crate) use layout::{Layout, Lock};
+pub(crate) use proxies::{accept, bind};
+pub(crate) use recovery::{Found, recover};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cage::JobEnvironment;
+use jobproxy::protocol::{FromProxy, FromSpawner, JobStart, SpawnerConfig, ToProxy, encode_frame};
+use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder};
+use rustc_hash::FxHashMap;
+use tokio::sync::mpsc::UnboundedSender;
+use vocab::{Artifact, Failure, JobId, JobOutcome};
+use wire::{NodeMessage, StartJob};
+
+use crate::agent::News;
+use crate::hands::{Hands, Outcome};
+use crate::link::CurrentClient;
+use crate::{NodeConfig, NodeError};
+use cache::{Cache, Key, Want};
+use outlet::Outlet;
+use proxies::{Call, CallId};
+use sandbox::{Condition, Placement};
+use spawning::SpawnerLink;
+use stderr::StderrSource;
+
+/// How long the spawner may take to say how a proxy died, after its connection has ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// What work beside the loop reports.
+#[derive(Debug)]
+pub(crate) enum RealNews {
+    /// A proxy calls.
+    Called(Call),
+    /// A proxy says something.
+    Said(JobId, FromProxy),
+    /// A connection has ended.
+    HungUp(JobId, CallId),
+    /// The spawner says something.
+    Spawner(FromSpawner),
+    /// The spawner is dead.
+    SpawnerGone,
+    /// The process of a proxy is dead, and had time for its last words.
+    ProxyGone(JobId),
+    /// A download has ended.
+    Fetched(Key, Result<u64, Failure>),
+    /// A slot's sandbox was emptied beside the loop.
+    Emptied(JobId, u32, Result<(), Failure>),
+    /// An answer for the core.
+    Input(NodeInput),
+    /// An answer for the server.
+    Send(NodeMessage),
+}
+
+/// A job that has a slot.
+#[derive(Debug, Default)]
+struct Held {
+    slot: u32,
+    max_stderr_size: u64,
+    /// Newest count of the proxy.
+    stderr_total: u64,
+    call: Option<(CallId, Outlet)>,
+    /// Pid and start time, once it has called.
+    proxy: Option<(u32, u64)>,
+    /// A spawn was ordered from the spawner that lives now.
+    spawned: bool,
+    /// The result has been handed to the core.
+    ended: bool,
+    /// Requests for stderr that the proxy has not answered: number, offset, limit.
+    questions: Vec<(u64, u64, u64)>,
+}
+
+/// Sandbox of a slot, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum SandboxState {
+    #[default]
+    Missing,
+    Empty,
+    /// In use, or left by an earlier life.
+    Used,
+}
+
+/// See the module.
+pub(crate) struct RealHands {
+    config: NodeConfig,
+    socket: PathBuf,
+    boot_id: String,
+    layout: Layout,
+    environment: Arc<dyn JobEnvironment>,
+    spawner_config: SpawnerConfig,
+    spawner: Option<SpawnerLink>,
+    cache: Cache,
+    current: CurrentClient,
+    news: UnboundedSender<News<RealNews>>,
+    held: FxHashMap<JobId, Held>,
+    sandboxes: Vec<SandboxState>,
+}
+
+impl RealHands {
+    /// Starts the spawner; everything else waits for orders.
+    pub fn new(
+        config: &NodeConfig,
+        layout: Layout,
+        environment: Arc<dyn JobEnvironment>,
+        current: CurrentClient,
+        news: UnboundedSender<News<RealNews>>,
+        found: &Found,
+    ) -> Result<RealHands, NodeError> {
+        let socket = config.socket_path();
+        let mut spawner_config = SpawnerConfig::new(&socket, environment.driver(), &config.root_group());
+        spawner_config.memory_watchdog_period = config.memory_watchdog_period;
+        spawner_config.supervisor_lost_timeout = config.supervisor_lost_timeout;
+        spawner_config.check_user_job_memory_limit = config.check_user_job_memory_limit;
+        spawner_config.kill_timeout = config.kill_timeout;
+        let cache_directory = layout.cache();
+        let mut hands = RealHands {
+            boot_id: cage::process::boot_id().unwrap_or_default(),
+            cache: Cache::open(cache_directory.clone(), config.cache_limit)
+                .map_err(NodeError::io("read", &cache_directory))?,
+            spawner: Some(SpawnerLink::start(&config.spawner_program, &spawner_config, news.clone())?),
+            config: config.clone(),
+            socket,
+            layout,
+            environment,
+            spawner_config,
+            current,
+            news,
+            held: FxHashMap::default(),
+            sandboxes: Vec::new(),
+        };
+        for slot in &found.slots {
+            *hands.sandbox_state(*slot) = SandboxState::Used;
+        }
+        for job in &found.jobs {
+            hands.hold(&job.record);
+        }
+        for proxy in &found.living {
+            if let Some(held) = hands.held.get_mut(&proxy.job_id) {
+                held.proxy = Some((proxy.pid, proxy.pid_start_time));
+            }
+            hands.watch(proxy.job_id, proxy.pid, proxy.pid_start_time);
+        }
+        Ok(hands)
+    }
+
+    fn hold(&mut self, record: &JobRecord) {
+        let job_id = record.start.identity.job_id;
+        let held = self.held.entry(job_id).or_default();
+        held.slot = record.slot;
+        held.max_stderr_size = record.start.description.max_stderr_size.max(1).unsigned_abs();
+        if let Some(end) = &record.end {
+            held.stderr_total = end.stderr_size;
+            held.ended = true;
+        }
+    }
+
+    fn sandbox_state(&mut self, slot: u32) -> &mut SandboxState {
+        let index = slot as usize;
+        if self.sandboxes.len() <= index {
+            self.sandboxes.resize(index + 1, SandboxState::Missing);
+        }
+        &mut self.sandboxes[index]
+    }
+
+    /// Runs something that may take long beside the loop.
+    fn beside(&self, work: impl Future<Output = RealNews> + Send + 'static) {
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            let _ = news.send(News::Hands(work.await));
+        });
+    }
+
+    /// The same for work that blocks its thread.
+    fn blocking(&self, work: impl FnOnce() -> RealNews + Send + 'static) {
+        let news = self.news.clone();
+        tokio::task::spawn_blocking(move || {
+            let _ = news.send(News::Hands(work()));
+        });
+    }
+
+    fn watch(&self, job_id: JobId, pid: u32, start_time: u64) {
+        self.beside(async move {
+            processes::wait_for_death(pid, start_time).await;
+            tokio::time::sleep(LAST_WORDS).await;
+            RealNews::ProxyGone(job_id)
+        });
+    }
+
+    fn fetch(&mut self, job_id: JobId, artifact: Artifact, outcomes: &mut Vec<Outcome>) {
+        let key = Key::of(&artifact);
+        match self.cache.want(job_id, key, artifact.size) {
+            Want::Present => {
+                outcomes.push(Outcome::Input(NodeInput::ArtifactFetched { job_id, result: Ok(()) }));
+            }
+            Want::Joined => {}
+            Want::Fetch => {
+                let path = self.cache.temporary_path(&key);
+                let patience = Duration::from_micros(self.config.artifact_timeout.0);
+                let work = download::download(self.current.clone(), artifact, path, patience);
+                self.beside(async move { RealNews::Fetched(key, work.await) });
+            }
+        }
+    }
+
+    fn prepare_sandbox(
+        &mut self,
+        job_id: JobId,
+        slot: u32,
+        artifacts: Vec<Artifact>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
+        let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
+        if state == SandboxState::Empty && artifacts.is_empty() {
+            outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result: Ok(()) }));
+            return;
+        }
+        let files: Vec<Placement> = artifacts
+            .into_iter()
+            .map(|artifact| Placement { cached: self.cache.path(&Key::of(&artifact)), artifact })
+            .collect();
+        let copy = self.config.copy_files;
+        let work = move || {
+            if state == SandboxState::Used {
+                sandbox::empty(&sandbox)?;
+            }
+            sandbox::make(&sandbox, &job)?;
+            sandbox::place(&sandbox, &files, copy)
+        };
+        if copy || state == SandboxState::Used {
+            self.blocking(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
+        } else {
+            outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result: work() }));
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        job_id: JobId,
+        slot: u32,
+        gpus: &[u32],
+        start: &StartJob,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let Some(spawner) = &mut self.spawner else {
+            let error = Failure::new("The spawner of job proxies does not run");
+            outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
+            return;
+        };
+        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
+        let host = environment::host_of(&self.config.address);
+        let variables = environment::variables(start, &sandbox, host, &self.socket, gpus);
+        spawner.start_job(JobStart::new(job_id, &job, &sandbox, variables, &start.description));
+        if let Some(held) = self.held.get_mut(&job_id) {
+            held.spawned = true;
+        }
+    }
+
+    fn order(&mut self, job_id: JobId, order: ProxyOrder) {
+        let message = match order {
+            ProxyOrder::Interrupt { reason, timeout, text } => ToProxy::Interrupt { reason, timeout, text },
+            ProxyOrder::Abort { reason, text } => ToProxy::Abort { reason, text },
+            ProxyOrder::Fail { error } => ToProxy::Fail { error },
+        };
+        if let Some((_, outlet)) = self.held.get_mut(&job_id).and_then(|held| held.call.as_mut()) {
+            say(outlet, &message);
+        }
+    }
+
+    /// Kills the proxy first, so that it starts nothing more, then everything in the container.
+    fn kill_container(&self, job_id: JobId) {
+        let (proxy, job_directory) = match self.held.get(&job_id) {
+            Some(held) => (held.proxy, Some(self.layout.job(held.slot))),
+            None => (None, None),
+        };
+        let remains = self.stderr_source(job_id);
+        let environment = Arc::clone(&self.environment);
+        let deadline = Duration::from_micros(self.config.kill_timeout.0);
+        self.blocking(move || {
+            let from_state = || {
+                let state = jobproxy::record::read_state(job_directory.as_deref()?).ok()??;
+                (state.job_id == job_id).then_some((state.pid, state.pid_start_time))
+            };
+            if let Some((pid, start_time)) = proxy.or_else(from_state) {
+                processes::kill(pid, start_time);
+            }
+            let result = jobproxy::recovery::kill_job(environment.as_ref(), job_id, deadline)
+                .map(|()| remains.map(StderrSource::of_the_dead).unwrap_or_default())
+                .map_err(|e| Failure::new(e.to_string()));
+            RealNews::Input(NodeInput::ContainerKilled { job_id, result })
+        });
+    }
+
+    fn stderr_source(&self, job_id: JobId) -> Option<StderrSource> {
+        let held = self.held.get(&job_id)?;
+        Some(StderrSource {
+            job_directory: self.layout.job(held.slot),
+            max_size: held.max_stderr_size,
+            total: held.stderr_total,
+        })
+    }
+
+    fn upload_stderr(&self, job_id: JobId) {
+        let Some(source) = self.stderr_source(job_id) else { return };
+        let current = self.current.clone();
+        self.beside(async move {
+            let result = stderr::upload(current, job_id, source).await;
+            if let Err(e) = &result {
+                tracing::warn!("stderr of job {job_id} was not uploaded: {e}");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            RealNews::Input(NodeInput::StderrUploaded { job_id, result })
+        });
+    }
+
+    /// A living proxy knows best; after it the file does.
+    fn read_stderr(&mut self, request_id: u64, job_id: JobId, offset: u64, limit: u64) {
+        let limit = limit.min(stderr::LONGEST_ANSWER);
+        if let Some(held) = self.held.get_mut(&job_id)
+            && let Some((_, outlet)) = held.call.as_mut().filter(|_| !held.ended && limit > 0)
+        {
+            held.questions.push((request_id, offset, limit));
+            return say(outlet, &ToProxy::ReadStderr { request_id, offset, limit });
+        }
+        let source = self.stderr_source(job_id);
+        self.blocking(move || {
+            let result = source.map_or(Ok(Vec::new()), |source| source.read(offset, limit));
+            RealNews::Send(NodeMessage::Stderr { request_id, result })
+        });
+    }
+
+    fn cleanup(&mut self, job_id: JobId, slot: u32, outcomes: &mut Vec<Outcome>) {
+        self.cache.unpin(job_id);
+        let sandbox = self.layout.sandbox(slot);
+        if let Ok(Condition::Empty) = sandbox::tidy(&sandbox) {
+            *self.sandbox_state(slot) = SandboxState::Empty;
+            outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
+        } else {
+            self.blocking(move || RealNews::Emptied(job_id, slot, sandbox::empty(&sandbox)));
+        }
+    }
+
+    fn write_record(&mut self, record: &JobRecord, outcomes: &mut Vec<Outcome>) {
+        self.hold(record);
+        let slot = record.slot;
+        let job = self.layout.job(slot);
+        let made = match self.sandbox_state(slot) {
+            SandboxState::Missing => {
+                let made = sandbox::make(&self.layout.sandbox(slot), &job);
+                if made.is_ok() {
+                    *self.sandbox_state(slot) = SandboxState::Empty;
+                }
+                made
+            }
+            _ => Ok(()),
+        };
+        let written = made.and_then(|()| {
+            records::write(&job, record, &self.boot_id)
+                .map_err(|e| Failure::new(format!("Cannot write the job's record in {}: {e}", job.display())))
+        });
+        if let (Err(error), None) = (written, &record.end) {
+            // Nothing is started that could not be found again.
+            let job_id = record.start.identity.job_id;
+            outcomes.push(Outcome::Input(NodeInput::RecordFailed { job_id, error }));
+        }
+    }
+
+    fn remove_record(&mut self, job_id: JobId, slot: u32) {
+        self.cache.unpin(job_id);
+        self.held.remove(&job_id);
+        if let Err(e) = records::remove(&self.layout.job(slot)) {
+            tracing::warn!("record of job {job_id} cannot be removed: {e}");
+        }
+    }
+
+    fn called(&mut self, call: Call, outcomes: &mut Vec<Outcome>) {
+        let Call { id, job_id, pid, pid_start_time, start_time, mut outlet } = call;
+        let Some(held) = self.held.get_mut(&job_id) else {
+            // Of a job that was given up: the core would say the same, but has no job to say it about.
+            let text = "Job is unknown to the node".to_owned();
+            return say(&mut outlet, &ToProxy::Abort { reason: vocab::AbortReason::Unknown, text });
+        };
+        held.proxy = Some((pid, pid_start_time));
+        held.call = Some((id, outlet));
+        outcomes.push(Outcome::Input(NodeInput::ProxyConnected { job_id }));
+        if let Some(start_time) = start_time {
+            outcomes.push(Outcome::Input(NodeInput::JobStarted { job_id, start_time }));
+        }
+    }
+
+    fn said(&mut self, job_id: JobId, message: FromProxy, outcomes: &mut Vec<Outcome>) {
+        match message {
+            FromProxy::Hello { .. } => {}
+            FromProxy::Started { start_time, .. } => {
+                outcomes.push(Outcome::Input(NodeInput::JobStarted { job_id, start_time }));
+            }
+            FromProxy::Progress { progress } => {
+                if let Some(held) = self.held.get_mut(&job_id) {
+                    held.stderr_total = progress.stderr_size;
+                }
+                let peak = progress
+                    .statistics
+                    .user_job_max_memory
+                    .saturating_add(progress.statistics.job_proxy_max_memory)
+                    .max(progress.user_memory.saturating_add(progress.proxy_memory));
+                outcomes.push(Outcome::Input(NodeInput::JobUsage {
+                    job_id,
+                    cpu: None,
+                    total_peak: Some(peak),
+                }));
+                outcomes.push(Outcome::Input(NodeInput::JobProgress {
+                    job_id,
+                    statistics: progress.statistics,
+                    stderr_size: progress.stderr_size,
+                }));
+            }
+            FromProxy::Stderr { request_id, data, .. } => {
+                if let Some(held) = self.held.get_mut(&job_id) {
+                    held.questions.retain(|(id, _, _)| *id != request_id);
+                }
+                outcomes.push(Outcome::Send(NodeMessage::Stderr { request_id, result: Ok(data.0) }));
+            }
+            FromProxy::Finished { result } => self.ended(job_id, *result, outcomes),
+        }
+    }
+
+    fn ended(&mut self, job_id: JobId, result: jobproxy::protocol::ProxyResult, outcomes: &mut Vec<Outcome>) {
+        let Some(held) = self.held.get_mut(&job_id) else { return };
+        held.ended = true;
+        held.stderr_total = result.stderr_size;
+        let result = recovery::job_result(result);
+        outcomes.push(Outcome::Input(NodeInput::JobEnded { job_id, result }));
+    }
+
+    fn hung_up(&mut self, job_id: JobId, id: CallId) {
+        let Some(held) = self.held.get_mut(&job_id) else { return };
+        if held.call.as_ref().is_none_or(|(newest, _)| *newest != id) {
+            return;
+        }
+        held.call = None;
+        let questions = std::mem::take(&mut held.questions);
+        if let (false, Some((pid, start_time))) = (held.ended, held.proxy) {
+            // Dying, or it calls again in a second.
+            self.watch(job_id, pid, start_time);
+        }
+        for (request_id, offset, limit) in questions {
+            self.read_stderr(request_id, job_id, offset, limit);
+        }
+    }
+
+    /// A proxy is dead. Its result, if there is one, is the last word; how it died is asked only then.
+    fn proxy_dead(&mut self, job_id: JobId, exit: Option<i32>, outcomes: &mut Vec<Outcome>) {
+        let Some(held) = self.held.get(&job_id) else { return };
+        if held.ended {
+            return;
+        }
+        if let Some(result) = recovery::result_of(job_id, &self.layout.job(held.slot)) {
+            return self.ended(job_id, result, outcomes);
+        }
+        let as_abort = self.config.treat_job_proxy_failure_as_abort;
+        let outcome: JobOutcome = jobproxy::recovery::outcome_of_dead_proxy(exit, as_abort);
+        outcomes.push(Outcome::Input(NodeInput::ProxyLost { job_id, outcome }));
+    }
+
+    /// Proxies live on without their spawner; new ones need a new one.
+    fn spawner_gone(&mut self) {
+        tracing::error!("the spawner of job proxies died; starting another one");
+        if let Some(mut old) = self.spawner.take() {
+            old.reap();
+        }
+        match SpawnerLink::start(&self.config.spawner_program, &self.spawner_config, self.news.clone()) {
+            Ok(spawner) => self.spawner = Some(spawner),
+            Err(e) => {
+                tracing::error!("{e}");
+                self.beside(async {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    RealNews::SpawnerGone
+                });
+            }
+        }
+        // Nobody will tell us any more how the proxies of the dead one end, or that they never began.
+        let mut orphans = Vec::new();
+        for (job_id, held) in &mut self.held {
+            if std::mem::take(&mut held.spawned) && !held.ended {
+                orphans.push((*job_id, held.proxy));
+            }
+        }
+        for (job_id, proxy) in orphans {
+            match proxy {
+                Some((pid, start_time)) => self.watch(job_id, pid, start_time),
+                None => self.beside(async move {
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    RealNews::ProxyGone(job_id)
+                }),
+            }
+        }
+    }
+
+    /// Is the proxy known to be dead, or was it never seen? Then its job is lost.
+    fn proxy_gone(&mut self, job_id: JobId, outcomes: &mut Vec<Outcome>) {
+        let alive = self
+            .held
+            .get(&job_id)
+            .and_then(|held| held.proxy)
+            .is_some_and(|(pid, start_time)| (cage::ProcessId { pid, start_time }).is_alive());
+        if !alive {
+            self.proxy_dead(job_id, None, outcomes);
+        }
+    }
+}
+
+impl Hands for RealHands {
+    type News = RealNews;
+
+    fn act(&mut self, effect: NodeEffect, outcomes: &mut Vec<Outcome>) {
+        match effect {
+            NodeEffect::Send(_) | NodeEffect::WakeAt(_) => unreachable!("the agent's own"),
+            NodeEffect::FetchArtifact { job_id, artifact } => self.fetch(job_id, artifact, outcomes),
+            NodeEffect::PrepareSandbox { job_id, slot, artifacts } => {
+                self.prepare_sandbox(job_id, slot, artifacts, outcomes);
+            }
+            NodeEffect::SpawnProxy { job_id, slot, gpus, start } => {
+                self.spawn(job_id, slot, &gpus, &start, outcomes);
+            }
+            NodeEffect::ProxySend(job_id, order) => self.order(job_id, order),
+            NodeEffect::KillContainer(job_id) => self.kill_container(job_id),
+            NodeEffect::UploadStderr { job_id, .. } => self.upload_stderr(job_id),
+            NodeEffect::ReadStderr { request_id, job_id, offset, limit, .. } => {
+                self.read_stderr(request_id, job_id, offset, limit);
+            }
+            NodeEffect::Cleanup { job_id, slot } => self.cleanup(job_id, slot, outcomes),
+            NodeEffect::WriteRecord(record) => self.write_record(&record, outcomes),
+            NodeEffect::RemoveRecord { job_id, slot } => self.remove_record(job_id, slot),
+        }
+    }
+
+    fn hear(&mut self, news: RealNews, outcomes: &mut Vec<Outcome>) {
+        match news {
+            RealNews::Called(call) => self.called(call, outcomes),
+            RealNews::Said(job_id, message) => self.said(job_id, message, outcomes),
+            RealNews::HungUp(job_id, id) => self.hung_up(job_id, id),
+            RealNews::Spawner(FromSpawner::StartFailed { job_id, error }) => {
+                outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
+            }
+            RealNews::Spawner(FromSpawner::ProxyDied { job_id, exit, .. }) => {
+                self.proxy_dead(job_id, Some(exit), outcomes);
+            }
+            RealNews::SpawnerGone => self.spawner_gone(),
+            RealNews::ProxyGone(job_id) => self.proxy_gone(job_id, outcomes),
+            RealNews::Fetched(key, result) => {
+                let (jobs, result) = self.cache.fetched(key, result);
+                outcomes.extend(jobs.into_iter().map(|job_id| {
+                    Outcome::Input(NodeInput::ArtifactFetched { job_id, result: result.clone() })
+                }));
+            }
+            RealNews::Emptied(job_id, slot, result) => {
+                if result.is_ok() {
+                    *self.sandbox_state(slot) = SandboxState::Empty;
+                }
+                outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result }));
+            }
+            RealNews::Input(input) => outcomes.push(Outcome::Input(input)),
+            RealNews::Send(message) => outcomes.push(Outcome::Send(message)),
+        }
+    }
+}
+
+fn say(outlet: &mut Outlet, message: &ToProxy) {
+    let mut frame = Vec::new();
+    encode_frame(message, &mut frame);
+    outlet.send(frame);
+}

@@ -1,0 +1,265 @@
+//! The file cache: what is here, who uses it, what has to go.
+//!
+//! A file is named by its id and revision and never changes. Several jobs that want the same one
+//! share a download. Files in use are pinned; among the others the longest unused go first when there
+//! are too many bytes.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+use vocab::{Artifact, JobId, ObjectId};
+
+/// What a cached file is called by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Key {
+    pub file_id: ObjectId,
+    pub revision: u64,
+    /// A link shows the mode of its target, so the two modes are two files.
+    pub executable: bool,
+}
+
+impl Key {
+    pub fn of(artifact: &Artifact) -> Key {
+        Key { file_id: artifact.file_id, revision: artifact.revision, executable: artifact.executable }
+    }
+    fn name(&self) -> String {
+        let suffix = if self.executable { "-x" } else { "" };
+        format!("{}.{}{suffix}", self.file_id, self.revision)
+    }
+    fn parse(name: &str) -> Option<Key> {
+        let (name, executable) = name.strip_suffix("-x").map_or((name, false), |n| (n, true));
+        let (file_id, revision) = name.split_once('.')?;
+        Some(Key { file_id: file_id.parse().ok()?, revision: revision.parse().ok()?, executable })
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    size: u64,
+    pins: u32,
+    last_used: u64,
+}
+
+/// What to do about a wanted file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Want {
+    /// It is here.
+    Present,
+    /// It is on its way for somebody else.
+    Joined,
+    /// Fetch it, then call [`Cache::fetched`].
+    Fetch,
+}
+
+/// The book-keeping; downloads themselves are elsewhere.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    directory: PathBuf,
+    limit: u64,
+    used: u64,
+    clock: u64,
+    entries: FxHashMap<Key, Entry>,
+    /// Unpinned entries by last use.
+    idle: BTreeMap<u64, Key>,
+    fetching: FxHashMap<Key, Vec<JobId>>,
+    pinned: FxHashMap<JobId, Vec<Key>>,
+}
+
+impl Cache {
+    /// Takes over what an earlier life has left, but for half-fetched files.
+    pub fn open(directory: PathBuf, limit: u64) -> std::io::Result<Cache> {
+        let mut cache = Cache {
+            directory,
+            limit,
+            used: 0,
+            clock: 0,
+            entries: FxHashMap::default(),
+            idle: BTreeMap::new(),
+            fetching: FxHashMap::default(),
+            pinned: FxHashMap::default(),
+        };
+        for entry in std::fs::read_dir(&cache.directory)? {
+            let entry = entry?;
+            match entry.file_name().to_str().and_then(Key::parse) {
+                Some(key) => cache.insert(key, entry.metadata()?.len()),
+                None => std::fs::remove_file(entry.path())?,
+            }
+        }
+        Ok(cache)
+    }
+
+    pub fn path(&self, key: &Key) -> PathBuf {
+        self.directory.join(key.name())
+    }
+    /// Where a download gathers; recognised as half-fetched at the next start.
+    pub fn temporary_path(&self, key: &Key) -> PathBuf {
+        self.directory.join(format!("{}.part", key.name()))
+    }
+
+    /// A job wants a file; it is pinned until the job is unpinned.
+    pub fn want(&mut self, job_id: JobId, key: Key, size: u64) -> Want {
+        if let Some(jobs) = self.fetching.get_mut(&key) {
+            jobs.push(job_id);
+            return Want::Joined;
+        }
+        // Somebody may have tampered with the directory: believe the disk, not the book.
+        let present = self.entries.get(&key).is_some_and(|e| e.size == size)
+            && std::fs::metadata(self.path(&key)).is_ok_and(|m| m.len() == size);
+        if present {
+            self.pin(job_id, key);
+            return Want::Present;
+        }
+        self.forget(&key);
+        self.fetching.insert(key, vec![job_id]);
+        Want::Fetch
+    }
+
+    /// A download has ended: puts the file in its place and gives the jobs that wait for it.
+    pub fn fetched(
+        &mut self,
+        key: Key,
+        result: Result<u64, vocab::Failure>,
+    ) -> (Vec<JobId>, Result<(), vocab::Failure>) {
+        let jobs = self.fetching.remove(&key).unwrap_or_default();
+        let temporary = self.temporary_path(&key);
+        let result = result.and_then(|size| {
+            let mode = if key.executable { 0o555 } else { 0o444 };
+            std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(mode))
+                .and_then(|()| std::fs::rename(&temporary, self.path(&key)))
+                .map_err(|e| vocab::Failure::new(format!("Cannot put {} into the cache: {e}", key.name())))?;
+            self.insert(key, size);
+            Ok(())
+        });
+        match &result {
+            Ok(()) => {
+                for job in &jobs {
+                    self.pin(*job, key);
+                }
+                self.evict();
+            }
+            Err(_) => {
+                let _ = std::fs::remove_file(temporary);
+            }
+        }
+        (jobs, result)
+    }
+
+    /// The job does not need its files any more.
+    pub fn unpin(&mut self, job_id: JobId) {
+        for key in self.pinned.remove(&job_id).unwrap_or_default() {
+            self.clock += 1;
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.pins -= 1;
+                if entry.pins == 0 {
+                    entry.last_used = self.clock;
+                    self.idle.insert(self.clock, key);
+                }
+            }
+        }
+        self.evict();
+    }
+
+    fn pin(&mut self, job_id: JobId, key: Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            if entry.pins == 0 {
+                self.idle.remove(&entry.last_used);
+            }
+            entry.pins += 1;
+            self.pinned.entry(job_id).or_default().push(key);
+        }
+    }
+
+    fn insert(&mut self, key: Key, size: u64) {
+        self.clock += 1;
+        self.used += size;
+        self.entries.insert(key, Entry { size, pins: 0, last_used: self.clock });
+        self.idle.insert(self.clock, key);
+    }
+
+    /// Drops an entry from the book; those who have it pinned keep what they have.
+    fn forget(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.used -= entry.size;
+            self.idle.remove(&entry.last_used);
+            for keys in self.pinned.values_mut() {
+                keys.retain(|k| k != key);
+            }
+        }
+    }
+
+    fn evict(&mut self) {
+        while self.used > self.limit
+            && let Some((_, key)) = self.idle.pop_first()
+        {
+            let _ = std::fs::remove_file(self.path(&key));
+            self.forget(&key);
+        }
+    }
+}
+
+/// Is there room for so many bytes, and some more for the host to breathe?
+pub(crate) fn has_room(directory: &Path, size: u64) -> bool {
+    /// `min_required_disk_space` (jobs-and-nodes.md 4.9).
+    const RESERVE: u64 = 100 << 20;
+    match rustix::fs::statvfs(directory) {
+        Ok(fs) => fs.f_bavail.saturating_mul(fs.f_frsize) >= size.saturating_add(RESERVE),
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::Guid;
+
+    fn key(n: u32) -> Key {
+        Key { file_id: ObjectId(Guid([n, 0, 0, 1])), revision: 7, executable: n % 2 == 1 }
+    }
+    fn job(n: u32) -> JobId {
+        JobId(Guid([n, 0, 0, 2]))
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for n in 0..3 {
+            assert_eq!(Key::parse(&key(n).name()), Some(key(n)));
+        }
+        for bad in ["", "x", "1-2-3-4", "1-2-3-4.x", "1-2-3-4.5.part", "1-2-3-4.5-x.part"] {
+            assert_eq!(Key::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn shared_downloads_pins_and_eviction() -> std::io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let open = || Cache::open(directory.path().to_owned(), 25);
+        let mut cache = open()?;
+        let fetch = |cache: &mut Cache, n: u32| {
+            std::fs::write(cache.temporary_path(&key(n)), [0; 10]).expect("written");
+            cache.fetched(key(n), Ok(10))
+        };
+        assert_eq!(cache.want(job(1), key(1), 10), Want::Fetch);
+        assert_eq!(cache.want(job(2), key(1), 10), Want::Joined);
+        assert_eq!(fetch(&mut cache, 1), (vec![job(1), job(2)], Ok(())));
+        assert_eq!(cache.want(job(3), key(1), 10), Want::Present);
+        for n in [2, 3] {
+            assert_eq!(cache.want(job(n), key(n), 10), Want::Fetch);
+            assert_eq!(fetch(&mut cache, n).1, Ok(()));
+        }
+        assert_eq!(cache.used, 30, "all in use: nothing can go");
+        cache.unpin(job(1));
+        cache.unpin(job(2));
+        assert!(cache.path(&key(1)).exists() && !cache.path(&key(2)).exists(), "the idle one went");
+        cache.unpin(job(3));
+        assert_eq!(cache.used, 20);
+        std::fs::write(cache.temporary_path(&key(5)), b"half")?;
+        let mut cache = open()?;
+        assert_eq!(cache.used, 20);
+        assert!(!cache.temporary_path(&key(5)).exists());
+        std::fs::remove_file(cache.path(&key(1)))?;
+        assert_eq!(cache.want(job(4), key(1), 10), Want::Fetch, "the disk is believed");
+        Ok(())
+    }
+}

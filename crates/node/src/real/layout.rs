@@ -1,0 +1,93 @@
+//! Where things are in the data directory.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::NodeError;
+
+/// ```text
+/// lock                      held while the node lives; its pid
+/// proxies.sock              proxies call here
+/// cache/<file>-<revision>   files of jobs; -x for executables
+/// slots/<index>/sandbox/    working directory of the job
+/// slots/<index>/job/        record (ours); proxy.state, result, stderr (the proxy's)
+/// ```
+///
+/// A slot's directories are used again by the next job: making and removing them would cost more
+/// than all other file work of a small job. A slot belongs to its job until the server has released
+/// it, so a result is never overwritten before it is safe.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Makes what is missing.
+    pub fn create(root: &Path) -> Result<Layout, NodeError> {
+        // Paths in here go into the environment of jobs and into links: they must be absolute.
+        std::fs::create_dir_all(root).map_err(NodeError::io("create", root))?;
+        let root = root.canonicalize().map_err(NodeError::io("resolve", root))?;
+        for name in ["cache", "slots"] {
+            let path = root.join(name);
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(&path)
+                .map_err(NodeError::io("create", &path))?;
+        }
+        Ok(Layout { root })
+    }
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+    pub fn slots(&self) -> PathBuf {
+        self.root.join("slots")
+    }
+    pub fn slot(&self, index: u32) -> PathBuf {
+        self.root.join("slots").join(index.to_string())
+    }
+    pub fn sandbox(&self, slot: u32) -> PathBuf {
+        self.slot(slot).join("sandbox")
+    }
+    pub fn job(&self, slot: u32) -> PathBuf {
+        self.slot(slot).join("job")
+    }
+}
+
+/// The right to use a data directory; given back when dropped, also by death.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Fails at once if another process has it.
+    pub fn take(root: &Path) -> Result<Lock, NodeError> {
+        std::fs::create_dir_all(root).map_err(NodeError::io("create", root))?;
+        let path = root.join("lock");
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o644)
+            .open(&path)
+            .map_err(NodeError::io("open", &path))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            return Err(NodeError::Locked { directory: root.to_owned(), pid: pid.trim().to_owned() });
+        }
+        let write = |file: &mut File| -> std::io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", std::process::id())
+        };
+        write(&mut file).map_err(NodeError::io("write", &path))?;
+        Ok(Lock { _file: file })
+    }
+}

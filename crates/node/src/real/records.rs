@@ -1,0 +1,103 @@
+//! Job records on disk (jobs-and-nodes.md 9.2).
+//!
+//! Written by rename and without fsync: they must survive the death of processes, not of the host.
+//! After a restart of the host no job lives, which the boot id tells.
+
+use std::io;
+use std::path::Path;
+
+use nodecore::JobRecord;
+use prost::Message;
+use vocab::Time;
+use wire::proto::pb;
+
+const NAME: &str = "record";
+const NEW: &str = "record.new";
+/// First bytes of the file, with the version of the format.
+const MAGIC: &[u8; 8] = b"mprecrd1";
+
+/// The file's content; the same messages as on the wire.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RecordFile {
+    #[prost(string, tag = "1")]
+    boot_id: String,
+    #[prost(message, optional, tag = "2")]
+    start: Option<pb::StartJob>,
+    #[prost(uint64, tag = "3")]
+    accepted_time: u64,
+    #[prost(uint64, tag = "4")]
+    acquired_time: u64,
+    #[prost(uint32, tag = "5")]
+    slot: u32,
+    #[prost(uint32, repeated, tag = "6")]
+    gpus: Vec<u32>,
+    #[prost(message, optional, tag = "7")]
+    end: Option<pb::FinishedJob>,
+}
+
+/// A record as it was found.
+#[derive(Debug)]
+pub(crate) struct FoundRecord {
+    pub record: JobRecord,
+    /// Of the boot in which it was written.
+    pub boot_id: String,
+}
+
+/// Replaces the record in a job's directory.
+pub(crate) fn write(job_directory: &Path, record: &JobRecord, boot_id: &str) -> io::Result<()> {
+    let file = RecordFile {
+        boot_id: boot_id.to_owned(),
+        start: Some((&record.start).into()),
+        accepted_time: record.accepted_time.0,
+        acquired_time: record.acquired_time.0,
+        slot: record.slot,
+        gpus: record.gpus.clone(),
+        end: record.end.as_ref().map(Into::into),
+    };
+    let mut bytes = MAGIC.to_vec();
+    file.encode(&mut bytes).map_err(io::Error::other)?;
+    let new = job_directory.join(NEW);
+    std::fs::write(&new, &bytes)?;
+    std::fs::rename(new, job_directory.join(NAME))
+}
+
+/// None if there is none.
+pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
+    let bytes = match std::fs::read(job_directory.join(NAME)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+    let body =
+        bytes.strip_prefix(MAGIC).ok_or_else(|| invalid("not a job record of this version".to_owned()))?;
+    let file = RecordFile::decode(body).map_err(|e| invalid(e.to_string()))?;
+    let start = file.start.ok_or_else(|| invalid("a job record without a job".to_owned()))?;
+    Ok(Some(FoundRecord {
+        boot_id: file.boot_id,
+        record: JobRecord {
+            start: start.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?,
+            accepted_time: Time(file.accepted_time),
+            acquired_time: Time(file.acquired_time),
+            slot: file.slot,
+            gpus: file.gpus,
+            end: match file.end {
+                Some(end) => {
+                    Some(end.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?)
+                }
+                None => None,
+            },
+        },
+    }))
+}
+
+/// Forgets the job. Stderr goes too: the next job's proxy makes the file only when there is
+/// something to write. `proxy.state` and `result` name their job and are overwritten by the next one.
+pub(crate) fn remove(job_directory: &Path) -> io::Result<()> {
+    for name in [NAME, jobproxy::stderr::STDERR_FILE] {
+        match std::fs::remove_file(job_directory.join(name)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
+}

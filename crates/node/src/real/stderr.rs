@@ -1,0 +1,82 @@
+//! Stderr of jobs: reading a part of it for the server, bringing all of it there.
+
+use std::path::PathBuf;
+
+use nodecore::KeptStderr;
+use nodecore::Remains;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_stream::wrappers::ReceiverStream;
+use vocab::{Failure, JobId};
+use wire::proto::{CHUNK_SIZE, id_bytes, pb};
+
+use crate::link::CurrentClient;
+
+/// Longest piece in one answer; who wants more asks again.
+pub(crate) const LONGEST_ANSWER: u64 = 8 << 20;
+
+/// The kept stderr of one job on disk.
+#[derive(Clone, Debug)]
+pub(crate) struct StderrSource {
+    pub job_directory: PathBuf,
+    pub max_size: u64,
+    /// All bytes written by the job.
+    pub total: u64,
+}
+
+impl StderrSource {
+    /// A part of the kept text.
+    pub fn read(&self, offset: u64, limit: u64) -> Result<Vec<u8>, Failure> {
+        match jobproxy::stderr::read(&self.job_directory, self.max_size, self.total, offset, limit) {
+            Ok(bytes) => Ok(bytes),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(Failure::new(format!("Cannot read the job's stderr: {e}"))),
+        }
+    }
+
+    /// What there is of a job whose proxy did not say how much it wrote. A file that is not full is
+    /// the whole text; of a full one at least the proxy's last count is known.
+    pub fn of_the_dead(mut self) -> Remains {
+        let path = self.job_directory.join(jobproxy::stderr::STDERR_FILE);
+        let length = std::fs::metadata(path).map_or(0, |m| m.len());
+        self.total = if length < self.max_size { length } else { self.total.max(length) };
+        let stderr = match self.total {
+            0 => KeptStderr::None,
+            _ => match self.read(0, wire::INLINE_STDERR_MAX as u64 + 1) {
+                Ok(bytes) if bytes.len() <= wire::INLINE_STDERR_MAX => KeptStderr::Inline(bytes),
+                Ok(_) => KeptStderr::OnDisk,
+                Err(_) => KeptStderr::None,
+            },
+        };
+        Remains { stderr_size: self.total, stderr }
+    }
+}
+
+/// Brings the kept stderr to the server.
+pub(crate) async fn upload(
+    current: CurrentClient,
+    job_id: JobId,
+    source: StderrSource,
+) -> Result<(), Failure> {
+    let mut client = current.get().ok_or_else(|| Failure::new("No connection to the server"))?;
+    let (sender, receiver) = channel(4);
+    let reader = tokio::task::spawn_blocking(move || read_all(&source, job_id, &sender));
+    let sent = client.upload_stderr(ReceiverStream::new(receiver)).await;
+    reader.await.map_err(|e| Failure::new(e.to_string()))??;
+    sent.map(|_| ()).map_err(|s| Failure::new(s.message().to_owned()))
+}
+
+fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::StderrChunk>) -> Result<(), Failure> {
+    let mut offset = 0;
+    loop {
+        let data = source.read(offset, CHUNK_SIZE as u64)?;
+        let job_id = if offset == 0 { id_bytes(job_id.0) } else { Vec::new() };
+        if data.is_empty() && offset > 0 {
+            return Ok(());
+        }
+        let last = data.is_empty();
+        offset += data.len() as u64;
+        if sender.blocking_send(pb::StderrChunk { job_id, data: data.into() }).is_err() || last {
+            return Ok(()); // the server has stopped listening: its status says why
+        }
+    }
+}

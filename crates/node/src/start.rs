@@ -1,0 +1,176 @@
+//! Bringing a node up and down.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cage::{Capabilities, EnvironmentConfig, JobEnvironment};
+use nodecore::{NodeCore, NodeInput, Settings};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use vocab::Failure;
+
+use crate::agent::{Agent, News, wall_clock};
+use crate::config::DriverChoice;
+use crate::link::{CurrentClient, endpoint, keep_connected};
+use crate::real::{Layout, Lock, RealHands, RealNews, accept, bind, recover};
+use crate::{NodeConfig, NodeError};
+
+/// How a node is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The agent only: jobs go on, the next life of the node takes them over.
+    LeaveJobs,
+    /// Jobs are aborted first.
+    AbortJobs,
+}
+
+/// Runs a node in this thread until SIGTERM or SIGINT; `at_signal` says what becomes of the jobs.
+pub fn run(config: NodeConfig, at_signal: Stop) -> Result<(), NodeError> {
+    block_on(config, move |stop| {
+        tokio::spawn(async move {
+            use tokio::signal::unix::{SignalKind, signal};
+            let (Ok(mut term), Ok(mut int)) =
+                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+            else {
+                return tracing::warn!("signals cannot be caught");
+            };
+            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            stop.stop(at_signal);
+        });
+    })
+}
+
+/// A node in a thread of its own.
+#[derive(Debug)]
+pub struct NodeHandle {
+    stopper: Stopper,
+    thread: JoinHandle<Result<(), NodeError>>,
+}
+
+impl NodeHandle {
+    /// Ends the node and waits for it.
+    pub fn stop(self, how: Stop) -> Result<(), NodeError> {
+        self.stopper.stop(how);
+        self.join()
+    }
+    /// Waits until the node ends by itself.
+    pub fn join(self) -> Result<(), NodeError> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Starts a node beside other things; returns when it listens, or cannot. Signals are the caller's.
+pub fn spawn(config: NodeConfig) -> Result<NodeHandle, NodeError> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("node".to_owned())
+        .spawn(move || {
+            block_on(config, move |stopper| {
+                let _ = sender.send(stopper);
+            })
+        })
+        .map_err(NodeError::io("start a thread for", std::path::Path::new("node")))?;
+    match receiver.recv() {
+        Ok(stopper) => Ok(NodeHandle { stopper, thread }),
+        // The thread has ended without coming that far.
+        Err(_) => match thread.join() {
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(())) => unreachable!("a node that has not started does not end well"),
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+    }
+}
+
+/// Tells a node to end.
+#[derive(Clone, Debug)]
+struct Stopper(UnboundedSender<News<RealNews>>);
+
+impl Stopper {
+    fn stop(&self, how: Stop) {
+        let _ = self.0.send(News::Stop { stop_jobs: how == Stop::AbortJobs });
+    }
+}
+
+/// One thread for everything: at two thousand jobs per second most of what a second one would win is
+/// lost again in waking it up.
+fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(8)
+        .build()
+        .map_err(NodeError::io("start a runtime in", &config.data_directory))?;
+    let result = runtime.block_on(node(config, started));
+    // Downloads and deletions that are under way are cut off: they are begun anew.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+    let endpoint = endpoint(&config.server)?;
+    let _lock = Lock::take(&config.data_directory)?;
+    let layout = Layout::create(&config.data_directory)?;
+    let (environment, capabilities) = open_environment(&config)?;
+    let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
+    // Listen first: living proxies try every second and may as well succeed at once.
+    let listener = bind(&config.socket_path())?;
+    let kill_timeout = Duration::from_micros(config.kill_timeout.0);
+    let found = recover(&layout, environment.as_ref(), kill_timeout)?;
+    let (news, queue) = unbounded_channel();
+    let current = CurrentClient::default();
+    let hands =
+        RealHands::new(&config, layout, Arc::clone(&environment), current.clone(), news.clone(), &found)?;
+    let core = NodeCore::new(settings(&config, environment.as_ref(), &capabilities));
+    tracing::info!(
+        address = config.address,
+        environment = environment.driver().as_str(),
+        recovered = found.jobs.len(),
+        "node started"
+    );
+    let mut agent = Agent::new(core, hands, queue, NodeInput::Recovered(found.jobs));
+    tokio::spawn(accept(listener, news.clone()));
+    tokio::spawn(keep_connected(endpoint, current, news.clone()));
+    started(Stopper(news));
+    agent.run().await;
+    if agent.living_jobs() == 0 {
+        // Nobody needs the groups any more; proxies that are just leaving may still sit in one.
+        let _ = environment.remove_root();
+    }
+    Ok(())
+}
+
+fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), NodeError> {
+    let where_to = EnvironmentConfig::new(&config.root_group());
+    match config.driver {
+        DriverChoice::Auto => Ok(cage::environment::open_auto(&where_to)?),
+        DriverChoice::Exactly(driver) => {
+            let environment = cage::open(driver, &where_to)?;
+            environment.prepare()?;
+            let capabilities = environment.probe();
+            Ok((environment, capabilities))
+        }
+    }
+}
+
+fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities: &Capabilities) -> Settings {
+    let mut settings = Settings::new(config.address.clone(), config.resource_limits);
+    settings.incarnation = wall_clock().0;
+    settings.tags.clone_from(&config.tags);
+    settings.job_environment = environment.driver().as_str().to_owned();
+    let missing = capabilities.missing();
+    if !missing.is_empty() {
+        // jobs-and-nodes.md 4.1: what is not enforced is an alert.
+        settings.alerts.push(
+            Failure::new(format!(
+                "Job environment {} does not enforce {}",
+                environment.driver(),
+                missing.join(", ")
+            ))
+            .with("job_environment", environment.driver().as_str()),
+        );
+    }
+    settings.waiting_jobs_timeout = config.waiting_jobs_timeout;
+    settings.job_proxy_preparation_timeout = config.job_proxy_preparation_timeout;
+    settings.prepare_time_limit = config.prepare_time_limit;
+    settings.kill_timeout = config.kill_timeout;
+    settings
+}

@@ -1,0 +1,32 @@
+//! A node agent alone: `<server> <data directory> <driver> <root group> [slots]`, or the spawner of
+//! job proxies. For tests, which kill it in every way.
+
+use std::process::ExitCode;
+
+use vocab::{Cpu, Resources, Span};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).is_some_and(|a| a == jobproxy::SPAWNER_SUBCOMMAND) {
+        return jobproxy::spawner_main();
+    }
+    let [_, server, data, driver, root_group, slots] = arguments.as_slice() else {
+        eprintln!("usage: {} SERVER DATA_DIRECTORY DRIVER ROOT_GROUP SLOTS", arguments[0]);
+        return ExitCode::from(2);
+    };
+    let slots: i64 = slots.parse().expect("a number of slots");
+    let limits =
+        Resources { user_slots: slots, cpu: Cpu(slots * 100), memory: slots << 30, ..Resources::ZERO };
+    let mut config = node::NodeConfig::new(server, "test-node:1", data.as_ref(), limits);
+    config.driver = driver.parse().expect("a driver");
+    config.root_group = Some(root_group.clone());
+    config.memory_watchdog_period = Span::from_millis(200);
+    config.kill_timeout = Span::from_secs(5);
+    match node::run(config, node::Stop::AbortJobs) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Jobs that an earlier life of the agent left behind (jobs-and-nodes.md 9.2).
+
+use vocab::{AbortReason, Failure, Time};
+
+use crate::core::aborted;
+use crate::job::{Holds, Job, Room, Stage};
+use crate::{Fate, JobRecord, NodeCore, NodeEffect, RecoveredJob};
+
+impl NodeCore {
+    /// Takes all of them in before anything else happens.
+    pub(crate) fn recover(&mut self, now: Time, jobs: Vec<RecoveredJob>, fx: &mut Vec<NodeEffect>) {
+        assert!(self.jobs.is_empty(), "jobs are recovered before all else");
+        for RecoveredJob { record, fate } in jobs {
+            self.adopt(now, record, fate, fx);
+        }
+    }
+
+    fn adopt(&mut self, now: Time, record: JobRecord, fate: Fate, fx: &mut Vec<NodeEffect>) {
+        let mut job = Job::new(record.start, record.accepted_time);
+        let id = job.id();
+        job.acquired_time = Some(record.acquired_time);
+        job.slot = Some(record.slot);
+        job.room = Room::Ready;
+        self.slots.take_exactly(record.slot);
+        if let Some(end) = record.end {
+            job.holds = Holds::Nothing;
+            job.stage = Stage::Over;
+            job.start_time = end.start_time;
+            job.stderr_size = end.stderr_size;
+            job.long_stderr = end.stderr_size > 0 && end.stderr.is_none();
+            job.end = Some(end);
+            self.jobs.insert(id, job);
+            self.report(id, fx);
+            return self.tidy(now, id, fx);
+        }
+        // Its resources are taken before any new start, even above the limits.
+        self.ledger.adopt(job.usage);
+        job.holds = Holds::Acquired;
+        record.gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
+        job.gpus = record.gpus;
+        job.stage = Stage::Spawning;
+        if let Fate::Alive { start_time: Some(start) } = fate {
+            job.stage = Stage::Running;
+            job.start_time = Some(start);
+        }
+        self.timers.set(&mut job, Some(now + self.settings.job_proxy_preparation_timeout));
+        self.jobs.insert(id, job);
+        match fate {
+            Fate::Alive { .. } => {}
+            Fate::Ended(result) => self.job_ended(now, id, result, fx),
+            Fate::Lost(what) => {
+                let error = Failure::new("Job proxy lost during node restart").because(Failure::new(what));
+                self.end_here(now, id, aborted(AbortReason::Other, error), fx);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the core wants done.
+
+use vocab::{AbortReason, Artifact, Failure, InterruptionReason, JobId, Span, Time};
+use wire::{FinishedJob, NodeMessage, StartJob};
+
+/// Something to do. Effects of one call are to be carried out in order; those that take time are
+/// answered by an input.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NodeEffect {
+    /// Send to the server; dropped without harm if the connection is gone.
+    Send(NodeMessage),
+    /// Call back with [`crate::NodeInput::Wake`] then; replaces an earlier wish.
+    WakeAt(Time),
+    /// Bring a file into the cache. Answer: `ArtifactFetched`. The edge merges equal ones.
+    FetchArtifact {
+        /// Which job wants it.
+        job_id: JobId,
+        /// What.
+        artifact: Artifact,
+    },
+    /// Make an empty sandbox in the slot and place the job's files. Answer: `SandboxReady`.
+    PrepareSandbox {
+        /// Which job.
+        job_id: JobId,
+        /// Where.
+        slot: u32,
+        /// What to place; all of them are in the cache.
+        artifacts: Vec<Artifact>,
+    },
+    /// Start the proxy. Answer: `ProxyConnected`, or `SpawnFailed`, or `ProxyLost`.
+    SpawnProxy {
+        /// Which job.
+        job_id: JobId,
+        /// Where its sandbox is.
+        slot: u32,
+        /// Indices of its devices.
+        gpus: Vec<u32>,
+        /// The whole order.
+        start: Box<StartJob>,
+    },
+    /// Tell a proxy something. If it is not connected the core repeats it when it calls.
+    ProxySend(JobId, ProxyOrder),
+    /// Kill everything of the job, proxy included, and return only then. Answer: `ContainerKilled`.
+    KillContainer(JobId),
+    /// Send the kept stderr to the server. Answer: `StderrUploaded`.
+    UploadStderr {
+        /// Which job.
+        job_id: JobId,
+        /// Where it lies.
+        slot: u32,
+    },
+    /// Answer a request for stderr on the stream; the job has a slot.
+    ReadStderr {
+        /// The request's number.
+        request_id: u64,
+        /// Which job.
+        job_id: JobId,
+        /// Where it lies.
+        slot: u32,
+        /// First byte.
+        offset: u64,
+        /// At most this many.
+        limit: u64,
+    },
+    /// Empty the sandbox, remove groups and mounts. Answer: `CleanedUp`.
+    Cleanup {
+        /// Which job.
+        job_id: JobId,
+        /// Where.
+        slot: u32,
+    },
+    /// Write down what is needed to find the job again after a restart.
+    WriteRecord(Box<JobRecord>),
+    /// Forget the job: remove its record, result and stderr. Its slot may be given away at once.
+    RemoveRecord {
+        /// Which job.
+        job_id: JobId,
+        /// Where.
+        slot: u32,
+    },
+}
+
+/// What a proxy can be told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ProxyOrder {
+    /// Ask the user's processes to end, by the job's signal.
+    Interrupt {
+        /// Why.
+        reason: InterruptionReason,
+        /// How long they may take; the core aborts after it.
+        timeout: Span,
+        /// For the error of a job that does not.
+        text: String,
+    },
+    /// Kill the user's processes, write the result, report the end.
+    Abort {
+        /// Why.
+        reason: AbortReason,
+        /// For the error of the result.
+        text: String,
+    },
+    /// The same, but the job has failed.
+    Fail {
+        /// The cause.
+        error: Option<Failure>,
+    },
+}
+
+/// What survives the agent on disk for each job that has a slot. Phases after the spawn are the
+/// proxy's own to write down; the record changes again only when the core itself decides the end.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobRecord {
+    /// The order.
+    pub start: StartJob,
+    /// When it came.
+    pub accepted_time: Time,
+    /// When resources were granted.
+    pub acquired_time: Time,
+    /// Directory index.
+    pub slot: u32,
+    /// Device indices.
+    pub gpus: Vec<u32>,
+    /// The end, if it was decided here and not by the proxy's result.
+    pub end: Option<FinishedJob>,
+}

@@ -1,0 +1,258 @@
+//! The end of a job: result, report, cleanup, release (jobs-and-nodes.md 3.7 steps 9-10, 3.8).
+
+use vocab::{AbortReason, Failure, JobId, JobOutcome, JobStatistics, Time};
+use wire::{FinishedJob, JobEvent};
+
+use crate::core::aborted;
+use crate::job::{Holds, Job, Room, Stage};
+use crate::{JobResult, KeptStderr, NodeCore, NodeEffect, Remains};
+
+/// A server that does not take a stderr three times in a row will not have it.
+const UPLOAD_ATTEMPTS: u32 = 3;
+
+impl NodeCore {
+    /// The proxy's word.
+    pub(crate) fn job_ended(&mut self, now: Time, id: JobId, result: JobResult, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.end.is_some() || !matches!(job.stage, Stage::Spawning | Stage::Running | Stage::Killing) {
+            return;
+        }
+        job.start_time = job.start_time.or(result.start_time);
+        let decided_here = job.stop.is_some();
+        let result = JobResult { outcome: final_outcome(job, result.outcome), ..result };
+        self.end(now, id, result, decided_here, fx);
+    }
+
+    /// The proxy died without a word: nothing of the job may survive it (3.8).
+    pub(crate) fn proxy_lost(&mut self, now: Time, id: JobId, outcome: JobOutcome, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.end.is_some() || !matches!(job.stage, Stage::Spawning | Stage::Running) {
+            return;
+        }
+        job.stop.get_or_insert(outcome);
+        self.kill(now, id, fx);
+    }
+
+    pub(crate) fn container_killed(
+        &mut self,
+        now: Time,
+        id: JobId,
+        result: Result<Remains, Failure>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.stage != Stage::Killing {
+            return;
+        }
+        match result {
+            Err(error) => {
+                // The deadline, which is still set, reports the end and tries again.
+                job.kill_failed = true;
+                let alert = Failure::new(format!("Processes of job {id} cannot be killed")).because(error);
+                if !self.alerts.contains(&alert) {
+                    self.alerts.push(alert);
+                }
+            }
+            Ok(_) if job.end.is_some() => {
+                job.stage = Stage::Over;
+                self.timers.set(job, None);
+                self.free(id);
+                self.tidy(now, id, fx);
+            }
+            Ok(remains) => {
+                if let Some(result) = self.killed_result(now, id, remains) {
+                    self.end(now, id, result, true, fx);
+                }
+            }
+        }
+    }
+
+    /// The kill takes too long: the end is reported all the same, the resources stay taken (3.9).
+    pub(crate) fn kill_overdue(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        if job.end.is_none()
+            && let Some(result) = self.killed_result(now, id, Remains::default())
+        {
+            self.settle_end(id, result, true, fx);
+            self.report(id, fx);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if std::mem::take(&mut job.kill_failed) {
+            fx.push(NodeEffect::KillContainer(id));
+        }
+        self.timers.set(job, Some(now + self.settings.kill_timeout));
+    }
+
+    /// The result of a job that was killed here.
+    fn killed_result(&self, now: Time, id: JobId, remains: Remains) -> Option<JobResult> {
+        let job = self.jobs.get(&id)?;
+        let unexplained =
+            || aborted(AbortReason::Unknown, Failure::new("Job was killed for an unknown reason"));
+        Some(JobResult {
+            outcome: job.stop.clone().unwrap_or_else(unexplained),
+            start_time: job.start_time,
+            finish_time: now,
+            statistics: job.statistics.clone().unwrap_or_default(),
+            stderr_size: remains.stderr_size.max(job.stderr_size),
+            stderr: remains.stderr,
+        })
+    }
+
+    /// The end of a job that has no process.
+    pub(crate) fn end_here(&mut self, now: Time, id: JobId, outcome: JobOutcome, fx: &mut Vec<NodeEffect>) {
+        let result = JobResult {
+            outcome,
+            start_time: None,
+            finish_time: now,
+            statistics: JobStatistics::default(),
+            stderr_size: 0,
+            stderr: KeptStderr::None,
+        };
+        self.end(now, id, result, true, fx);
+    }
+
+    fn end(&mut self, now: Time, id: JobId, result: JobResult, decided_here: bool, fx: &mut Vec<NodeEffect>) {
+        self.settle_end(id, result, decided_here, fx);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.stage = Stage::Over;
+        self.timers.set(job, None);
+        self.free(id);
+        self.report(id, fx);
+        self.tidy(now, id, fx);
+    }
+
+    /// Fixes what will be reported, though something of the job may still live.
+    fn settle_end(&mut self, id: JobId, result: JobResult, decided_here: bool, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.stderr_size = result.stderr_size;
+        let stderr = job.keep_stderr(result.stderr);
+        job.end = Some(FinishedJob {
+            identity: job.start.identity.clone(),
+            outcome: result.outcome,
+            start_time: job.start_time,
+            finish_time: result.finish_time,
+            statistics: job.complete_statistics(result.statistics, result.finish_time),
+            stderr_size: job.stderr_size,
+            stderr,
+        });
+        if decided_here {
+            // A result that the proxy left is not the last word: ours must be found after a restart.
+            fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));
+        }
+    }
+
+    /// Gives back what the job holds.
+    fn free(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match job.holds {
+            Holds::Pending => self.ledger.dequeue(job.usage),
+            Holds::Acquired => {
+                self.ledger.begin_release(job.usage);
+                self.ledger.end_release(job.usage);
+            }
+            Holds::Releasing => self.ledger.end_release(job.usage),
+            Holds::Nothing => return,
+        }
+        job.holds = Holds::Nothing;
+        for index in std::mem::take(&mut job.gpus) {
+            self.gpus.give_back(index);
+        }
+        self.look_at_waiting = true;
+    }
+
+    /// Tells the server, after a long stderr has been brought to it.
+    pub(crate) fn report(&mut self, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(end) = &job.end else { return };
+        if let (true, Stage::Over, Some(slot)) = (job.long_stderr, job.stage, job.slot) {
+            job.stage = Stage::Uploading;
+            job.upload_attempts = 0;
+            if self.registration.is_registered() {
+                fx.push(NodeEffect::UploadStderr { job_id: id, slot });
+            }
+            return;
+        }
+        self.outbox.push(JobEvent::Finished(end.clone()));
+    }
+
+    pub(crate) fn stderr_uploaded(
+        &mut self,
+        id: JobId,
+        result: Result<(), Failure>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let (Stage::Uploading, Some(end)) = (job.stage, &job.end) else { return };
+        if result.is_err() {
+            if !self.registration.is_registered() {
+                return; // tried again after the next registration
+            }
+            job.upload_attempts += 1;
+            if let (true, Some(slot)) = (job.upload_attempts < UPLOAD_ATTEMPTS, job.slot) {
+                fx.push(NodeEffect::UploadStderr { job_id: id, slot });
+                return;
+            }
+        }
+        job.stage = Stage::Over;
+        self.outbox.push(JobEvent::Finished(end.clone()));
+    }
+
+    /// Cleans up when nothing of the job lives, forgets it when that is done and the server has released it.
+    pub(crate) fn tidy(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.end.is_none() || job.holds != Holds::Nothing {
+            return;
+        }
+        match (job.room, job.slot) {
+            (Room::Ready, Some(slot)) => {
+                job.room = Room::Cleaning;
+                fx.push(NodeEffect::Cleanup { job_id: id, slot });
+            }
+            (Room::Untouched | Room::Clean | Room::Broken, _) if job.released => self.remove(now, id, fx),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn cleaned_up(
+        &mut self,
+        now: Time,
+        id: JobId,
+        result: Result<(), Failure>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.room != Room::Cleaning {
+            return;
+        }
+        job.room = Room::Clean;
+        if let Err(error) = result {
+            job.room = Room::Broken;
+            let slot = job.slot.map_or(-1, i64::from);
+            self.alerts
+                .push(Failure::new(format!("Slot {slot} cannot be cleaned and is disabled")).because(error));
+        }
+        self.tidy(now, id, fx);
+    }
+
+    /// The server has it: the job may be forgotten. A job that is not over cannot be meant.
+    pub(crate) fn release(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.is_reportable() {
+            job.released = true;
+            self.tidy(now, id, fx);
+        }
+    }
+}
+
+/// Whose word counts. An order to stop is the outcome, unless the job completed before the order
+/// reached it: work that is done is not thrown away.
+fn final_outcome(job: &mut Job, said: JobOutcome) -> JobOutcome {
+    match (said, job.stop.take()) {
+        (JobOutcome::Completed { interrupted, restart_needed }, _) => JobOutcome::Completed {
+            interrupted: interrupted.or(job.interruption.as_ref().map(|i| i.reason)),
+            restart_needed,
+        },
+        (_, Some(stop)) => stop,
+        (said, None) => said,
+    }
+}

@@ -1,0 +1,208 @@
+//! One job as the core sees it.
+
+use vocab::{InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Time};
+use wire::{FinishedJob, JobReport, StartJob};
+
+use crate::{JobRecord, KeptStderr};
+
+/// Where the job is on its way. It only moves forward, and may skip to `Killing`, `Uploading` or `Over`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// For resources.
+    Waiting,
+    /// Files are on their way into the cache.
+    Fetching {
+        /// How many are not there yet.
+        missing: usize,
+    },
+    /// The sandbox is being made.
+    PreparingSandbox,
+    /// The proxy has been ordered; the user's process does not run yet.
+    Spawning,
+    /// The user's process runs, or is being stopped by the proxy.
+    Running,
+    /// The proxy is dead or deaf: the container is being killed over its head.
+    Killing,
+    /// Over; its long stderr is on its way to the server.
+    Uploading,
+    /// Over and ready to be reported.
+    Over,
+}
+
+/// Which sum of the ledger the job stands in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holds {
+    Pending,
+    Acquired,
+    Releasing,
+    Nothing,
+}
+
+/// State of the sandbox.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    /// Not begun: nothing to clean.
+    Untouched,
+    /// The edge is at work in it; cleaning must wait for its answer.
+    Preparing,
+    /// In use.
+    Ready,
+    Cleaning,
+    Clean,
+    /// Could not be cleaned: its slot is not given away again.
+    Broken,
+}
+
+/// An interruption that was delivered (scheduling.md 15.2).
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Interruption {
+    pub reason: InterruptionReason,
+    pub text: String,
+    pub deadline: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub start: StartJob,
+    pub accepted_time: Time,
+    pub acquired_time: Option<Time>,
+    pub fetched_time: Option<Time>,
+    pub start_time: Option<Time>,
+    pub stage: Stage,
+    pub holds: Holds,
+    pub room: Room,
+    pub slot: Option<u32>,
+    pub gpus: Vec<u32>,
+    /// What the ledger counts.
+    pub usage: Resources,
+    /// Highest memory of user job and proxy (3.4).
+    pub total_peak: i64,
+    pub connected: bool,
+    pub statistics: Option<JobStatistics>,
+    /// Newer than what the server has.
+    pub statistics_fresh: bool,
+    pub statistics_sent: Time,
+    pub stderr_size: u64,
+    pub interruption: Option<Interruption>,
+    /// Decided here: how the job is to end once nothing of it lives.
+    pub stop: Option<JobOutcome>,
+    /// The container could not be killed; try again.
+    pub kill_failed: bool,
+    pub upload_attempts: u32,
+    pub long_stderr: bool,
+    pub end: Option<FinishedJob>,
+    pub released: bool,
+    pub deadline: Option<Time>,
+}
+
+impl Job {
+    pub fn new(start: StartJob, now: Time) -> Job {
+        Job {
+            usage: start.resources,
+            start,
+            accepted_time: now,
+            acquired_time: None,
+            fetched_time: None,
+            start_time: None,
+            stage: Stage::Waiting,
+            holds: Holds::Pending,
+            room: Room::Untouched,
+            slot: None,
+            gpus: Vec::new(),
+            total_peak: 0,
+            connected: false,
+            statistics: None,
+            statistics_fresh: false,
+            statistics_sent: Time::ZERO,
+            stderr_size: 0,
+            interruption: None,
+            stop: None,
+            kill_failed: false,
+            upload_attempts: 0,
+            long_stderr: false,
+            end: None,
+            released: false,
+            deadline: None,
+        }
+    }
+
+    pub fn id(&self) -> JobId {
+        self.start.identity.job_id
+    }
+
+    /// May the server hear of its end? Not before a long stderr is there.
+    pub fn is_reportable(&self) -> bool {
+        self.end.is_some() && self.stage != Stage::Uploading
+    }
+
+    /// Used more memory than the scheduler counted for it; its own ahead reserve does not make it so (3.4).
+    pub fn is_overdrafted(&self) -> bool {
+        self.total_peak > self.start.resources.memory
+    }
+
+    /// The name of the stage for people (3.7).
+    pub fn phase(&self) -> JobPhase {
+        match self.stage {
+            Stage::Waiting => JobPhase::Created,
+            Stage::Fetching { .. } => JobPhase::DownloadingArtifacts,
+            Stage::PreparingSandbox => JobPhase::PreparingSandboxDirectories,
+            Stage::Spawning | Stage::Running if self.stop.is_some() => JobPhase::FinalizingJobProxy,
+            Stage::Spawning if self.connected => JobPhase::PreparingJob,
+            Stage::Spawning => JobPhase::SpawningJobProxy,
+            Stage::Running => JobPhase::Running,
+            Stage::Killing | Stage::Uploading => JobPhase::FinalizingJobProxy,
+            Stage::Over => match self.room {
+                Room::Preparing | Room::Ready => JobPhase::WaitingForCleanup,
+                Room::Cleaning => JobPhase::Cleanup,
+                Room::Untouched | Room::Clean | Room::Broken => JobPhase::Finished,
+            },
+        }
+    }
+
+    pub fn report(&self) -> JobReport {
+        JobReport {
+            identity: self.start.identity.clone(),
+            resource_usage: self.usage,
+            phase: self.phase(),
+            accepted_time: self.accepted_time,
+            start_time: self.start_time,
+            statistics: None,
+            stderr_size: self.stderr_size,
+        }
+    }
+
+    /// What to write down; only jobs with a slot have a record.
+    pub fn record(&self) -> Option<JobRecord> {
+        Some(JobRecord {
+            start: self.start.clone(),
+            accepted_time: self.accepted_time,
+            acquired_time: self.acquired_time?,
+            slot: self.slot?,
+            gpus: self.gpus.clone(),
+            end: self.end.clone(),
+        })
+    }
+
+    /// Adds the node's own measures to what the proxy measured.
+    pub fn complete_statistics(&self, mut statistics: JobStatistics, finish_time: Time) -> JobStatistics {
+        let acquired = self.acquired_time.unwrap_or(finish_time);
+        statistics.wait_for_resources = acquired.since(self.accepted_time);
+        if let Some(fetched) = self.fetched_time {
+            statistics.artifacts_download = fetched.since(acquired);
+        }
+        statistics.prepare = self.start_time.unwrap_or(finish_time).since(self.accepted_time);
+        statistics
+    }
+
+    /// Splits the kept stderr: what goes into the message, and whether there is more on disk.
+    pub fn keep_stderr(&mut self, kept: KeptStderr) -> Option<Vec<u8>> {
+        match kept {
+            KeptStderr::None => None,
+            KeptStderr::Inline(bytes) => Some(bytes),
+            KeptStderr::OnDisk => {
+                self.long_stderr = true;
+                None
+            }
+        }
+    }
+}

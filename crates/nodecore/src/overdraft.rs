@@ -1,0 +1,110 @@
+//! When jobs use more than there is: whom to abort (jobs-and-nodes.md 3.5, 3.6).
+
+use std::cmp::Reverse;
+
+use vocab::{AbortReason, Failure, JobId, JobOutcome, Resource, Time, code};
+
+use crate::core::aborted;
+use crate::job::{Holds, Job};
+use crate::{NodeCore, NodeEffect, Settings};
+
+/// Since when the node has been above its limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Overdraft {
+    cpu_since: Option<Time>,
+    memory_since: Option<Time>,
+}
+
+impl Overdraft {
+    /// When the patience ends.
+    pub fn next(&self, settings: &Settings) -> Option<Time> {
+        let cpu = self.cpu_since.map(|t| t + settings.cpu_overdraft_timeout);
+        let memory = self.memory_since.map(|t| t + settings.memory_overdraft_timeout);
+        cpu.into_iter().chain(memory).min()
+    }
+}
+
+impl NodeCore {
+    /// Job `id` has just grown: if memory does not suffice any more, somebody has to go (3.5).
+    ///
+    /// The dying are not counted: their memory comes back, and to kill one more for each update
+    /// that arrives meanwhile would kill too many.
+    pub(crate) fn relieve_memory(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        if self.ledger.acquired().memory <= self.ledger.limits().memory {
+            return;
+        }
+        let Some(grown) = self.jobs.get(&id) else { return };
+        let allocation = grown.start.identity.allocation_id;
+        if grown.is_overdrafted() {
+            let outcome = overdraft(grown, "Resource usage overdrafted");
+            return self.stop(now, id, outcome, fx);
+        }
+        // The worst first; among equals the latest start.
+        let worst = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.holds == Holds::Acquired && job.is_overdrafted())
+            .max_by_key(|(_, job)| (job.usage.memory - job.start.resources.memory, job.start_time));
+        if let Some((&victim, job)) = worst {
+            let text = "Some other allocation with guarantee overdrafted node resource usage";
+            let mut outcome = overdraft(job, text);
+            if let JobOutcome::Aborted { error, .. } = &mut outcome {
+                error.attributes.insert("other_allocation_id", allocation);
+            }
+            return self.stop(now, victim, outcome, fx);
+        }
+        let outcome = overcommit(grown, "Resource usage on node overcommitted");
+        self.stop(now, id, outcome, fx);
+    }
+
+    /// Remembers since when usage has been above a limit; an excess that is gone is forgotten.
+    pub(crate) fn watch_overdraft(&mut self, now: Time) {
+        let since = |old: Option<Time>, over: bool| over.then(|| old.unwrap_or(now));
+        self.overdraft = Overdraft {
+            cpu_since: since(self.overdraft.cpu_since, self.is_over(Resource::Cpu)),
+            memory_since: since(self.overdraft.memory_since, self.is_over(Resource::Memory)),
+        };
+    }
+
+    /// Limits became smaller, or CPU monitors grew back, and patience is over (3.6).
+    pub(crate) fn adjust_to_limits(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
+        let over = |since: Option<Time>, timeout| since.is_some_and(|t| now.since(t) >= timeout);
+        let cpu = over(self.overdraft.cpu_since, self.settings.cpu_overdraft_timeout);
+        let memory = over(self.overdraft.memory_since, self.settings.memory_overdraft_timeout);
+        if !cpu && !memory {
+            return;
+        }
+        let mut victims: Vec<(bool, Option<Time>, JobId)> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.holds == Holds::Acquired)
+            .map(|(id, job)| (memory && job.is_overdrafted(), job.start_time.or(job.acquired_time), *id))
+            .collect();
+        victims.sort_unstable_by_key(|victim| Reverse(*victim));
+        for (_, _, id) in victims {
+            if !(cpu && self.is_over(Resource::Cpu) || memory && self.is_over(Resource::Memory)) {
+                break;
+            }
+            let Some(job) = self.jobs.get(&id) else { continue };
+            let text = "Resource usage overdraft adjustment";
+            let outcome =
+                if memory && job.is_overdrafted() { overdraft(job, text) } else { overcommit(job, text) };
+            self.stop(now, id, outcome, fx);
+        }
+        self.overdraft = Overdraft::default();
+    }
+
+    fn is_over(&self, r: Resource) -> bool {
+        self.ledger.acquired().raw(r) > self.ledger.limits().raw(r)
+    }
+}
+
+fn overdraft(job: &Job, text: &str) -> JobOutcome {
+    let error = Failure::coded(code::RESOURCE_OVERDRAFT, text).with("resource_usage", job.usage.to_value());
+    aborted(AbortReason::ResourceOverdraft, error)
+}
+
+fn overcommit(job: &Job, text: &str) -> JobOutcome {
+    let error = Failure::new(text).with("resource_usage", job.usage.to_value());
+    aborted(AbortReason::NodeResourceOvercommit, error)
+}

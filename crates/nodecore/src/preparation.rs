@@ -1,0 +1,123 @@
+//! From resources to the user's process: files, sandbox, proxy (jobs-and-nodes.md 3.7, steps 3-7).
+
+use std::collections::VecDeque;
+
+use vocab::{AbortReason, Failure, JobId, Time, code};
+
+use crate::core::aborted;
+use crate::job::{Holds, Room, Stage};
+use crate::{NodeCore, NodeEffect};
+
+impl NodeCore {
+    /// Gives resources to waiting jobs, in the order of acceptance. A job that does not fit does not
+    /// hold back later, smaller ones: the scheduler sends nothing to a node on which a job waits
+    /// (scheduling.md 8.2, rule 6), so it cannot be starved by newcomers.
+    pub(crate) fn start_waiting(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
+        if !std::mem::take(&mut self.look_at_waiting) {
+            return;
+        }
+        let mut still = VecDeque::new();
+        for id in std::mem::take(&mut self.waiting) {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            if job.stage != Stage::Waiting {
+                continue;
+            }
+            if !self.ledger.acquire(job.usage) {
+                still.push_back(id);
+                continue;
+            }
+            job.holds = Holds::Acquired;
+            job.acquired_time = Some(now);
+            job.slot = Some(self.slots.take());
+            job.gpus = (0..job.usage.gpu.max(0)).map(|_| self.gpus.take()).collect();
+            self.timers.set(job, Some(now + self.settings.prepare_time_limit));
+            // Before anything of the job exists, so that a restarted agent finds all of it.
+            fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));
+            self.fetch_artifacts(now, id, fx);
+        }
+        self.waiting = still;
+    }
+
+    fn fetch_artifacts(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let files = &job.start.description.files;
+        if files.is_empty() {
+            return self.prepare_sandbox(now, id, fx);
+        }
+        job.stage = Stage::Fetching { missing: files.len() };
+        fx.extend(
+            files.iter().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }),
+        );
+    }
+
+    pub(crate) fn artifact_fetched(
+        &mut self,
+        now: Time,
+        id: JobId,
+        result: Result<(), Failure>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Stage::Fetching { missing } = &mut job.stage else { return };
+        if let Err(error) = result {
+            let error =
+                Failure::coded(code::ARTIFACT_DOWNLOAD_FAILED, "Failed to download artifacts").because(error);
+            return self.stop(now, id, aborted(AbortReason::Other, error), fx);
+        }
+        *missing -= 1;
+        if *missing == 0 {
+            job.fetched_time = Some(now);
+            self.prepare_sandbox(now, id, fx);
+        }
+    }
+
+    fn prepare_sandbox(&mut self, _now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(slot) = job.slot else { return };
+        job.stage = Stage::PreparingSandbox;
+        job.room = Room::Preparing;
+        let artifacts = job.start.description.files.clone();
+        fx.push(NodeEffect::PrepareSandbox { job_id: id, slot, artifacts });
+    }
+
+    pub(crate) fn sandbox_ready(
+        &mut self,
+        now: Time,
+        id: JobId,
+        result: Result<(), Failure>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.room != Room::Preparing {
+            return;
+        }
+        job.room = Room::Ready;
+        if job.stage != Stage::PreparingSandbox {
+            return self.tidy(now, id, fx);
+        }
+        if let Err(error) = result {
+            return self.stop(now, id, aborted(AbortReason::Other, error), fx);
+        }
+        let Some(slot) = job.slot else { return };
+        job.stage = Stage::Spawning;
+        fx.push(NodeEffect::SpawnProxy {
+            job_id: id,
+            slot,
+            gpus: job.gpus.clone(),
+            start: Box::new(job.start.clone()),
+        });
+        let own = now + self.settings.job_proxy_preparation_timeout;
+        let deadline = job.deadline.map_or(own, |all| all.min(own));
+        self.timers.set(job, Some(deadline));
+    }
+
+    pub(crate) fn spawn_failed(&mut self, now: Time, id: JobId, error: Failure, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.stage != Stage::Spawning {
+            return;
+        }
+        let error = Failure::coded(code::JOB_PROXY_FAILED, "Failed to spawn job proxy").because(error);
+        let outcome = job.stop.take().unwrap_or_else(|| aborted(AbortReason::Other, error));
+        self.end_here(now, id, outcome, fx);
+    }
+}

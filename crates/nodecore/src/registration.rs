@@ -1,0 +1,142 @@
+//! The conversation with the server: Hello, heartbeats, and what is repeated after a reconnection.
+
+use vocab::{JobId, Span, Time};
+use wire::{Heartbeat, Hello, NodeMessage, PROTOCOL_VERSION};
+
+use crate::job::{Job, Stage};
+use crate::{NodeCore, NodeEffect};
+
+/// Statistics of so many running jobs travel in one heartbeat at most, oldest-sent first: about a
+/// megabyte (3.7).
+const STATISTICS_PER_HEARTBEAT: usize = 1000;
+
+/// How far the conversation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Registration {
+    #[default]
+    Disconnected,
+    /// `Hello` is sent, the server has not answered.
+    Greeted,
+    Registered {
+        next_heartbeat: Time,
+        period: Span,
+    },
+}
+
+impl Registration {
+    pub fn is_registered(&self) -> bool {
+        matches!(self, Registration::Registered { .. })
+    }
+    pub fn is_disconnected(&self) -> bool {
+        *self == Registration::Disconnected
+    }
+    pub fn next_heartbeat(&self) -> Option<Time> {
+        match self {
+            Registration::Registered { next_heartbeat, .. } => Some(*next_heartbeat),
+            _ => None,
+        }
+    }
+}
+
+impl NodeCore {
+    /// News up to now is in the Hello, so what waited in the outbox is dropped.
+    pub(crate) fn connected(&mut self, fx: &mut Vec<NodeEffect>) {
+        self.outbox.clear();
+        self.registration = Registration::Greeted;
+        for job in self.jobs.values_mut() {
+            if job.stage == Stage::Over && job.long_stderr {
+                // This may be another life of the server, which has not got it.
+                job.stage = Stage::Uploading;
+            }
+        }
+        let jobs = || self.jobs.values().filter(|job| !job.released);
+        fx.push(NodeEffect::Send(NodeMessage::Hello(Hello {
+            protocol_version: PROTOCOL_VERSION,
+            address: self.settings.address.clone(),
+            incarnation: self.settings.incarnation,
+            resource_limits: self.settings.resource_limits,
+            tags: self.settings.tags.clone(),
+            job_environment: self.settings.job_environment.clone(),
+            alerts: self.all_alerts(),
+            running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
+            finished: jobs().filter(|job| job.is_reportable()).filter_map(|job| job.end.clone()).collect(),
+        })));
+    }
+
+    pub(crate) fn disconnected(&mut self) {
+        self.registration = Registration::Disconnected;
+    }
+
+    pub(crate) fn welcome(&mut self, now: Time, period: Span, fx: &mut Vec<NodeEffect>) {
+        self.registration = Registration::Registered { next_heartbeat: now + period, period };
+        for (id, job) in &mut self.jobs {
+            if let (Stage::Uploading, Some(slot)) = (job.stage, job.slot) {
+                job.upload_attempts = 0;
+                fx.push(NodeEffect::UploadStderr { job_id: *id, slot });
+            }
+        }
+    }
+
+    /// Lets go what has gathered.
+    pub(crate) fn send_news(&mut self, fx: &mut Vec<NodeEffect>) {
+        if self.registration.is_disconnected() {
+            self.outbox.clear(); // the next Hello says it all
+        } else if self.registration.is_registered() && !self.outbox.is_empty() {
+            fx.push(NodeEffect::Send(NodeMessage::Jobs(std::mem::take(&mut self.outbox))));
+        }
+    }
+
+    /// Sends a heartbeat if one is due. News goes before it: a job that the heartbeat does not name
+    /// must have been reported finished already, or the server would take it for lost.
+    pub(crate) fn heartbeat(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
+        let Registration::Registered { next_heartbeat, period } = self.registration else { return };
+        if now < next_heartbeat {
+            return;
+        }
+        self.registration = Registration::Registered { next_heartbeat: now + period, period };
+        self.send_news(fx);
+        let with_statistics = self.choose_statistics(now);
+        let mut jobs = Vec::new();
+        for (id, job) in self.jobs.iter_mut().filter(|(_, job)| !job.is_reportable()) {
+            let mut report = job.report();
+            if with_statistics.binary_search(id).is_ok() {
+                job.statistics_fresh = false;
+                job.statistics_sent = now;
+                report.statistics.clone_from(&job.statistics);
+            }
+            jobs.push(report);
+        }
+        fx.push(NodeEffect::Send(NodeMessage::Heartbeat(Heartbeat {
+            resource_limits: self.settings.resource_limits,
+            resource_usage: self.ledger.usage(),
+            alerts: self.all_alerts(),
+            jobs,
+            unreleased: self
+                .jobs
+                .values()
+                .filter(|job| !job.released && job.is_reportable())
+                .map(Job::id)
+                .collect(),
+        })));
+    }
+
+    /// Jobs whose statistics go out now, sorted by id.
+    fn choose_statistics(&self, now: Time) -> Vec<JobId> {
+        let backoff = self.settings.running_job_statistics_sending_backoff;
+        let mut due: Vec<(Time, JobId)> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.statistics_fresh && now.since(job.statistics_sent) >= backoff)
+            .map(|(id, job)| (job.statistics_sent, *id))
+            .collect();
+        due.sort_unstable();
+        due.truncate(STATISTICS_PER_HEARTBEAT);
+        let mut ids: Vec<JobId> = due.into_iter().map(|(_, id)| id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn all_alerts(&self) -> Vec<vocab::Failure> {
+        self.settings.alerts.iter().chain(&self.alerts).cloned().collect()
+    }
+}

@@ -1,0 +1,116 @@
+//! What proxies report while the job lives (jobs-and-nodes.md 3.4, 3.7 step 8).
+
+use vocab::{AbortReason, Cpu, Failure, JobId, JobStatistics, Time};
+use wire::{JobEvent, NodeMessage};
+
+use crate::job::{Holds, Stage};
+use crate::stopping::stop_order;
+use crate::{NodeCore, NodeEffect, ProxyOrder};
+
+impl NodeCore {
+    /// First call or return. Orders that were given while it was away are repeated: the proxy
+    /// ignores what it knows.
+    pub(crate) fn proxy_connected(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            // A proxy of a job that was given up, e.g. spawned in the last breath of an earlier agent.
+            return fx.push(NodeEffect::ProxySend(id, not_wanted("Job is unknown to the node")));
+        };
+        job.connected = true;
+        if job.end.is_some() {
+            return fx.push(NodeEffect::ProxySend(id, not_wanted("Job is over")));
+        }
+        if let Some(stop) = &job.stop {
+            return fx.push(NodeEffect::ProxySend(id, stop_order(stop)));
+        }
+        if let Some(i) = &job.interruption {
+            let timeout = i.deadline.since(now);
+            let order = ProxyOrder::Interrupt { reason: i.reason, timeout, text: i.text.clone() };
+            fx.push(NodeEffect::ProxySend(id, order));
+            return;
+        }
+        let deadline = match (job.stage, job.acquired_time) {
+            (Stage::Spawning, Some(acquired)) => Some(acquired + self.settings.prepare_time_limit),
+            _ => None,
+        };
+        self.timers.set(job, deadline);
+    }
+
+    pub(crate) fn job_started(&mut self, id: JobId, start_time: Time) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.stage != Stage::Spawning {
+            return;
+        }
+        job.stage = Stage::Running;
+        job.start_time = Some(start_time);
+        if job.stop.is_none() {
+            // Otherwise the deadline is that of the stop.
+            self.timers.set(job, None);
+        }
+        self.outbox.push(JobEvent::Started { job_id: id, start_time });
+    }
+
+    pub(crate) fn job_progress(&mut self, id: JobId, statistics: JobStatistics, stderr_size: u64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.stage == Stage::Running {
+            job.statistics_fresh = true;
+            job.statistics = Some(statistics);
+            job.stderr_size = stderr_size;
+        }
+    }
+
+    /// Memory only grows, CPU follows the monitor. What changes is reported at once (1.5).
+    pub(crate) fn job_usage(
+        &mut self,
+        now: Time,
+        id: JobId,
+        cpu: Option<Cpu>,
+        total_peak: Option<i64>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.total_peak = job.total_peak.max(total_peak.unwrap_or(0));
+        if job.holds != Holds::Acquired {
+            return;
+        }
+        let mut usage = job.usage;
+        usage.cpu = cpu.unwrap_or(usage.cpu);
+        usage.memory = usage.memory.max(job.total_peak);
+        if usage == job.usage {
+            return;
+        }
+        let (old, grew) = (job.usage, usage.memory > job.usage.memory);
+        job.usage = usage;
+        self.ledger.set_usage(old, usage);
+        self.look_at_waiting = true;
+        self.outbox.push(JobEvent::ResourceUsage { job_id: id, resource_usage: usage });
+        if grew {
+            self.relieve_memory(now, id, fx);
+        }
+    }
+
+    /// Only jobs with a slot can have written anything.
+    pub(crate) fn read_stderr(
+        &self,
+        request_id: u64,
+        job_id: JobId,
+        offset: u64,
+        limit: u64,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        fx.push(match self.jobs.get(&job_id).map(|job| job.slot) {
+            Some(Some(slot)) => NodeEffect::ReadStderr { request_id, job_id, slot, offset, limit },
+            Some(None) => NodeEffect::Send(NodeMessage::Stderr { request_id, result: Ok(Vec::new()) }),
+            None => {
+                let error = Failure::coded(
+                    vocab::code::NO_SUCH_JOB,
+                    format!("No such job {job_id} on node {:?}", self.settings.address),
+                );
+                NodeEffect::Send(NodeMessage::Stderr { request_id, result: Err(error) })
+            }
+        });
+    }
+}
+
+fn not_wanted(text: &str) -> ProxyOrder {
+    ProxyOrder::Abort { reason: AbortReason::Unknown, text: text.to_owned() }
+}

@@ -1,0 +1,58 @@
+//! What the core is told once, at its birth.
+
+use vocab::{Failure, Resources, Span};
+
+/// Identity, limits and timeouts of a node (jobs-and-nodes.md 10).
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// Unique name in the cluster, `host:port`.
+    pub address: String,
+    /// Differs between lives of the agent; start time in microseconds.
+    pub incarnation: u64,
+    /// What the node offers; can be changed later by [`crate::NodeInput::ResourceLimits`].
+    pub resource_limits: Resources,
+    /// Tags for node filters.
+    pub tags: Vec<String>,
+    /// Name of the job environment in use.
+    pub job_environment: String,
+    /// What is wrong or not enforced, known from the start.
+    pub alerts: Vec<Failure>,
+    /// Longest wait for resources.
+    pub waiting_jobs_timeout: Span,
+    /// Longest time from the grant of resources to the start of the user's process.
+    pub prepare_time_limit: Span,
+    /// Longest time from the order to spawn a proxy to its call.
+    pub job_proxy_preparation_timeout: Span,
+    /// Longest time for a proxy, and then for the container, to kill a job.
+    pub kill_timeout: Span,
+    /// Running statistics of one job are sent at most this often.
+    pub running_job_statistics_sending_backoff: Span,
+    /// CPU above its limit is endured this long.
+    pub cpu_overdraft_timeout: Span,
+    /// Memory above its limit is endured this long.
+    pub memory_overdraft_timeout: Span,
+    /// Released jobs are remembered this long, so that a late order does not start them again (9.4).
+    pub recently_removed_jobs_store_timeout: Span,
+}
+
+impl Settings {
+    /// The defaults of the specification.
+    pub fn new(address: impl Into<String>, resource_limits: Resources) -> Settings {
+        Settings {
+            address: address.into(),
+            incarnation: 0,
+            resource_limits,
+            tags: Vec::new(),
+            job_environment: String::new(),
+            alerts: Vec::new(),
+            waiting_jobs_timeout: Span::from_secs(30),
+            prepare_time_limit: Span::from_secs(45 * 60),
+            job_proxy_preparation_timeout: Span::from_secs(3 * 60),
+            kill_timeout: Span::from_secs(30),
+            running_job_statistics_sending_backoff: Span::from_secs(30),
+            cpu_overdraft_timeout: Span::from_secs(10 * 60),
+            memory_overdraft_timeout: Span::from_secs(5 * 60),
+            recently_removed_jobs_store_timeout: Span::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Stories on virtual time, and properties under random ones.
+
+mod properties;
+mod script;
+mod stories;
