@@ -150,6 +150,13 @@ pub enum Command {
         /// The file.
         path: YPath,
     },
+    /// Where the content of a job's file is: `{blob, size}`. Nodes ask this.
+    LocateArtifact {
+        /// The file.
+        file_id: ObjectId,
+        /// Revision of its content.
+        revision: u64,
+    },
 
     // --- operations, 8.5
     /// `start_operation`.
@@ -313,6 +320,7 @@ impl Command {
                 | Command::List { .. }
                 | Command::Exists { .. }
                 | Command::LocateFile { .. }
+                | Command::LocateArtifact { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
                 | Command::ListJobs(_)

@@ -1,1 +1,328 @@
-//! Composition of scheduler, controllers and metadata tree.
+//! The kernel: metadata tree, scheduler and operation controllers composed into one deterministic
+//! state machine. It routes inputs, collects effects and holds no policy of its own.
+//!
+//! ```ignore
+//! let mut kernel = Kernel::recover(config, records, now, &mut effects)?;
+//! loop {
+//!     for input in what_came_in() {
+//!         kernel.handle(now, input, &mut effects);   // cheap: changes state, asks for a pass
+//!     }
+//!     let flushed = kernel.flush(now, extra_update_allowed, &mut effects); // decides and commits
+//!     carry_out(effects.drain(..));                  // replies and orders wait for their commit
+//!     sleep_until(flushed.wake);
+//! }
+//! ```
+//!
+//! All changes of one turn of that loop go into one batch, so what belongs together is durable
+//! together. The kernel performs no IO and never waits; a reply or an order that depends on
+//! durability carries the number of its batch ([`Effect`]).
+//!
+//! Reading order: [`command`], [`input`], [`effect`]; then `operations` (the life of an operation),
+//! `nodes` and `jobs` (what nodes report), `pass` (who gets what), `tree` and `mounts` (what paths
+//! mean), `recover` (the way back from the store).
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod config;
+pub mod effect;
+pub mod input;
+
+mod artifacts;
+mod finished;
+mod jobs;
+mod listing;
+mod mounts;
+mod mutations;
+mod nodes;
+mod operation;
+mod operations;
+mod orchid;
+mod parameters;
+mod pass;
+mod pools;
+mod records;
+mod recover;
+mod summary;
+mod tree;
+
+pub use command::{Command, Created, ListJobs, ListOperations, OperationRef, Request};
+pub use config::Config;
+pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
+pub use input::Input;
+pub use jobs::{STDERR_BLOB, STDERR_INLINE};
+pub use records::{archived_job, archived_job_in_full, job_key};
+pub use recover::{RecoverError, Records};
+
+use controller::ControllerOptions;
+use finished::Finished;
+use jobs::Jobs;
+use mutations::Mutations;
+use nodes::Nodes;
+use operation::Operation;
+use scheduler::Scheduler;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::batch::Batch;
+use vocab::{Failure, GuidGenerator, OperationId, Span, Time};
+
+/// What a path leads to inside of a value, with the errors that users see.
+pub fn walk(value: &yson::Value, at: &str, steps: &[yson::ypath::Step]) -> Result<yson::Value, Failure> {
+    cypress::walk::value_get(value, at, steps).map(std::borrow::Cow::into_owned)
+}
+
+/// What the edge must know after [`Kernel::flush`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flushed {
+    /// Call again not later than this, even if nothing comes in.
+    pub wake: Time,
+    /// A fair-share update was made.
+    pub updated: bool,
+    /// An extra update would help somebody but was not allowed yet.
+    pub wants_update: bool,
+}
+
+/// See the crate's page.
+pub struct Kernel {
+    config: Config,
+    controller_options: ControllerOptions,
+    ids: GuidGenerator,
+    started: Time,
+    tree: cypress::Tree,
+    scheduler: Scheduler,
+    operations: BTreeMap<OperationId, Operation>,
+    /// Aliases of unfinished operations, and the last finished one that had each.
+    aliases: BTreeMap<String, OperationId>,
+    finished: Finished,
+    nodes: Nodes,
+    jobs: Jobs,
+    mutations: Mutations,
+    open: OpenBatch,
+    pools: pools::Pools,
+    pending_work: PendingWork,
+    periodic: Periodic,
+    /// Jobs of the life before may still be reported.
+    reviving: bool,
+    /// Volumes as they stand in the store, so that only changes are written.
+    written_volumes: BTreeMap<vocab::ObjectId, Vec<u8>>,
+    mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
+    /// `//sys/scheduler`.
+    scheduler_node: vocab::ObjectId,
+    /// `//sys/scheduler/config` as it is in force.
+    scheduler_config: yson::Value,
+}
+
+/// The batch that collects the changes of this turn.
+struct OpenBatch {
+    /// Its number, if it is not empty at the end of the turn.
+    seq: Seq,
+    batch: Batch,
+    urgent: bool,
+    /// Number of the last batch with a change of the tree or of pools.
+    tree_seq: Seq,
+}
+
+/// What this turn has made necessary.
+#[derive(Default)]
+struct PendingWork {
+    /// Operations whose demand the scheduler does not know yet.
+    demand: BTreeSet<OperationId>,
+    /// Operations with changes that are not in the batch yet.
+    dirty: BTreeSet<OperationId>,
+    /// Somebody became schedulable: an extra fair-share update would help.
+    update: bool,
+    /// Room or demand appeared: look at the nodes.
+    schedule: bool,
+}
+
+/// Clocks of periodic work.
+struct Periodic {
+    update: Time,
+    housekeeping: Time,
+    volumes: Time,
+}
+
+/// What a reply waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// Nothing: it shows what is only in memory anyway (Orchid).
+    Nothing,
+    /// The last change of the tree.
+    Tree,
+    /// Everything so far.
+    All,
+}
+
+const HOUSEKEEPING_PERIOD: Span = Span::from_millis(500);
+/// Volumes are written so often (fair-share.md 7.1).
+const VOLUMES_PERIOD: Span = Span::from_secs(5);
+
+impl Kernel {
+    /// Takes one input. Decisions are made in [`Kernel::flush`].
+    pub fn handle(&mut self, now: Time, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Request(request) => self.request(now, request, out),
+            Input::Node { node, message } => self.node_message(now, node, message, out),
+            Input::NodeDisconnected(node) => self.node_disconnected(now, node),
+            Input::StderrUploaded { job_id, blob, size } => {
+                if let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob)) {
+                    self.delete_blob(lost, out);
+                }
+            }
+            Input::Tick => {}
+        }
+    }
+
+    /// Acts on everything that came in: updates fair shares, starts jobs, writes the batch.
+    pub fn flush(&mut self, now: Time, extra_update_allowed: bool, out: &mut Vec<Effect>) -> Flushed {
+        self.housekeeping(now, out);
+        self.advance_operations(now);
+        let updated = self.update_shares(now, extra_update_allowed);
+        self.schedule(now, out);
+        self.persist_volumes(now, false);
+        self.persist_operations();
+        self.commit(out);
+        Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update }
+    }
+
+    /// The last call: writes what is written only now and then.
+    pub fn stop(&mut self, now: Time, out: &mut Vec<Effect>) {
+        self.persist_volumes(now, true);
+        self.commit(out);
+    }
+
+    fn request(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {
+        let Request { id, user, mutation_id, command } = request;
+        if !command.is_mutation() {
+            let (waits, body) = self.read(now, command);
+            let after = match waits {
+                Waits::Nothing => 0,
+                Waits::Tree => self.open.tree_seq,
+                Waits::All => {
+                    self.open.urgent = true;
+                    self.current_seq()
+                }
+            };
+            out.push(Effect::Reply { request: id, after, body });
+            return;
+        }
+        if let Some(mutation) = mutation_id
+            && let Some((after, reply)) = self.mutations.find(&user, mutation)
+        {
+            out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
+            return;
+        }
+        let reply = self.execute(now, &user, command, out);
+        if let Some(mutation) = mutation_id {
+            let seq = self.open.seq;
+            self.mutations.keep(now, &user, mutation, seq, &reply, &mut self.open.batch);
+        }
+        self.open.urgent = true;
+        out.push(Effect::Reply { request: id, after: self.current_seq(), body: reply.map(Body::Value) });
+    }
+
+    /// Commands that change nothing.
+    fn read(&self, now: Time, command: Command) -> (Waits, Result<Body, Failure>) {
+        match command {
+            Command::Get { path, attributes, max_size, fields } => {
+                self.get(now, &path, attributes, max_size, fields)
+            }
+            Command::List { path, attributes, max_size } => self.list(now, &path, attributes, max_size),
+            Command::Exists { path } => self.exists(now, &path),
+            Command::LocateFile { path } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
+            Command::LocateArtifact { file_id, revision } => {
+                (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))
+            }
+            Command::CheckPermission { user, permission, path } => {
+                (Waits::Tree, self.check_permission(&user, &permission, &path).map(Body::Value))
+            }
+            Command::GetOperation { operation, attributes } => {
+                (Waits::All, self.get_operation(now, &operation, attributes))
+            }
+            Command::ListOperations(query) => (Waits::All, self.list_operations(now, *query)),
+            Command::ListJobs(query) => (Waits::All, self.list_jobs(now, query)),
+            Command::GetJob { operation, job_id, attributes } => {
+                (Waits::All, self.get_job(now, operation, job_id, attributes))
+            }
+            Command::GetJobStderr { operation, job_id, limit, offset } => {
+                (Waits::All, self.get_job_stderr(operation, job_id, limit, offset))
+            }
+            other => (Waits::Nothing, Err(Failure::new(format!("{other:?} is not a read command")))),
+        }
+    }
+
+    /// Commands that change something. An error leaves everything as it was.
+    fn execute(
+        &mut self,
+        now: Time,
+        user: &str,
+        command: Command,
+        out: &mut Vec<Effect>,
+    ) -> Result<yson::Value, Failure> {
+        let nothing = |()| yson::Value::Entity;
+        match command {
+            Command::StartOperation { operation_type, spec } => {
+                self.start_operation(now, user, operation_type, &spec, out)
+            }
+            Command::AbortOperation { operation, message } => {
+                self.abort_operation(now, &operation, message, out).map(nothing)
+            }
+            Command::SuspendOperation { operation, abort_running_jobs, reason } => {
+                self.suspend_operation(now, &operation, abort_running_jobs, reason, out).map(nothing)
+            }
+            Command::ResumeOperation { operation } => self.resume_operation(now, &operation).map(nothing),
+            Command::CompleteOperation { operation } => {
+                self.complete_operation(now, &operation, out).map(nothing)
+            }
+            Command::UpdateOperationParameters { operation, parameters } => {
+                self.update_operation_parameters(now, user, &operation, &parameters, out).map(nothing)
+            }
+            Command::AbortJob { job_id, interrupt_timeout } => {
+                self.abort_job(job_id, interrupt_timeout, out).map(nothing)
+            }
+            Command::AbandonJob { job_id } => self.abandon_job(now, job_id, out).map(nothing),
+            Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => self
+                .transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
+                .map(nothing),
+            tree_command => self.tree_command(now, user, tree_command, out),
+        }
+    }
+
+    /// Number that a reply about "now" has to wait for.
+    fn current_seq(&self) -> Seq {
+        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() {
+            self.open.seq - 1
+        } else {
+            self.open.seq
+        }
+    }
+
+    /// Closes the batch of this turn.
+    fn commit(&mut self, out: &mut Vec<Effect>) {
+        if self.open.batch.is_empty() {
+            self.open.urgent = false;
+            return;
+        }
+        let batch = std::mem::take(&mut self.open.batch);
+        out.push(Effect::Commit { seq: self.open.seq, batch, urgent: self.open.urgent });
+        self.open.seq += 1;
+        self.open.urgent = false;
+    }
+
+    fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
+        out.push(Effect::DeleteBlob { after: self.open.seq, blob });
+    }
+
+    fn housekeeping(&mut self, now: Time, out: &mut Vec<Effect>) {
+        if now < self.periodic.housekeeping {
+            return;
+        }
+        self.periodic.housekeeping = now + HOUSEKEEPING_PERIOD;
+        self.mutations.expire(now, &mut self.open.batch);
+        self.check_nodes(now, out);
+        self.check_deadlines(now, out);
+        self.forget_old_operations(out);
+    }
+
+    fn wake(&self) -> Time {
+        self.periodic.update.min(self.periodic.housekeeping)
+    }
+}

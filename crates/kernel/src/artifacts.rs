@@ -1,0 +1,87 @@
+//! Files of jobs: `file_paths` of a spec become contents that nodes can fetch.
+
+use crate::Kernel;
+use crate::operation::Pinned;
+use controller::spec::FileRequest;
+use cypress::{Last, Resolved};
+use vocab::{Artifact, Failure, ObjectId};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+impl Kernel {
+    /// Resolves the files of one task; gives the artifacts and the contents behind them.
+    pub(crate) fn resolve_files(&self, files: &[FileRequest]) -> Result<(Vec<Artifact>, Vec<Pinned>), Failure> {
+        let mut artifacts = Vec::new();
+        let mut blobs = Vec::new();
+        for request in files {
+            let located = self.locate_file(&request.path)?;
+            let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
+            let text = |key: &str| located.get(key).and_then(Value::as_str).map(str::to_owned);
+            let file_id: ObjectId =
+                text("id").and_then(|id| id.parse().ok()).ok_or_else(|| Failure::new("Malformed id of a file"))?;
+            let file_name = request.file_name.clone().or_else(|| text("file_name")).or_else(|| text("key"));
+            artifacts.push(Artifact {
+                file_id,
+                revision: number("revision"),
+                size: number("size"),
+                file_name: file_name.unwrap_or_else(|| file_id.to_string()),
+                executable: request
+                    .executable
+                    .unwrap_or_else(|| located.get("executable").and_then(Value::as_bool).unwrap_or(false)),
+            });
+            blobs.push(Pinned { file_id, revision: number("revision"), blob: number("blob"), size: number("size") });
+        }
+        Ok((artifacts, blobs))
+    }
+
+    /// `{id, key, revision, blob, size, md5, executable, file_name}` of a file node.
+    pub(crate) fn locate_file(&self, path: &YPath) -> Result<Value, Failure> {
+        let place = match self.tree.resolve(path, Last::Follow)? {
+            Resolved::Local(place) if place.rest.is_empty() => place,
+            Resolved::Local(place) => return Err(self.tree.missing(&place)),
+            Resolved::Mount(mounted) => {
+                return Err(Failure::new(format!("{} is not a file", self.tree.show(&mounted.as_place()))));
+            }
+            Resolved::Foreign(foreign) => return Err(foreign.failure()),
+        };
+        let node = self.tree.expect_node(place.node)?;
+        let cypress::Body::File(content) = &node.body else {
+            let path = self.tree.path(place.node);
+            let message = format!("{path} is of type {}, expected a file", node.node_type.name());
+            return Err(Failure::new(message).with("path", path));
+        };
+        let attribute = |name: &str| node.user_attributes.get(name).cloned();
+        let mut map: Map = yson::map! {
+            "id" => place.node,
+            "key" => Value::String(node.key.clone()),
+            "revision" => node.content_revision,
+            "blob" => content.as_ref().map_or(0, |c| c.blob),
+            "size" => content.as_ref().map_or(0, |c| c.size),
+        };
+        map = map
+            .with_some("md5", content.as_ref().and_then(|c| c.md5.clone()))
+            .with_some("executable", attribute("executable"))
+            .with_some("file_name", attribute("file_name"));
+        Ok(map.into())
+    }
+
+    /// A content that some unfinished operation has pinned, though the file may be another by now.
+    pub(crate) fn locate_artifact(&self, file_id: ObjectId, revision: u64) -> Result<Value, Failure> {
+        let mut pinned = self.operations.values().flat_map(|o| &o.pinned);
+        let found = pinned.find(|p| p.file_id == file_id && p.revision == revision).ok_or_else(|| {
+            Failure::resolve(format!("No unfinished operation needs revision {revision} of file {file_id}"))
+        })?;
+        Ok(Value::Map(yson::map! { "blob" => found.blob, "size" => found.size }))
+    }
+
+    /// Contents that files of the tree refer to: what else is in the store is garbage.
+    pub fn blobs(&self) -> impl Iterator<Item = u64> {
+        let pinned = self.operations.values().flat_map(|o| o.pinned.iter().map(|p| p.blob));
+        self.tree.blobs().chain(pinned)
+    }
+
+    /// Does an unfinished operation still need this content?
+    pub(crate) fn is_pinned(&self, blob: u64) -> bool {
+        self.operations.values().any(|o| o.pinned.iter().any(|p| p.blob == blob))
+    }
+}

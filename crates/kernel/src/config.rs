@@ -1,0 +1,41 @@
+//! Settings of the kernel.
+
+use vocab::Span;
+
+/// See the fields. Scheduler options that administrators change at run time are in the tree
+/// (`//sys/scheduler/config`, `//sys/pool_trees/<tree>/@config`), not here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Public name of the cluster, `//sys/@cluster_name`.
+    pub cluster_name: String,
+    /// Address of the server, `host:port`, as it appears in the Orchid.
+    pub address: String,
+    /// Tree that a new cluster gets, and the default one.
+    pub default_tree: String,
+    /// Version of the product.
+    pub version: String,
+    /// Different for every life of the server; makes ids unique for ever.
+    pub life: u64,
+    /// Period of nodes' heartbeats.
+    pub heartbeat_period: Span,
+    /// After a start: how long to wait for the nodes that were there before.
+    pub node_recovery_grace: Span,
+    /// Finished operations that are kept at least.
+    pub max_archived_operations: usize,
+}
+
+impl Config {
+    /// Defaults for a cluster with this address in this life.
+    pub fn new(address: &str, life: u64) -> Config {
+        Config {
+            cluster_name: "millpond".into(),
+            address: address.into(),
+            default_tree: "physical".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            life,
+            heartbeat_period: Span::from_secs(5),
+            node_recovery_grace: Span::from_secs(30),
+            max_archived_operations: 100_000,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What the kernel wants done: values that the edge carries out, in order.
+
+use crate::command::{ListJobs, OperationRef};
+use vocab::batch::Batch;
+use vocab::{Failure, JobId, OperationId};
+use wire::ServerMessage;
+use yson::{Map, Value};
+
+/// Number of a batch. 0 means "depends on nothing".
+pub type Seq = u64;
+
+/// A connection of a node, chosen by the edge; a node that reconnects gets a new one, so an order
+/// that was held back for the old connection cannot reach the new one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeKey(pub u64);
+
+/// See the module page.
+#[derive(Debug)]
+pub enum Effect {
+    /// Make this durable. Numbers grow by one; everything up to a number is durable when it is.
+    Commit {
+        /// Its number.
+        seq: Seq,
+        /// What to write, whole or not at all.
+        batch: Batch,
+        /// Somebody waits for it; otherwise it may be joined with later ones for a few milliseconds.
+        urgent: bool,
+    },
+    /// Answer a request, not before `after` is durable.
+    Reply {
+        /// The request.
+        request: u64,
+        /// What must be durable first.
+        after: Seq,
+        /// The answer.
+        body: Result<Body, Failure>,
+    },
+    /// Send to a node, not before `after` is durable. Messages to one node keep their order.
+    ToNode {
+        /// Which connection.
+        node: NodeKey,
+        /// What must be durable first.
+        after: Seq,
+        /// What to say.
+        message: ServerMessage,
+    },
+    /// Close a node's connection after what was sent before.
+    Disconnect(NodeKey),
+    /// A finished operation is no longer kept: remove its archived jobs, their stderrs and blobs.
+    ForgetOperation {
+        /// What must be durable first.
+        after: Seq,
+        /// Which.
+        id: OperationId,
+    },
+    /// Large contents in the blob store that nothing refers to any more.
+    DeleteBlob {
+        /// What must be durable first.
+        after: Seq,
+        /// Which.
+        blob: u64,
+    },
+}
+
+/// An answer. Most are complete; some need records of finished operations and jobs, which the
+/// kernel does not hold: the edge reads them from the store.
+#[derive(Debug)]
+pub enum Body {
+    /// Complete.
+    Value(Value),
+    /// Attributes of a finished operation.
+    ArchivedOperation {
+        /// Which.
+        id: OperationId,
+        /// Only these; all when absent.
+        attributes: Option<Vec<String>>,
+        /// Walk this path inside the map of attributes (for `//sys/operations/..`); empty = the map.
+        steps: Vec<yson::ypath::Step>,
+    },
+    /// A page of `list_operations`.
+    OperationList {
+        /// Newest first.
+        rows: Vec<OperationRow>,
+        /// Only these attributes.
+        attributes: Option<Vec<String>>,
+        /// `incomplete` and the counters.
+        rest: Map,
+    },
+    /// `list_jobs`: what runs; the edge adds finished jobs from the archive, filters, sorts, cuts.
+    JobList {
+        /// Of which operation.
+        operation_id: OperationId,
+        /// Unfinished jobs, each with all its fields.
+        live: Vec<Map>,
+        /// What was asked.
+        query: Box<ListJobs>,
+    },
+    /// `get_job`.
+    Job {
+        /// Of which operation, if known.
+        operation_id: Option<OperationId>,
+        /// How the operation was named, for messages.
+        operation: Option<OperationRef>,
+        /// Which.
+        job_id: JobId,
+        /// Its fields if it is not finished.
+        live: Option<Map>,
+        /// Only these.
+        attributes: Option<Vec<String>>,
+    },
+    /// `get_job_stderr`.
+    Stderr {
+        /// Of which operation, if the caller said it.
+        operation_id: Option<OperationId>,
+        /// Which.
+        job_id: JobId,
+        /// The node that runs it now; otherwise it is in the archive.
+        node: Option<NodeKey>,
+        /// At most so many bytes.
+        limit: Option<u64>,
+        /// From here.
+        offset: Option<u64>,
+    },
+}
+
+/// One row of `list_operations`.
+#[derive(Debug)]
+pub enum OperationRow {
+    /// Unfinished: all its attributes that were asked for.
+    Live(Map),
+    /// Finished: in the archive.
+    Archived(OperationId),
+}
+

@@ -1,0 +1,33 @@
+//! What the kernel is told.
+
+use crate::command::Request;
+use crate::effect::NodeKey;
+use vocab::JobId;
+use wire::NodeMessage;
+
+/// See the module page.
+#[derive(Debug)]
+pub enum Input {
+    /// Somebody asks for something.
+    Request(Request),
+    /// A node said something. The first message of a connection is `Hello`.
+    Node {
+        /// On which connection.
+        node: NodeKey,
+        /// What.
+        message: NodeMessage,
+    },
+    /// A node's connection is closed. Its jobs go on; it will come back or time out.
+    NodeDisconnected(NodeKey),
+    /// A long stderr was uploaded; the job's end is reported right after.
+    StderrUploaded {
+        /// Of which job.
+        job_id: JobId,
+        /// Where it is now.
+        blob: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// Nothing happened but time: periodic work is due.
+    Tick,
+}

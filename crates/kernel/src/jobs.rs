@@ -1,0 +1,455 @@
+//! What nodes report about jobs, and what follows: the controller decides about the unit of work,
+//! the scheduler gets the place back, the archive gets the record, the node may forget.
+
+use crate::records::job_key;
+use crate::{Effect, Kernel};
+use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
+use scheduler::RevivedAllocation;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::batch::Table;
+use vocab::{
+    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, JobState, OperationId, Span,
+    Time, code,
+};
+use wire::{AbortJob, JobEvent, JobReport, ServerMessage};
+
+/// Jobs that run, and ends that nodes may report again.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    by_id: BTreeMap<JobId, Job>,
+    by_allocation: BTreeMap<AllocationId, JobId>,
+    /// Long stderrs that arrived before the end of their job: size and blob.
+    pub uploaded: BTreeMap<JobId, (u64, u64)>,
+}
+
+/// Where a job runs and for whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub operation: OperationId,
+    pub allocation: AllocationId,
+    pub node: String,
+    pub pool: String,
+    /// Told to stop, and why: its end will be counted so.
+    pub stopping: Option<AbortReason>,
+}
+
+impl Jobs {
+    pub fn get(&self, job: JobId) -> Option<&Job> {
+        self.by_id.get(&job)
+    }
+}
+
+impl Kernel {
+    /// A started or adopted job.
+    pub(crate) fn add_job(&mut self, job_id: JobId, job: Job) {
+        if let Some(node) = self.nodes.get_mut(&job.node) {
+            node.jobs.insert(job_id);
+        }
+        self.jobs.by_allocation.insert(job.allocation, job_id);
+        self.jobs.by_id.insert(job_id, job);
+    }
+
+    /// The place of a job is free again. Nothing happens if it was freed before.
+    pub(crate) fn release_job(&mut self, job_id: JobId) -> Option<Job> {
+        let job = self.jobs.by_id.remove(&job_id)?;
+        self.jobs.by_allocation.remove(&job.allocation);
+        if let Some(node) = self.nodes.get_mut(&job.node) {
+            node.jobs.remove(&job_id);
+        }
+        self.scheduler.allocation_finished(job.allocation);
+        self.pending_work.schedule = true;
+        Some(job)
+    }
+
+    pub(crate) fn job_events(&mut self, now: Time, address: &str, events: Vec<JobEvent>, out: &mut Vec<Effect>) {
+        for event in events {
+            match event {
+                JobEvent::Started { job_id, start_time } => {
+                    if let Some(operation) = self.operation_of(job_id) {
+                        operation.controller.job_started(job_id, start_time);
+                    }
+                }
+                JobEvent::ResourceUsage { job_id, resource_usage } => {
+                    if let Some(job) = self.jobs.get(job_id) {
+                        self.scheduler.allocation_usage(job.allocation, resource_usage);
+                    }
+                }
+                JobEvent::Finished(finished) => self.job_finished(now, address, finished, out),
+            }
+        }
+    }
+
+    /// The end of a job, perhaps reported for the second time.
+    pub(crate) fn job_finished(
+        &mut self,
+        now: Time,
+        address: &str,
+        finished: wire::FinishedJob,
+        out: &mut Vec<Effect>,
+    ) {
+        let job_id = finished.identity.job_id;
+        let upload = self.jobs.uploaded.remove(&job_id);
+        // A node that comes back after our restart may report the end of a job that this life has
+        // never seen: take it over first, as if it still ran, and end it then.
+        // The controller refuses if it has counted that end already.
+        if self.jobs.get(job_id).is_none() {
+            self.adopt_finished(address, &finished);
+        }
+        let known = self.release_job(job_id);
+        if let Some(job) = known
+            && let Some(operation) = self.operations.get_mut(&job.operation)
+        {
+            let outcome = match job.stopping {
+                // We told it to stop; how it died does not matter, unless it had done its work.
+                Some(reason) if !matches!(finished.outcome, JobOutcome::Completed { .. }) => {
+                    aborted_by_us(reason, finished.outcome)
+                }
+                _ => finished.outcome,
+            };
+            let report = FinishedJob {
+                job_id,
+                outcome,
+                exec_start_time: finished.start_time,
+                finish_time: finished.finish_time,
+                statistics: Some(finished.statistics),
+                stderr_size: match (&finished.stderr, &upload) {
+                    (Some(kept), _) => kept.len() as u64,
+                    (None, Some((size, _))) => *size,
+                    (None, None) => 0,
+                },
+            };
+            if let Some(mut verdict) = operation.controller.job_finished(now, report) {
+                let event = verdict.operation_event.take();
+                let others = std::mem::take(&mut verdict.aborted_with_it);
+                let content = match (verdict.keep_stderr, finished.stderr, upload) {
+                    (true, Some(bytes), _) => Some(Stderr::Inline(bytes)),
+                    (true, None, Some((_, blob))) => Some(Stderr::Blob(blob)),
+                    (false, _, Some((_, blob))) => {
+                        self.delete_blob(blob, out);
+                        None
+                    }
+                    _ => None,
+                };
+                self.archive_job(&verdict, content, out);
+                self.pending_work.dirty.insert(job.operation);
+                self.pending_work.demand.insert(job.operation);
+                for other in others {
+                    self.drop_job(other, AbortReason::OperationIncarnationChanged, out);
+                }
+                if let Some(event) = event {
+                    self.operation_event(now, job.operation, event, out);
+                }
+            }
+        } else if let Some((_, blob)) = upload {
+            self.delete_blob(blob, out);
+        }
+        self.tell_node(address, ServerMessage::Release(vec![job_id]), true, out);
+    }
+
+    /// Compares what a node reports with what we believe: jobs that it does not know have
+    /// disappeared, jobs that we do not know are adopted or killed.
+    pub(crate) fn reconcile_jobs(
+        &mut self,
+        now: Time,
+        address: &str,
+        reported: Vec<JobReport>,
+        out: &mut Vec<Effect>,
+    ) {
+        let believed: Vec<JobId> = self.nodes.get(address).map(|n| n.jobs.iter().copied().collect()).unwrap_or_default();
+        let there: BTreeSet<JobId> = reported.iter().map(|r| r.identity.job_id).collect();
+        for report in reported {
+            let job_id = report.identity.job_id;
+            match self.jobs.get(job_id) {
+                Some(job) => {
+                    let allocation = job.allocation;
+                    let operation = job.operation;
+                    self.scheduler.allocation_usage(allocation, report.resource_usage);
+                    if let Some(operation) = self.operations.get_mut(&operation) {
+                        if let Some(start) = report.start_time {
+                            operation.controller.job_started(job_id, start);
+                        }
+                        operation.controller.job_statistics(job_id, report.phase, report.stderr_size, report.statistics);
+                    }
+                }
+                None => {
+                    if !self.adopt_running(address, &report) {
+                        let text = "The job is not known to the scheduler, or another run of its unit counts";
+                        let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text: text.into() };
+                        self.tell_node(address, ServerMessage::Abort(vec![abort]), false, out);
+                    }
+                }
+            }
+        }
+        for job_id in believed {
+            if !there.contains(&job_id) && !self.was_just_started(now, job_id) {
+                let text = format!("The job has disappeared from node {address}");
+                self.abort_lost_job(now, job_id, AbortReason::DisappearedFromNode, &text, out);
+            }
+        }
+    }
+
+    /// An order to start may still be on its way when a heartbeat leaves the node.
+    fn was_just_started(&self, now: Time, job_id: JobId) -> bool {
+        let Some(job) = self.jobs.get(job_id) else { return false };
+        let Some(node) = self.nodes.get(&job.node) else { return false };
+        // A fresh registration says everything: what was sent on the old connection is lost.
+        if node.register_time == now {
+            return false;
+        }
+        self.operations
+            .get(&job.operation)
+            .and_then(|o| o.controller.job(job_id))
+            .is_some_and(|view| now.since(view.start_time()) < Span::from_secs(10) && view.state() == JobState::Waiting)
+    }
+
+    fn adopt_running(&mut self, address: &str, report: &JobReport) -> bool {
+        let held = HeldJob {
+            node_address: address,
+            granted: report.resource_usage,
+            start_time: report.accepted_time,
+            exec_start_time: report.start_time,
+            phase: report.phase,
+        };
+        self.adopt(&report.identity, held).is_ok()
+    }
+
+    fn adopt_finished(&mut self, address: &str, finished: &wire::FinishedJob) {
+        let held = HeldJob {
+            node_address: address,
+            granted: vocab::Resources::ZERO,
+            start_time: finished.start_time.unwrap_or(finished.finish_time),
+            exec_start_time: finished.start_time,
+            phase: JobPhase::Finished,
+        };
+        // Refused: it was counted already, or another run of its unit counts.
+        let _ = self.adopt(&finished.identity, held);
+    }
+
+    /// Takes over a job of an earlier life, if its unit of work is still to be done.
+    fn adopt(&mut self, identity: &vocab::JobIdentity, held: HeldJob<'_>) -> Result<(), AdoptError> {
+        let operation = self.operations.get_mut(&identity.operation_id).ok_or(AdoptError::Unknown)?;
+        let (node, resources) = (held.node_address.to_owned(), held.granted);
+        operation.controller.adopt_job(identity, held)?;
+        let pool = operation.in_tree(&identity.tree).map(|t| t.pool.clone()).unwrap_or_default();
+        let task = operation.controller.task_names().position(|name| name == identity.task);
+        let revived = self.scheduler.revive_allocation(&RevivedAllocation {
+            allocation: identity.allocation_id,
+            operation: identity.operation_id,
+            tree: identity.tree.clone(),
+            node: node.clone(),
+            task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
+            resources,
+        });
+        // A node that left the tree: the job goes on uncharged until it ends or is aborted there.
+        drop(revived);
+        let job = Job {
+            operation: identity.operation_id,
+            allocation: identity.allocation_id,
+            node,
+            pool,
+            stopping: None,
+        };
+        self.add_job(identity.job_id, job);
+        self.pending_work.dirty.insert(identity.operation_id);
+        self.pending_work.demand.insert(identity.operation_id);
+        Ok(())
+    }
+
+    /// A job that its node will never report: lost with the node, or lost on the way.
+    pub(crate) fn abort_lost_job(
+        &mut self,
+        now: Time,
+        job_id: JobId,
+        reason: AbortReason,
+        text: &str,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(job) = self.release_job(job_id) else { return };
+        let Some(operation) = self.operations.get_mut(&job.operation) else { return };
+        let report = FinishedJob {
+            job_id,
+            outcome: JobOutcome::Aborted { reason, error: Failure::new(text).with("abort_reason", reason) },
+            exec_start_time: None,
+            finish_time: now,
+            statistics: None,
+            stderr_size: 0,
+        };
+        let Some(mut verdict) = operation.controller.job_finished(now, report) else { return };
+        let event = verdict.operation_event.take();
+        self.archive_job(&verdict, None, out);
+        self.pending_work.dirty.insert(job.operation);
+        self.pending_work.demand.insert(job.operation);
+        for other in std::mem::take(&mut verdict.aborted_with_it) {
+            self.drop_job(other, AbortReason::OperationIncarnationChanged, out);
+        }
+        if let Some(event) = event {
+            self.operation_event(now, job.operation, event, out);
+        }
+    }
+
+    /// Allocations that the scheduler has taken away.
+    pub(crate) fn abort_allocations(
+        &mut self,
+        now: Time,
+        allocations: &[AllocationId],
+        reason: AbortReason,
+        out: &mut Vec<Effect>,
+    ) {
+        for allocation in allocations {
+            if let Some(job) = self.jobs.by_allocation.get(allocation).copied() {
+                self.order_abort(job, reason, &format!("Job aborted: {reason}"), out);
+                self.abort_lost_job(now, job, reason, &format!("Job aborted: {reason}"), out);
+            }
+        }
+    }
+
+    /// Tells the node to kill a job; its end comes as a report.
+    pub(crate) fn order_abort(&mut self, job_id: JobId, reason: AbortReason, text: &str, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.by_id.get_mut(&job_id) else { return };
+        job.stopping.get_or_insert(reason);
+        let node = job.node.clone();
+        let abort = AbortJob { job_id, reason, text: text.to_owned() };
+        self.tell_node(&node, ServerMessage::Abort(vec![abort]), false, out);
+    }
+
+    /// The operation's time is up: jobs that can be asked to stop are asked, the others go on until
+    /// the second deadline ends the operation.
+    pub(crate) fn end_gracefully(&mut self, job_id: JobId, out: &mut Vec<Effect>) {
+        let Some(job) = self.jobs.get(job_id).cloned() else { return };
+        let Some(operation) = self.operations.get(&job.operation) else { return };
+        if !operation.controller.job(job_id).is_some_and(|view| view.is_interruptible()) {
+            return;
+        }
+        let message = ServerMessage::Interrupt {
+            job_id,
+            timeout: operation.spec.spec.root.time_limit_job_fail_timeout,
+            reason: InterruptionReason::Unknown,
+            text: "Operation time limit exceeded".into(),
+        };
+        self.tell_node(&job.node, message, false, out);
+    }
+
+    /// Sends to a node if it is connected. `after_commit`: not before this turn's batch is durable.
+    pub(crate) fn tell_node(
+        &mut self,
+        address: &str,
+        message: ServerMessage,
+        after_commit: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let seq = self.open.seq;
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        let Some(key) = node.key else { return };
+        // An order never overtakes an older one; releases may, they only tidy up.
+        let after = match (&message, after_commit) {
+            (ServerMessage::Release(_), _) => seq,
+            (_, true) => {
+                node.last_order = seq;
+                seq
+            }
+            (_, false) => node.last_order,
+        };
+        out.push(Effect::ToNode { node: key, after, message });
+    }
+
+    /// `abort_job`.
+    pub(crate) fn abort_job(
+        &mut self,
+        job_id: JobId,
+        interrupt_timeout: Option<Span>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let job = self.jobs.get(job_id).cloned().ok_or_else(|| no_such_job(job_id))?;
+        match interrupt_timeout.filter(|t| *t > Span::ZERO) {
+            None => self.order_abort(job_id, AbortReason::UserRequest, "Job aborted by user request", out),
+            Some(timeout) => {
+                let interruptible = self
+                    .operations
+                    .get(&job.operation)
+                    .and_then(|o| o.controller.job(job_id))
+                    .is_some_and(|view| view.is_interruptible());
+                if !interruptible {
+                    let message = format!("Job {job_id} cannot be interrupted: its task has no \"interruption_signal\"");
+                    return Err(Failure::new(message).with("job_id", job_id));
+                }
+                let message = ServerMessage::Interrupt {
+                    job_id,
+                    timeout,
+                    reason: InterruptionReason::UserRequest,
+                    text: "Job interrupted by user request".into(),
+                };
+                self.tell_node(&job.node, message, false, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// `abandon_job`: its unit counts as done, the process is killed.
+    pub(crate) fn abandon_job(&mut self, now: Time, job_id: JobId, out: &mut Vec<Effect>) -> Result<(), Failure> {
+        let job = self.jobs.get(job_id).cloned().ok_or_else(|| no_such_job(job_id))?;
+        let operation = self.operations.get_mut(&job.operation).ok_or_else(|| no_such_job(job_id))?;
+        let mut verdict = operation.controller.abandon_job(now, job_id).ok_or_else(|| no_such_job(job_id))?;
+        let event = verdict.operation_event.take();
+        self.pending_work.dirty.insert(job.operation);
+        self.pending_work.demand.insert(job.operation);
+        self.drop_job(verdict, AbortReason::Abandoned, out);
+        if let Some(event) = event {
+            self.operation_event(now, job.operation, event, out);
+        }
+        Ok(())
+    }
+
+    /// The record of a finished job, and its stderr, into the batch.
+    pub(crate) fn archive_job(&mut self, verdict: &JobVerdict, stderr: Option<Stderr>, _out: &mut Vec<Effect>) {
+        let identity = &verdict.record.identity;
+        let key = job_key(identity.operation_id, identity.job_id);
+        if let Some(stderr) = stderr {
+            self.open.batch.put(Table::Stderr, key.clone(), stderr.encode());
+        }
+        self.open.batch.put(Table::JobArchive, key, verdict.record.encode());
+    }
+
+    fn operation_of(&mut self, job_id: JobId) -> Option<&mut crate::Operation> {
+        let id = self.jobs.get(job_id)?.operation;
+        self.operations.get_mut(&id)
+    }
+}
+
+/// Where a kept stderr is.
+pub(crate) enum Stderr {
+    Inline(Vec<u8>),
+    Blob(u64),
+}
+
+/// First byte of a record of `Table::Stderr`: the text itself follows.
+pub const STDERR_INLINE: u8 = 0;
+/// First byte of a record of `Table::Stderr`: the number of a blob follows, big-endian.
+pub const STDERR_BLOB: u8 = 1;
+
+impl Stderr {
+    fn encode(self) -> Vec<u8> {
+        match self {
+            Stderr::Inline(mut bytes) => {
+                bytes.insert(0, STDERR_INLINE);
+                bytes
+            }
+            Stderr::Blob(blob) => std::iter::once(STDERR_BLOB).chain(blob.to_be_bytes()).collect(),
+        }
+    }
+}
+
+/// Unknown or finished job: 203 and, for those who look for it, 1916 inside (http-api.md 3.2 [X]).
+pub(crate) fn no_such_job(job_id: JobId) -> Failure {
+    let message = format!("No such job {job_id}");
+    Failure::coded(code::NO_SUCH_JOB, message.clone())
+        .with("job_id", job_id)
+        .because(Failure::coded(code::API_NO_SUCH_JOB, message))
+}
+
+fn aborted_by_us(reason: AbortReason, outcome: JobOutcome) -> JobOutcome {
+    let error = match outcome {
+        JobOutcome::Aborted { error, .. } | JobOutcome::Failed { error } => error,
+        JobOutcome::Completed { .. } => Failure::new("Job aborted"),
+    };
+    JobOutcome::Aborted { reason, error: error.with("abort_reason", reason) }
+}

@@ -1,0 +1,240 @@
+//! What is shown of operations and jobs: `get_operation`, `list_operations`, `list_jobs`, `get_job`.
+
+use crate::command::{ListJobs, ListOperations};
+use crate::jobs::no_such_job;
+use crate::operation::{ATTRIBUTES, Operation, no_such_attribute};
+use crate::records::event_value;
+use crate::summary;
+use crate::{Body, Kernel, OperationRef, OperationRow};
+use vocab::{Failure, JobId, OperationId, Resources, Time};
+use yson::{Map, Value};
+
+/// Attributes of `list_operations` when none are asked for (http-api.md 8.5).
+const LISTED: &[&str] = &[
+    "authenticated_user", "brief_progress", "brief_spec", "experiment_assignment_names", "finish_time", "id", "type",
+    "runtime_parameters", "start_time", "state", "suspended",
+];
+
+impl Kernel {
+    pub(crate) fn get_operation(
+        &self,
+        now: Time,
+        operation: &OperationRef,
+        attributes: Option<Vec<String>>,
+    ) -> Result<Body, Failure> {
+        // An empty list of attributes is what clients send for "all".
+        let attributes = attributes.filter(|a| !a.is_empty());
+        if let Some(unknown) = attributes.iter().flatten().find(|a| !ATTRIBUTES.contains(&a.as_str())) {
+            return Err(no_such_attribute(unknown));
+        }
+        let id = self.find_operation(operation)?;
+        match self.operations.get(&id) {
+            Some(operation) => {
+                Ok(Body::Value(self.operation_attributes(now, operation, attributes.as_deref()).into()))
+            }
+            None => Ok(Body::ArchivedOperation { id, attributes, steps: Vec::new() }),
+        }
+    }
+
+    pub(crate) fn list_operations(&self, now: Time, mut query: ListOperations) -> Result<Body, Failure> {
+        let attributes = query.attributes.take().filter(|a| !a.is_empty());
+        if let Some(unknown) = attributes.iter().flatten().find(|a| !ATTRIBUTES.contains(&a.as_str())) {
+            return Err(no_such_attribute(unknown));
+        }
+        let mut wanted =
+            attributes.unwrap_or_else(|| LISTED.iter().map(|name| (*name).to_owned()).collect());
+        for always in ["id", "start_time"] {
+            if !wanted.iter().any(|w| w == always) {
+                wanted.push(always.to_owned());
+            }
+        }
+        let mut live: Vec<_> = self.operations.values().map(Operation::summary).collect();
+        live.sort_by_key(|s| std::cmp::Reverse((s.start_time, s.id)));
+        let merged = merge_newest_first(live.iter(), self.finished.newest_first());
+        let page = summary::list(merged, &query)?;
+        let rows = page
+            .ids
+            .into_iter()
+            .map(|id| match self.operations.get(&id) {
+                Some(operation) => OperationRow::Live(self.operation_attributes(now, operation, Some(&wanted))),
+                None => OperationRow::Archived(id),
+            })
+            .collect();
+        Ok(Body::OperationList { rows, attributes: Some(wanted), rest: page.rest })
+    }
+
+    /// Attributes of an unfinished operation, or of one that is just being archived.
+    pub(crate) fn operation_attributes(&self, now: Time, o: &Operation, wanted: Option<&[String]>) -> Map {
+        let names = ATTRIBUTES.iter().filter(|name| wanted.is_none_or(|w| w.iter().any(|x| x == *name)));
+        names.filter_map(|name| Some((*name, self.operation_attribute(now, o, name)?))).collect()
+    }
+
+    fn operation_attribute(&self, now: Time, o: &Operation, name: &str) -> Option<Value> {
+        Some(match name {
+            "id" => o.id.into(),
+            "type" | "operation_type" => o.operation_type.into(),
+            "state" => o.state.into(),
+            "authenticated_user" => o.user.as_str().into(),
+            "start_time" => o.start_time.into(),
+            "finish_time" => o.finish_time?.into(),
+            "suspended" => o.suspended.into(),
+            "spec" | "provided_spec" => o.spec.provided.clone().into(),
+            "full_spec" => o.spec.full.clone().into(),
+            "unrecognized_spec" => o.spec.unrecognized.clone().into(),
+            "brief_spec" => o.spec.brief.clone().into(),
+            "runtime_parameters" => o.runtime_parameters().into(),
+            "brief_progress" => o.controller.brief_progress(now, o.state).into(),
+            "progress" => {
+                let mut progress = o.controller.progress(now, o.state);
+                if !o.state.is_finished() {
+                    progress.insert("scheduling_info_per_pool_tree", self.scheduling_info(o.id));
+                }
+                progress.into()
+            }
+            "result" => o.result_map()?.into(),
+            "alerts" => o.alert_map().into(),
+            "alert_events" | "experiment_assignments" | "experiment_assignment_names" => {
+                Vec::<Value>::new().into()
+            }
+            "events" => o.events.iter().map(event_value).collect::<Vec<_>>().into(),
+            "slot_index_per_pool_tree" => {
+                o.trees.iter().map(|t| (t.tree.as_str(), i64::from(t.slot_index))).collect::<Map>().into()
+            }
+            "scheduling_attributes_per_pool_tree" => self.scheduling_attributes(o).into(),
+            "task_names" => o.controller.task_names().collect::<Vec<_>>().into(),
+            "has_failed_jobs" => (o.controller.failed_job_count() > 0).into(),
+            "memory_usage" => 0i64.into(),
+            "controller_features" => Map::new().into(),
+            "controller_agent_address" => self.config.address.as_str().into(),
+            _ => return None,
+        })
+    }
+
+    fn scheduling_info(&self, id: OperationId) -> Map {
+        let snapshot = self.scheduler.snapshot();
+        snapshot.trees().filter_map(|t| Some((&*t.name, t.operation_attributes(id, None)?))).collect()
+    }
+
+    fn scheduling_attributes(&self, o: &Operation) -> Map {
+        let snapshot = self.scheduler.snapshot();
+        let one = |t: &crate::operation::InTree| {
+            let tree = snapshot.tree(&t.tree);
+            let flag = |map: Option<Map>, name: &str| {
+                map.and_then(|m| m.get(name).and_then(Value::as_bool)).unwrap_or(false)
+            };
+            let in_tree = tree.and_then(|tree| tree.operation_attributes(o.id, Some(&["lightweight"])));
+            let pool = tree.and_then(|tree| tree.pool_attributes(&t.pool, Some(&["is_ephemeral"])));
+            yson::map! {
+                "slot_index" => i64::from(t.slot_index),
+                "running_in_ephemeral_pool" => flag(pool, "is_ephemeral"),
+                "running_in_lightweight_pool" => flag(in_tree, "lightweight"),
+            }
+        };
+        o.trees.iter().map(|t| (t.tree.as_str(), one(t))).collect()
+    }
+
+    pub(crate) fn list_jobs(&self, now: Time, query: Box<ListJobs>) -> Result<Body, Failure> {
+        let Some(operation) = &query.operation else {
+            return Err(Failure::new("Either \"operation_id\" or \"operation_alias\" is required"));
+        };
+        let operation_id = self.find_operation(operation)?;
+        let live = match self.operations.get(&operation_id) {
+            Some(operation) => {
+                operation.controller.running_jobs().map(|view| self.job_fields(now, operation, view, false)).collect()
+            }
+            None => Vec::new(),
+        };
+        Ok(Body::JobList { operation_id, live, query })
+    }
+
+    pub(crate) fn get_job(
+        &self,
+        now: Time,
+        operation: Option<OperationRef>,
+        job_id: JobId,
+        attributes: Option<Vec<String>>,
+    ) -> Result<Body, Failure> {
+        let operation_id = match &operation {
+            Some(reference) => Some(self.find_operation(reference)?),
+            None => self.jobs.get(job_id).map(|job| job.operation),
+        };
+        let live = operation_id
+            .and_then(|id| self.operations.get(&id))
+            .and_then(|o| Some(self.job_fields(now, o, o.controller.job(job_id)?, true)));
+        if operation_id.is_none() {
+            return Err(no_such_job(job_id));
+        }
+        let attributes = attributes.filter(|a| !a.is_empty());
+        Ok(Body::Job { operation_id, operation, job_id, live, attributes })
+    }
+
+    pub(crate) fn get_job_stderr(
+        &self,
+        operation: Option<OperationRef>,
+        job_id: JobId,
+        limit: Option<u64>,
+        offset: Option<u64>,
+    ) -> Result<Body, Failure> {
+        let job = self.jobs.get(job_id);
+        let operation_id = match &operation {
+            Some(reference) => Some(self.find_operation(reference)?),
+            None => job.map(|job| job.operation),
+        };
+        if operation_id.is_none() || job.is_some_and(|job| Some(job.operation) != operation_id) {
+            return Err(no_such_job(job_id));
+        }
+        let node = job.and_then(|job| self.nodes.get(&job.node)).and_then(|node| node.key);
+        Ok(Body::Stderr { operation_id, job_id, node, limit, offset })
+    }
+
+    fn job_fields(&self, now: Time, o: &Operation, view: controller::JobView<'_>, all: bool) -> Map {
+        let mut map = view.to_value();
+        if let Some(job) = self.jobs.get(view.identity().job_id) {
+            map.insert("pool", job.pool.as_str());
+        }
+        if all {
+            map.insert("job_id", view.identity().job_id);
+            map.insert("statistics", view.statistics(now));
+            let usage = self.scheduler.allocation(view.identity().allocation_id).map(|a| a.resource_usage);
+            map.insert("resource_usage", usage.unwrap_or(Resources::ZERO).to_value());
+        }
+        debug_assert_eq!(view.identity().operation_id, o.id, "a view of another operation's job");
+        map
+    }
+
+    pub(crate) fn check_permission(
+        &self,
+        user: &str,
+        permission: &str,
+        path: &yson::ypath::YPath,
+    ) -> Result<Value, Failure> {
+        let permission: cypress::Permission = cypress::Permission::parse(permission)?;
+        let node = match self.tree.resolve(path, cypress::Last::Follow)? {
+            cypress::Resolved::Local(place) if place.rest.is_empty() => place.node,
+            cypress::Resolved::Local(place) => return Err(self.tree.missing(&place)),
+            cypress::Resolved::Mount(mounted) => mounted.node,
+            cypress::Resolved::Foreign(foreign) => self.foreign_mount(&foreign)?.node,
+        };
+        let closure = self.tree.member_of_closure(user);
+        let subjects = cypress::Subjects { user, groups: &closure };
+        let decision = self.tree.check_permission(subjects, permission, node);
+        let map = yson::map! { "action" => if decision.is_allowed() { "allow" } else { "deny" } }
+            .with_some("object_id", decision.object)
+            .with_some("object_name", decision.object.map(|id| self.tree.path(id)))
+            .with_some("subject_name", decision.subject);
+        Ok(map.into())
+    }
+}
+
+/// Two sequences that are newest first, as one.
+fn merge_newest_first<'a>(
+    a: impl Iterator<Item = &'a summary::Summary>,
+    b: impl Iterator<Item = &'a summary::Summary>,
+) -> impl Iterator<Item = &'a summary::Summary> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some(x), Some(y)) if (x.start_time, x.id) < (y.start_time, y.id) => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    })
+}

@@ -1,0 +1,204 @@
+//! Subtrees of the metadata tree that show and change other things than nodes: who answers for what.
+//!
+//! Each kind is a file of its own with the same five verbs; here is only the way to them.
+
+mod nodes;
+mod operations;
+mod pools;
+
+use crate::{Body, Effect, Kernel, Waits};
+use cypress::failures::{no_child, show};
+use cypress::{Foreign, GetOptions, Mounted, MountId};
+use vocab::{Failure, ObjectId, OperationId, Time};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+pub(crate) const POOL_TREES: MountId = MountId(1);
+pub(crate) const OPERATIONS: MountId = MountId(2);
+pub(crate) const NODES: MountId = MountId(3);
+pub(crate) const ORCHID: MountId = MountId(4);
+
+/// Where the mounts are (http-api.md 7.1).
+pub(crate) const PLACES: &[(&str, MountId)] = &[
+    ("//sys/pool_trees", POOL_TREES),
+    ("//sys/operations", OPERATIONS),
+    ("//sys/cluster_nodes", NODES),
+    ("//sys/exec_nodes", NODES),
+    ("//sys/scheduler/orchid", ORCHID),
+];
+
+impl Kernel {
+    pub(crate) fn mount_get(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+        fields: Option<&[String]>,
+    ) -> (Waits, Result<Body, Failure>) {
+        match at.mount {
+            POOL_TREES => (Waits::Tree, self.get_pools(at, options).map(Body::Value)),
+            OPERATIONS => (Waits::All, self.get_operations_node(now, at, options)),
+            NODES => (Waits::Nothing, self.get_nodes(at, options).map(Body::Value)),
+            _ => (Waits::Nothing, self.get_orchid(now, at, options, fields).map(Body::Value)),
+        }
+    }
+
+    pub(crate) fn mount_list(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+    ) -> (Waits, Result<Body, Failure>) {
+        match at.mount {
+            POOL_TREES => (Waits::Tree, self.list_pools(at, options).map(Body::Value)),
+            OPERATIONS => (Waits::All, self.list_operations_node(now, at, options)),
+            NODES => (Waits::Nothing, self.list_nodes(at, options).map(Body::Value)),
+            _ => (Waits::Nothing, self.list_orchid(now, at, options).map(Body::Value)),
+        }
+    }
+
+    pub(crate) fn mount_exists(&self, now: Time, at: &Mounted) -> (Waits, bool) {
+        let (waits, got) = self.mount_get(now, at, &GetOptions::default(), None);
+        // An archived operation exists, whatever the edge will find in its record: its attributes are
+        // all there or the reading of one says what is missing.
+        (waits, got.is_ok())
+    }
+
+    pub(crate) fn mount_set(
+        &mut self,
+        now: Time,
+        user: &str,
+        at: &Mounted,
+        value: Value,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        match at.mount {
+            POOL_TREES => self.set_pools(now, user, at, value, out)?,
+            NODES => self.set_nodes(now, at, value, out)?,
+            _ => return Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
+        }
+        Ok(Value::Entity)
+    }
+
+    /// All or none of the attributes.
+    pub(crate) fn mount_multiset(
+        &mut self,
+        now: Time,
+        _user: &str,
+        at: &Mounted,
+        attributes: Map,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        match at.mount {
+            POOL_TREES => self.multiset_pools(at, attributes)?,
+            NODES => self.multiset_nodes(now, at, &attributes, out)?,
+            _ => return Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
+        }
+        Ok(Value::Entity)
+    }
+
+    pub(crate) fn mount_remove(
+        &mut self,
+        now: Time,
+        user: &str,
+        at: &Mounted,
+        recursive: bool,
+        force: bool,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        let done = match at.mount {
+            POOL_TREES => self.remove_pools(now, user, at, recursive, out),
+            _ => Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
+        };
+        match done {
+            Err(failure) if force && failure.code == vocab::code::RESOLVE_ERROR => Ok(Value::Entity),
+            other => other.map(|()| Value::Entity),
+        }
+    }
+
+    /// `move` inside of mounts: only pools move, and only inside of one tree.
+    pub(crate) fn move_mounted(&mut self, from: &Mounted, to: &Mounted) -> Result<Value, Failure> {
+        if from.mount != POOL_TREES || to.mount != POOL_TREES {
+            return Err(crate::tree::read_only(&self.tree.show(&from.as_place())));
+        }
+        self.move_pools(from, to)
+    }
+
+    /// Objects that have ids but no nodes: pools, trees, operations.
+    pub(crate) fn foreign_mount(&self, foreign: &Foreign) -> Result<Mounted, Failure> {
+        let child = |text: &str| Step::Child(text.as_bytes().to_vec());
+        let (mount, mut rest) = if let Some((tree, pool)) = self.pools.by_id(foreign.id) {
+            let mut steps = vec![child(tree)];
+            if let Some(pool) = pool {
+                let path = self.pools.path(tree, pool);
+                let parsed = yson::ypath::YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
+                steps.extend(parsed.steps.into_iter().skip(3));
+            }
+            (POOL_TREES, steps)
+        } else {
+            let id = OperationId(foreign.id.0);
+            if !self.operations.contains_key(&id) && !self.finished.contains(id) {
+                return Err(foreign.failure());
+            }
+            (OPERATIONS, vec![child(&id.to_string())])
+        };
+        rest.extend(foreign.rest.iter().cloned());
+        Ok(Mounted { mount, node: self.mount_node(mount), rest })
+    }
+
+    pub(crate) fn foreign_get(
+        &self,
+        now: Time,
+        foreign: &Foreign,
+        options: &GetOptions,
+    ) -> (Waits, Result<Body, Failure>) {
+        match self.foreign_mount(foreign) {
+            Ok(mounted) => self.mount_get(now, &mounted, options, None),
+            Err(failure) => (Waits::All, Err(failure)),
+        }
+    }
+
+    fn mount_node(&self, mount: MountId) -> ObjectId {
+        self.mount_nodes.iter().find(|(m, _)| *m == mount).map(|(_, node)| *node).unwrap_or_default()
+    }
+}
+
+/// A value with those of its attributes that are wanted.
+pub(crate) fn dressed(value: Value, wanted: &[String], attributes: impl FnOnce() -> Map) -> Value {
+    if wanted.is_empty() {
+        return value;
+    }
+    value.with_attributes(crate::tree::only(attributes(), wanted))
+}
+
+/// Names for `list`: sorted, cut at the limit, with attributes if wanted.
+pub(crate) fn names(
+    all: impl IntoIterator<Item = String>,
+    options: &GetOptions,
+    attributes: impl Fn(&str) -> Map,
+) -> Value {
+    let mut all: Vec<String> = all.into_iter().collect();
+    all.sort();
+    let limit = options.max_size.unwrap_or(usize::MAX);
+    let cut = all.len() > limit;
+    all.truncate(limit);
+    let list: Vec<Value> =
+        all.into_iter().map(|name| dressed(name.as_str().into(), &options.attributes, || attributes(&name))).collect();
+    let list = Value::List(list);
+    if cut { list.with_attributes(yson::map! { "incomplete" => true }) } else { list }
+}
+
+/// The attribute part of a request to a virtual node: a value out of the map of its attributes.
+pub(crate) fn attribute_value(path: &str, attributes: &Map, name: &[u8], inside: &[Step]) -> Result<Value, Failure> {
+    let value = attributes.get(name).ok_or_else(|| cypress::failures::no_attribute(path, name))?;
+    let at = format!("{path}/@{}", show(name));
+    Ok(cypress::walk::value_get(value, &at, inside)?.into_owned())
+}
+
+/// A child that a virtual node does not have.
+pub(crate) fn missing(path: &str, step: &Step) -> Failure {
+    match step.key() {
+        Some(key) => no_child(path, &key),
+        None => Failure::new(format!("{path}: the rest of the path has no meaning here")).with("path", path),
+    }
+}

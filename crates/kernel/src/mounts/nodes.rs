@@ -1,0 +1,127 @@
+//! `//sys/cluster_nodes/<address>`: exec nodes and what administrators say about them.
+
+use super::{attribute_value, dressed, missing, names};
+use crate::{Effect, Kernel};
+use cypress::failures::{no_child, read_only_attribute};
+use cypress::walk::value_set;
+use cypress::{GetOptions, Mounted};
+use vocab::{Failure, Time};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+impl Kernel {
+    fn node_at<'s>(&self, at: &Mounted, steps: &'s [Step]) -> Result<(&crate::nodes::Node, &'s [Step]), Failure> {
+        let path = self.tree.path(at.node);
+        let [step, rest @ ..] = steps else {
+            return Err(Failure::new(format!("{path} is the map of all nodes, expected one of them")));
+        };
+        let key = step.key().ok_or_else(|| missing(&path, step))?;
+        let node = self.nodes.get(&String::from_utf8_lossy(&key)).ok_or_else(|| no_child(&path, &key))?;
+        Ok((node, rest))
+    }
+
+    pub(crate) fn get_nodes(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+        let wanted = &options.attributes;
+        match at.rest.as_slice() {
+            [] => {
+                let all: Map = self
+                    .nodes
+                    .iter()
+                    .map(|n| (n.address.as_str(), dressed(Value::Entity, wanted, || self.node_attributes(n, wanted))))
+                    .collect();
+                Ok(all.into())
+            }
+            [Step::Attribute(_) | Step::AllAttributes, ..] => self.tree.get(&at.as_place(), options),
+            steps => {
+                let (node, rest) = self.node_at(at, steps)?;
+                let path = format!("{}/{}", self.tree.path(at.node), yson::ypath::escape_literal(&node.address));
+                match rest {
+                    [] => {
+                        let children = Value::Map(yson::map! { "orchid" => Value::Entity });
+                        Ok(dressed(children, wanted, || self.node_attributes(node, wanted)))
+                    }
+                    [Step::AllAttributes] => Ok(self.node_attributes(node, wanted).into()),
+                    [Step::Attribute(name), inside @ ..] => {
+                        attribute_value(&path, &self.node_attributes(node, &[]), name, inside)
+                    }
+                    [Step::Child(key), inside @ ..] if key == b"orchid" => {
+                        let orchid = self.node_orchid(node);
+                        Ok(cypress::walk::value_get(&orchid, &format!("{path}/orchid"), inside)?.into_owned())
+                    }
+                    [step, ..] => Err(missing(&path, step)),
+                }
+            }
+        }
+    }
+
+    /// What the server knows of the jobs on a node (http-api.md 11.6, a surface of our own).
+    fn node_orchid(&self, node: &crate::nodes::Node) -> Value {
+        let jobs: Map = node
+            .jobs
+            .iter()
+            .filter_map(|id| {
+                let job = self.jobs.get(*id)?;
+                let view = self.operations.get(&job.operation)?.controller.job(*id)?;
+                Some((id.to_string(), view.to_value()))
+            })
+            .collect();
+        let exec_node = yson::map! {
+            "job_environment" => yson::map! { "type" => node.job_environment.as_str() },
+            "job_controller" => yson::map! { "active_jobs" => jobs },
+        };
+        Value::Map(yson::map! { "exec_node" => exec_node })
+    }
+
+    pub(crate) fn list_nodes(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+        if at.rest.is_empty() {
+            return Ok(names(self.nodes.iter().map(|n| n.address.clone()), options, |address| {
+                self.nodes.get(address).map(|n| self.node_attributes(n, &[])).unwrap_or_default()
+            }));
+        }
+        let value = self.get_nodes(at, &GetOptions::default())?;
+        let map = value.as_map().ok_or_else(|| {
+            cypress::failures::unsupported("list", &self.tree.show(&at.as_place()), value.type_name())
+        })?;
+        Ok(names(map.key_strings(), &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+    }
+
+    pub(crate) fn set_nodes(
+        &mut self,
+        now: Time,
+        at: &Mounted,
+        value: Value,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let (node, rest) = self.node_at(at, &at.rest)?;
+        let path = self.tree.show(&at.as_place());
+        let (address, settings) = (node.address.clone(), node.settings.clone());
+        let [Step::Attribute(name), inside @ ..] = rest else { return Err(crate::tree::read_only(&path)) };
+        let mut all = settings.to_map();
+        let Some(old) = all.remove(name) else {
+            let known = self.node_attributes(node, &[]).contains(name);
+            return Err(if known {
+                read_only_attribute(&path, name)
+            } else {
+                settings.changed(&yson::map! { name => value }).err().unwrap_or_else(|| Failure::new(path))
+            });
+        };
+        let mut new = old;
+        value_set(&mut new, &path, inside, value, true)?;
+        let settings = settings.changed(&yson::map! { name => new })?;
+        self.set_node_settings(now, &address, settings, out);
+        Ok(())
+    }
+
+    pub(crate) fn multiset_nodes(
+        &mut self,
+        now: Time,
+        at: &Mounted,
+        attributes: &Map,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let (node, _) = self.node_at(at, &at.rest)?;
+        let (address, settings) = (node.address.clone(), node.settings.changed(attributes)?);
+        self.set_node_settings(now, &address, settings, out);
+        Ok(())
+    }
+}

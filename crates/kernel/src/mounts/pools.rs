@@ -1,0 +1,291 @@
+//! `//sys/pool_trees/<tree>/<pool>/<subpool>`: pools as nodes (http-api.md 8.8).
+
+use super::{attribute_value, dressed, missing, names};
+use crate::pools::{ROOT, canonical_name, no_pool_attribute};
+use crate::{Effect, Kernel};
+use cypress::failures::no_child;
+use cypress::walk::{value_remove, value_set};
+use cypress::{GetOptions, Mounted};
+use vocab::{Failure, Time};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+/// What a path below the mount means.
+enum Target<'a> {
+    /// `//sys/pool_trees` itself.
+    All,
+    Tree(&'a str),
+    Pool(&'a str, &'a str),
+}
+
+impl Kernel {
+    /// The deepest existing thing, and the steps that are left.
+    fn pool_target<'a, 's>(&'a self, steps: &'s [Step]) -> Result<(Target<'a>, &'s [Step]), Failure> {
+        let mut rest = steps;
+        let mut target = Target::All;
+        while let Some(key) = rest.first().and_then(Step::key) {
+            let name = String::from_utf8_lossy(&key).into_owned();
+            let next = match target {
+                Target::All => self.pools.trees.get_key_value(&name).map(|(tree, _)| Target::Tree(tree)),
+                Target::Tree(tree) => self.child_pool(tree, ROOT, &name).map(|p| Target::Pool(tree, p)),
+                Target::Pool(tree, parent) => self.child_pool(tree, parent, &name).map(|p| Target::Pool(tree, p)),
+            };
+            target = match next {
+                Some(next) => next,
+                None => return Ok((target, rest)),
+            };
+            rest = &rest[1..];
+        }
+        Ok((target, rest))
+    }
+
+    fn child_pool<'a>(&'a self, tree: &'a str, parent: &str, name: &str) -> Option<&'a str> {
+        let key = (tree.to_owned(), name.to_owned());
+        let ((_, name), pool) = self.pools.pools.get_key_value(&key)?;
+        (pool.parent == parent).then_some(name.as_str())
+    }
+
+    fn target_path(&self, target: &Target<'_>) -> String {
+        match target {
+            Target::All => "//sys/pool_trees".to_owned(),
+            Target::Tree(tree) => format!("//sys/pool_trees/{}", yson::ypath::escape_literal(tree)),
+            Target::Pool(tree, pool) => self.pools.path(tree, pool),
+        }
+    }
+
+    fn target_attributes(&self, at: &Mounted, target: &Target<'_>) -> Result<Map, Failure> {
+        match target {
+            Target::All => Ok(self
+                .tree
+                .attributes(at.node, &[])
+                .with("default_tree", self.pools.default_tree.as_str())
+                .with("count", self.pools.trees.len())),
+            Target::Tree(tree) => self.tree_attributes(tree),
+            Target::Pool(tree, pool) => self.pool_attributes(tree, pool),
+        }
+    }
+
+    fn pool_value(&self, tree: &str, pool: &str, wanted: &[String]) -> Value {
+        let children: Map =
+            self.pools.children(tree, pool).map(|child| (child, self.pool_value(tree, child, wanted))).collect();
+        dressed(children.into(), wanted, || self.pool_attributes(tree, pool).unwrap_or_default())
+    }
+
+    fn tree_value(&self, tree: &str, wanted: &[String]) -> Value {
+        let children: Map =
+            self.pools.children(tree, ROOT).map(|child| (child, self.pool_value(tree, child, wanted))).collect();
+        dressed(children.into(), wanted, || self.tree_attributes(tree).unwrap_or_default())
+    }
+
+    pub(crate) fn get_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+        let (target, rest) = self.pool_target(&at.rest)?;
+        let wanted = &options.attributes;
+        match rest {
+            [] => Ok(match target {
+                Target::All => {
+                    let trees: Map =
+                        self.pools.trees.keys().map(|tree| (tree.as_str(), self.tree_value(tree, wanted))).collect();
+                    dressed(trees.into(), wanted, || self.target_attributes(at, &target).unwrap_or_default())
+                }
+                Target::Tree(tree) => self.tree_value(tree, wanted),
+                Target::Pool(tree, pool) => self.pool_value(tree, pool, wanted),
+            }),
+            [Step::AllAttributes] => Ok(crate::tree::only(self.target_attributes(at, &target)?, wanted).into()),
+            [Step::Attribute(name), inside @ ..] => {
+                let attributes = self.target_attributes(at, &target)?;
+                attribute_value(&self.target_path(&target), &attributes, &canonical_name(name), inside)
+            }
+            [step, ..] => Err(missing(&self.target_path(&target), step)),
+        }
+    }
+
+    pub(crate) fn list_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+        let (target, rest) = self.pool_target(&at.rest)?;
+        match rest {
+            [] => Ok(match target {
+                Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {
+                    self.tree_attributes(tree).unwrap_or_default()
+                }),
+                Target::Tree(tree) => names(self.pools.children(tree, ROOT).map(str::to_owned), options, |pool| {
+                    self.pool_attributes(tree, pool).unwrap_or_default()
+                }),
+                Target::Pool(tree, parent) => {
+                    names(self.pools.children(tree, parent).map(str::to_owned), options, |pool| {
+                        self.pool_attributes(tree, pool).unwrap_or_default()
+                    })
+                }
+            }),
+            _ => {
+                let value = self.get_pools(at, &GetOptions::default())?;
+                let map = value.as_map().ok_or_else(|| {
+                    let path = self.tree.show(&at.as_place());
+                    cypress::failures::unsupported("list", &path, value.type_name())
+                })?;
+                Ok(names(map.key_strings(), &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+            }
+        }
+    }
+
+    pub(crate) fn set_pools(
+        &mut self,
+        now: Time,
+        user: &str,
+        at: &Mounted,
+        value: Value,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let (target, rest) = self.pool_target(&at.rest)?;
+        let path = self.target_path(&target);
+        let (name, inside) = match rest {
+            [Step::Attribute(name), inside @ ..] => (canonical_name(name), inside.to_vec()),
+            [step, ..] => return Err(missing(&path, step)),
+            [] => {
+                return Err(Failure::new(format!("{path} cannot be set: create pools with type scheduler_pool"))
+                    .with("path", path));
+            }
+        };
+        let text = String::from_utf8_lossy(&name).into_owned();
+        match target {
+            Target::All if text == "default_tree" => {
+                let tree = value.as_str().map(str::to_owned);
+                self.set_default_tree(&tree.ok_or_else(|| Failure::new("\"default_tree\": expected string"))?)
+            }
+            Target::All => {
+                let place = at.as_place();
+                self.edit(now, user, out, |edit| edit.set(&place, value, cypress::SetOptions::default()))
+            }
+            Target::Tree(tree) => {
+                let tree = tree.to_owned();
+                if text != "config" {
+                    return Err(Failure::new(format!(
+                        "Attribute \"{text}\" of pool tree \"{tree}\" cannot be set: its options are in @config"
+                    ))
+                    .with("attribute", text));
+                }
+                let mut config = Value::Map(self.pools.trees[&tree].config.clone());
+                value_set(&mut config, &format!("{path}/@config"), &canonical_steps(&inside), value, true)?;
+                let config = config.as_map().cloned().ok_or_else(|| {
+                    Failure::new(format!("Attribute \"config\" of pool tree \"{tree}\": expected map")).with("attribute", "config")
+                })?;
+                self.set_tree_config(&tree, config)
+            }
+            Target::Pool(tree, pool) => {
+                let (tree, pool) = (tree.to_owned(), pool.to_owned());
+                if inside.is_empty()
+                    && let Some(done) = self.set_pool_attribute(&tree, &pool, &text, &value)
+                {
+                    return done;
+                }
+                if text == "acl" {
+                    let mut acl: Value = self.pool_attributes(&tree, &pool)?.remove("acl").unwrap_or_default();
+                    value_set(&mut acl, &format!("{path}/@acl"), &inside, value, false)?;
+                    return self.set_pool_attribute(&tree, &pool, "acl", &acl).unwrap_or(Ok(()));
+                }
+                let mut options = Value::Map(self.pool_options(&tree, &pool)?);
+                let mut steps = vec![Step::Child(name)];
+                steps.extend(canonical_steps(&inside));
+                // Maps on the way are made: `set @integral_guarantees/guarantee_type` on a fresh pool.
+                value_set(&mut options, &path, &steps, value, true)?;
+                self.set_pool_options(&tree, &pool, options.as_map().cloned().unwrap_or_default())
+            }
+        }
+    }
+
+    pub(crate) fn multiset_pools(&mut self, at: &Mounted, attributes: Map) -> Result<(), Failure> {
+        let (target, rest) = self.pool_target(&at.rest)?;
+        let path = self.target_path(&target);
+        match (target, rest) {
+            (Target::Pool(tree, pool), [] | [Step::AllAttributes]) => {
+                let (tree, pool) = (tree.to_owned(), pool.to_owned());
+                let mut options = self.pool_options(&tree, &pool)?;
+                for (name, value) in attributes {
+                    options.insert(canonical_name(&name), value);
+                }
+                self.set_pool_options(&tree, &pool, options)
+            }
+            (_, [step, ..]) => Err(missing(&path, step)),
+            (_, []) => Err(Failure::new(format!("{path}: only attributes of pools can be set together"))),
+        }
+    }
+
+    pub(crate) fn remove_pools(
+        &mut self,
+        now: Time,
+        user: &str,
+        at: &Mounted,
+        recursive: bool,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let (target, rest) = self.pool_target(&at.rest)?;
+        let path = self.target_path(&target);
+        match (target, rest) {
+            (Target::Pool(tree, pool), []) => {
+                let (tree, pool) = (tree.to_owned(), pool.to_owned());
+                self.remove_pool(&tree, &pool, recursive)
+            }
+            (Target::Pool(tree, pool), [Step::Attribute(name), inside @ ..]) => {
+                let (tree, pool) = (tree.to_owned(), pool.to_owned());
+                let name = canonical_name(name);
+                let mut options = Value::Map(self.pool_options(&tree, &pool)?);
+                if options.as_map().is_none_or(|m| !m.contains(&name)) {
+                    return Err(no_pool_attribute(&path, &String::from_utf8_lossy(&name)));
+                }
+                let mut steps = vec![Step::Child(name)];
+                steps.extend(canonical_steps(inside));
+                value_remove(&mut options, &path, &steps, false)?;
+                self.set_pool_options(&tree, &pool, options.as_map().cloned().unwrap_or_default())
+            }
+            (Target::Tree(tree), [Step::Attribute(name), inside @ ..]) if name == b"config" && !inside.is_empty() => {
+                let tree = tree.to_owned();
+                let mut config = Value::Map(self.pools.trees[&tree].config.clone());
+                value_remove(&mut config, &format!("{path}/@config"), &canonical_steps(inside), false)?;
+                self.set_tree_config(&tree, config.as_map().cloned().unwrap_or_default())
+            }
+            (Target::All, [Step::Attribute(_), ..]) => {
+                let place = at.as_place();
+                self.edit(now, user, out, |edit| edit.remove(&place, cypress::RemoveOptions::default()))
+            }
+            (_, [step, ..]) => Err(missing(&path, step)),
+            (_, []) => Err(Failure::new(format!("{path} cannot be removed")).with("path", path)),
+        }
+    }
+
+    /// `move //sys/pool_trees/t/a //sys/pool_trees/t/b/c`: another parent, another name, or both.
+    pub(crate) fn move_pools(&mut self, from: &Mounted, to: &Mounted) -> Result<Value, Failure> {
+        let (Target::Pool(tree, pool), []) = self.pool_target(&from.rest)? else {
+            return Err(Failure::resolve(format!("{} is not a pool", self.tree.show(&from.as_place()))));
+        };
+        let (target, rest) = self.pool_target(&to.rest)?;
+        let [last] = rest else {
+            return Err(match rest {
+                [] => cypress::failures::already_exists(&self.target_path(&target)),
+                [step, ..] => missing(&self.target_path(&target), step),
+            });
+        };
+        let name = last.key().map(|k| String::from_utf8_lossy(&k).into_owned());
+        let name = name.ok_or_else(|| missing(&self.target_path(&target), last))?;
+        let (other_tree, parent) = match target {
+            Target::All => return Err(no_child("//sys/pool_trees", name.as_bytes())),
+            Target::Tree(tree) => (tree, ROOT),
+            Target::Pool(tree, parent) => (tree, parent),
+        };
+        if other_tree != tree {
+            let message = format!("Pool \"{pool}\" cannot move from tree \"{tree}\" to tree \"{other_tree}\"");
+            return Err(Failure::new(message));
+        }
+        let (tree, pool, parent) = (tree.to_owned(), pool.to_owned(), parent.to_owned());
+        let id = self.relocate_pool(&tree, &pool, &parent, &name)?;
+        Ok(Value::Map(yson::map! { "node_id" => id }))
+    }
+}
+
+/// Names inside of options may be written with hyphens, too.
+fn canonical_steps(steps: &[Step]) -> Vec<Step> {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Child(key) => Step::Child(canonical_name(key)),
+            other => other.clone(),
+        })
+        .collect()
+}

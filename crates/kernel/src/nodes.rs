@@ -1,0 +1,403 @@
+//! Exec nodes: who is connected, who is expected back, who is lost.
+
+use crate::tree::only;
+use crate::{Effect, Kernel, NodeKey, Seq};
+use scheduler::NodeReport;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::batch::Table;
+use vocab::{AbortReason, Failure, JobId, Resources, Time};
+use wire::{Heartbeat, Hello, NodeMessage, PROTOCOL_VERSION, ServerMessage};
+use yson::{Map, Value};
+
+/// All nodes that are connected or may come back.
+#[derive(Default)]
+pub(crate) struct Nodes {
+    by_address: BTreeMap<String, Node>,
+    by_key: BTreeMap<NodeKey, String>,
+    /// Nodes of the life before that have not come back yet: until they have, or the time is up,
+    /// nothing is started, so that no unit of work runs twice.
+    expected: BTreeSet<String>,
+    recovery_deadline: Option<Time>,
+}
+
+/// One exec node.
+pub(crate) struct Node {
+    pub address: String,
+    /// Its connection, if there is one.
+    pub key: Option<NodeKey>,
+    pub incarnation: u64,
+    pub report: NodeReport,
+    pub job_environment: String,
+    pub alerts: Vec<Failure>,
+    pub register_time: Time,
+    pub last_seen: Time,
+    /// Set by administrators; durable.
+    pub settings: NodeSettings,
+    /// Newest order that depends on something: later ones may not overtake it.
+    pub last_order: Seq,
+    /// Units that it runs for us.
+    pub jobs: BTreeSet<JobId>,
+}
+
+/// What administrators may say about a node, `//sys/cluster_nodes/<address>/@...`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct NodeSettings {
+    pub banned: bool,
+    pub ban_message: String,
+    pub disable_scheduler_jobs: bool,
+    pub resource_limits_overrides: BTreeMap<String, f64>,
+    pub user_tags: BTreeSet<String>,
+}
+
+impl Node {
+    fn new(address: &str, settings: NodeSettings) -> Node {
+        Node {
+            address: address.to_owned(),
+            key: None,
+            incarnation: 0,
+            report: NodeReport::default(),
+            job_environment: String::new(),
+            alerts: Vec::new(),
+            register_time: Time::ZERO,
+            last_seen: Time::ZERO,
+            settings,
+            last_order: 0,
+            jobs: BTreeSet::new(),
+        }
+    }
+
+    pub fn state(&self) -> &'static str {
+        match self.key {
+            Some(_) => "online",
+            None => "offline",
+        }
+    }
+
+    /// What the scheduler may use: the node's own limits under the administrators' overrides; no
+    /// slots if it is banned or disabled.
+    fn effective_limits(&self, reported: Resources) -> Resources {
+        let mut limits = reported;
+        for (name, amount) in &self.settings.resource_limits_overrides {
+            if let Some(r) = vocab::Resource::parse(name.as_bytes()) {
+                let raw = if r == vocab::Resource::Cpu { vocab::Cpu::from_f64(*amount).0 } else { *amount as i64 };
+                limits.set_raw(r, raw);
+            }
+        }
+        if self.settings.banned || self.settings.disable_scheduler_jobs {
+            limits.user_slots = 0;
+        }
+        limits
+    }
+
+    fn tags(&self, reported: &[String]) -> BTreeSet<String> {
+        reported.iter().chain(&self.settings.user_tags).cloned().chain([self.address.clone()]).collect()
+    }
+}
+
+impl Nodes {
+    pub fn get(&self, address: &str) -> Option<&Node> {
+        self.by_address.get(address)
+    }
+    pub fn get_mut(&mut self, address: &str) -> Option<&mut Node> {
+        self.by_address.get_mut(address)
+    }
+    pub fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.by_address.values()
+    }
+    pub fn by_key(&self, key: NodeKey) -> Option<&str> {
+        self.by_key.get(&key).map(String::as_str)
+    }
+    /// May jobs be started yet after a restart?
+    pub fn recovered(&self) -> bool {
+        self.recovery_deadline.is_none()
+    }
+    /// A node of the life before.
+    pub fn expect(&mut self, address: &str, settings: NodeSettings, expected: bool) {
+        self.by_address.insert(address.to_owned(), Node::new(address, settings));
+        if expected {
+            self.expected.insert(address.to_owned());
+        }
+    }
+    /// To be called once after all [`Nodes::expect`].
+    pub fn start_recovery(&mut self, deadline: Time) {
+        self.recovery_deadline = (!self.expected.is_empty()).then_some(deadline);
+    }
+    fn came_back(&mut self, address: &str) {
+        self.expected.remove(address);
+        if self.expected.is_empty() {
+            self.recovery_deadline = None;
+        }
+    }
+}
+
+impl Kernel {
+    pub(crate) fn node_message(&mut self, now: Time, key: NodeKey, message: NodeMessage, out: &mut Vec<Effect>) {
+        if let NodeMessage::Hello(hello) = message {
+            return self.node_hello(now, key, hello, out);
+        }
+        let Some(address) = self.nodes.by_key(key).map(str::to_owned) else {
+            // Refused or replaced; what it says on this connection does not count any more.
+            return;
+        };
+        if let Some(node) = self.nodes.get_mut(&address) {
+            node.last_seen = now;
+        }
+        match message {
+            NodeMessage::Hello(_) => {}
+            NodeMessage::Heartbeat(heartbeat) => self.node_heartbeat(now, &address, heartbeat, out),
+            NodeMessage::Jobs(events) => self.job_events(now, &address, events, out),
+            NodeMessage::Stderr { .. } => {} // the edge's own business
+        }
+    }
+
+    fn node_hello(&mut self, now: Time, key: NodeKey, hello: Hello, out: &mut Vec<Effect>) {
+        if let Err(refusal) = self.admit_node(&hello) {
+            out.push(Effect::ToNode { node: key, after: 0, message: ServerMessage::Refuse(refusal) });
+            out.push(Effect::Disconnect(key));
+            return;
+        }
+        let address = hello.address.clone();
+        let node = self
+            .nodes
+            .by_address
+            .entry(address.clone())
+            .or_insert_with(|| Node::new(&address, NodeSettings::default()));
+        if let Some(old) = node.key.replace(key) {
+            self.nodes.by_key.remove(&old);
+            out.push(Effect::Disconnect(old));
+        }
+        node.incarnation = hello.incarnation;
+        node.job_environment = hello.job_environment.clone();
+        node.alerts = hello.alerts.clone();
+        node.register_time = now;
+        node.last_seen = now;
+        node.last_order = 0;
+        node.report = NodeReport {
+            resource_limits: node.effective_limits(hello.resource_limits),
+            resource_usage: Resources::ZERO,
+            tags: node.tags(&hello.tags),
+            has_waiting_allocations: false,
+        };
+        let report = node.report.clone();
+        self.nodes.by_key.insert(key, address.clone());
+        self.persist_node(&address);
+        let message = ServerMessage::Welcome { heartbeat_period: self.config.heartbeat_period };
+        out.push(Effect::ToNode { node: key, after: 0, message });
+        // Ends first: they may free units of work that are reported running elsewhere.
+        let lost = self.scheduler.heartbeat(now, &address, &report).lost;
+        self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
+        for finished in hello.finished {
+            self.job_finished(now, &address, finished, out);
+        }
+        self.reconcile_jobs(now, &address, hello.running, out);
+        self.nodes.came_back(&address);
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+    }
+
+    fn admit_node(&self, hello: &Hello) -> Result<(), Failure> {
+        if hello.protocol_version != PROTOCOL_VERSION {
+            return Err(Failure::new(format!(
+                "Node {} speaks version {} of the node protocol, this server speaks {PROTOCOL_VERSION}",
+                hello.address, hello.protocol_version
+            )));
+        }
+        if let Some(node) = self.nodes.get(&hello.address)
+            && node.key.is_some()
+            && node.incarnation != hello.incarnation
+        {
+            return Err(Failure::new(format!(
+                "Another node with the name {} is connected: names of nodes must be unique",
+                hello.address
+            )));
+        }
+        Ok(())
+    }
+
+    fn node_heartbeat(&mut self, now: Time, address: &str, heartbeat: Heartbeat, out: &mut Vec<Effect>) {
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        node.alerts = heartbeat.alerts;
+        node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
+        node.report.resource_usage = heartbeat.resource_usage;
+        let report = node.report.clone();
+        self.reconcile_jobs(now, address, heartbeat.jobs, out);
+        let lost = self.scheduler.heartbeat(now, address, &report).lost;
+        self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
+        self.pending_work.schedule = true;
+    }
+
+    /// The connection is gone; the jobs go on, the node has until the timeout to come back.
+    pub(crate) fn node_disconnected(&mut self, now: Time, key: NodeKey) {
+        let Some(address) = self.nodes.by_key.remove(&key) else { return };
+        if let Some(node) = self.nodes.get_mut(&address)
+            && node.key == Some(key)
+        {
+            node.key = None;
+            node.last_seen = now;
+        }
+    }
+
+    /// Loses nodes that were silent or away for too long, and ends the wait after a restart.
+    pub(crate) fn check_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
+        if self.nodes.recovery_deadline.is_some_and(|deadline| now >= deadline) {
+            self.nodes.recovery_deadline = None;
+            self.nodes.expected.clear();
+            self.pending_work.schedule = true;
+        }
+        let timeout = self.scheduler.config().node_heartbeat_timeout;
+        let recovering = !self.nodes.recovered();
+        let lost: Vec<String> = self
+            .nodes
+            .iter()
+            .filter(|n| n.register_time > Time::ZERO && now.since(n.last_seen) > timeout && !recovering)
+            .map(|n| n.address.clone())
+            .collect();
+        for address in lost {
+            self.lose_node(now, &address, out);
+        }
+    }
+
+    fn lose_node(&mut self, now: Time, address: &str, out: &mut Vec<Effect>) {
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        if let Some(key) = node.key.take() {
+            self.nodes.by_key.remove(&key);
+            out.push(Effect::Disconnect(key));
+        }
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        node.register_time = Time::ZERO;
+        let jobs: Vec<JobId> = node.jobs.iter().copied().collect();
+        self.scheduler.remove_node(address);
+        for job in jobs {
+            self.abort_lost_job(now, job, AbortReason::NodeOffline, &format!("Node {address} is offline"), out);
+        }
+        let keep = self.nodes.get(address).is_some_and(|n| n.settings != NodeSettings::default());
+        if keep {
+            self.persist_node(address);
+        } else {
+            self.nodes.by_address.remove(address);
+            self.open.batch.delete(Table::Nodes, address.as_bytes());
+        }
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+    }
+
+    /// Applies changed settings of administrators to the scheduler's view at once.
+    pub(crate) fn set_node_settings(&mut self, now: Time, address: &str, settings: NodeSettings, out: &mut Vec<Effect>) {
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        let disabled = settings.banned || settings.disable_scheduler_jobs;
+        let reason = if settings.banned { AbortReason::NodeBanned } else { AbortReason::NodeWithDisabledJobs };
+        node.settings = settings;
+        // Other limits come with the node's next heartbeat: only it knows what it has.
+        if disabled {
+            node.report.resource_limits.user_slots = 0;
+        }
+        let (report, jobs) = (node.report.clone(), node.jobs.clone());
+        if node.key.is_some() {
+            self.scheduler.heartbeat(now, address, &report);
+        }
+        self.persist_node(address);
+        if disabled {
+            for job in jobs {
+                self.order_abort(job, reason, "Jobs are disabled on this node", out);
+            }
+        }
+    }
+
+    fn persist_node(&mut self, address: &str) {
+        let Some(node) = self.nodes.get(address) else { return };
+        let record = yson::map! {
+            "registered" => node.register_time > Time::ZERO,
+            "settings" => node.settings.to_map(),
+        };
+        self.open.batch.put(Table::Nodes, address.as_bytes(), yson::to_binary(&record.into()));
+    }
+
+    /// Reads a node's record back.
+    pub(crate) fn restore_node(&mut self, key: &[u8], value: &Value) -> Result<(), Failure> {
+        let address = String::from_utf8_lossy(key).into_owned();
+        let settings = value.get("settings").and_then(Value::as_map).cloned().unwrap_or_default();
+        let settings = NodeSettings::default().changed(&settings)?;
+        let registered = value.get("registered").and_then(Value::as_bool).unwrap_or(false);
+        self.nodes.expect(&address, settings, registered);
+        Ok(())
+    }
+
+    /// Attributes of a node as the tree shows them (http-api.md 7.1).
+    pub(crate) fn node_attributes(&self, node: &Node, wanted: &[String]) -> Map {
+        let settings = node.settings.to_map();
+        let map = yson::map! {
+            "type" => "cluster_node",
+            "address" => node.address.as_str(),
+            "state" => node.state(),
+            "tags" => node.report.tags.iter().map(String::as_str).collect::<Vec<_>>(),
+            "flavors" => vec!["exec"],
+            "resource_limits" => node.report.resource_limits.to_value(),
+            "resource_usage" => self.scheduler.node(&node.address).map(|n| n.resource_usage).unwrap_or_default().to_value(),
+            "job_environment" => node.job_environment.as_str(),
+            "alerts" => node.alerts.iter().map(Failure::to_value).collect::<Vec<_>>(),
+            "last_seen_time" => node.last_seen,
+            "register_time" => node.register_time,
+            "job_count" => node.jobs.len(),
+            "opaque" => true,
+        };
+        only(settings.into_iter().chain(map).collect(), wanted)
+    }
+}
+
+impl NodeSettings {
+    pub fn to_map(&self) -> Map {
+        yson::map! {
+            "banned" => self.banned,
+            "ban_message" => self.ban_message.as_str(),
+            "disable_scheduler_jobs" => self.disable_scheduler_jobs,
+            "resource_limits_overrides" => self.resource_limits_overrides.iter().map(|(k, v)| (k.as_str(), *v)).collect::<Map>(),
+            "user_tags" => self.user_tags.iter().map(String::as_str).collect::<Vec<_>>(),
+        }
+    }
+
+    /// These settings with the given ones replaced; an error names the attribute and what is allowed.
+    pub fn changed(&self, changes: &Map) -> Result<NodeSettings, Failure> {
+        let mut out = self.clone();
+        for (key, value) in changes.iter() {
+            let name = String::from_utf8_lossy(key).into_owned();
+            let wrong = |expected: &str| {
+                Failure::new(format!(
+                    "Attribute \"{name}\" of a node: expected {expected}, found {} {value:?}",
+                    value.type_name()
+                ))
+                .with("attribute", name.as_str())
+            };
+            match name.as_str() {
+                "banned" => out.banned = value.as_bool().ok_or_else(|| wrong("a boolean"))?,
+                "disable_scheduler_jobs" => {
+                    out.disable_scheduler_jobs = value.as_bool().ok_or_else(|| wrong("a boolean"))?;
+                }
+                "ban_message" => out.ban_message = value.as_str().ok_or_else(|| wrong("a string"))?.to_owned(),
+                "user_tags" => {
+                    let list = value.as_list().ok_or_else(|| wrong("a list of strings"))?;
+                    let tags = list.iter().map(|v| v.as_str().map(str::to_owned)).collect::<Option<_>>();
+                    out.user_tags = tags.ok_or_else(|| wrong("a list of strings"))?;
+                }
+                "resource_limits_overrides" => {
+                    let expected = "a map from cpu, memory, user_slots, gpu, network to amounts of at least 0";
+                    let map = value.as_map().ok_or_else(|| wrong(expected))?;
+                    let mut overrides = BTreeMap::new();
+                    for (resource, amount) in map.iter() {
+                        let known = vocab::Resource::parse(resource).ok_or_else(|| wrong(expected))?;
+                        let amount = amount.as_f64().filter(|a| a.is_finite() && *a >= 0.0);
+                        overrides.insert(known.as_str().to_owned(), amount.ok_or_else(|| wrong(expected))?);
+                    }
+                    out.resource_limits_overrides = overrides;
+                }
+                other => {
+                    return Err(Failure::new(format!(
+                        "Attribute \"{other}\" of a node cannot be set: expected one of banned, ban_message, \
+                         disable_scheduler_jobs, resource_limits_overrides, user_tags"
+                    ))
+                    .with("attribute", other));
+                }
+            }
+        }
+        Ok(out)
+    }
+}

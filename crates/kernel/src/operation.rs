@@ -1,0 +1,174 @@
+//! One unfinished operation, as the kernel keeps it: the controller, the life cycle around it, and
+//! what the tree shows of it.
+
+use crate::summary::Summary;
+use controller::OperationController;
+use controller::spec::ParsedSpec;
+use std::collections::BTreeMap;
+use vocab::{Failure, ObjectId, OperationId, OperationState, OperationType, Time};
+use yson::{Map, Value};
+
+/// See the module page.
+pub(crate) struct Operation {
+    pub id: OperationId,
+    pub operation_type: OperationType,
+    pub user: String,
+    pub start_time: Time,
+    pub finish_time: Option<Time>,
+    pub state: OperationState,
+    pub suspended: bool,
+    /// One per transition, oldest first.
+    pub events: Vec<Event>,
+    /// Alerts that the kernel itself raises, by name; the controller has its own.
+    pub alerts: BTreeMap<String, Failure>,
+    pub spec: ParsedSpec,
+    /// Without the provided form of the spec the secure vault would be lost in a restart.
+    pub secure_vault: Option<Map>,
+    pub controller: OperationController,
+    /// Trees that it is in.
+    pub trees: Vec<InTree>,
+    /// Trees that it has left for good.
+    pub erased_trees: Vec<String>,
+    pub acl: Vec<Value>,
+    pub owners: Vec<Value>,
+    pub annotations: Map,
+    /// How it ended.
+    pub result: Option<Failure>,
+    /// Contents of files that its jobs may still fetch.
+    pub pinned: Vec<Pinned>,
+    /// The static part of its record is in the store.
+    pub spec_is_durable: bool,
+    /// The changing part has changed.
+    pub dirty: bool,
+}
+
+/// The operation in one tree.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct InTree {
+    pub tree: String,
+    pub pool: String,
+    pub weight: Option<f64>,
+    /// As the user wrote them.
+    pub resource_limits: Map,
+    pub slot_index: u32,
+    pub running: bool,
+    pub tentative: bool,
+}
+
+/// A content that must not go away while the operation lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pinned {
+    pub file_id: ObjectId,
+    pub revision: u64,
+    pub blob: u64,
+    pub size: u64,
+}
+
+/// A transition.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Event {
+    pub time: Time,
+    pub state: OperationState,
+    pub attributes: Map,
+}
+
+impl Operation {
+    /// Enters a state; every one is recorded.
+    pub fn enter(&mut self, now: Time, state: OperationState) {
+        self.state = state;
+        self.events.push(Event { time: now, state, attributes: Map::new() });
+        self.dirty = true;
+    }
+
+    pub fn alias(&self) -> Option<&str> {
+        self.spec.spec.root.alias.as_deref()
+    }
+
+    pub fn summary(&self) -> Summary {
+        let mut search = String::new();
+        for key in ["title", "alias", "annotations", "description"] {
+            if let Some(value) = self.spec.provided.get(key) {
+                match value.as_str() {
+                    Some(text) => search.push_str(&text.to_lowercase()),
+                    None => search.push_str(&String::from_utf8_lossy(&yson::to_text(value)).to_lowercase()),
+                }
+                search.push('\n');
+            }
+        }
+        Summary {
+            id: self.id,
+            start_time: self.start_time,
+            finish_time: self.finish_time,
+            user: self.user.clone(),
+            operation_type: self.operation_type,
+            state: self.state,
+            alias: self.alias().map(str::to_owned),
+            pools: self.trees.iter().map(|t| (t.tree.clone(), t.pool.clone())).collect(),
+            has_failed_jobs: self.controller.failed_job_count() > 0,
+            search,
+        }
+    }
+
+    /// `runtime_parameters` (http-api.md 9.1): what is in force now.
+    pub fn runtime_parameters(&self) -> Map {
+        let trees: Map = self
+            .trees
+            .iter()
+            .map(|t| {
+                let options = yson::map! {
+                    "pool" => t.pool.as_str(),
+                    "resource_limits" => t.resource_limits.clone(),
+                    "tentative" => t.tentative,
+                    "probing" => false,
+                    "offloading" => false,
+                }
+                .with_some("weight", t.weight);
+                (t.tree.as_str(), options)
+            })
+            .collect();
+        yson::map! {
+            "acl" => self.acl.clone(),
+            "owners" => self.owners.clone(),
+            "annotations" => self.annotations.clone(),
+            "scheduling_options_per_pool_tree" => trees,
+            "erased_trees" => self.erased_trees.iter().map(String::as_str).collect::<Vec<_>>(),
+            "options_per_job_shell" => Map::new(),
+        }
+        .with_some("scheduling_tag_filter", self.spec.spec.scheduling.scheduling_tag_filter.as_deref())
+    }
+
+    /// All alerts, `{name = error}`.
+    pub fn alert_map(&self) -> Map {
+        let own = self.alerts.iter().map(|(name, e)| (name.as_str(), e.to_value()));
+        let controllers = self.controller.alerts();
+        own.chain(controllers.iter().map(|(name, e)| (*name, e.to_value()))).collect()
+    }
+
+    /// `result` (http-api.md 9.5); absent before the end.
+    pub fn result_map(&self) -> Option<Map> {
+        if !self.state.is_finished() {
+            return None;
+        }
+        let fine = || Failure::coded(vocab::code::OK, "");
+        Some(yson::map! { "error" => self.result.clone().unwrap_or_else(fine).to_value() })
+    }
+
+    pub fn in_tree(&self, tree: &str) -> Option<&InTree> {
+        self.trees.iter().find(|t| t.tree == tree)
+    }
+}
+
+/// Names of all attributes of operations (http-api.md 9.1), in the order in which they are shown.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    "id", "type", "operation_type", "state", "authenticated_user", "start_time", "finish_time", "suspended", "spec",
+    "provided_spec", "full_spec", "unrecognized_spec", "brief_spec", "runtime_parameters", "brief_progress",
+    "progress", "result", "alerts", "alert_events", "events", "slot_index_per_pool_tree",
+    "scheduling_attributes_per_pool_tree", "task_names", "has_failed_jobs", "memory_usage", "controller_features",
+    "experiment_assignments", "experiment_assignment_names", "controller_agent_address",
+];
+
+/// An unknown name (code 1920).
+pub(crate) fn no_such_attribute(name: &str) -> Failure {
+    Failure::coded(vocab::code::NO_SUCH_ATTRIBUTE, format!("Operations have no attribute \"{name}\""))
+        .with("attribute_name", name)
+}

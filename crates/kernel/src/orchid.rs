@@ -1,0 +1,282 @@
+//! `//sys/scheduler/orchid`: the state of the scheduler as a tree (http-api.md 11). Everything comes
+//! from the newest snapshot, so a look never holds up a decision; only what a path asks for is built.
+
+use crate::mounts::missing;
+use crate::Kernel;
+use cypress::walk::{value_get, value_list};
+use cypress::{GetOptions, Mounted};
+use scheduler::TreeSnapshot;
+use vocab::{Failure, OperationId, Resources, Time};
+use yson::ypath::Step;
+use yson::{Map, Value};
+
+/// Fields of pools that were asked for; all when absent.
+type Fields<'a> = Option<&'a [&'a str]>;
+
+impl Kernel {
+    pub(crate) fn get_orchid(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+        fields: Option<&[String]>,
+    ) -> Result<Value, Failure> {
+        if let [Step::Attribute(_) | Step::AllAttributes, ..] = at.rest.as_slice() {
+            return self.tree.get(&at.as_place(), options);
+        }
+        let fields: Option<Vec<&str>> = fields.map(|f| f.iter().map(String::as_str).collect());
+        let keys: Vec<String> = at
+            .rest
+            .iter()
+            .map_while(|step| step.key().map(|k| String::from_utf8_lossy(&k).into_owned()))
+            .collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let (value, used) = self.orchid_node(now, &keys, fields.as_deref());
+        let path = self.tree.path(at.node);
+        let path = used_path(&path, &keys[..used]);
+        match value {
+            Some(value) => Ok(value_get(&value, &path, &at.rest[used..])?.into_owned()),
+            None => Err(match at.rest.get(used) {
+                Some(step) => missing(&path, step),
+                None => Failure::resolve(format!("{path} does not exist")).with("path", path),
+            }),
+        }
+    }
+
+    pub(crate) fn list_orchid(&self, now: Time, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+        // Fields are not needed to list names: ask for none.
+        let value = self.get_orchid(now, at, &GetOptions::default(), Some(&[]))?;
+        let keys = value_list(&value, &self.tree.show(&at.as_place()), &[])?;
+        let all = keys.into_iter().map(|k| String::from_utf8_lossy(&k).into_owned());
+        Ok(crate::mounts::names(all, &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+    }
+
+    /// The narrowest value on the way of `keys`, and how many of them lead to it. None: the key after
+    /// those does not exist.
+    fn orchid_node(&self, now: Time, keys: &[&str], fields: Fields<'_>) -> (Option<Value>, usize) {
+        match keys {
+            [] => {
+                let scheduler = self.orchid_node(now, &["scheduler"], fields).0;
+                (Some(yson::map! { "scheduler" => scheduler, "service" => self.orchid_service() }.into()), 0)
+            }
+            ["service", ..] => (Some(self.orchid_service()), 1),
+            ["scheduler"] => {
+                let mut map: Map = SCALARS
+                    .iter()
+                    .filter_map(|name| Some((*name, self.orchid_scheduler_value(name)?)))
+                    .collect();
+                // Large ones are opaque from above: they are there when asked for by name.
+                for name in ["operations", "nodes", "pool_trees", "scheduling_info_per_pool_tree"] {
+                    map.insert(name, Value::Entity);
+                }
+                (Some(map.into()), 1)
+            }
+            ["scheduler", "operations"] => {
+                let all: Map = self.operations.keys().map(|id| (id.to_string(), Value::Entity)).collect();
+                (Some(all.into()), 2)
+            }
+            ["scheduler", "operations", name, ..] => (self.orchid_operation(now, name), 3).or_parent(2),
+            ["scheduler", "nodes"] => {
+                let all: Map = self.nodes.iter().map(|n| (n.address.as_str(), self.orchid_exec_node(n))).collect();
+                (Some(all.into()), 2)
+            }
+            ["scheduler", "nodes", address, ..] => {
+                (self.nodes.get(address).map(|n| self.orchid_exec_node(n)), 3).or_parent(2)
+            }
+            ["scheduler", "pool_trees"] => {
+                let snapshot = self.scheduler.snapshot();
+                let all: Map = snapshot.trees().map(|t| (&*t.name, Value::Entity)).collect();
+                (Some(all.into()), 2)
+            }
+            ["scheduler", "pool_trees", tree, rest @ ..] => match self.scheduler.snapshot().tree(tree) {
+                Some(tree) => self.orchid_tree(tree, rest, fields, 3),
+                None => (None, 2),
+            },
+            ["scheduler", "scheduling_info_per_pool_tree"] => {
+                let snapshot = self.scheduler.snapshot();
+                let all: Map = snapshot.trees().map(|t| (&*t.name, Value::Entity)).collect();
+                (Some(all.into()), 2)
+            }
+            ["scheduler", "scheduling_info_per_pool_tree", tree, rest @ ..] => {
+                match (self.scheduler.snapshot().tree(tree), rest) {
+                    (None, _) => (None, 2),
+                    (Some(tree), ["fair_share_info", rest @ ..]) => self.orchid_tree(tree, rest, fields, 4),
+                    (Some(tree), rest) => self.orchid_tree(tree, rest, fields, 3),
+                }
+            }
+            ["scheduler", name, ..] => (self.orchid_scheduler_value(name), 2).or_parent(1),
+            [_, ..] => (None, 0),
+        }
+    }
+
+    fn orchid_service(&self) -> Value {
+        yson::map! { "version" => self.config.version.as_str(), "start_time" => self.started }.into()
+    }
+
+    /// Small values directly below `scheduler`.
+    fn orchid_scheduler_value(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "connected" => true.into(),
+            "default_pool_tree" | "default_fair_share_tree" => self.pools.default_tree.as_str().into(),
+            "cell" | "cluster" => {
+                let snapshot = self.scheduler.snapshot();
+                let sum = |f: fn(&TreeSnapshot) -> Resources| snapshot.trees().fold(Resources::ZERO, |a, t| a + f(t));
+                let online = self.nodes.iter().filter(|n| n.key.is_some()).count();
+                yson::map! {
+                    "resource_limits" => sum(|t| t.resource_limits).to_value(),
+                    "resource_usage" => sum(|t| t.resource_usage).to_value(),
+                    "exec_node_count" => online,
+                    "total_node_count" => self.nodes.iter().count(),
+                    "resource_limits_by_tags" => Map::new(),
+                }
+                .into()
+            }
+            "config" => self.scheduler.config().specified.clone().into(),
+            "suspicious_jobs" => Map::new().into(),
+            "controller_agents" => {
+                let ids: Vec<Value> = self.operations.keys().map(|id| (*id).into()).collect();
+                let agent = yson::map! {
+                    "state" => "registered",
+                    "incarnation_id" => self.config.life.to_string(),
+                    "operation_ids" => ids,
+                };
+                yson::map! { self.config.address.as_str() => agent }.into()
+            }
+            "alerts" => self.alerts(),
+            _ => return None,
+        })
+    }
+
+    /// Alerts of the scheduler, `//sys/scheduler/@alerts`.
+    pub(crate) fn alerts(&self) -> Value {
+        let list: Vec<Value> = self
+            .scheduler
+            .alerts()
+            .into_iter()
+            .map(|a| a.error.with("alert_type", a.name).to_value())
+            .collect();
+        list.into()
+    }
+
+    fn orchid_operation(&self, now: Time, name: &str) -> Option<Value> {
+        let id = match name.parse::<OperationId>() {
+            Ok(id) => id,
+            Err(_) => *self.aliases.get(name)?,
+        };
+        self.operations.get(&id).map(|o| self.operation_attributes(now, o, None).into())
+    }
+
+    fn orchid_exec_node(&self, node: &crate::nodes::Node) -> Value {
+        let state = self.scheduler.node(&node.address);
+        let usage = state.as_ref().map(|s| s.resource_usage).unwrap_or_default();
+        yson::map! {
+            "scheduler_state" => node.state(),
+            "master_state" => node.state(),
+            "state" => node.state(),
+            "resource_usage" => usage.to_value(),
+            "resource_limits" => node.report.resource_limits.to_value(),
+            "tags" => node.report.tags.iter().map(String::as_str).collect::<Vec<_>>(),
+            "job_environment" => node.job_environment.as_str(),
+            "running_job_count" => node.jobs.len(),
+            "last_seen_time" => node.last_seen,
+            "tree" => state.and_then(|s| s.tree).map(|t| t.to_string()),
+        }
+        .into()
+    }
+
+    /// `pool_trees/<tree>` in both forms. `used` keys have led here.
+    fn orchid_tree(
+        &self,
+        tree: &TreeSnapshot,
+        rest: &[&str],
+        fields: Fields<'_>,
+        used: usize,
+    ) -> (Option<Value>, usize) {
+        let pool = |name: &str| tree.pool_attributes(name, fields).map(Value::from);
+        let operation = |id: OperationId| tree.operation_attributes(id, fields).map(Value::from);
+        match rest {
+            [] => {
+                let mut map: Map =
+                    TREE_SCALARS.iter().filter_map(|name| Some((*name, tree_value(tree, name)?))).collect();
+                for name in ["pools", "operations", "operations_by_pool", "child_pools_by_pool", "fair_share_info"] {
+                    map.insert(name, Value::Entity);
+                }
+                (Some(map.into()), used)
+            }
+            ["pools"] => {
+                let all: Map = tree.pool_names().filter_map(|name| Some((&**name, pool(name)?))).collect();
+                (Some(all.into()), used + 1)
+            }
+            ["pools", name, ..] => (pool(name), used + 2).or_parent(used + 1),
+            ["operations"] => {
+                let all: Map = tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
+                (Some(all.into()), used + 1)
+            }
+            ["operations", id, ..] => {
+                (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1)
+            }
+            ["operations_by_pool"] | ["child_pools_by_pool"] => {
+                let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
+                (Some(all.into()), used + 1)
+            }
+            ["operations_by_pool", name, ..] => {
+                let inside = tree.operations_of_pool(name).map(|ids| {
+                    let map: Map = ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
+                    Value::Map(map)
+                });
+                (inside, used + 2).or_parent(used + 1)
+            }
+            ["child_pools_by_pool", name, ..] => {
+                let inside = tree.child_pools(name).map(|names| {
+                    let map: Map = names.iter().filter_map(|name| Some((&**name, pool(name)?))).collect();
+                    Value::Map(map)
+                });
+                (inside, used + 2).or_parent(used + 1)
+            }
+            [name, ..] => (tree_value(tree, name), used + 1).or_parent(used),
+        }
+    }
+}
+
+const SCALARS: &[&str] = &[
+    "connected", "default_pool_tree", "default_fair_share_tree", "cell", "cluster", "config", "suspicious_jobs",
+    "controller_agents", "alerts",
+];
+const TREE_SCALARS: &[&str] = &[
+    "config", "resource_usage", "resource_limits", "node_count", "node_addresses", "pool_count",
+    "resource_distribution_info", "user_to_ephemeral_pools",
+];
+
+fn tree_value(tree: &TreeSnapshot, name: &str) -> Option<Value> {
+    Some(match name {
+        "config" => tree.config().clone().into(),
+        "resource_usage" => tree.resource_usage.to_value(),
+        "resource_limits" => tree.resource_limits.to_value(),
+        "node_count" => tree.node_names.len().into(),
+        "node_addresses" => tree.node_names.iter().map(|n| &**n).collect::<Vec<_>>().into(),
+        "pool_count" => tree.pool_names().len().into(),
+        "resource_distribution_info" => tree.resource_distribution_info().into(),
+        "user_to_ephemeral_pools" => {
+            let map: Map = tree
+                .user_to_ephemeral_pools()
+                .map(|(user, pools)| (user, Value::from(pools.collect::<Vec<_>>())))
+                .collect();
+            map.into()
+        }
+        _ => return None,
+    })
+}
+
+/// What is missing is missing below the parent.
+trait OrParent {
+    fn or_parent(self, used: usize) -> Self;
+}
+impl OrParent for (Option<Value>, usize) {
+    fn or_parent(self, used: usize) -> Self {
+        if self.0.is_some() { self } else { (None, used) }
+    }
+}
+
+fn used_path(base: &str, keys: &[&str]) -> String {
+    keys.iter().fold(base.to_owned(), |path, key| format!("{path}/{}", yson::ypath::escape_literal(key)))
+}

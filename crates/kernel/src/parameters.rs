@@ -1,0 +1,232 @@
+//! `update_operation_parameters` (http-api.md 8.5): all or nothing, visible at once.
+
+use crate::{Effect, Kernel, OperationRef};
+use scheduler::{Amounts, RuntimeParameters};
+use vocab::{AbortReason, Failure, OperationState, RESOURCES, Resource, Time, code};
+use yson::{Map, Value};
+
+/// A change of the operation in one tree.
+#[derive(Clone, Default)]
+struct TreeChange {
+    pool: Option<String>,
+    weight: Option<f64>,
+    resource_limits: Option<Map>,
+}
+
+impl Kernel {
+    pub(crate) fn update_operation_parameters(
+        &mut self,
+        now: Time,
+        _user: &str,
+        operation: &OperationRef,
+        parameters: &Map,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let id = self.live_operation(operation)?;
+        let Some(operation) = self.operations.get(&id) else { return Ok(()) };
+        if matches!(operation.state, OperationState::Materializing | OperationState::RevivingJobs) {
+            let message = format!("Parameters cannot be changed in state \"{}\"", operation.state);
+            return Err(Failure::coded(code::INVALID_OPERATION_STATE, message));
+        }
+        let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
+        let parsed = Parsed::read(parameters, &trees)?;
+        // Job counts are tried on a copy: if one is refused, nothing has changed.
+        let mut controller = operation.controller.clone();
+        let mut resized = controller::Resized::default();
+        for (task, count) in &parsed.job_counts {
+            let one = controller.set_job_count(now, task, *count)?;
+            resized.jobs_to_abort.extend(one.jobs_to_abort);
+            resized.operation_event = resized.operation_event.or(one.operation_event);
+        }
+
+        // The pool is what may be refused for reasons of others; with one tree (the usual case) it
+        // is the first thing that changes, so an error leaves everything as it was.
+        let mut moved = Vec::new();
+        for (tree, change) in trees.iter().zip(&parsed.trees) {
+            let Some(pool) = &change.pool else { continue };
+            let before = self.operations.get(&id).and_then(|o| o.in_tree(tree)).map(|t| t.pool.clone());
+            match self.scheduler.change_pool(id, tree, pool) {
+                Ok(pool) => moved.push((tree.clone(), before, pool.to_string())),
+                Err(failure) => {
+                    for (tree, before, _) in moved {
+                        if let Some(before) = before {
+                            let _ = self.scheduler.change_pool(id, &tree, &before);
+                        }
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+        for (tree, change) in trees.iter().zip(&parsed.trees) {
+            let Some(operation) = self.operations.get_mut(&id) else { continue };
+            let filter = operation.spec.spec.scheduling.scheduling_tag_filter.clone();
+            let Some(own) = operation.trees.iter_mut().find(|t| t.tree == *tree) else { continue };
+            if let Some((_, _, pool)) = moved.iter().find(|(t, ..)| t == tree) {
+                own.pool.clone_from(pool);
+            }
+            own.weight = change.weight.or(own.weight);
+            if let Some(limits) = &change.resource_limits {
+                own.resource_limits = limits.clone();
+            }
+            let parameters = RuntimeParameters {
+                weight: own.weight,
+                resource_limits: amounts(&own.resource_limits)?,
+                scheduling_tag_filter: filter
+                    .and_then(|text| scheduler::TagFilter::parse(&text).ok())
+                    .unwrap_or_default(),
+            };
+            self.tell_scheduler(|s| s.set_parameters(id, tree, parameters));
+        }
+        if let Some(operation) = self.operations.get_mut(&id) {
+            if let Some(acl) = parsed.acl {
+                operation.acl = acl;
+            }
+            if let Some(owners) = parsed.owners {
+                operation.owners = owners;
+            }
+            if let Some(annotations) = parsed.annotations {
+                operation.annotations = annotations;
+            }
+            operation.dirty = true;
+            operation.controller = controller;
+        }
+        for job in resized.jobs_to_abort {
+            self.order_abort(job, AbortReason::JobCountChangedByUserRequest, "The job is not wanted any more", out);
+        }
+        self.pending_work.dirty.insert(id);
+        self.pending_work.demand.insert(id);
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+        if let Some(event) = resized.operation_event {
+            self.operation_event(now, id, event, out);
+        }
+        Ok(())
+    }
+}
+
+/// The parameters, checked.
+struct Parsed {
+    /// One for each tree of the operation.
+    trees: Vec<TreeChange>,
+    acl: Option<Vec<Value>>,
+    owners: Option<Vec<Value>>,
+    annotations: Option<Map>,
+    job_counts: Vec<(String, i64)>,
+}
+
+const KNOWN: &str = "acl, annotations, options_per_job_shell, owners, pool, resource_limits, \
+                     scheduling_options_per_pool_tree, tasks, weight";
+
+impl Parsed {
+    fn read(parameters: &Map, trees: &[String]) -> Result<Parsed, Failure> {
+        let mut common = TreeChange::default();
+        let mut out = Parsed {
+            trees: Vec::new(),
+            acl: None,
+            owners: None,
+            annotations: None,
+            job_counts: Vec::new(),
+        };
+        let mut per_tree = None;
+        for (key, value) in parameters.iter() {
+            let name = String::from_utf8_lossy(key).into_owned();
+            if read_tree_option(&mut common, &name, value, &format!("/{name}"))? {
+                continue;
+            }
+            match name.as_str() {
+                "acl" => out.acl = Some(list(value, "/acl")?),
+                "owners" => out.owners = Some(list(value, "/owners")?),
+                "annotations" => out.annotations = Some(map(value, "/annotations")?.clone()),
+                "options_per_job_shell" => {
+                    map(value, "/options_per_job_shell")?;
+                }
+                "scheduling_options_per_pool_tree" => {
+                    per_tree = Some(map(value, "/scheduling_options_per_pool_tree")?);
+                }
+                "tasks" => {
+                    for (task, options) in map(value, "/tasks")?.iter() {
+                        let task = String::from_utf8_lossy(task).into_owned();
+                        for (option, value) in map(options, &format!("/tasks/{task}"))?.iter() {
+                            let count = value.as_i64().filter(|_| option == b"job_count");
+                            let count = count.ok_or_else(|| {
+                                let path = format!("/tasks/{task}/{}", String::from_utf8_lossy(option));
+                                bad(&path, "only job_count of a task can be changed, to an int64", value)
+                            })?;
+                            out.job_counts.push((task.clone(), count));
+                        }
+                    }
+                }
+                other => {
+                    let path = format!("/{other}");
+                    return Err(bad(&path, &format!("unknown parameter, expected one of {KNOWN}"), value));
+                }
+            }
+        }
+        out.trees = vec![common; trees.len()];
+        for (tree, options) in per_tree.into_iter().flat_map(Map::iter) {
+            let tree = String::from_utf8_lossy(tree).into_owned();
+            let path = format!("/scheduling_options_per_pool_tree/{tree}");
+            let Some(place) = trees.iter().position(|t| *t == tree) else {
+                return Err(bad(&path, &format!("expected a tree of the operation, one of {trees:?}"), options));
+            };
+            for (option, value) in map(options, &path)?.iter() {
+                let name = String::from_utf8_lossy(option).into_owned();
+                let path = format!("{path}/{name}");
+                let known = read_tree_option(&mut out.trees[place], &name, value, &path)?;
+                if !known && name != "enable_detailed_logs" {
+                    return Err(bad(&path, "expected one of pool, resource_limits, weight", value));
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// True if the option is one of a tree.
+fn read_tree_option(change: &mut TreeChange, name: &str, value: &Value, path: &str) -> Result<bool, Failure> {
+    match name {
+        "pool" => {
+            let pool = value.as_str().ok_or_else(|| bad(path, "expected a string", value))?;
+            change.pool = Some(pool.to_owned());
+        }
+        "weight" => {
+            let weight = value.as_f64().filter(|w| w.is_finite() && *w > 0.0);
+            change.weight = Some(weight.ok_or_else(|| bad(path, "expected a positive finite number", value))?);
+        }
+        "resource_limits" => {
+            let limits = map(value, path)?;
+            amounts(limits)?;
+            change.resource_limits = Some(limits.clone());
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Amounts of some resources, from what users write.
+pub(crate) fn amounts(limits: &Map) -> Result<Amounts, Failure> {
+    let mut out = Amounts::default();
+    for (key, value) in limits.iter() {
+        let path = format!("/resource_limits/{}", String::from_utf8_lossy(key));
+        let r = Resource::parse(key)
+            .ok_or_else(|| bad(&path, &format!("expected one of {:?}", RESOURCES.map(Resource::as_str)), value))?;
+        let raw = match r {
+            Resource::Cpu => value.as_f64().filter(|x| (0.0..=1e12).contains(x)).map(|x| vocab::Cpu::from_f64(x).0),
+            _ => value.as_i64().filter(|x| *x >= 0),
+        };
+        out.set(r, Some(raw.ok_or_else(|| bad(&path, "expected an amount of at least 0", value))?));
+    }
+    Ok(out)
+}
+
+fn map<'a>(value: &'a Value, path: &str) -> Result<&'a Map, Failure> {
+    value.as_map().ok_or_else(|| bad(path, "expected a map", value))
+}
+
+fn list(value: &Value, path: &str) -> Result<Vec<Value>, Failure> {
+    value.as_list().map(<[Value]>::to_vec).ok_or_else(|| bad(path, "expected a list", value))
+}
+
+fn bad(path: &str, why: &str, value: &Value) -> Failure {
+    Failure::new(format!("Parameter {path}: {why}, found {} {value:?}", value.type_name())).with("path", path)
+}

@@ -1,0 +1,186 @@
+//! Who gets what: fair-share updates, and starts on nodes with room.
+
+use crate::jobs::Job;
+use crate::{Effect, Kernel, VOLUMES_PERIOD};
+use controller::{Grant, SettleError};
+use scheduler::{SettleFailure, Start, UpdateKind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocab::batch::Table;
+use vocab::{AllocationId, JobId, OperationState, Resources, Time, object_type};
+use wire::{ServerMessage, StartJob};
+
+impl Kernel {
+    /// Runs the update that is due, or an extra one that somebody waits for (scheduling.md 5.1).
+    pub(crate) fn update_shares(&mut self, now: Time, extra_allowed: bool) -> bool {
+        let kind = if now >= self.periodic.update {
+            self.periodic.update = now + self.scheduler.config().fair_share_update_period;
+            UpdateKind::Periodic
+        } else if self.pending_work.update && extra_allowed {
+            UpdateKind::Extra
+        } else {
+            return false;
+        };
+        self.scheduler.update(now, kind);
+        self.pending_work.update = false;
+        // More demand than before may count now.
+        self.pending_work.schedule = true;
+        true
+    }
+
+    /// Starts what can be started. Nothing is started before the nodes of the life before are back.
+    pub(crate) fn schedule(&mut self, now: Time, out: &mut Vec<Effect>) {
+        if !std::mem::take(&mut self.pending_work.schedule) || !self.nodes.recovered() {
+            return;
+        }
+        self.end_revivals(now, out);
+        let trees: Vec<Arc<str>> = self.scheduler.tree_names().cloned().collect();
+        for tree in trees {
+            if !self.scheduler.has_candidates(&tree).unwrap_or(false) {
+                continue;
+            }
+            let nodes: Vec<Arc<str>> = match self.scheduler.nodes_with_room(&tree, Resources::ZERO) {
+                Ok(nodes) => nodes.cloned().collect(),
+                Err(_) => continue,
+            };
+            for node in nodes {
+                if self.nodes.get(&node).is_some_and(|n| n.key.is_some()) {
+                    self.schedule_on(now, &node, out);
+                    if !self.scheduler.has_candidates(&tree).unwrap_or(false) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn schedule_on(&mut self, now: Time, node: &str, out: &mut Vec<Effect>) {
+        let plan = self.scheduler.plan(now, node);
+        let ids = &mut self.ids;
+        let starts = self.scheduler.apply(plan, || AllocationId(ids.next(object_type::OTHER)));
+        let mut orders = Vec::new();
+        let mut must_wait = false;
+        for start in starts {
+            if let Some((order, operation_is_durable)) = self.settle(now, node, start) {
+                must_wait |= !operation_is_durable;
+                orders.push(order);
+            }
+        }
+        if !orders.is_empty() {
+            // An order waits until its operation is durable, so that no job runs for an operation
+            // that a crash could undo; the job itself needs no record: nodes tell of it.
+            self.open.urgent |= must_wait;
+            self.tell_node(node, ServerMessage::Start(orders), must_wait, out);
+        }
+    }
+
+    /// The controller puts a job into a granted allocation; if it cannot, all is given back.
+    fn settle(&mut self, now: Time, node: &str, start: Start) -> Option<(StartJob, bool)> {
+        let tree = self.scheduler.allocation(start.allocation)?.tree;
+        let job_id = JobId(self.ids.next(object_type::JOB));
+        let Some(operation) = self.operations.get_mut(&start.operation) else {
+            self.scheduler.allocation_failed(now, start.allocation, SettleFailure::Other);
+            return None;
+        };
+        let grant = Grant {
+            task: start.task,
+            allocation_id: start.allocation,
+            job_id,
+            resources: start.resources,
+            tree: &tree,
+            node_address: node,
+        };
+        self.pending_work.dirty.insert(start.operation);
+        match operation.controller.settle(now, grant) {
+            Ok((identity, description)) => {
+                let job = Job {
+                    operation: start.operation,
+                    allocation: start.allocation,
+                    node: node.to_owned(),
+                    pool: operation.in_tree(&tree).map(|t| t.pool.clone()).unwrap_or_default(),
+                    stopping: None,
+                };
+                let durable = operation.spec_is_durable;
+                self.add_job(job_id, job);
+                Some((StartJob { identity, resources: start.resources, description }, durable))
+            }
+            Err(error) => {
+                let failure = match error {
+                    // The scheduler does not know of bans: it would offer the node again at once.
+                    SettleError::NodeBanned(_) => SettleFailure::Backoff,
+                    _ => SettleFailure::Other,
+                };
+                self.scheduler.allocation_failed(now, start.allocation, failure);
+                self.pending_work.demand.insert(start.operation);
+                None
+            }
+        }
+    }
+
+    /// After a restart, when all expected nodes have spoken: what nobody reported is lost.
+    fn end_revivals(&mut self, now: Time, out: &mut Vec<Effect>) {
+        if !std::mem::take(&mut self.reviving) {
+            return;
+        }
+        let ids: Vec<_> = self.operations.keys().copied().collect();
+        for id in ids {
+            let Some(operation) = self.operations.get_mut(&id) else { continue };
+            let (verdicts, event) = operation.controller.end_revival(now);
+            if operation.state == OperationState::RevivingJobs {
+                operation.enter(now, OperationState::Running);
+            }
+            self.tell_scheduler(|s| s.set_enabled(id, true));
+            self.pending_work.dirty.insert(id);
+            self.pending_work.demand.insert(id);
+            for verdict in verdicts {
+                self.drop_job(verdict, vocab::AbortReason::OperationIncarnationChanged, out);
+            }
+            if let Some(event) = event {
+                self.operation_event(now, id, event, out);
+            }
+        }
+        self.advance_operations(now);
+        self.scheduler.update(now, UpdateKind::Extra);
+    }
+
+    /// Writes volumes of integral pools now and then, always a little less than there is: a crash may
+    /// lose some seconds of accumulation, but nothing is spent twice (fair-share.md 7.1).
+    pub(crate) fn persist_volumes(&mut self, now: Time, graceful_stop: bool) {
+        if now < self.periodic.volumes && !graceful_stop {
+            return;
+        }
+        self.periodic.volumes = now + VOLUMES_PERIOD;
+        let volumes = self.scheduler.export_volumes((!graceful_stop).then_some(VOLUMES_PERIOD));
+        let mut written = BTreeMap::new();
+        for (tree, pool, volume) in volumes {
+            let record: yson::Map =
+                vocab::RESOURCES.into_iter().map(|r| (r.as_str(), volume.get(r))).collect::<yson::Map>().with("tree", &*tree);
+            let bytes = yson::to_binary(&record.into());
+            if self.written_volumes.get(&pool) != Some(&bytes) {
+                self.open.batch.put(Table::Volumes, pool.0.to_bytes(), bytes.clone());
+            }
+            written.insert(pool, bytes);
+        }
+        self.written_volumes = written;
+    }
+
+    /// Records of operations that have changed in this turn: each part once, however much happened.
+    pub(crate) fn persist_operations(&mut self) {
+        use crate::records::{CONTROLLER, DYNAMIC, STATIC, dynamic_record, operation_key, static_record};
+        for id in std::mem::take(&mut self.pending_work.dirty) {
+            let Some(operation) = self.operations.get_mut(&id) else { continue };
+            let batch = &mut self.open.batch;
+            if !operation.spec_is_durable {
+                batch.put(Table::Operations, operation_key(id, STATIC, &[]), static_record(operation));
+                operation.spec_is_durable = true;
+            }
+            if std::mem::take(&mut operation.dirty) {
+                batch.put(Table::Operations, operation_key(id, DYNAMIC, &[]), dynamic_record(operation));
+            }
+            for part in operation.controller.take_dirty() {
+                let key = operation_key(id, CONTROLLER, &part.part.to_be_bytes());
+                batch.put(Table::Operations, key, part.bytes);
+            }
+        }
+    }
+}

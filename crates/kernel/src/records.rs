@@ -1,0 +1,121 @@
+//! Keys and forms of the kernel's durable records.
+//!
+//! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'd'` the changing part
+//! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps.
+
+use crate::operation::{Event, InTree, Operation};
+use vocab::{Failure, Guid, JobId, OperationId, Time};
+use yson::{Map, Value};
+
+pub(crate) const STATIC: u8 = b's';
+pub(crate) const DYNAMIC: u8 = b'd';
+pub(crate) const CONTROLLER: u8 = b'c';
+
+pub(crate) fn operation_prefix(id: OperationId) -> Vec<u8> {
+    id.0.to_bytes().to_vec()
+}
+
+pub(crate) fn operation_key(id: OperationId, part: u8, rest: &[u8]) -> Vec<u8> {
+    let mut key = operation_prefix(id);
+    key.push(part);
+    key.extend_from_slice(rest);
+    key
+}
+
+/// Id, part and the rest of a key of `Operations`.
+pub(crate) fn parse_operation_key(key: &[u8]) -> Option<(OperationId, u8, &[u8])> {
+    let id: [u8; 16] = key.get(..16)?.try_into().ok()?;
+    let (part, rest) = key[16..].split_first()?;
+    Some((OperationId(Guid::from_bytes(id)), *part, rest))
+}
+
+/// Key of a finished job, in `JobArchive` and `Stderr`: all of an operation lie together.
+pub fn job_key(operation: OperationId, job: JobId) -> Vec<u8> {
+    let mut key = operation_prefix(operation);
+    key.extend_from_slice(&job.0.to_bytes());
+    key
+}
+
+/// The part of an operation that never changes.
+pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
+    let map = yson::map! {
+        "type" => operation.operation_type,
+        "user" => operation.user.as_str(),
+        "start_time" => operation.start_time.as_micros(),
+        "spec" => operation.spec.provided.clone(),
+    }
+    .with_some("secure_vault", operation.secure_vault.clone());
+    yson::to_binary(&map.into())
+}
+
+/// The part of an operation that changes with its life cycle.
+pub(crate) fn dynamic_record(operation: &Operation) -> Vec<u8> {
+    let events: Vec<Value> = operation.events.iter().map(event_value).collect();
+    let trees: Vec<Value> = operation.trees.iter().map(tree_value).collect();
+    let map = yson::map! {
+        "state" => operation.state,
+        "suspended" => operation.suspended,
+        "events" => events,
+        "trees" => trees,
+        "erased_trees" => operation.erased_trees.iter().map(String::as_str).collect::<Vec<_>>(),
+        "acl" => operation.acl.clone(),
+        "owners" => operation.owners.clone(),
+        "annotations" => operation.annotations.clone(),
+        "alerts" => operation.alerts.iter().map(|(n, e)| (n.as_str(), e.to_value())).collect::<Map>(),
+    }
+    .with_some("result", operation.result.as_ref().map(Failure::to_value));
+    yson::to_binary(&map.into())
+}
+
+/// `{time; state; attributes}`.
+pub(crate) fn event_value(event: &Event) -> Value {
+    yson::map! { "time" => event.time, "state" => event.state, "attributes" => event.attributes.clone() }.into()
+}
+
+pub(crate) fn event_from_value(value: &Value) -> Option<Event> {
+    Some(Event {
+        time: Time::parse(value.get("time")?.as_str()?)?,
+        state: value.get("state")?.as_str()?.parse().ok()?,
+        attributes: value.get("attributes").and_then(Value::as_map).cloned().unwrap_or_default(),
+    })
+}
+
+fn tree_value(tree: &InTree) -> Value {
+    yson::map! {
+        "tree" => tree.tree.as_str(),
+        "pool" => tree.pool.as_str(),
+        "weight" => tree.weight,
+        "resource_limits" => tree.resource_limits.clone(),
+        "slot_index" => tree.slot_index,
+        "running" => tree.running,
+        "tentative" => tree.tentative,
+    }
+    .into()
+}
+
+pub(crate) fn tree_from_value(value: &Value) -> Option<InTree> {
+    Some(InTree {
+        tree: value.get("tree")?.as_str()?.to_owned(),
+        pool: value.get("pool")?.as_str()?.to_owned(),
+        weight: value.get("weight").and_then(Value::as_f64),
+        resource_limits: value.get("resource_limits").and_then(Value::as_map).cloned().unwrap_or_default(),
+        slot_index: value.get("slot_index").and_then(Value::as_u64).and_then(|i| u32::try_from(i).ok())?,
+        running: value.get("running").and_then(Value::as_bool).unwrap_or(false),
+        tentative: value.get("tentative").and_then(Value::as_bool).unwrap_or(false),
+    })
+}
+
+/// What is shown of an archived job: an element of `list_jobs`.
+pub fn archived_job(record: &[u8]) -> Result<Map, Failure> {
+    Ok(decode_job(record)?.to_value())
+}
+
+/// What `get_job` shows of an archived job.
+pub fn archived_job_in_full(record: &[u8]) -> Result<Map, Failure> {
+    let job = decode_job(record)?;
+    Ok(job.to_value().with("job_id", job.identity.job_id).with("statistics", job.statistics()))
+}
+
+fn decode_job(record: &[u8]) -> Result<controller::JobRecord, Failure> {
+    controller::JobRecord::decode(record).map_err(|e| Failure::new(e.to_string()))
+}

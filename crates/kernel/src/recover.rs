@@ -1,0 +1,381 @@
+//! The way back: from the records of the store to a kernel that goes on where the last one stopped.
+//!
+//! Jobs and allocations are not stored: nodes come back and say what runs. Until those that were
+//! there before are back, or the grace period is over, nothing is started.
+
+use crate::finished::Finished;
+use crate::jobs::Jobs;
+use crate::mounts::PLACES;
+use crate::mutations::Mutations;
+use crate::nodes::Nodes;
+use crate::operation::Operation;
+use crate::operations::note_admission;
+use crate::pools::{Pools, default_tree_key};
+use crate::records::{CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, tree_from_value};
+use crate::summary::Summary;
+use crate::tree::read_scheduler_config;
+use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic, VOLUMES_PERIOD};
+use controller::{ControllerOptions, OperationController, StatePart};
+use cypress::{Context, Last, Layout, Limits, Resolved, Tree};
+use scheduler::{Admission, Scheduler};
+use std::collections::BTreeMap;
+use vocab::batch::{Batch, Table};
+use vocab::{Failure, Guid, GuidGenerator, ObjectId, OperationId, OperationState, Resource, Time, Volume};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+/// Everything that the store holds and the kernel needs, by table, in the order of keys. Archives are
+/// not read: only their index is.
+#[derive(Default)]
+pub struct Records {
+    tables: BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>,
+}
+
+impl Records {
+    /// Tables that the kernel reads at start.
+    pub const TABLES: &'static [Table] = &[
+        Table::Meta,
+        Table::Cypress,
+        Table::PoolTrees,
+        Table::Pools,
+        Table::Volumes,
+        Table::Operations,
+        Table::OperationIndex,
+        Table::Nodes,
+        Table::Mutations,
+    ];
+
+    /// Adds a record; keys of a table come in order.
+    pub fn add(&mut self, table: Table, key: &[u8], value: &[u8]) {
+        self.tables.entry(table).or_default().push((key.to_vec(), value.to_vec()));
+    }
+
+    fn take(&mut self, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.tables.remove(&table).unwrap_or_default()
+    }
+}
+
+/// The store cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("The state in the store cannot be recovered: {0}")]
+pub struct RecoverError(pub Failure);
+
+impl From<Failure> for RecoverError {
+    fn from(failure: Failure) -> RecoverError {
+        RecoverError(failure)
+    }
+}
+
+impl Kernel {
+    /// A kernel over the records of the store; an empty store makes a new cluster.
+    pub fn recover(
+        config: Config,
+        mut records: Records,
+        now: Time,
+        out: &mut Vec<Effect>,
+    ) -> Result<Kernel, RecoverError> {
+        let mut ids = GuidGenerator::new(config.life);
+        let (tree, first_changes) = recover_tree(&mut ids, now, records.take(Table::Cypress))?;
+        let mut kernel = Kernel {
+            controller_options: ControllerOptions::default(),
+            ids,
+            started: now,
+            tree,
+            scheduler: Scheduler::new(scheduler::config::SchedulerConfig::default(), now),
+            operations: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            finished: Finished::default(),
+            nodes: Nodes::default(),
+            jobs: Jobs::default(),
+            mutations: Mutations::default(),
+            open: OpenBatch { seq: 1, batch: first_changes, urgent: false, tree_seq: 0 },
+            pools: Pools::default(),
+            pending_work: PendingWork::default(),
+            periodic: Periodic { update: now, housekeeping: now, volumes: now + VOLUMES_PERIOD },
+            reviving: false,
+            written_volumes: BTreeMap::new(),
+            mount_nodes: Vec::new(),
+            scheduler_node: ObjectId::default(),
+            scheduler_config: Value::Map(Map::new()),
+            config,
+        };
+        kernel.recover_layout(now, out)?;
+        kernel.recover_pools(now, &mut records)?;
+        kernel.recover_operations(now, &mut records, out)?;
+        for (key, value) in records.take(Table::Nodes) {
+            kernel.restore_node(&key, &parse(&value)?)?;
+        }
+        let any_running = kernel.operations.values().any(|o| o.controller.awaited_job_count() > 0);
+        if any_running {
+            kernel.nodes.start_recovery(now + kernel.config.node_recovery_grace);
+        }
+        for (key, value) in records.take(Table::Mutations) {
+            kernel.mutations.restore(&key, &value);
+        }
+        kernel.mutations.restored();
+        kernel.pending_work.update = true;
+        kernel.pending_work.schedule = true;
+        Ok(kernel)
+    }
+
+    /// Nodes that every cluster has, and the mounts.
+    fn recover_layout(&mut self, now: Time, out: &mut Vec<Effect>) -> Result<(), Failure> {
+        let layout = Layout {
+            cluster_name: self.config.cluster_name.clone(),
+            default_pool_tree: self.config.default_tree.clone(),
+            operation_link_template: None,
+        };
+        let done = self.tree.ensure_layout(Context { now, user: "root", ids: &mut self.ids }, &layout)?;
+        self.absorb(done.changes, done.released_blobs, out);
+        let instances = [
+            format!("//sys/scheduler/instances/{}/orchid", yson::ypath::escape_literal(&self.config.address)),
+            format!("//sys/controller_agents/instances/{}/orchid", yson::ypath::escape_literal(&self.config.address)),
+        ];
+        for path in &instances {
+            let parsed = YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
+            if let Resolved::Local(place) = self.tree.resolve(&parsed, Last::Stay)?
+                && !place.rest.is_empty()
+            {
+                let mut options = cypress::CreateOptions::new(cypress::NodeType::Orchid);
+                options.recursive = true;
+                self.edit(now, "root", out, |edit| edit.create(&place, &options))?;
+            }
+        }
+        let places = PLACES.iter().map(|(path, mount)| ((*path).to_owned(), *mount));
+        let instance_places = instances.into_iter().map(|path| (path, crate::mounts::ORCHID));
+        for (path, mount) in places.chain(instance_places) {
+            let node = self.node_at_path(&path)?;
+            self.tree.mount(node, mount);
+            self.mount_nodes.push((mount, node));
+        }
+        self.scheduler_node = self.node_at_path("//sys/scheduler")?;
+        self.scheduler_config = self.wanted_scheduler_config();
+        let config = read_scheduler_config(&self.scheduler_config)?;
+        self.scheduler.set_config(config);
+        Ok(())
+    }
+
+    fn node_at_path(&self, path: &str) -> Result<ObjectId, Failure> {
+        let parsed = YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
+        match self.tree.resolve(&parsed, Last::Stay)? {
+            Resolved::Local(place) if place.rest.is_empty() => Ok(place.node),
+            Resolved::Mount(mounted) if mounted.rest.is_empty() => Ok(mounted.node),
+            _ => Err(Failure::resolve(format!("{path} does not exist"))),
+        }
+    }
+
+    fn recover_pools(&mut self, now: Time, records: &mut Records) -> Result<(), Failure> {
+        for (key, value) in records.take(Table::PoolTrees) {
+            self.restore_tree(&key, &parse(&value)?)?;
+        }
+        let mut default_tree = None;
+        for (key, value) in records.take(Table::Meta) {
+            if key == default_tree_key() {
+                default_tree = Some(String::from_utf8_lossy(&value).into_owned());
+            }
+        }
+        self.restore_default_tree(now, default_tree)?;
+        let mut pools = Vec::new();
+        for (key, value) in records.take(Table::Pools) {
+            pools.push((object_id(&key)?, parse(&value)?));
+        }
+        self.restore_pools(pools)?;
+        for (key, value) in records.take(Table::Volumes) {
+            let (pool, record) = (object_id(&key)?, parse(&value)?);
+            let mut volume = Volume::default();
+            for r in vocab::RESOURCES {
+                volume.set(r, record.get(Resource::as_str(r)).and_then(Value::as_f64).unwrap_or(0.0));
+            }
+            if let Some(tree) = record.get("tree").and_then(Value::as_str) {
+                // A tree that is gone takes its volumes with it.
+                let _ = self.scheduler.import_volume(tree, pool, volume);
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_operations(
+        &mut self,
+        now: Time,
+        records: &mut Records,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        for (_, value) in records.take(Table::OperationIndex) {
+            let summary = Summary::from_value(&parse(&value)?)
+                .ok_or_else(|| Failure::new("Malformed summary of a finished operation"))?;
+            if let Some(alias) = &summary.alias {
+                self.aliases.insert(alias.clone(), summary.id);
+            }
+            self.finished.insert(summary);
+        }
+        let mut stored: BTreeMap<OperationId, StoredOperation> = BTreeMap::new();
+        for (key, value) in records.take(Table::Operations) {
+            let Some((id, part, rest)) = parse_operation_key(&key) else {
+                return Err(Failure::new(format!("Malformed key of an operation: {key:?}")));
+            };
+            let entry = stored.entry(id).or_default();
+            match (part, <[u8; 4]>::try_from(rest)) {
+                (STATIC, _) => entry.fixed = parse(&value)?,
+                (DYNAMIC, _) => entry.changing = parse(&value)?,
+                (CONTROLLER, Ok(number)) => {
+                    entry.parts.push(StatePart { part: u32::from_be_bytes(number), bytes: value });
+                }
+                _ => return Err(Failure::new(format!("Malformed key of an operation: {key:?}"))),
+            }
+        }
+        let mut descriptions = Vec::new();
+        for (id, record) in stored {
+            let operation = self.restore_operation(id, &record)?;
+            let mut desc = self.describe_for_scheduler(id, &operation.user, operation.start_time, &operation.spec)?;
+            desc.trees.retain(|t| operation.in_tree(&t.tree).is_some());
+            for tree in &mut desc.trees {
+                if let Some(own) = operation.in_tree(&tree.tree) {
+                    tree.pool = Some(own.pool.clone());
+                    tree.parameters.weight = own.weight;
+                    tree.parameters.resource_limits = crate::parameters::amounts(&own.resource_limits)?;
+                    tree.slot_index = Some(own.slot_index);
+                    tree.was_running = own.running;
+                }
+            }
+            if let Some(alias) = operation.alias() {
+                self.aliases.insert(alias.to_owned(), id);
+            }
+            self.operations.insert(id, operation);
+            descriptions.push(desc);
+        }
+        self.reviving = !self.operations.is_empty();
+        for (id, revived) in self.scheduler.revive_operations(descriptions) {
+            match revived {
+                Ok(registered) => {
+                    if let Some(operation) = self.operations.get_mut(&id) {
+                        for joined in &registered.trees {
+                            note_admission(operation, joined);
+                            if let Some(own) = operation.trees.iter_mut().find(|t| *t.tree == *joined.tree) {
+                                own.pool = joined.pool.to_string();
+                                own.slot_index = joined.slot_index;
+                                own.running = joined.admission == Admission::Running;
+                            }
+                        }
+                    }
+                    self.revive(now, id, out);
+                }
+                Err(error) => self.finish_operation(now, id, OperationState::Failed, Some(error), out),
+            }
+        }
+        Ok(())
+    }
+
+    /// An operation that the scheduler has taken back: files again, then on from where it was.
+    fn revive(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
+        if let Err(inner) = self.attach_files(id) {
+            let error = Failure::coded(vocab::code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
+                .because(inner);
+            return self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+        }
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        let was_running = operation.state == OperationState::Running;
+        let may_run = operation.trees.iter().any(|t| t.running);
+        operation.dirty = true;
+        self.pending_work.dirty.insert(id);
+        for state in [OperationState::Orphaned, OperationState::ReviveInitializing, OperationState::Reviving] {
+            operation.enter(now, state);
+        }
+        if was_running || may_run {
+            operation.enter(now, OperationState::RevivingJobs);
+            let suspended = operation.suspended;
+            self.tell_scheduler(|s| s.set_suspended(id, suspended));
+        } else {
+            operation.enter(now, OperationState::Pending);
+        }
+    }
+
+    fn restore_operation(&self, id: OperationId, record: &StoredOperation) -> Result<Operation, Failure> {
+        let broken = |what: &str| Failure::new(format!("Malformed record of operation {id}: {what}"));
+        let fixed = |key: &str| record.fixed.get(key).ok_or_else(|| broken(key));
+        let operation_type = fixed("type")?.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| broken("type"))?;
+        let user = fixed("user")?.as_str().ok_or_else(|| broken("user"))?.to_owned();
+        let start_time = Time(fixed("start_time")?.as_u64().ok_or_else(|| broken("start_time"))?);
+        let mut provided = fixed("spec")?.as_map().cloned().ok_or_else(|| broken("spec"))?;
+        let secure_vault = record.fixed.get("secure_vault").and_then(Value::as_map).cloned();
+        if let Some(vault) = &secure_vault {
+            provided.insert("secure_vault", vault.clone());
+        }
+        let spec = controller::spec::parse(operation_type, &provided, &self.controller_options)?;
+        let controller =
+            OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
+                .map_err(|e| Failure::new(e.to_string()))?;
+        let changing = &record.changing;
+        let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
+        Ok(Operation {
+            id,
+            operation_type,
+            user,
+            start_time,
+            finish_time: None,
+            state: changing
+                .get("state")
+                .and_then(Value::as_str)
+                .and_then(|s| s.parse().ok())
+                .ok_or_else(|| broken("state"))?,
+            suspended: changing.get("suspended").and_then(Value::as_bool).unwrap_or(false),
+            events: list("events").iter().filter_map(event_from_value).collect(),
+            alerts: changing
+                .get("alerts")
+                .and_then(Value::as_map)
+                .map(|m| {
+                    m.iter().map(|(k, e)| (String::from_utf8_lossy(k).into_owned(), Failure::from_value(e))).collect()
+                })
+                .unwrap_or_default(),
+            secure_vault,
+            controller,
+            trees: list("trees").iter().filter_map(tree_from_value).collect(),
+            erased_trees: list("erased_trees").iter().filter_map(|t| t.as_str().map(str::to_owned)).collect(),
+            acl: list("acl").to_vec(),
+            owners: list("owners").to_vec(),
+            annotations: changing.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
+            result: changing.get("result").map(Failure::from_value),
+            pinned: Vec::new(),
+            spec_is_durable: true,
+            dirty: false,
+            spec,
+        })
+    }
+}
+
+/// Records of one operation.
+#[derive(Default)]
+struct StoredOperation {
+    fixed: Value,
+    changing: Value,
+    parts: Vec<StatePart>,
+}
+
+/// The tree of the records, or that of a new cluster.
+fn recover_tree(
+    ids: &mut GuidGenerator,
+    now: Time,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<(Tree, Batch), Failure> {
+    if !records.is_empty() {
+        let tree = Tree::restore(records, Limits::default()).map_err(|e| Failure::new(e.to_string()))?;
+        return Ok((tree, Batch::new()));
+    }
+    let created = Tree::new(Context { now, user: "root", ids }, Limits::default());
+    let mut batch = Batch::new();
+    for change in created.changes {
+        match change.value {
+            Some(value) => batch.put(Table::Cypress, change.key, value),
+            None => batch.delete(Table::Cypress, change.key),
+        }
+    }
+    Ok((created.value, batch))
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Failure> {
+    yson::parse(bytes).map_err(|e| Failure::new(format!("Malformed record: {e}")))
+}
+
+fn object_id(key: &[u8]) -> Result<ObjectId, Failure> {
+    let bytes: [u8; 16] = key.try_into().map_err(|_| Failure::new(format!("Malformed key of an object: {key:?}")))?;
+    Ok(ObjectId(Guid::from_bytes(bytes)))
+}

@@ -1,0 +1,300 @@
+//! What is kept in memory of every operation, finished ones too: enough to list, filter and count
+//! (http-api.md 8.5 `list_operations`). Everything else of a finished operation is in the archive.
+
+use crate::command::ListOperations;
+use std::collections::BTreeMap;
+use vocab::{Failure, OperationId, OperationState, OperationType, Time};
+use yson::{Map, Value};
+
+/// The listed facts of one operation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summary {
+    /// Its id.
+    pub id: OperationId,
+    /// When it was accepted; the cursor of paging.
+    pub start_time: Time,
+    /// When it ended.
+    pub finish_time: Option<Time>,
+    /// Who started it.
+    pub user: String,
+    /// Its kind.
+    pub operation_type: OperationType,
+    /// State now.
+    pub state: OperationState,
+    /// `*name`.
+    pub alias: Option<String>,
+    /// Pool in each of its trees.
+    pub pools: Vec<(String, String)>,
+    /// Some job has failed.
+    pub has_failed_jobs: bool,
+    /// Lower-case text that the substring filter searches: title, alias, annotations, paths.
+    pub search: String,
+}
+
+impl Summary {
+    /// Durable form.
+    pub fn to_value(&self) -> Value {
+        yson::map! {
+            "id" => self.id,
+            "start_time" => self.start_time.as_micros(),
+            "finish_time" => self.finish_time.map(Time::as_micros),
+            "user" => self.user.as_str(),
+            "type" => self.operation_type,
+            "state" => self.state,
+            "alias" => self.alias.clone(),
+            "pools" => self.pools.iter().map(|(t, p)| Value::from(vec![t.as_str(), p.as_str()])).collect::<Vec<_>>(),
+            "has_failed_jobs" => self.has_failed_jobs,
+            "search" => self.search.as_str(),
+        }
+        .into()
+    }
+
+    /// Inverse of [`Summary::to_value`]; none if the record is not one.
+    pub fn from_value(value: &Value) -> Option<Summary> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        Some(Summary {
+            id: text("id")?.parse().ok()?,
+            start_time: Time::from_micros(value.get("start_time")?.as_u64()?),
+            finish_time: value.get("finish_time").and_then(Value::as_u64).map(Time::from_micros),
+            user: text("user")?.to_owned(),
+            operation_type: text("type")?.parse().ok()?,
+            state: text("state")?.parse().ok()?,
+            alias: text("alias").map(str::to_owned),
+            pools: value
+                .get("pools")?
+                .as_list()?
+                .iter()
+                .filter_map(|pair| match pair.as_list()? {
+                    [tree, pool] => Some((tree.as_str()?.to_owned(), pool.as_str()?.to_owned())),
+                    _ => None,
+                })
+                .collect(),
+            has_failed_jobs: value.get("has_failed_jobs").and_then(Value::as_bool).unwrap_or(false),
+            search: text("search").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// Does the substring (lower case) occur in anything that the filter looks at?
+    fn matches_text(&self, needle: &str) -> bool {
+        self.search.contains(needle)
+            || self.id.to_string().contains(needle)
+            || self.user.to_lowercase().contains(needle)
+            || self.operation_type.as_str().contains(needle)
+            || self.state.as_str().contains(needle)
+            || self.pools.iter().any(|(_, pool)| pool.to_lowercase().contains(needle))
+    }
+}
+
+/// A page of `list_operations`: ids newest first, and the rest of the reply.
+pub struct Page {
+    /// Newest first.
+    pub ids: Vec<OperationId>,
+    /// `incomplete` and, if asked for, the counters.
+    pub rest: Map,
+}
+
+/// Applies the filters of `query` to `newest_first`. Counters are progressive: each is computed
+/// before its own filter and after those before it in the order tree, pool, user, state, type.
+pub fn list<'a>(
+    newest_first: impl Iterator<Item = &'a Summary>,
+    query: &ListOperations,
+) -> Result<Page, Failure> {
+    let direction = match query.cursor_direction.as_deref() {
+        None | Some("past") => Direction::Past,
+        Some("future") => Direction::Future,
+        Some("none") => Direction::None,
+        Some(other) => {
+            return Err(Failure::new(format!(
+                "Unknown \"cursor_direction\" {other:?}: expected one of \"past\", \"future\", \"none\""
+            )));
+        }
+    };
+    let needle = query.filter.as_ref().map(|f| f.to_lowercase());
+    let mut counts = Counts::default();
+    let mut matching: Vec<(Time, OperationId)> = Vec::new();
+    let mut incomplete = false;
+
+    for s in newest_first {
+        let in_window = query.from_time.is_none_or(|from| s.start_time > from)
+            && query.to_time.is_none_or(|to| s.start_time <= to);
+        if !in_window || needle.as_ref().is_some_and(|n| !s.matches_text(n)) {
+            continue;
+        }
+        if !counts.admit(s, query) {
+            continue;
+        }
+        match (direction, query.cursor_time) {
+            (Direction::Past, Some(cursor)) if s.start_time > cursor => continue,
+            (Direction::Future, Some(cursor)) if s.start_time <= cursor => continue,
+            _ => {}
+        }
+        if direction != Direction::Future && matching.len() == query.limit {
+            incomplete = true;
+            if !query.include_counters {
+                break;
+            }
+            continue;
+        }
+        matching.push((s.start_time, s.id));
+    }
+    if direction == Direction::Future && matching.len() > query.limit {
+        // The `limit` closest to the cursor are the oldest of them; the reply is newest first still.
+        incomplete = true;
+        matching.drain(..matching.len() - query.limit);
+    }
+    let mut rest = yson::map! { "incomplete" => incomplete };
+    if query.include_counters {
+        counts.write(&mut rest);
+    }
+    Ok(Page { ids: matching.into_iter().map(|(_, id)| id).collect(), rest })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Past,
+    Future,
+    None,
+}
+
+#[derive(Default)]
+struct Counts {
+    trees: BTreeMap<String, i64>,
+    pools: BTreeMap<String, i64>,
+    users: BTreeMap<String, i64>,
+    states: BTreeMap<&'static str, i64>,
+    types: BTreeMap<&'static str, i64>,
+    failed_jobs: i64,
+}
+
+impl Counts {
+    /// Counts the operation as far as it passes the filters, and says whether it passes all.
+    fn admit(&mut self, s: &Summary, query: &ListOperations) -> bool {
+        for (tree, _) in &s.pools {
+            *self.trees.entry(tree.clone()).or_default() += 1;
+        }
+        let in_tree = |tree: &str| query.pool_tree.as_deref().is_none_or(|wanted| wanted == tree);
+        if !s.pools.iter().any(|(tree, _)| in_tree(tree)) && query.pool_tree.is_some() {
+            return false;
+        }
+        for (_, pool) in s.pools.iter().filter(|(tree, _)| in_tree(tree)) {
+            *self.pools.entry(pool.clone()).or_default() += 1;
+        }
+        if let Some(wanted) = &query.pool
+            && !s.pools.iter().any(|(tree, pool)| in_tree(tree) && pool == wanted)
+        {
+            return false;
+        }
+        *self.users.entry(s.user.clone()).or_default() += 1;
+        if query.user.as_ref().is_some_and(|u| *u != s.user) {
+            return false;
+        }
+        *self.states.entry(s.state.as_str()).or_default() += 1;
+        if query.state.as_ref().is_some_and(|x| x != s.state.as_str()) {
+            return false;
+        }
+        *self.types.entry(s.operation_type.as_str()).or_default() += 1;
+        if query.operation_type.as_ref().is_some_and(|x| x != s.operation_type.as_str()) {
+            return false;
+        }
+        self.failed_jobs += i64::from(s.has_failed_jobs);
+        query.with_failed_jobs.is_none_or(|wanted| wanted == s.has_failed_jobs)
+    }
+
+    fn write(self, rest: &mut Map) {
+        rest.insert("pool_tree_counts", self.trees.into_iter().collect::<Map>());
+        rest.insert("pool_counts", self.pools.into_iter().collect::<Map>());
+        rest.insert("user_counts", self.users.into_iter().collect::<Map>());
+        rest.insert("state_counts", self.states.into_iter().collect::<Map>());
+        rest.insert("type_counts", self.types.into_iter().collect::<Map>());
+        rest.insert("failed_jobs_count", self.failed_jobs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(n: u32, user: &str, pool: &str, state: OperationState) -> Summary {
+        Summary {
+            id: OperationId(vocab::Guid([n, 0, 0x103e8, n])),
+            start_time: Time::from_secs(u64::from(n)),
+            finish_time: None,
+            user: user.into(),
+            operation_type: OperationType::Vanilla,
+            state,
+            alias: None,
+            pools: vec![("physical".into(), pool.into())],
+            has_failed_jobs: n.is_multiple_of(2),
+            search: format!("title {n}"),
+        }
+    }
+
+    fn all() -> Vec<Summary> {
+        vec![
+            op(5, "ann", "a", OperationState::Running),
+            op(4, "bob", "b", OperationState::Failed),
+            op(3, "ann", "b", OperationState::Completed),
+            op(2, "ann", "a", OperationState::Completed),
+            op(1, "bob", "a", OperationState::Aborted),
+        ]
+    }
+
+    fn ids(query: ListOperations) -> (Vec<u32>, bool) {
+        let all = all();
+        let page = list(all.iter(), &query).expect("a good query");
+        let incomplete = page.rest.get("incomplete").and_then(Value::as_bool).expect("incomplete is there");
+        (page.ids.iter().map(|id| id.0.0[0]).collect(), incomplete)
+    }
+
+    fn query() -> ListOperations {
+        ListOperations { limit: 100, include_counters: true, ..ListOperations::default() }
+    }
+
+    #[test]
+    fn filters() {
+        assert_eq!(ids(query()).0, [5, 4, 3, 2, 1]);
+        assert_eq!(ids(ListOperations { user: Some("ann".into()), ..query() }).0, [5, 3, 2]);
+        assert_eq!(ids(ListOperations { pool: Some("b".into()), ..query() }).0, [4, 3]);
+        assert_eq!(ids(ListOperations { pool_tree: Some("x".into()), ..query() }).0, [0; 0]);
+        assert_eq!(ids(ListOperations { filter: Some("TITLE 4".into()), ..query() }).0, [4]);
+        assert_eq!(ids(ListOperations { with_failed_jobs: Some(true), ..query() }).0, [4, 2]);
+        let window = ListOperations {
+            from_time: Some(Time::from_secs(2)),
+            to_time: Some(Time::from_secs(4)),
+            ..query()
+        };
+        assert_eq!(ids(window).0, [4, 3], "from is exclusive, to inclusive");
+    }
+
+    #[test]
+    fn paging() {
+        let past = |cursor, limit| ListOperations { cursor_time: Some(Time::from_secs(cursor)), limit, ..query() };
+        assert_eq!(ids(past(4, 2)), (vec![4, 3], true));
+        assert_eq!(ids(past(2, 2)), (vec![2, 1], false));
+        let future = ListOperations { cursor_direction: Some("future".into()), ..past(1, 2) };
+        assert_eq!(ids(future), (vec![3, 2], true), "the closest to the cursor, newest first");
+        let all = all();
+        let bad = ListOperations { cursor_direction: Some("up".into()), ..query() };
+        assert!(list(all.iter(), &bad).is_err());
+    }
+
+    #[test]
+    fn counters_are_progressive() {
+        let all = all();
+        let q = ListOperations { user: Some("ann".into()), state: Some("completed".into()), ..query() };
+        let page = list(all.iter(), &q).expect("a good query");
+        let count = |group: &str, key: &str| page.rest.get(group).and_then(|g| g.get(key)).and_then(Value::as_i64);
+        assert_eq!(count("pool_counts", "a"), Some(3));
+        assert_eq!(count("user_counts", "bob"), Some(2), "before the user filter");
+        assert_eq!(count("state_counts", "running"), Some(1), "after the user filter, before the state filter");
+        assert_eq!(count("state_counts", "failed"), None);
+        assert_eq!(count("type_counts", "vanilla"), Some(2));
+    }
+
+    #[test]
+    fn durable_form_round_trips() {
+        for s in all() {
+            assert_eq!(Summary::from_value(&s.to_value()), Some(s));
+        }
+    }
+}

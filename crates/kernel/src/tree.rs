@@ -1,0 +1,316 @@
+//! Commands of the tree: resolves the path, then the tree itself answers, or the owner of a mount.
+
+use crate::{Body, Command, Effect, Kernel, Waits};
+use cypress::{
+    Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place, RemoveOptions,
+    Resolved, SetOptions,
+};
+use vocab::batch::Table;
+use vocab::{Failure, ObjectId, Time};
+use yson::ypath::{Step, YPath};
+use yson::{Map, Value};
+
+impl Kernel {
+    pub(crate) fn get(
+        &self,
+        now: Time,
+        path: &YPath,
+        attributes: Vec<String>,
+        max_size: Option<usize>,
+        fields: Option<Vec<String>>,
+    ) -> (Waits, Result<Body, Failure>) {
+        let options = GetOptions { attributes, max_size };
+        match self.tree.resolve(path, Last::Follow) {
+            Ok(Resolved::Local(place)) if place.node == self.scheduler_node && is_alerts(&place.rest) => {
+                let alerts = self.alerts();
+                let value = cypress::walk::value_get(&alerts, "//sys/scheduler/@alerts", &place.rest[1..]);
+                (Waits::Nothing, value.map(|v| Body::Value(v.into_owned())))
+            }
+            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.get(&place, &options).map(Body::Value)),
+            Ok(Resolved::Mount(mounted)) => self.mount_get(now, &mounted, &options, fields.as_deref()),
+            Ok(Resolved::Foreign(foreign)) => self.foreign_get(now, &foreign, &options),
+            Err(failure) => (Waits::Tree, Err(failure)),
+        }
+    }
+
+    pub(crate) fn list(
+        &self,
+        now: Time,
+        path: &YPath,
+        attributes: Vec<String>,
+        max_size: Option<usize>,
+    ) -> (Waits, Result<Body, Failure>) {
+        let options = GetOptions { attributes, max_size };
+        match self.tree.resolve(path, Last::Follow) {
+            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.list(&place, &options).map(Body::Value)),
+            Ok(Resolved::Mount(mounted)) => self.mount_list(now, &mounted, &options),
+            Ok(Resolved::Foreign(foreign)) => (Waits::Tree, Err(foreign.failure())),
+            Err(failure) => (Waits::Tree, Err(failure)),
+        }
+    }
+
+    /// Every way in which something is not there is `false`, not an error.
+    pub(crate) fn exists(&self, now: Time, path: &YPath) -> (Waits, Result<Body, Failure>) {
+        let (waits, found) = match self.tree.resolve(path, Last::Follow) {
+            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.exists(&place)),
+            Ok(Resolved::Mount(mounted)) => self.mount_exists(now, &mounted),
+            Ok(Resolved::Foreign(foreign)) => {
+                let (waits, got) = self.foreign_get(now, &foreign, &GetOptions::default());
+                (waits, got.is_ok())
+            }
+            Err(_) => (Waits::Tree, false),
+        };
+        (waits, Ok(Body::Value(found.into())))
+    }
+
+    /// `set`, `create`, `remove`, ... wherever the path leads.
+    pub(crate) fn tree_command(
+        &mut self,
+        now: Time,
+        user: &str,
+        command: Command,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        match command {
+            Command::Set { path, value, recursive, force } => match self.resolve(&path, Last::Follow)? {
+                Target::Local(place) => {
+                    self.edit(now, user, out, |edit| edit.set(&place, value, SetOptions { recursive, force }))?;
+                    Ok(Value::Entity)
+                }
+                Target::Mount(mounted) => self.mount_set(now, user, &mounted, value, out),
+            },
+            Command::MultisetAttributes { path, attributes } => match self.resolve(&path, Last::Follow)? {
+                Target::Local(place) => {
+                    self.edit(now, user, out, |edit| edit.multiset_attributes(&place, attributes))?;
+                    Ok(Value::Entity)
+                }
+                Target::Mount(mounted) => self.mount_multiset(now, user, &mounted, attributes, out),
+            },
+            Command::Create { .. } => self.create(now, user, command, out),
+            Command::Remove { path, recursive, force } => {
+                let target = match self.resolve(&path, Last::Stay) {
+                    Ok(target) => target,
+                    Err(failure) if force && failure.code == vocab::code::RESOLVE_ERROR => return Ok(Value::Entity),
+                    Err(failure) => return Err(failure),
+                };
+                match target {
+                    Target::Local(place) => {
+                        let options = RemoveOptions { recursive, force };
+                        self.edit(now, user, out, |edit| edit.remove(&place, options))?;
+                        Ok(Value::Entity)
+                    }
+                    Target::Mount(mounted) => self.mount_remove(now, user, &mounted, recursive, force, out),
+                }
+            }
+            Command::CopyMove { .. } => self.copy_move(now, user, command, out),
+            Command::Link { target, link, recursive, ignore_existing, force, attributes } => {
+                let place = self.resolve_local(&link, Last::Stay, "link")?;
+                let options = LinkOptions { recursive, ignore_existing, force, attributes };
+                let id = self.edit(now, user, out, |edit| edit.link(&target, &place, &options))?;
+                Ok(node_id(id))
+            }
+            Command::FileWritten { path, blob, size, md5, append: _ } => {
+                let place = self.resolve_local(&path, Last::Follow, "write_file")?;
+                if !place.rest.is_empty() {
+                    return Err(self.tree.missing(&place));
+                }
+                self.edit(now, user, out, |edit| {
+                    edit.set_file_content(place.node, Some(cypress::Content { blob, size, md5 }))
+                })?;
+                Ok(Value::Entity)
+            }
+            other => Err(Failure::new(format!("{other:?} is not a command of the tree"))),
+        }
+    }
+
+    fn create(&mut self, now: Time, user: &str, command: Command, out: &mut Vec<Effect>) -> Result<Value, Failure> {
+        let Command::Create { object_type, path, attributes, recursive, ignore_existing, force, ignore_type_mismatch } =
+            command
+        else {
+            unreachable!("the caller matched on Create");
+        };
+        match (object_type.as_str(), path) {
+            ("scheduler_pool", _) => self.create_pool(now, attributes, ignore_existing).map(object_id),
+            ("scheduler_pool_tree", _) => self.create_pool_tree(now, attributes, ignore_existing).map(object_id),
+            (_, Some(path)) => {
+                let node_type = NodeType::parse(&object_type)?;
+                match self.resolve(&path, Last::Stay)? {
+                    Target::Local(place) => {
+                        let options = CreateOptions {
+                            node_type,
+                            attributes,
+                            recursive,
+                            ignore_existing,
+                            force,
+                            ignore_type_mismatch,
+                        };
+                        self.edit(now, user, out, |edit| edit.create(&place, &options)).map(node_id)
+                    }
+                    Target::Mount(mounted) => Err(read_only(&self.tree.show(&mounted.as_place()))),
+                }
+            }
+            (_, None) => {
+                NodeType::parse(&object_type)?;
+                Err(Failure::new(format!("\"path\" is required to create a {object_type}")))
+            }
+        }
+    }
+
+    fn copy_move(&mut self, now: Time, user: &str, command: Command, out: &mut Vec<Effect>) -> Result<Value, Failure> {
+        let Command::CopyMove {
+            source,
+            destination,
+            remove_source,
+            recursive,
+            force,
+            ignore_existing,
+            preserve_creation_time,
+        } = command
+        else {
+            unreachable!("the caller matched on CopyMove");
+        };
+        let name = if remove_source { "move" } else { "copy" };
+        match (self.resolve(&source, Last::Follow)?, self.resolve(&destination, Last::Stay)?) {
+            (Target::Local(from), Target::Local(to)) => {
+                let options = CopyOptions {
+                    recursive,
+                    force,
+                    ignore_existing,
+                    preserve_creation_time,
+                    ..CopyOptions::default()
+                };
+                self.edit(now, user, out, |edit| {
+                    if remove_source { edit.move_node(&from, &to, options) } else { edit.copy(&from, &to, options) }
+                })
+                .map(node_id)
+            }
+            (Target::Mount(from), Target::Mount(to)) if remove_source => self.move_mounted(&from, &to),
+            (Target::Mount(at), _) | (_, Target::Mount(at)) => {
+                let shown = self.tree.show(&at.as_place());
+                Err(Failure::new(format!("Cannot {name} {shown}: it is not an ordinary node")).with("path", shown))
+            }
+        }
+    }
+
+    /// Runs commands of the tree and puts what changed into the batch. A change that would make the
+    /// scheduler's options unreadable is refused as a whole.
+    pub(crate) fn edit<T>(
+        &mut self,
+        now: Time,
+        user: &str,
+        out: &mut Vec<Effect>,
+        commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let in_force = &self.scheduler_config;
+        let mut new_config = None;
+        let done = self.tree.edit(Context { now, user, ids: &mut self.ids }, |edit| {
+            let value = commands(edit)?;
+            let wanted = scheduler_config_document(edit);
+            if wanted != *in_force {
+                new_config = Some((read_scheduler_config(&wanted)?, wanted));
+            }
+            Ok(value)
+        })?;
+        if let Some((config, document)) = new_config {
+            self.scheduler.set_config(config);
+            self.scheduler_config = document;
+            self.pending_work.update = true;
+            self.pending_work.schedule = true;
+        }
+        self.absorb(done.changes, done.released_blobs, out);
+        Ok(done.value)
+    }
+
+    /// Puts the records of an edit into the batch.
+    pub(crate) fn absorb(&mut self, changes: Vec<cypress::Change>, released_blobs: Vec<u64>, out: &mut Vec<Effect>) {
+        for change in changes {
+            match change.value {
+                Some(value) => self.open.batch.put(Table::Cypress, change.key, value),
+                None => self.open.batch.delete(Table::Cypress, change.key),
+            }
+            self.open.tree_seq = self.open.seq;
+        }
+        for blob in released_blobs {
+            if !self.is_pinned(blob) {
+                self.delete_blob(blob, out);
+            }
+        }
+    }
+
+    /// `//sys/scheduler/config` as it stands in the tree.
+    pub(crate) fn wanted_scheduler_config(&self) -> Value {
+        scheduler_config_document(&self.tree)
+    }
+
+    pub(crate) fn resolve(&self, path: &YPath, last: Last) -> Result<Target, Failure> {
+        match self.tree.resolve(path, last)? {
+            Resolved::Local(place) => Ok(Target::Local(place)),
+            Resolved::Mount(mounted) => Ok(Target::Mount(mounted)),
+            Resolved::Foreign(foreign) => self.foreign_mount(&foreign).map(Target::Mount),
+        }
+    }
+
+    pub(crate) fn resolve_local(&self, path: &YPath, last: Last, command: &str) -> Result<Place, Failure> {
+        match self.resolve(path, last)? {
+            Target::Local(place) => Ok(place),
+            Target::Mount(mounted) => {
+                let shown = self.tree.show(&mounted.as_place());
+                Err(Failure::new(format!("Command \"{command}\" has no meaning for {shown}")).with("path", shown))
+            }
+        }
+    }
+}
+
+/// Content of `//sys/scheduler/config`; an empty map if somebody has removed it.
+fn scheduler_config_document(tree: &cypress::Tree) -> Value {
+    let child = |parent, key: &[u8]| tree.child(parent, key);
+    let node = child(tree.root(), b"sys").and_then(|sys| child(sys, b"scheduler")).and_then(|s| child(s, b"config"));
+    match node.and_then(|id| tree.node(id)).map(|node| &node.body) {
+        Some(cypress::Body::Document(value)) if !value.is_entity() => value.clone(),
+        _ => Value::Map(Map::new()),
+    }
+}
+
+/// Options of the scheduler; unknown ones are refused, so that a typing error does not go unseen.
+pub(crate) fn read_scheduler_config(document: &Value) -> Result<scheduler::config::SchedulerConfig, Failure> {
+    let map = document.as_map().ok_or_else(|| {
+        Failure::new(format!("//sys/scheduler/config: expected map, found {}", document.type_name()))
+    })?;
+    let (config, unknown) = scheduler::config::SchedulerConfig::parse(map)?;
+    match unknown.key_strings().next() {
+        Some(name) => Err(Failure::new(format!("Unknown scheduler option \"{name}\"")).with("option", name)),
+        None => Ok(config),
+    }
+}
+
+/// Where a command that changes something goes.
+pub(crate) enum Target {
+    Local(Place),
+    Mount(cypress::Mounted),
+}
+
+/// `@alerts` of `//sys/scheduler`: computed, not stored.
+fn is_alerts(rest: &[Step]) -> bool {
+    matches!(rest.first(), Some(Step::Attribute(name)) if name == b"alerts")
+}
+
+/// Error of everything that cannot be changed by users.
+pub(crate) fn read_only(path: &str) -> Failure {
+    Failure::new(format!("{path} cannot be changed: it shows the state of the system")).with("path", path)
+}
+
+fn node_id(id: ObjectId) -> Value {
+    Value::Map(yson::map! { "node_id" => id })
+}
+
+fn object_id(id: ObjectId) -> Value {
+    Value::Map(yson::map! { "object_id" => id })
+}
+
+/// A map of attributes cut to the wanted ones; everything if nothing was wanted in particular.
+pub(crate) fn only(map: Map, wanted: &[String]) -> Map {
+    if wanted.is_empty() {
+        return map;
+    }
+    map.into_iter().filter(|(key, _)| wanted.iter().any(|w| w.as_bytes() == key.as_slice())).collect()
+}
