@@ -1,0 +1,126 @@
+//! The API as a whole: what all requests share, and how one command runs.
+
+use crate::commands::{Data, Descriptor, Local, Params, Run, Version, shape};
+use crate::{Authenticator, Backend, BoxFuture, batch};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use vocab::{Failure, Guid, Time};
+use yson::Value;
+
+/// What the server tells the API about itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Shown by `/version`, `/service` and `get_version`.
+    pub version: String,
+    /// `host:port` under which clients reach this server; when absent, the request's `Host` header.
+    pub public_address: Option<String>,
+    /// Name of this host in replies and errors.
+    pub host_name: String,
+}
+
+/// The API of one server. [`Api::router`] makes routes of it.
+pub struct Api {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    pub(crate) settings: Settings,
+    pub(crate) started: Time,
+    requests: AtomicU64,
+}
+
+impl Api {
+    /// An API over a backend.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        authenticator: Arc<dyn Authenticator>,
+        settings: Settings,
+    ) -> Arc<Api> {
+        Arc::new(Api { backend, authenticator, settings, started: now(), requests: AtomicU64::new(0) })
+    }
+
+    /// A name for one request, for logs: the start of this server and a number.
+    pub(crate) fn request_id(&self) -> Guid {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        let started = self.started.as_micros();
+        Guid([(started >> 32) as u32, started as u32, (number >> 32) as u32, number as u32])
+    }
+}
+
+pub(crate) fn now() -> Time {
+    Time(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros() as u64))
+}
+
+/// A request whose sender is known.
+pub(crate) struct Caller {
+    pub api: Arc<Api>,
+    pub user: String,
+    /// `host:port` under which this client reaches the server.
+    pub address: String,
+    pub version: Version,
+}
+
+impl Caller {
+    /// Runs a command with a structured result: alone or as an item of a batch. The result has the
+    /// shape of the reply; none means an empty body.
+    ///
+    /// The backend has the command when this returns; the future only waits.
+    pub fn run(
+        self: &Arc<Self>,
+        descriptor: &'static Descriptor,
+        params: Params,
+        input: Option<Value>,
+        mutation_id: Option<Guid>,
+    ) -> BoxFuture<Result<Option<Value>, Failure>> {
+        match self.begin(descriptor, params, input, mutation_id) {
+            Ok(future) => future,
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        descriptor: &'static Descriptor,
+        params: Params,
+        input: Option<Value>,
+        mutation_id: Option<Guid>,
+    ) -> Result<BoxFuture<Result<Option<Value>, Failure>>, Failure> {
+        params.refuse_transaction()?;
+        let only_value = params.flag("return_only_value")?;
+        let (reply, version) = (descriptor.reply, self.version);
+        let command = match descriptor.run {
+            Run::Kernel(parse) => parse(&params)?,
+            Run::KernelWithInput(parse) => {
+                let input = input.ok_or_else(|| {
+                    Failure::new(format!("Command {:?} needs an input value", descriptor.name))
+                })?;
+                parse(&params, input)?
+            }
+            Run::Local(answer) => {
+                let local =
+                    Local { user: &self.user, version: &self.api.settings.version, address: &self.address };
+                let natural = answer(&local, &params)?;
+                return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
+            }
+            Run::Batch => {
+                let caller = self.clone();
+                return Ok(Box::pin(async move {
+                    let results = batch::execute(&caller, &params, mutation_id).await?;
+                    Ok(shape(reply, version, only_value, results))
+                }));
+            }
+            Run::Stderr | Run::ReadFile | Run::WriteFile => {
+                return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
+            }
+        };
+        let mutation_id = mutation_id.filter(|_| descriptor.volatile);
+        let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
+        Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))
+    }
+}
+
+/// Can this command be an item of a batch? (http-api.md 8.9)
+pub(crate) fn fits_batch(descriptor: &Descriptor) -> bool {
+    descriptor.input != Data::Binary
+        && descriptor.output != Data::Binary
+        && !matches!(descriptor.run, Run::Batch)
+}

@@ -1,0 +1,98 @@
+//! What the API needs of the server behind it.
+
+use bytes::Bytes;
+use kernel::command::{Command, OperationRef};
+use std::pin::Pin;
+use vocab::{Failure, Guid, JobId, ObjectId};
+use yson::Value;
+use yson::ypath::YPath;
+
+/// A future that can travel between threads.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Bytes that come piece by piece. An error ends them.
+pub type ByteStream = Pin<Box<dyn tokio_stream::Stream<Item = Result<Bytes, Failure>> + Send>>;
+
+/// The server behind the API.
+pub trait Backend: Send + Sync + 'static {
+    /// Runs one command of the kernel and gives its natural result:
+    ///
+    /// - `Get`, `List`, `Exists`: the bare value (the API wraps it);
+    /// - `Create`: a map `{node_id}` or `{object_id}`; `CopyMove`, `Link`: `{node_id}`;
+    ///   `StartOperation`: `{operation_id}`;
+    /// - `GetOperation`, `ListOperations`, `ListJobs`, `GetJob`, `CheckPermission`: the bare map;
+    /// - everything else: an entity.
+    ///
+    /// The request must be in the kernel's queue when this returns, not only when the future is
+    /// first polled: the items of a batch take effect in their order because of this.
+    ///
+    /// `mutation_id` is set for volatile commands of clients that want repetitions recognised.
+    fn execute(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> BoxFuture<Result<Value, Failure>>;
+
+    /// What a job has written to its stderr, running or finished; empty if it has none.
+    fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>>;
+
+    /// Writes the content of a file node. The file changes when all of `body` has come, or not at
+    /// all: an error in `body` (the client has gone) abandons it.
+    fn write_file(
+        &self,
+        user: String,
+        request: WriteFile,
+        body: ByteStream,
+    ) -> BoxFuture<Result<(), Failure>>;
+
+    /// Opens the content of a file node from `offset`, at most `length` bytes.
+    fn read_file(
+        &self,
+        user: String,
+        path: YPath,
+        offset: u64,
+        length: Option<u64>,
+    ) -> BoxFuture<Result<FileContent, Failure>>;
+
+    /// Can this server do its work? Asked by `GET /health`; the failure says why not.
+    fn health(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Parameters of `get_job_stderr` (http-api.md 8.6).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StderrRequest {
+    /// May be absent.
+    pub operation: Option<OperationRef>,
+    /// Whose.
+    pub job_id: JobId,
+    /// At most so many bytes.
+    pub limit: Option<u64>,
+    /// From here.
+    pub offset: Option<u64>,
+}
+
+/// Parameters of `write_file` (http-api.md 8.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct WriteFile {
+    /// The file node; attributes of the path are kept.
+    pub path: YPath,
+    /// Add to what is there (`<append=%true>` on the path).
+    pub append: bool,
+    /// Store the checksum as `@md5`.
+    pub compute_md5: bool,
+}
+
+/// The content of a file node, on its way to the client.
+pub struct FileContent {
+    /// The node.
+    pub id: ObjectId,
+    /// Revision of the content.
+    pub revision: u64,
+    /// Bytes that `body` will give, after `offset` and `length` have been applied.
+    pub length: u64,
+    /// The bytes.
+    pub body: ByteStream,
+}

@@ -1,0 +1,93 @@
+//! `execute_batch`: many commands in one request (http-api.md 8.9).
+
+use crate::api::{Caller, fits_batch};
+use crate::commands::{Params, find, required};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use vocab::{Failure, Guid, code};
+use yson::{Map, Value};
+
+/// Items that run at the same time unless the request says otherwise.
+const DEFAULT_CONCURRENCY: usize = 50;
+/// More than this the kernel's queue need not hold for one client.
+const MAX_CONCURRENCY: usize = 1000;
+
+type Running = JoinHandle<Result<Option<Value>, Failure>>;
+
+/// Runs the items and gives `{results=[...]}` in their order. Items are started in order, so they
+/// take effect in order; a failing item does not stop those behind it.
+pub(crate) async fn execute(
+    caller: &Arc<Caller>,
+    params: &Params,
+    mutation_id: Option<Guid>,
+) -> Result<Value, Failure> {
+    let requests = params.value("requests");
+    let requests = required("requests", Ok(requests))?.as_list().ok_or_else(|| {
+        Failure::new("Parameter \"requests\" must be a list of maps {command; parameters; input}")
+    })?;
+    let concurrency = params.count("concurrency")?.unwrap_or(DEFAULT_CONCURRENCY).clamp(1, MAX_CONCURRENCY);
+    let mut running: VecDeque<Running> = VecDeque::with_capacity(concurrency.min(requests.len()));
+    let mut results = Vec::with_capacity(requests.len());
+    for (index, request) in requests.iter().enumerate() {
+        if running.len() == concurrency
+            && let Some(first) = running.pop_front()
+        {
+            results.push(finish(first).await);
+        }
+        let id = mutation_id.map(|id| derive(id, index));
+        let item = match start(caller, request, id) {
+            Ok(future) => tokio::spawn(future),
+            Err(failure) => tokio::spawn(std::future::ready(Err(failure))),
+        };
+        running.push_back(item);
+    }
+    for item in running {
+        results.push(finish(item).await);
+    }
+    Ok(yson::map! {"results" => results}.into())
+}
+
+fn start(
+    caller: &Arc<Caller>,
+    request: &Value,
+    mutation_id: Option<Guid>,
+) -> Result<crate::BoxFuture<Result<Option<Value>, Failure>>, Failure> {
+    let name = request
+        .get("command")
+        .and_then(Value::as_str)
+        .ok_or_else(|| Failure::new("A request of a batch must be a map with the string \"command\""))?;
+    let (descriptor, implied) = find(caller.version, name)
+        .ok_or_else(|| Failure::coded(code::NO_SUCH_METHOD, format!("Unknown command {name:?}")))?;
+    if !fits_batch(descriptor) {
+        return Err(Failure::new(format!("Command {name:?} cannot be part of a batch")));
+    }
+    let mut params = Params::new(implied);
+    match request.get("parameters").map(Value::bare) {
+        None | Some(Value::Entity) => {}
+        Some(Value::Map(map)) => params.merge(map.clone()),
+        Some(other) => {
+            let found = other.type_name();
+            return Err(Failure::new(format!("\"parameters\" of a request must be a map, found {found}")));
+        }
+    }
+    let input = request.get("input").cloned();
+    Ok(caller.run(descriptor, params, input, mutation_id))
+}
+
+async fn finish(item: Running) -> Map {
+    let result = match item.await {
+        Ok(result) => result,
+        Err(error) => Err(crate::transport::panic_failure(error)),
+    };
+    match result {
+        Ok(output) => Map::new().with_some("output", output),
+        Err(failure) => yson::map! {"error" => failure.to_value()},
+    }
+}
+
+/// The mutation id of an item: the same whenever the same batch is repeated.
+fn derive(id: Guid, index: usize) -> Guid {
+    let [a, b, c, d] = id.0;
+    Guid([a.wrapping_add(index as u32 + 1), b, c, d])
+}

@@ -1,0 +1,77 @@
+//! Commands of jobs (http-api.md 8.6).
+
+use super::params::{Params, Result, required};
+use crate::StderrRequest;
+use kernel::command::{Command, ListJobs};
+use vocab::{Failure, JobId};
+
+fn job_id(params: &Params) -> Result<JobId> {
+    required("job_id", params.parsed("job_id"))
+}
+
+/// `include_*` and `data_source` are ignored on purpose: the client sends values that would hide
+/// running jobs, and expects them nevertheless.
+pub(super) fn list(params: &Params) -> Result<Command> {
+    // The client says `job_type`, browsers say `type`.
+    let either = |a: &str, b: &str| Ok::<_, Failure>(params.string(a)?.or(params.string(b)?));
+    let sort_descending = match params.string("sort_order")?.as_deref() {
+        None | Some("ascending") => false,
+        Some("descending") => true,
+        Some(other) => {
+            return Err(Failure::new(format!(
+                "Parameter \"sort_order\" must be \"ascending\" or \"descending\", found {other:?}"
+            )));
+        }
+    };
+    Ok(Command::ListJobs(Box::new(ListJobs {
+        operation: Some(params.required_operation()?),
+        job_type: either("job_type", "type")?,
+        state: either("job_state", "state")?,
+        address: params.string("address")?,
+        with_stderr: params.boolean("with_stderr")?,
+        with_fail_context: params.boolean("with_fail_context")?,
+        task_name: params.string("task_name")?,
+        pool_tree: params.string("pool_tree")?,
+        from_time: params.time("from_time")?,
+        to_time: params.time("to_time")?,
+        sort_field: params.string("sort_field")?,
+        sort_descending,
+        limit: params.count("limit")?.unwrap_or(1000),
+        offset: params.count("offset")?.unwrap_or(0),
+        attributes: params.attribute_names()?,
+    })))
+}
+
+pub(super) fn get(params: &Params) -> Result<Command> {
+    Ok(Command::GetJob {
+        operation: params.operation()?,
+        job_id: job_id(params)?,
+        attributes: params.attribute_names()?,
+    })
+}
+
+pub(super) fn abort(params: &Params) -> Result<Command> {
+    let interrupt_timeout = params.milliseconds("interrupt_timeout")?;
+    Ok(Command::AbortJob { job_id: job_id(params)?, interrupt_timeout })
+}
+
+pub(super) fn abandon(params: &Params) -> Result<Command> {
+    Ok(Command::AbandonJob { job_id: job_id(params)? })
+}
+
+/// Parameters of `get_job_stderr`; none if a stderr is asked for that no job here has.
+pub fn get_job_stderr(params: &Params) -> Result<Option<StderrRequest>> {
+    let request = StderrRequest {
+        operation: params.operation()?,
+        job_id: job_id(params)?,
+        limit: params.unsigned("limit")?,
+        offset: params.unsigned("offset")?,
+    };
+    match params.string("type")?.as_deref() {
+        None | Some("user_job_stderr") => Ok(Some(request)),
+        Some("gpu_check_stderr") => Ok(None),
+        Some(other) => Err(Failure::new(format!(
+            "Parameter \"type\" must be \"user_job_stderr\" or \"gpu_check_stderr\", found {other:?}"
+        ))),
+    }
+}

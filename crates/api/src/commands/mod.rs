@@ -1,0 +1,265 @@
+//! The commands: one entry each in [`TABLE`], and the parsers of their parameters by area.
+//!
+//! To add a command: write a parser (parameters in, [`kernel::command::Command`] out) in the module
+//! of its area and an entry here. Descriptors, methods, formats, replies, `execute_batch` and v3
+//! follow from the entry.
+
+mod files;
+mod jobs;
+mod local;
+mod operations;
+mod params;
+mod security;
+mod tree;
+pub mod version3;
+
+pub use files::{read_file, write_file};
+pub use jobs::get_job_stderr;
+pub use local::Local;
+pub use params::{Params, Result, required};
+
+use kernel::command::Command;
+use yson::{Map, Value};
+
+/// What goes in or comes out of a command (http-api.md 2.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// Nothing beside the parameters.
+    Null,
+    /// Bytes as they are.
+    Binary,
+    /// One value in a format.
+    Structured,
+    /// Rows in a format.
+    Tabular,
+}
+
+impl Data {
+    /// Name in a descriptor.
+    fn as_value(self) -> Value {
+        match self {
+            Data::Null => Value::Entity,
+            Data::Binary => "binary".into(),
+            Data::Structured => "structured".into(),
+            Data::Tabular => "tabular".into(),
+        }
+    }
+}
+
+/// What becomes of the natural result of a structured command (http-api.md 2.5, 8.10).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// A value: `{value=...}`, or bare with `return_only_value` and in v3.
+    Value,
+    /// A map with the one named key: as it is, in v3 only the key's value.
+    Named,
+    /// As it is.
+    Bare,
+    /// Nothing: `{}`, in v3 an empty body.
+    Empty,
+}
+
+/// Who answers.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// The kernel: the parser makes its command.
+    Kernel(fn(&Params) -> Result<Command>),
+    /// The kernel: the parser takes the body as well.
+    KernelWithInput(fn(&Params, Value) -> Result<Command>),
+    /// The API itself.
+    Local(fn(&Local<'_>, &Params) -> Result<Value>),
+    /// `execute_batch`.
+    Batch,
+    /// `get_job_stderr`.
+    Stderr,
+    /// `read_file`.
+    ReadFile,
+    /// `write_file`.
+    WriteFile,
+}
+
+/// One command.
+pub struct Descriptor {
+    /// Name in v4.
+    pub name: &'static str,
+    /// Body of the request.
+    pub input: Data,
+    /// Body of the reply.
+    pub output: Data,
+    /// Changes something: carries a mutation id.
+    pub volatile: bool,
+    /// Goes to a heavy proxy.
+    pub heavy: bool,
+    /// Shape of the reply.
+    pub reply: Reply,
+    /// Who answers.
+    pub run: Run,
+}
+
+/// A question to the kernel, with GET.
+const fn read(name: &'static str, reply: Reply, parse: fn(&Params) -> Result<Command>) -> Descriptor {
+    let (input, output) = (Data::Null, Data::Structured);
+    Descriptor { name, input, output, volatile: false, heavy: false, reply, run: Run::Kernel(parse) }
+}
+
+/// A change, with POST.
+const fn change(name: &'static str, reply: Reply, parse: fn(&Params) -> Result<Command>) -> Descriptor {
+    Descriptor { volatile: true, ..read(name, reply, parse) }
+}
+
+/// A change with a value as the body, with PUT.
+const fn put(name: &'static str, parse: fn(&Params, Value) -> Result<Command>) -> Descriptor {
+    let (input, output) = (Data::Structured, Data::Structured);
+    let run = Run::KernelWithInput(parse);
+    Descriptor { name, input, output, volatile: true, heavy: false, reply: Reply::Empty, run }
+}
+
+/// Answered without the kernel.
+const fn local(
+    name: &'static str,
+    reply: Reply,
+    answer: fn(&Local<'_>, &Params) -> Result<Value>,
+) -> Descriptor {
+    let (input, output) = (Data::Null, Data::Structured);
+    Descriptor { name, input, output, volatile: false, heavy: false, reply, run: Run::Local(answer) }
+}
+
+/// All commands that are served. Only these are listed to clients.
+pub static TABLE: &[Descriptor] = &[
+    // --- tree
+    read("get", Reply::Value, tree::get),
+    read("list", Reply::Value, tree::list),
+    read("exists", Reply::Value, tree::exists),
+    put("set", tree::set),
+    put("multiset_attributes", tree::multiset_attributes),
+    change("create", Reply::Named, tree::create),
+    change("remove", Reply::Empty, tree::remove),
+    change("copy", Reply::Named, tree::copy),
+    change("move", Reply::Named, tree::move_),
+    change("link", Reply::Named, tree::link),
+    local("parse_ypath", Reply::Named, local::parse_ypath),
+    // --- files
+    Descriptor {
+        name: "write_file",
+        input: Data::Binary,
+        output: Data::Structured,
+        volatile: true,
+        heavy: true,
+        reply: Reply::Empty,
+        run: Run::WriteFile,
+    },
+    Descriptor {
+        name: "read_file",
+        input: Data::Null,
+        output: Data::Binary,
+        volatile: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::ReadFile,
+    },
+    // --- operations
+    change("start_operation", Reply::Named, operations::start),
+    change("abort_operation", Reply::Empty, operations::abort),
+    change("suspend_operation", Reply::Empty, operations::suspend),
+    change("resume_operation", Reply::Empty, operations::resume),
+    change("complete_operation", Reply::Empty, operations::complete),
+    change("update_operation_parameters", Reply::Empty, operations::update_parameters),
+    read("get_operation", Reply::Bare, operations::get),
+    read("list_operations", Reply::Bare, operations::list),
+    // --- jobs; the two actions really are non-volatile in v4 (http-api.md 2.1)
+    read("list_jobs", Reply::Bare, jobs::list),
+    read("get_job", Reply::Bare, jobs::get),
+    Descriptor {
+        name: "get_job_stderr",
+        input: Data::Null,
+        output: Data::Binary,
+        volatile: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::Stderr,
+    },
+    read("abort_job", Reply::Empty, jobs::abort),
+    read("abandon_job", Reply::Empty, jobs::abandon),
+    // --- security, pools
+    read("check_permission", Reply::Bare, security::check_permission),
+    local("get_current_user", Reply::Bare, local::get_current_user),
+    change("transfer_pool_resources", Reply::Empty, security::transfer_pool_resources),
+    // --- others
+    Descriptor {
+        name: "execute_batch",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        heavy: false,
+        reply: Reply::Named,
+        run: Run::Batch,
+    },
+    local("get_version", Reply::Named, local::get_version),
+    local("get_supported_features", Reply::Named, local::get_supported_features),
+    local("generate_timestamp", Reply::Named, local::generate_timestamp),
+    local("discover_proxies", Reply::Named, local::discover_proxies),
+];
+
+impl Descriptor {
+    /// The command of this name in v4.
+    pub fn find(name: &str) -> Option<&'static Descriptor> {
+        TABLE.iter().find(|d| d.name == name)
+    }
+
+    /// What clients see: exactly these five keys, because the client passes them on as keyword
+    /// arguments (http-api.md 2.1).
+    pub fn to_map(&self, name: &str) -> Map {
+        yson::map! {
+            "name" => name,
+            "input_type" => self.input.as_value(),
+            "output_type" => self.output.as_value(),
+            "is_volatile" => self.volatile,
+            "is_heavy" => self.heavy,
+        }
+    }
+
+    /// Methods by which it may be called (http-api.md 2.1 [X]), in the form of an `Allow` header.
+    pub fn methods(&self) -> &'static str {
+        if self.volatile { "POST, PUT" } else { "GET, POST" }
+    }
+}
+
+/// The natural result in the shape of the reply; none for a reply without a body.
+pub fn shape(reply: Reply, version: Version, only_value: bool, natural: Value) -> Option<Value> {
+    match (reply, version) {
+        (Reply::Value, Version::V4) if !only_value => Some(yson::map! {"value" => natural}.into()),
+        (Reply::Named, Version::V3) => match natural {
+            Value::Map(map) if map.len() == 1 => map.into_iter().next().map(|(_, value)| value),
+            other => Some(other),
+        },
+        (Reply::Empty, Version::V4) => Some(Map::new().into()),
+        (Reply::Empty, Version::V3) => None,
+        (Reply::Value | Reply::Named | Reply::Bare, _) => Some(natural),
+    }
+}
+
+/// Version of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// Old names, bare replies.
+    V3,
+    /// What clients speak.
+    V4,
+}
+
+/// A command by its name in a version, and the parameters that the name itself implies.
+pub fn find(version: Version, name: &str) -> Option<(&'static Descriptor, Map)> {
+    match version {
+        Version::V4 => Descriptor::find(name).map(|d| (d, Map::new())),
+        Version::V3 => version3::find(name),
+    }
+}
+
+/// The list of descriptors of a version.
+pub fn descriptors(version: Version) -> Value {
+    let list: Vec<Map> = match version {
+        Version::V4 => TABLE.iter().map(|d| d.to_map(d.name)).collect(),
+        Version::V3 => version3::names().map(|(name, d)| d.to_map(name)).collect(),
+    };
+    list.into()
+}

@@ -1,0 +1,70 @@
+//! Commands of operations (http-api.md 8.5).
+
+use super::params::{Params, Result, required};
+use kernel::command::{Command, ListOperations};
+
+/// Larger limits of `list_operations` are cut to this (http-api.md 8.5 [X]).
+const MAX_LIST_LIMIT: usize = 1000;
+
+pub(super) fn start(params: &Params) -> Result<Command> {
+    Ok(Command::StartOperation {
+        operation_type: required("operation_type", params.parsed("operation_type"))?,
+        spec: required("spec", params.map("spec"))?,
+    })
+}
+
+pub(super) fn abort(params: &Params) -> Result<Command> {
+    Ok(Command::AbortOperation {
+        operation: params.required_operation()?,
+        message: params.string("abort_message")?,
+    })
+}
+
+pub(super) fn suspend(params: &Params) -> Result<Command> {
+    Ok(Command::SuspendOperation {
+        operation: params.required_operation()?,
+        abort_running_jobs: params.flag("abort_running_jobs")?,
+        reason: params.string("reason")?,
+    })
+}
+
+pub(super) fn resume(params: &Params) -> Result<Command> {
+    Ok(Command::ResumeOperation { operation: params.required_operation()? })
+}
+
+pub(super) fn complete(params: &Params) -> Result<Command> {
+    Ok(Command::CompleteOperation { operation: params.required_operation()? })
+}
+
+pub(super) fn update_parameters(params: &Params) -> Result<Command> {
+    Ok(Command::UpdateOperationParameters {
+        operation: params.required_operation()?,
+        parameters: required("parameters", params.map("parameters"))?,
+    })
+}
+
+pub(super) fn get(params: &Params) -> Result<Command> {
+    Ok(Command::GetOperation {
+        operation: params.required_operation()?,
+        attributes: params.attribute_names()?,
+    })
+}
+
+pub(super) fn list(params: &Params) -> Result<Command> {
+    Ok(Command::ListOperations(Box::new(ListOperations {
+        user: params.string("user")?,
+        state: params.string("state")?,
+        operation_type: params.string("type")?,
+        filter: params.string("filter")?,
+        pool_tree: params.string("pool_tree")?,
+        pool: params.string("pool")?,
+        with_failed_jobs: params.boolean("with_failed_jobs")?,
+        from_time: params.time("from_time")?,
+        to_time: params.time("to_time")?,
+        cursor_time: params.time("cursor_time")?,
+        cursor_direction: params.string("cursor_direction")?,
+        limit: params.count("limit")?.unwrap_or(100).min(MAX_LIST_LIMIT),
+        include_counters: params.boolean("include_counters")?.unwrap_or(true),
+        attributes: params.attribute_names()?,
+    })))
+}

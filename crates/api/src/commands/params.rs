@@ -1,0 +1,257 @@
+//! Parameters of a command, read by name and type (http-api.md 2.4).
+//!
+//! Unknown parameters are ignored. An entity counts as absent: clients send it for "not given".
+//! Values that came from a query string are strings; they are converted to the type asked for,
+//! while the same string from YSON or JSON is a type error.
+
+use kernel::command::OperationRef;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+use vocab::{Failure, Guid, OperationId, Span, Time, code};
+use yson::ypath::YPath;
+use yson::{Bytes, Map, Value};
+
+/// See the module page.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    map: Map,
+    /// Names whose values came from the query string.
+    from_query: BTreeSet<Bytes>,
+}
+
+/// What a parser of parameters gives.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Params {
+    /// Parameters without a query string.
+    pub fn new(map: Map) -> Params {
+        Params { map, from_query: BTreeSet::new() }
+    }
+
+    /// Parameters of a query string.
+    pub fn from_query(map: Map) -> Params {
+        Params { from_query: map.keys().map(<[u8]>::to_vec).collect(), map }
+    }
+
+    /// Puts parameters of a later source over these.
+    pub fn merge(&mut self, later: Map) {
+        for (key, value) in later {
+            self.from_query.remove(&key);
+            self.map.insert_owned(key, value);
+        }
+    }
+
+    /// A parameter of any type; none if absent or entity.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.map.get(name).filter(|v| !v.is_entity())
+    }
+
+    /// Did this one come from the query string?
+    pub fn is_from_query(&self, name: &str) -> bool {
+        self.from_query.contains(name.as_bytes())
+    }
+
+    /// A string, without the attributes it may carry.
+    pub fn string(&self, name: &str) -> Result<Option<String>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let bytes = value.as_bytes().ok_or_else(|| wrong_type(name, "string", value))?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text.to_owned())),
+            Err(_) => Err(Failure::new(format!("Parameter {name:?} must be a string in UTF-8"))),
+        }
+    }
+
+    /// A Boolean; absent means false.
+    pub fn flag(&self, name: &str) -> Result<bool> {
+        Ok(self.boolean(name)?.unwrap_or(false))
+    }
+
+    /// A Boolean.
+    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        self.convert(name, "boolean", Value::as_bool, |text| match text {
+            "true" | "%true" | "1" => Some(true),
+            "false" | "%false" | "0" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// A number that is not negative.
+    pub fn unsigned(&self, name: &str) -> Result<Option<u64>> {
+        self.convert(name, "non-negative integer", Value::as_u64, |text| text.parse().ok())
+    }
+
+    /// A count.
+    pub fn count(&self, name: &str) -> Result<Option<usize>> {
+        Ok(self.unsigned(name)?.map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
+    }
+
+    /// Milliseconds.
+    pub fn milliseconds(&self, name: &str) -> Result<Option<Span>> {
+        let limit = u64::MAX / 1000;
+        Ok(self.unsigned(name)?.map(|ms| Span::from_millis(ms.min(limit))))
+    }
+
+    /// An instant.
+    pub fn time(&self, name: &str) -> Result<Option<Time>> {
+        let Some(text) = self.string(name)? else { return Ok(None) };
+        let time = Time::parse(&text);
+        time.map(Some).ok_or_else(|| {
+            Failure::new(format!(
+                "Parameter {name:?} must be a time like \"2026-01-02T03:04:05.678901Z\", found {text:?}"
+            ))
+        })
+    }
+
+    /// A string with a meaning: an id, an enumeration.
+    pub fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let Some(text) = self.string(name)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|e| Failure::new(format!("Cannot parse parameter {name:?}: {e}")))
+    }
+
+    /// A path, with its attributes (http-api.md 5.4).
+    pub fn path(&self, name: &str) -> Result<Option<YPath>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        YPath::from_value(value).map(Some).map_err(|e| {
+            Failure::new(format!("Cannot parse parameter {name:?}: {e}")).with("parameter", name)
+        })
+    }
+
+    /// A map.
+    pub fn map(&self, name: &str) -> Result<Option<Map>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_map().cloned().map(Some).ok_or_else(|| wrong_type(name, "map", value))
+    }
+
+    /// A list of strings.
+    pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let expected = "list of strings";
+        let list = value.as_list().ok_or_else(|| wrong_type(name, expected, value))?;
+        let own = |v: &Value| v.as_str().map(str::to_owned).ok_or_else(|| wrong_type(name, expected, v));
+        list.iter().map(own).collect::<Result<_>>().map(Some)
+    }
+
+    /// Names of attributes: a list, or a map with the list under `keys`.
+    pub fn attribute_names(&self) -> Result<Option<Vec<String>>> {
+        match self.value("attributes").and_then(|v| v.get("keys")) {
+            Some(keys) => Params::new(Map::new().with("attributes", keys.clone())).strings("attributes"),
+            None => self.strings("attributes"),
+        }
+    }
+
+    /// `operation_id` or `operation_alias`; an id that begins with `*` is taken as an alias.
+    pub fn operation(&self) -> Result<Option<OperationRef>> {
+        match (self.string("operation_id")?, self.string("operation_alias")?) {
+            (Some(_), Some(_)) => Err(Failure::new(
+                "Parameters \"operation_id\" and \"operation_alias\" exclude each other: give one",
+            )),
+            (Some(alias), None) if alias.starts_with('*') => Ok(Some(OperationRef::Alias(alias))),
+            (Some(_), None) => Ok(self.parsed("operation_id")?.map(|id: OperationId| OperationRef::Id(id))),
+            (None, alias) => Ok(alias.map(OperationRef::Alias)),
+        }
+    }
+
+    /// [`Params::operation`], not absent.
+    pub fn required_operation(&self) -> Result<OperationRef> {
+        self.operation()?.ok_or_else(|| {
+            Failure::new("Missing required parameter \"operation_id\" (or \"operation_alias\")")
+        })
+    }
+
+    /// `mutation_id`; the null id is none.
+    pub fn mutation_id(&self) -> Result<Option<Guid>> {
+        Ok(self.parsed("mutation_id")?.filter(|id: &Guid| !id.is_null()))
+    }
+
+    /// Refuses a transaction that is not null: none can be started here, so whatever is named is as
+    /// dead as an expired one, and clients know that by its code (http-api.md 3.2, 8.2).
+    pub fn refuse_transaction(&self) -> Result<()> {
+        match self.parsed("transaction_id")?.filter(|id: &Guid| !id.is_null()) {
+            None => Ok(()),
+            Some(id) => Err(Failure::coded(code::NO_SUCH_TRANSACTION, format!("No such transaction {id}"))
+                .with("transaction_id", id.to_string())),
+        }
+    }
+
+    fn convert<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        typed: impl FnOnce(&Value) -> Option<T>,
+        text: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let converted = match value.as_str() {
+            Some(string) if self.is_from_query(name) => text(string),
+            _ => typed(value),
+        };
+        converted.map(Some).ok_or_else(|| wrong_type(name, expected, value))
+    }
+}
+
+/// Makes a missing parameter an error.
+pub fn required<T>(name: &str, value: Result<Option<T>>) -> Result<T> {
+    value?.ok_or_else(|| Failure::new(format!("Missing required parameter {name:?}")).with("parameter", name))
+}
+
+fn wrong_type(name: &str, expected: &str, found: &Value) -> Failure {
+    // Long values do not belong into a message.
+    let shown = match found.bare() {
+        Value::List(_) | Value::Map(_) => String::new(),
+        Value::String(s) if s.len() > 100 => String::new(),
+        scalar => format!(" {scalar:?}"),
+    };
+    let message = format!("Parameter {name:?} must be {expected}, found {}{shown}", found.type_name());
+    Failure::new(message).with("parameter", name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(text: &str) -> Params {
+        let value = yson::parse(text.as_bytes()).expect("good YSON");
+        Params::new(value.as_map().expect("a map").clone())
+    }
+
+    #[test]
+    fn types_are_strict_outside_the_query() {
+        let p = params("{a=\"true\"; b=5u; c=-1; d=#; e=<x=1>\"text\"; f=2.0; g=[x; 1]}");
+        assert!(
+            p.flag("a").expect_err("a string").message.contains("must be boolean, found string \"true\"")
+        );
+        assert_eq!(p.unsigned("b"), Ok(Some(5)));
+        assert!(p.unsigned("c").expect_err("negative").message.contains("found int64 -1"));
+        assert_eq!(p.flag("d"), Ok(false));
+        assert_eq!(p.string("e"), Ok(Some("text".to_owned())));
+        assert!(p.unsigned("f").is_err());
+        assert!(p.strings("g").is_err());
+        let missing = required("nope", p.string("nope")).expect_err("absent");
+        assert_eq!(missing.message, "Missing required parameter \"nope\"");
+    }
+
+    #[test]
+    fn the_query_is_converted_until_something_later_wins() {
+        let mut p = Params::from_query(yson::map! {"a" => "true", "b" => "17", "c" => "x"});
+        assert_eq!(p.flag("a"), Ok(true));
+        assert_eq!(p.unsigned("b"), Ok(Some(17)));
+        assert!(p.unsigned("c").is_err());
+        p.merge(yson::map! {"b" => "17"});
+        assert!(p.unsigned("b").is_err(), "a string in YSON is a string");
+    }
+
+    #[test]
+    fn operations_by_id_and_alias() {
+        let id = "1-2-3-4".parse().map(OperationRef::Id).expect("an id");
+        let alias = OperationRef::Alias("*x".to_owned());
+        assert_eq!(params("{operation_id=\"1-2-3-4\"}").operation(), Ok(Some(id)));
+        assert_eq!(params("{operation_id=\"*x\"}").operation(), Ok(Some(alias.clone())));
+        assert_eq!(params("{operation_alias=\"*x\"}").operation(), Ok(Some(alias)));
+        assert!(params("{operation_id=xyz}").operation().is_err());
+        assert!(params("{operation_id=\"1-2-3-4\"; operation_alias=\"*x\"}").operation().is_err());
+        assert_eq!(params("{mutation_id=\"0-0-0-0\"}").mutation_id(), Ok(None));
+    }
+}

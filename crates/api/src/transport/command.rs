@@ -1,0 +1,264 @@
+//! The life of a request to `/api/v3|v4/<command>`.
+
+use super::failure::{HttpFailure, panic_failure};
+use super::formats::{self, HeaderFormat};
+use super::reply::{self, LARGE, away_if};
+use super::{body, headers, query};
+use crate::Credentials;
+use crate::api::{Api, Caller};
+use crate::commands::{self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, write_file};
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use std::sync::Arc;
+use vocab::{Failure, code};
+use yson::{Format, FormatError, Map, Value};
+
+/// Parameters in a body: specs may be large.
+const MAX_PARAMETERS: usize = 128 << 20;
+/// The value of `set` and its like.
+const MAX_INPUT: usize = 64 << 20;
+
+/// Answers one request, whatever happens.
+pub(super) async fn answer(
+    api: Arc<Api>,
+    version: Version,
+    name: String,
+    request: Request<Body>,
+) -> Response<Body> {
+    let id = api.request_id();
+    // A task of its own: a panic becomes a reply, and a change goes on when the client hangs up.
+    let task = tokio::spawn({
+        let api = api.clone();
+        async move { handle(api, version, &name, request).await }
+    });
+    let result = task.await.unwrap_or_else(|error| Err(panic_failure(error).into()));
+    let mut response = result.unwrap_or_else(|failure| {
+        tracing::debug!(%id, status = failure.status.as_u16(), failure = %failure.failure, "refused");
+        failure.into_response(&api)
+    });
+    let headers = response.headers_mut();
+    for (name, value) in [("x-yt-request-id", id.to_string()), ("x-yt-proxy", api.settings.host_name.clone())]
+    {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}
+
+async fn handle(
+    api: Arc<Api>,
+    version: Version,
+    name: &str,
+    request: Request<Body>,
+) -> Result<Response<Body>, HttpFailure> {
+    let (parts, body) = request.into_parts();
+    let (descriptor, implied) = commands::find(version, name).ok_or_else(|| unknown(name))?;
+    check_method(descriptor, &parts.method)?;
+    let user = authenticate(&api, &parts.headers).await?;
+    let header_format = HeaderFormat::of(&parts.headers)?;
+    let (params, body) = parameters(descriptor, implied, &parts, &header_format, body).await?;
+    tracing::debug!(user, command = name, "request");
+
+    let address = address(&api, &parts.headers);
+    let caller = Arc::new(Caller { api, user, address, version });
+    let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
+    match descriptor.run {
+        Run::Stderr => exchange.stderr(params).await,
+        Run::ReadFile => exchange.read_file(params).await,
+        Run::WriteFile => exchange.write_file(descriptor, params, body).await,
+        Run::Kernel(_) | Run::KernelWithInput(_) | Run::Local(_) | Run::Batch => {
+            exchange.structured(descriptor, params, body).await
+        }
+    }
+}
+
+fn unknown(name: &str) -> HttpFailure {
+    let name: String = name.chars().take(100).collect();
+    let failure = Failure::coded(code::NO_SUCH_METHOD, format!("Unknown command {name:?}"));
+    HttpFailure::new(StatusCode::NOT_FOUND, failure)
+}
+
+/// GET and POST for questions, POST and PUT for changes (http-api.md 2.1 [X]).
+fn check_method(descriptor: &Descriptor, method: &Method) -> Result<(), HttpFailure> {
+    let allowed = descriptor.methods();
+    if allowed.split(", ").any(|m| m == method.as_str()) {
+        return Ok(());
+    }
+    let name = descriptor.name;
+    let message = format!("Command {name:?} cannot be called by {method}: expected one of {allowed}");
+    let failure = Failure::new(message);
+    Err(HttpFailure { allow: Some(allowed), ..HttpFailure::new(StatusCode::METHOD_NOT_ALLOWED, failure) })
+}
+
+/// The user that a request runs as (http-api.md 2.9).
+pub(super) async fn authenticate(api: &Api, headers: &HeaderMap) -> Result<String, HttpFailure> {
+    let authorization = headers::text(headers, header::AUTHORIZATION.as_str()).unwrap_or_default();
+    let token = match authorization.trim().split_once(' ') {
+        Some((scheme, token))
+            if scheme.eq_ignore_ascii_case("oauth") || scheme.eq_ignore_ascii_case("bearer") =>
+        {
+            Some(token.trim().to_owned())
+        }
+        _ => None,
+    };
+    if token.is_none() {
+        refuse_foreign_page(api, headers)?;
+    }
+    let act_as = headers::text(headers, "x-yt-user-name")
+        .or_else(|| headers::text(headers, "x-yt-testing-user-name"))
+        .map(str::to_owned);
+    let credentials = Credentials { token, act_as };
+    api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
+}
+
+/// Without a token the browser itself is the credential (it is near, or has a cookie): a page of
+/// another host must not use it. Ports may differ, and pages of this machine are welcome, as they
+/// are while a page is developed.
+fn refuse_foreign_page(api: &Api, headers: &HeaderMap) -> Result<(), HttpFailure> {
+    const CSRF: i64 = 110;
+    let Some(origin) = headers::text(headers, header::ORIGIN.as_str()) else { return Ok(()) };
+    let of_page = without_port(origin.split_once("://").map_or(origin, |(_, authority)| authority));
+    let of_server = headers::text(headers, header::HOST.as_str()).unwrap_or_default();
+    let public = api.settings.public_address.as_deref().unwrap_or(of_server);
+    let known = [without_port(of_server), without_port(public), "localhost", "127.0.0.1", "[::1]"];
+    if known.iter().any(|host| host.eq_ignore_ascii_case(of_page)) {
+        return Ok(());
+    }
+    let message = format!("A page of {origin:?} may not send requests to {of_server:?} without a token");
+    Err(HttpFailure::of_authentication(Failure::coded(CSRF, message)))
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// `host:port` under which this client reaches the server.
+pub(super) fn address(api: &Api, headers: &HeaderMap) -> String {
+    let of_request = || headers::text(headers, header::HOST.as_str()).map(str::to_owned);
+    api.settings.public_address.clone().or_else(of_request).unwrap_or_else(|| api.settings.host_name.clone())
+}
+
+/// Query string, then header, then the body of a command without input (http-api.md 2.4). A body
+/// that is data is given back.
+async fn parameters(
+    descriptor: &Descriptor,
+    implied: Map,
+    parts: &Parts,
+    header_format: &HeaderFormat,
+    body: Body,
+) -> Result<(Params, Body), HttpFailure> {
+    let mut params = Params::from_query(query::parse(parts.uri.query().unwrap_or_default())?);
+    if let Some(value) = header_format.read(&parts.headers, "X-YT-Parameters")? {
+        params.merge(as_parameters(value, "Header X-YT-Parameters")?);
+    }
+    if descriptor.input != Data::Null || parts.method == Method::GET {
+        params.merge(implied);
+        return Ok((params, body));
+    }
+    let bytes = body::whole(&parts.headers, body, MAX_PARAMETERS, "The body with parameters").await?;
+    if !bytes.is_empty() {
+        let format = formats::body(&parts.headers, header_format)?;
+        let value = parse(format, bytes)
+            .await
+            .map_err(|e| Failure::new(format!("Cannot parse parameters in the body: {e}")))?;
+        params.merge(as_parameters(value, "The body of the request")?);
+    }
+    params.merge(implied);
+    Ok((params, Body::empty()))
+}
+
+async fn parse(format: Format, bytes: Vec<u8>) -> Result<Value, FormatError> {
+    away_if(bytes.len() > LARGE, move || format.deserialize(&bytes)).await
+}
+
+fn as_parameters(value: Value, place: &str) -> Result<Map, Failure> {
+    match value.into_bare() {
+        Value::Map(map) => Ok(map),
+        other => {
+            Err(Failure::new(format!("{place} must hold a map of parameters, found {}", other.type_name())))
+        }
+    }
+}
+
+/// The two sides of one request, its parameters read.
+struct Exchange<'a> {
+    parts: &'a Parts,
+    header_format: &'a HeaderFormat,
+    caller: &'a Arc<Caller>,
+}
+
+impl Exchange<'_> {
+    async fn structured(
+        self,
+        descriptor: &'static Descriptor,
+        params: Params,
+        body: Body,
+    ) -> Result<Response<Body>, HttpFailure> {
+        let headers = &self.parts.headers;
+        let output = formats::output(headers, self.header_format, &params)?;
+        let mutation_id = params.mutation_id()?;
+        let input = match descriptor.input {
+            Data::Structured => {
+                let what = format!("The input of {:?}", descriptor.name);
+                let bytes = body::whole(headers, body, MAX_INPUT, &what).await?;
+                let format = formats::input(headers, self.header_format, &params)?;
+                let value = parse(format, bytes).await.map_err(|e| {
+                    Failure::new(format!("Cannot parse the input of {:?}: {e}", descriptor.name))
+                })?;
+                Some(value)
+            }
+            _ => None,
+        };
+        match self.caller.run(descriptor, params, input, mutation_id).await? {
+            Some(value) => Ok(reply::structured(headers, output, value).await),
+            None => Ok(reply::empty()),
+        }
+    }
+
+    async fn stderr(self, params: Params) -> Result<Response<Body>, HttpFailure> {
+        let bytes = match get_job_stderr(&params)? {
+            Some(request) => self.caller.api.backend.read_stderr(self.caller.user.clone(), request).await?,
+            None => bytes::Bytes::new(),
+        };
+        Ok(reply::binary(&self.parts.headers, bytes.into()).await)
+    }
+
+    async fn read_file(self, params: Params) -> Result<Response<Body>, HttpFailure> {
+        params.refuse_transaction()?;
+        let (path, offset, length) = read_file(&params)?;
+        let backend = &self.caller.api.backend;
+        let content = backend.read_file(self.caller.user.clone(), path, offset, length).await?;
+        let parameters = yson::map! {"id" => content.id, "revision" => content.revision};
+        Ok(reply::file(content, self.header_format.write(&parameters.into())))
+    }
+
+    async fn write_file(
+        self,
+        descriptor: &'static Descriptor,
+        params: Params,
+        body: Body,
+    ) -> Result<Response<Body>, HttpFailure> {
+        params.refuse_transaction()?;
+        let headers = &self.parts.headers;
+        let output = formats::output(headers, self.header_format, &params)?;
+        let request = write_file(&params)?;
+        let (body, rest) = body::lend(body::streamed(headers, body)?);
+        let backend = &self.caller.api.backend;
+        let result = backend.write_file(self.caller.user.clone(), request, body).await;
+        // A refused upload is read to its end, so that the client gets to read why.
+        if let Err(failure) = result {
+            rest.drain().await;
+            return Err(failure.into());
+        }
+        let shaped = commands::shape(descriptor.reply, self.caller.version, false, Value::Entity);
+        match shaped {
+            Some(value) => Ok(reply::structured(headers, output, value).await),
+            None => Ok(reply::empty()),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! HTTP itself: routes, headers, formats, encodings, errors.
+//!
+//! [`command`] is the life of a request to `/api/v4/<command>`; the other modules are its parts, in
+//! the order in which it uses them.
+
+mod command;
+mod routes;
+mod serve;
+
+mod headers;
+mod query;
+
+mod body;
+mod encoding;
+mod formats;
+
+mod failure;
+mod reply;
+
+pub(crate) use failure::panic_failure;
+pub use serve::serve;

@@ -1,0 +1,102 @@
+//! Successful replies (http-api.md 2.5, 2.6).
+
+use super::encoding::Encoding;
+use super::headers;
+use crate::FileContent;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use yson::{Format, Value};
+
+/// Larger bodies are parsed, formatted and compressed away from the threads that serve connections.
+pub(super) const LARGE: usize = 1 << 20;
+
+/// A value in a format.
+pub(super) async fn structured(request: &HeaderMap, format: Format, value: Value) -> Response<Body> {
+    let mime = HeaderValue::from_static(format.mime());
+    let large = looks_large(&value);
+    let body = away_if(large, move || format.serialize(&value)).await;
+    buffered(request, mime, body).await
+}
+
+/// Bytes of no format.
+pub(super) async fn binary(request: &HeaderMap, body: Vec<u8>) -> Response<Body> {
+    buffered(request, HeaderValue::from_static("application/octet-stream"), body).await
+}
+
+/// A reply without a body, as v3 has them.
+pub(super) fn empty() -> Response<Body> {
+    common(Response::new(Body::empty()))
+}
+
+async fn buffered(request: &HeaderMap, mime: HeaderValue, body: Vec<u8>) -> Response<Body> {
+    let accept = headers::text(request, header::ACCEPT_ENCODING.as_str());
+    let encoding = Encoding::choose(accept, body.len());
+    let large = body.len() > LARGE && encoding != Encoding::Identity;
+    let body = away_if(large, move || encoding.compress(body)).await;
+    let mut response = common(Response::new(Body::from(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, mime);
+    if let Some(name) = encoding.name() {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
+    }
+    response
+}
+
+/// The content of a file, piece by piece. A late failure cuts the connection, which the client
+/// takes as an incomplete read (http-api.md 2.7 [X]).
+pub(super) fn file(content: FileContent, parameters: Vec<u8>) -> Response<Body> {
+    let mut response = common(Response::new(Body::from_stream(content.body)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.length));
+    if let Ok(value) = HeaderValue::from_bytes(&parameters) {
+        headers.insert("x-yt-response-parameters", value);
+    }
+    response
+}
+
+fn common(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::VARY, HeaderValue::from_static("Content-Encoding"));
+    response
+}
+
+/// Does work here, or on a thread for long work.
+pub(super) async fn away_if<T: Send + 'static>(large: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if !large {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// A guess that stops counting early.
+fn looks_large(value: &Value) -> bool {
+    fn count(value: &Value, left: &mut usize) {
+        let own = match value {
+            Value::String(s) => s.len(),
+            _ => 8,
+        };
+        *left = left.saturating_sub(own);
+        if *left == 0 {
+            return;
+        }
+        match value {
+            Value::List(items) => items.iter().take_while(|v| descend(v, left)).count(),
+            Value::Map(map) => map.iter().take_while(|(_, v)| descend(v, left)).count(),
+            Value::Attributed(both) => both.0.iter().take_while(|(_, v)| descend(v, left)).count(),
+            _ => 0,
+        };
+    }
+    fn descend(value: &Value, left: &mut usize) -> bool {
+        count(value, left);
+        if let Value::Attributed(both) = value {
+            count(&both.1, left);
+        }
+        *left > 0
+    }
+    let mut left = LARGE;
+    !descend(value, &mut left)
+}

@@ -1,0 +1,155 @@
+//! All end points (http-api.md 1).
+
+use super::command;
+use super::failure::HttpFailure;
+use crate::api::Api;
+use crate::commands::{Version, descriptors};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use axum::routing::any;
+use std::sync::Arc;
+use vocab::Failure;
+use yson::{Format, JsonFormat, Value};
+
+impl Api {
+    /// The routes of the API. The server adds its own to them (the page, metrics, the event stream);
+    /// what is left is answered with 404 and an error body.
+    pub fn router(self: &Arc<Api>) -> Router {
+        Router::new()
+            .route("/api", any(versions))
+            .route("/api/", any(versions))
+            .route("/api/{version}", any(list))
+            .route("/api/{version}/", any(list))
+            .route("/api/{version}/{command}", any(run))
+            .route("/hosts", any(hosts))
+            .route("/hosts/all", any(hosts))
+            .route("/ping", any(ping))
+            .route("/version", any(version))
+            .route("/service", any(service))
+            .route("/health", any(health))
+            .route("/auth/whoami", any(whoami))
+            .fallback(unknown_path)
+            .with_state(self.clone())
+    }
+}
+
+type Shared = State<Arc<Api>>;
+/// Parts of the path; percent-encoded bytes in it may be no text.
+type Named<T> = Result<Path<T>, PathRejection>;
+
+async fn versions(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || Ok(json(&vec!["v3", "v4"].into())))
+}
+
+/// Descriptors. Every call of the `yt` command begins with this request, so nothing is asked, not
+/// even who is there (http-api.md 1, 14.17).
+async fn list(State(api): Shared, name: Named<String>, method: Method) -> Response<Body> {
+    let Ok(Path(name)) = name else { return unreadable().into_response(&api) };
+    match protocol(&name) {
+        Some(version) => simple(&api, &method, || Ok(json(&descriptors(version)))),
+        None => no_version(&name).into_response(&api),
+    }
+}
+
+async fn run(State(api): Shared, names: Named<(String, String)>, request: Request) -> Response<Body> {
+    let Ok(Path((version, name))) = names else { return unreadable().into_response(&api) };
+    match protocol(&version) {
+        Some(version) => command::answer(api, version, name, request).await,
+        None => no_version(&version).into_response(&api),
+    }
+}
+
+fn protocol(name: &str) -> Option<Version> {
+    match name {
+        "v3" => Some(Version::V3),
+        "v4" => Some(Version::V4),
+        _ => None,
+    }
+}
+
+/// This one server is all there is; role and address type are the same for everybody.
+async fn hosts(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
+    simple(&api, &method, || Ok(json(&vec![command::address(&api, &headers)].into())))
+}
+
+async fn ping(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || Ok(Response::new(Body::empty())))
+}
+
+async fn version(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || {
+        let mut response = Response::new(Body::from(api.settings.version.clone()));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        Ok(response)
+    })
+}
+
+async fn service(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || {
+        let version = api.settings.version.as_str();
+        Ok(json(&yson::map! {"start_time" => api.started, "version" => version}.into()))
+    })
+}
+
+async fn health(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || match api.backend.health() {
+        Ok(()) => Ok(json(&yson::map! {"status" => "ok"}.into())),
+        Err(failure) => Err(failure.into()),
+    })
+}
+
+async fn whoami(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
+    if method != Method::GET && method != Method::POST {
+        return wrong_method(&method, "GET, POST").into_response(&api);
+    }
+    match command::authenticate(&api, &headers).await {
+        Ok(user) => json(&yson::map! {"login" => user, "realm" => "millpond", "csrf_token" => ""}.into()),
+        Err(failure) => failure.into_response(&api),
+    }
+}
+
+async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {
+    let path: String = request.uri().path().chars().take(200).collect();
+    not_found(format!("Nothing is served at {path:?}")).into_response(&api)
+}
+
+fn no_version(name: &str) -> HttpFailure {
+    let name: String = name.chars().take(100).collect();
+    not_found(format!("Unknown API version {name:?}: expected v3 or v4"))
+}
+
+fn unreadable() -> HttpFailure {
+    not_found("The path is not UTF-8".to_owned())
+}
+
+fn not_found(message: String) -> HttpFailure {
+    HttpFailure::new(StatusCode::NOT_FOUND, Failure::new(message))
+}
+
+fn wrong_method(method: &Method, allowed: &'static str) -> HttpFailure {
+    let failure = Failure::new(format!("This address cannot be called by {method}: expected {allowed}"));
+    HttpFailure { allow: Some(allowed), ..HttpFailure::new(StatusCode::METHOD_NOT_ALLOWED, failure) }
+}
+
+fn simple(
+    api: &Api,
+    method: &Method,
+    answer: impl FnOnce() -> Result<Response<Body>, HttpFailure>,
+) -> Response<Body> {
+    // hyper leaves out the body of an answer to HEAD.
+    if method != Method::GET && method != Method::HEAD {
+        return wrong_method(method, "GET, HEAD").into_response(api);
+    }
+    answer().unwrap_or_else(|failure| failure.into_response(api))
+}
+
+fn json(value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(Format::Json(JsonFormat::utf8()).serialize(value)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,97 @@
+//! Connections.
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// All headers of a request together; clients put parameters there (http-api.md 2.2 asks for 256 KiB
+/// at least).
+const MAX_HEADER_BYTES: usize = 1 << 20;
+/// Headers of a request; long ones come in parts.
+const MAX_HEADERS: usize = 1024;
+/// How long a connection may be idle between requests, or a client may take to send the headers of
+/// one. Clients keep connections for reuse: closing them early costs these clients seconds.
+const IDLE: Duration = Duration::from_secs(600);
+/// A peer that vanished without a word is noticed after two of these.
+const HTTP2_PING_PERIOD: Duration = Duration::from_secs(10);
+/// Bytes in flight on one stream, and on one connection: more than the protocol's small defaults.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// After a failed accept (no file descriptors left) it is no use to try again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves connections until `shutdown` resolves; then takes no more, lets running requests end for
+/// at most `grace`, and returns.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    grace: Duration,
+) {
+    // Connections watch this; when the last of them has gone nobody holds a receiver any more.
+    let (stop, stopped) = watch::channel(false);
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => drop(tokio::spawn(connection(stream, router.clone(), stopped.clone()))),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    drop(stopped);
+    stop.send_replace(true);
+    let _ = tokio::time::timeout(grace, stop.closed()).await;
+}
+
+async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Receiver<bool>) {
+    // Replies are written in one piece; waiting for more would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    // HTTP/2 is for gRPC services that share the port with the API.
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .max_headers(MAX_HEADERS)
+        .keep_alive(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(Some(HTTP2_PING_PERIOD));
+    let service = TowerToHyperService::new(router);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = told_to_stop(&mut stopped) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        // A client that hangs up or sends no HTTP.
+        tracing::debug!(%error, "connection ended early");
+    }
+}
+
+async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone altogether: stop as well.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,85 @@
+//! `execute_batch` (http-api.md 8.9).
+
+use crate::http::{Reply, Server, check_error};
+use std::time::{Duration, Instant};
+use yson::Value;
+
+const HEAD: &str = "POST /api/v4/execute_batch HTTP/1.1\nContent-Type: application/x-yt-yson-text\n\
+                    X-YT-Header-Format: <format=text>yson\nX-YT-Output-Format: <format=text>yson";
+
+fn results(reply: &Reply) -> Vec<Value> {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let value = yson::parse(&reply.body).expect("good YSON");
+    value.get("results").and_then(Value::as_list).expect("a list").to_vec()
+}
+
+#[test]
+fn results_come_in_the_order_of_requests() {
+    let server = Server::start();
+    let body = br#"{mutation_id="1-2-3-4"; requests=[
+        {command=get; parameters={path="//slow"; return_only_value=%true}};
+        {command=get; parameters={path="//a"}};
+        {command=set; parameters={path="//x"}; input={k=5}};
+        {command=get; parameters={path="//x"; return_only_value=%true}};
+        {command=create; parameters={type=map_node; path="//y"}};
+        {command=get_version};
+        {command=exists; parameters=#};
+    ]}"#;
+    let results = results(&server.ask(HEAD, body));
+    let text = |i: usize| String::from_utf8(yson::to_text(&results[i])).expect("UTF-8");
+    assert_eq!(text(0), r#"{"output"="//slow";}"#);
+    assert_eq!(text(1), r#"{"output"={"value"="//a";};}"#);
+    assert_eq!(text(2), r#"{"output"={};}"#);
+    assert_eq!(text(3), r#"{"output"={"k"=5;};}"#, "items take effect in order");
+    assert_eq!(text(4), r#"{"output"={"node_id"="1-1-1012f-1";};}"#);
+    assert_eq!(text(5), r#"{"output"={"version"="1.2.3";};}"#);
+    assert!(results[6].get("error").is_some());
+    let calls = server.fake.take_calls();
+    assert!(calls[2].starts_with("root [4-2-3-4] Set"), "derived from the batch's mutation id: {}", calls[2]);
+    assert!(calls[1].starts_with("root Get"), "{}", calls[1]);
+}
+
+#[test]
+fn a_failing_item_harms_nobody_else() {
+    let server = Server::start();
+    let body = br#"{requests=[
+        {command=get; parameters={path="//missing"}};
+        {command=no_such_command};
+        {command=get_job_stderr; parameters={job_id="1-2-3-4"}};
+        {command=write_file; parameters={path="//a"}};
+        {command=execute_batch; parameters={requests=[]}};
+        {command=get; parameters={path=17}};
+        {command=set; parameters={path="//a"}};
+        {command=get; parameters={path="//panic_later"}};
+        {parameters={}};
+        17;
+        {command=get; parameters={path="//fine"; return_only_value=%true}};
+    ]}"#;
+    let results = results(&server.ask(HEAD, body));
+    let codes: Vec<Option<i64>> = results
+        .iter()
+        .map(|r| {
+            let error = r.get("error")?;
+            check_error(error);
+            error.get("code").and_then(Value::as_i64)
+        })
+        .collect();
+    let one = Some(1);
+    assert_eq!(codes, [Some(500), Some(103), one, one, one, one, one, one, one, one, None]);
+    assert_eq!(results[10].get("output").and_then(Value::as_str), Some("//fine"));
+}
+
+#[test]
+fn items_wait_together() {
+    let server = Server::start();
+    let item = "{command=get; parameters={path=\"//slow\"; return_only_value=%true}};";
+    let body = format!("{{concurrency=10; requests=[{}]}}", item.repeat(20));
+    let start = Instant::now();
+    assert_eq!(results(&server.ask(HEAD, body.as_bytes())).len(), 20);
+    // Two rounds of 300 ms, not twenty; and not one.
+    assert!((Duration::from_millis(600)..Duration::from_secs(4)).contains(&start.elapsed()));
+    for bad in ["{}", "{requests=17}"] {
+        assert_eq!(server.ask(HEAD, bad.as_bytes()).code(), (400, 1), "{bad}");
+    }
+    assert!(results(&server.ask(HEAD, b"{requests=[]}")).is_empty());
+}

@@ -1,0 +1,13 @@
+//! The API over a fake backend, spoken to through real sockets.
+
+mod fake;
+mod http;
+
+mod access;
+mod batch;
+mod bytes;
+mod contract;
+mod files;
+mod panics;
+mod recorded;
+mod version3;
