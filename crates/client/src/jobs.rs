@@ -1,0 +1,44 @@
+//! Commands about jobs (http-api.md 8.6).
+
+use vocab::{JobId, Span};
+use yson::{Map, map};
+
+use crate::operations::named;
+use crate::{Client, ClientError};
+
+impl Client {
+    /// `list_jobs` of an operation, with filters and paging as in http-api.md 8.6.
+    pub fn list_jobs(&self, operation: &str, filters: Map) -> Result<Map, ClientError> {
+        let mut parameters = named(operation);
+        for (name, value) in filters {
+            parameters.insert_owned(name, value);
+        }
+        self.map("list_jobs", parameters)
+    }
+
+    /// `get_job`.
+    pub fn get_job(&self, operation: &str, job: JobId) -> Result<Map, ClientError> {
+        self.map("get_job", named(operation).with("job_id", job))
+    }
+
+    /// `get_job_stderr` from an offset: of a running job what there is so far, so that asking again
+    /// with the new offset follows it.
+    pub fn get_job_stderr(&self, operation: &str, job: JobId, offset: u64) -> Result<Vec<u8>, ClientError> {
+        let parameters = named(operation).with("job_id", job).with("offset", offset);
+        let mut bytes = Vec::new();
+        self.download("get_job_stderr", parameters, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// `abort_job`; with a time-out the job is interrupted first and aborted after it.
+    pub fn abort_job(&self, job: JobId, interrupt_timeout: Option<Span>) -> Result<(), ClientError> {
+        let timeout = interrupt_timeout.map(|t| t.as_millis());
+        self.command("abort_job", map! {"job_id" => job}.with_some("interrupt_timeout", timeout), None)
+            .map(drop)
+    }
+
+    /// `abandon_job`: the job counts as completed.
+    pub fn abandon_job(&self, job: JobId) -> Result<(), ClientError> {
+        self.command("abandon_job", map! {"job_id" => job}, None).map(drop)
+    }
+}
