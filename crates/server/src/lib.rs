@@ -1,1 +1,27 @@
-//! The server process: kernel thread, store, listeners.
+//! The server process: the kernel on a thread of its own, and everything that it must not do itself.
+//!
+//! ```text
+//! HTTP (api) --> backend --+                       +--> outbox --> replies, orders (hub)
+//! gRPC (node_service) -----+--> core_thread(kernel)+--> commit thread (store)
+//! ```
+//!
+//! [`run`] is the way in. `backend` answers the API: it sends commands to the kernel and completes
+//! answers that need records of finished operations and jobs from the store (`archive`).
+//! `node_service` is the other side of the node protocol, `hub` knows which node is on which stream.
+//! `outbox` holds replies and orders back until what they depend on is durable.
+//!
+//! What it does not do: it decides nothing about operations, pools or jobs.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod backend;
+mod core_thread;
+mod files;
+mod garbage;
+mod hub;
+mod job_list;
+mod node_service;
+mod outbox;
+mod run;
+
+pub use run::{ServerConfig, run};

@@ -1,0 +1,3 @@
+//! Tests of the house itself and of the whole binary.
+
+mod architecture;

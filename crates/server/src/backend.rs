@@ -1,0 +1,147 @@
+//! The API's backend: commands to the kernel, answers completed from the archive.
+
+use crate::archive::Archive;
+use crate::core_thread::Mailbox;
+use crate::files::Files;
+use crate::hub::Hub;
+use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
+use bytes::Bytes;
+use kernel::{Body, Command, Input, Request};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use vocab::{Failure, Guid};
+use yson::Value;
+use yson::ypath::YPath;
+
+/// How long a node may take to hand out a part of a running job's stderr.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// See the module page.
+#[derive(Clone)]
+pub struct ServerBackend {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) archive: Archive,
+    pub(crate) files: Files,
+}
+
+impl ServerBackend {
+    /// Puts a command into the kernel's queue; the answer comes when it is durable.
+    pub(crate) fn ask(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> Result<oneshot::Receiver<Result<Body, Failure>>, Failure> {
+        if command.is_mutation()
+            && let Some(failure) = self.hub.failure()
+        {
+            return Err(failure);
+        }
+        let (id, answer) = self.hub.expect_answer();
+        self.mailbox.send(Input::Request(Request { id, user, mutation_id, command }));
+        Ok(answer)
+    }
+
+    /// The kernel's complete answer.
+    pub(crate) async fn value(&self, user: String, command: Command) -> Result<Value, Failure> {
+        let answer = self.ask(user, None, command)?;
+        self.complete(wait(answer).await?).await
+    }
+
+    /// Reads what the kernel does not hold. Scans of the store are kept off the runtime's threads.
+    async fn complete(&self, body: Body) -> Result<Value, Failure> {
+        if let Body::Value(value) = body {
+            return Ok(value);
+        }
+        let archive = self.archive.clone();
+        let read = tokio::task::spawn_blocking(move || match body {
+            Body::Value(value) => Ok(value),
+            Body::ArchivedOperation { id, attributes, steps } => {
+                archive.operation_value(id, attributes.as_deref(), &steps)
+            }
+            Body::OperationList { rows, attributes, rest } => {
+                archive.operations(rows, attributes.as_deref(), rest).map(Value::from)
+            }
+            Body::JobList { operation_id, live, query } => archive.jobs(operation_id, live, &query).map(Value::from),
+            Body::Job { operation_id, job_id, live, attributes, .. } => {
+                let operation = operation_id.ok_or_else(|| Failure::new("The operation of the job is not known"))?;
+                archive.job(operation, job_id, live, attributes.as_deref()).map(Value::from)
+            }
+            Body::Stderr { .. } => Err(Failure::new("A stderr is not a structured value")),
+        });
+        read.await.map_err(|e| Failure::new(format!("Reading from the archive failed: {e}")))?
+    }
+
+    async fn stderr(self, user: String, request: StderrRequest) -> Result<Bytes, Failure> {
+        let StderrRequest { operation, job_id, limit, offset } = request;
+        let command = Command::GetJobStderr { operation, job_id, limit, offset };
+        let body = wait(self.ask(user, None, command)?).await?;
+        let Body::Stderr { operation_id: Some(operation), job_id, node, limit, offset } = body else {
+            return Err(Failure::new("The operation of the job is not known"));
+        };
+        let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
+        if let Some(node) = node
+            && let Some(answer) = self.hub.ask_stderr(node, job_id, offset, limit)
+            && let Ok(Ok(Ok(bytes))) = tokio::time::timeout(STDERR_TIMEOUT, answer).await
+        {
+            return Ok(bytes.into());
+        }
+        // Not running, or it ended in between.
+        let archive = self.archive.clone();
+        let running = node.is_some();
+        let read = tokio::task::spawn_blocking(move || archive.stderr(operation, job_id, offset, limit));
+        match read.await.map_err(|e| Failure::new(e.to_string()))? {
+            Ok(bytes) => Ok(bytes.into()),
+            // It runs, but its node cannot be asked at the moment: nothing is known of its stderr.
+            Err(_) if running => Ok(Bytes::new()),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {
+    answer.await.unwrap_or_else(|_| Err(Failure::new("The server is stopping")))
+}
+
+impl Backend for ServerBackend {
+    fn execute(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> BoxFuture<Result<Value, Failure>> {
+        match self.ask(user, mutation_id, command) {
+            Ok(answer) => {
+                let this = self.clone();
+                Box::pin(async move { this.complete(wait(answer).await?).await })
+            }
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
+    }
+
+    fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
+        Box::pin(self.clone().stderr(user, request))
+    }
+
+    fn write_file(&self, user: String, request: WriteFile, body: ByteStream) -> BoxFuture<Result<(), Failure>> {
+        let this = self.clone();
+        Box::pin(async move { this.files.clone().write(&this, user, request, body).await })
+    }
+
+    fn read_file(
+        &self,
+        user: String,
+        path: YPath,
+        offset: u64,
+        length: Option<u64>,
+    ) -> BoxFuture<Result<FileContent, Failure>> {
+        let this = self.clone();
+        Box::pin(async move { this.files.clone().read(&this, user, path, offset, length).await })
+    }
+
+    fn health(&self) -> Result<(), Failure> {
+        self.hub.failure().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,202 @@
+//! The kernel's thread: takes inputs in batches at its own pace, stamps them with the clock, and
+//! hands effects to the outbox and the commit thread.
+
+use crate::outbox::Outbox;
+use kernel::{Effect, Input, Kernel, Seq};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::{Batch, GroupBounds, GroupCommit, Store, StoreError};
+use vocab::Time;
+
+/// Inputs taken before the kernel is asked to act on them: bounds the latency of the first one.
+const BATCH_MAX: usize = 512;
+/// How long changes that nobody waits for may be joined with later ones.
+const LINGER: Duration = Duration::from_millis(5);
+/// Extra fair-share updates may take at most one part in this many of all time.
+const EXTRA_UPDATE_PART: u32 = 10;
+
+/// The mailbox of the kernel.
+#[derive(Clone)]
+pub struct Mailbox(Sender<Message>);
+
+enum Message {
+    Input(Box<Input>),
+    Stop,
+}
+
+impl Mailbox {
+    /// Hands an input over; never blocks. After the kernel has stopped it goes nowhere.
+    pub fn send(&self, input: Input) {
+        let _ = self.0.send(Message::Input(Box::new(input)));
+    }
+}
+
+/// The running kernel; [`CoreThread::stop`] ends it with everything written.
+pub struct CoreThread {
+    mailbox: Mailbox,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl CoreThread {
+    /// Starts the thread. `deliver` gets every effect but commits, when its time has come;
+    /// `first` are the effects of the recovery; `store_failed` is called once when the store cannot be written any more.
+    pub fn start<D>(
+        kernel: Kernel,
+        first: Vec<Effect>,
+        store: Arc<dyn Store>,
+        deliver: D,
+        store_failed: impl Fn(StoreError, Vec<Effect>) + Send + 'static,
+    ) -> CoreThread
+    where
+        D: Fn(Effect) + Send + Sync + 'static,
+    {
+        let (sender, receiver) = channel();
+        let outbox = Arc::new(Outbox::new(deliver));
+        let commit = {
+            let outbox = Arc::clone(&outbox);
+            GroupCommit::start(store, GroupBounds::default(), move |result| match result {
+                Ok(seq) => outbox.committed(seq),
+                Err(error) => store_failed(error, outbox.take_held()),
+            })
+        };
+        let thread = std::thread::Builder::new()
+            .name("kernel".into())
+            .spawn(move || Core { kernel, outbox, commit, lingering: None }.run(first, &receiver))
+            .expect("the system has room for one more thread");
+        CoreThread { mailbox: Mailbox(sender), thread: Some(thread) }
+    }
+
+    /// Where inputs go.
+    pub fn mailbox(&self) -> Mailbox {
+        self.mailbox.clone()
+    }
+
+    /// Lets the kernel write down what it holds back, and waits until all of it is durable.
+    pub fn stop(mut self) {
+        let _ = self.mailbox.0.send(Message::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the kernel thread ended with a panic");
+        }
+    }
+}
+
+struct Core<D> {
+    kernel: Kernel,
+    outbox: Arc<Outbox<D>>,
+    commit: GroupCommit,
+    lingering: Option<Lingering>,
+}
+
+/// Batches that nobody waits for, joined until somebody does or the time is up.
+struct Lingering {
+    until: Instant,
+    seq: Seq,
+    batch: Batch,
+}
+
+impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
+    fn run(mut self, mut effects: Vec<Effect>, receiver: &Receiver<Message>) {
+        let mut wake = now();
+        let mut extra_update_from = Instant::now();
+        loop {
+            let mut stop = false;
+            let mut waited = self.wait(receiver, wake);
+            let time = now();
+            let mut taken = 0;
+            while let Some(message) = waited.take() {
+                match message {
+                    Message::Input(input) => self.kernel.handle(time, *input, &mut effects),
+                    Message::Stop => stop = true,
+                }
+                taken += 1;
+                if taken < BATCH_MAX && !stop {
+                    waited = receiver.try_recv().ok();
+                }
+            }
+            if time >= wake {
+                self.kernel.handle(time, Input::Tick, &mut effects);
+            }
+            let started = Instant::now();
+            let flushed = self.kernel.flush(time, started >= extra_update_from, &mut effects);
+            wake = flushed.wake;
+            if flushed.updated {
+                extra_update_from = started + started.elapsed() * EXTRA_UPDATE_PART;
+            } else if flushed.wants_update {
+                let wait = extra_update_from.saturating_duration_since(Instant::now());
+                wake = wake.min(time + span(wait));
+            }
+            if stop {
+                self.kernel.stop(time, &mut effects);
+            }
+            for effect in effects.drain(..) {
+                self.carry_out(effect);
+            }
+            if stop {
+                self.submit_lingering();
+                return; // dropping the commit thread's handle waits for its last write
+            }
+        }
+    }
+
+    /// The next message, or none when it is time to wake.
+    fn wait(&mut self, receiver: &Receiver<Message>, wake: Time) -> Option<Message> {
+        loop {
+            let mut timeout = Duration::from_micros(wake.since(now()).as_micros());
+            if let Some(lingering) = &self.lingering {
+                let left = lingering.until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    self.submit_lingering();
+                } else {
+                    timeout = timeout.min(left);
+                }
+            }
+            match receiver.recv_timeout(timeout) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Disconnected) => return Some(Message::Stop),
+                Err(RecvTimeoutError::Timeout) if now() >= wake => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Commit { seq, batch, urgent } => {
+                let lingering = self.lingering.get_or_insert_with(|| Lingering {
+                    until: Instant::now() + LINGER,
+                    seq,
+                    batch: Batch::new(),
+                });
+                lingering.seq = seq;
+                lingering.batch.append(batch);
+                if urgent {
+                    self.submit_lingering();
+                }
+            }
+            Effect::Reply { after, .. }
+            | Effect::ToNode { after, .. }
+            | Effect::DeleteBlob { after, .. }
+            | Effect::ForgetOperation { after, .. } => self.outbox.offer(after, effect),
+            Effect::Disconnect(_) => self.outbox.offer(0, effect),
+        }
+    }
+
+    fn submit_lingering(&mut self) {
+        if let Some(Lingering { seq, batch, .. }) = self.lingering.take() {
+            self.commit.submit(seq, batch);
+        }
+    }
+}
+
+/// The clock of the core.
+pub fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn span(d: Duration) -> vocab::Span {
+    vocab::Span::from_micros(u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,187 @@
+//! Contents of files: streamed into blobs, streamed out of them.
+
+use crate::archive::unreadable;
+use crate::backend::ServerBackend;
+use api::{ByteStream, FileContent, WriteFile};
+use bytes::Bytes;
+use kernel::Command;
+use md5::{Digest, Md5};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use store::{BlobWriter, Store};
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+use vocab::{Failure, ObjectId};
+use yson::Value;
+use yson::ypath::YPath;
+
+/// Bytes read from a blob at a time.
+const CHUNK: usize = 256 << 10;
+/// Chunks that may wait for a slow reader or for the disk.
+const CHUNKS_AHEAD: usize = 4;
+
+/// The blobs of the store, seen as contents of files.
+#[derive(Clone)]
+pub struct Files {
+    store: Arc<dyn Store>,
+}
+
+/// Where a file's content is.
+struct Located {
+    id: ObjectId,
+    revision: u64,
+    blob: u64,
+    size: u64,
+}
+
+impl Files {
+    /// Over this store.
+    pub fn new(store: Arc<dyn Store>) -> Files {
+        Files { store }
+    }
+
+    /// Streams a content into a blob, then makes it the file's: the file changes whole or not at all.
+    pub async fn write(
+        self,
+        backend: &ServerBackend,
+        user: String,
+        request: WriteFile,
+        mut body: ByteStream,
+    ) -> Result<(), Failure> {
+        let WriteFile { path, append, compute_md5 } = request;
+        let old = locate(backend, &user, &path).await?;
+        let (sender, receiver) = mpsc::channel::<Bytes>(CHUNKS_AHEAD);
+        let store = Arc::clone(&self.store);
+        let base = append.then_some(old).filter(|old| old.blob != 0);
+        let writer = tokio::task::spawn_blocking(move || write_blob(&*store, base, compute_md5, receiver));
+        let mut broken = None;
+        while let Some(chunk) = body.next().await {
+            match chunk {
+                Ok(chunk) => {
+                    if sender.send(chunk).await.is_err() {
+                        break; // the writer has failed and says why
+                    }
+                }
+                Err(failure) => {
+                    broken = Some(failure);
+                    break;
+                }
+            }
+        }
+        drop(sender);
+        let written = writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))??;
+        if let Some(failure) = broken {
+            let _ = self.store.delete_blob(written.blob);
+            return Err(failure);
+        }
+        let Written { blob, size, md5 } = written;
+        let command = Command::FileWritten { path, blob, size, md5, append };
+        let done = backend.value(user, command).await;
+        if done.is_err() {
+            // The node is gone, or may not be written: nobody will ever refer to this content.
+            let _ = self.store.delete_blob(blob);
+        }
+        done.map(drop)
+    }
+
+    /// Opens a content.
+    pub async fn read(
+        self,
+        backend: &ServerBackend,
+        user: String,
+        path: YPath,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<FileContent, Failure> {
+        let located = locate(backend, &user, &path).await?;
+        let offset = offset.min(located.size);
+        let length = length.unwrap_or(u64::MAX).min(located.size - offset);
+        let body = self.stream(located.blob, offset, length);
+        Ok(FileContent { id: located.id, revision: located.revision, length, body })
+    }
+
+    /// Bytes of a blob, piece by piece. Blob 0 is the content of a file that was never written.
+    pub fn stream(&self, blob: u64, offset: u64, length: u64) -> ByteStream {
+        let (sender, receiver) = mpsc::channel::<Result<Bytes, Failure>>(CHUNKS_AHEAD);
+        if blob == 0 || length == 0 {
+            return Box::pin(ReceiverStream::new(receiver));
+        }
+        let store = Arc::clone(&self.store);
+        tokio::task::spawn_blocking(move || {
+            let end = offset + length;
+            let mut at = offset;
+            while at < end {
+                let wanted = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+                let chunk = store.read_blob(blob, at, wanted).map_err(unreadable);
+                let over = chunk.as_ref().map_or(true, Vec::is_empty);
+                at += chunk.as_ref().map_or(0, |c| c.len() as u64);
+                let chunk = match chunk {
+                    Ok(bytes) if bytes.is_empty() => Err(Failure::new("The content of the file is shorter than it should be")),
+                    other => other.map(Bytes::from),
+                };
+                if sender.blocking_send(chunk).is_err() || over {
+                    return;
+                }
+            }
+        });
+        Box::pin(ReceiverStream::new(receiver))
+    }
+}
+
+struct Written {
+    blob: u64,
+    size: u64,
+    md5: Option<String>,
+}
+
+fn write_blob(
+    store: &dyn Store,
+    base: Option<Located>,
+    compute_md5: bool,
+    mut chunks: mpsc::Receiver<Bytes>,
+) -> Result<Written, Failure> {
+    let mut writer = store.begin_blob().map_err(unreadable)?;
+    let mut md5 = compute_md5.then(Md5::new);
+    let mut add = |writer: &mut Box<dyn BlobWriter>, chunk: &[u8]| -> Result<(), Failure> {
+        if let Some(md5) = &mut md5 {
+            md5.update(chunk);
+        }
+        writer.append(chunk).map_err(unreadable)
+    };
+    if let Some(base) = base {
+        let mut at = 0;
+        while at < base.size {
+            let chunk = store.read_blob(base.blob, at, CHUNK).map_err(unreadable)?;
+            if chunk.is_empty() {
+                break;
+            }
+            at += chunk.len() as u64;
+            add(&mut writer, &chunk)?;
+        }
+    }
+    while let Some(chunk) = chunks.blocking_recv() {
+        add(&mut writer, &chunk)?;
+    }
+    let size = writer.len();
+    let blob = writer.finish().map_err(unreadable)?;
+    let md5 = md5.map(|md5| {
+        md5.finalize().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    });
+    Ok(Written { blob, size, md5 })
+}
+
+async fn locate(backend: &ServerBackend, user: &str, path: &YPath) -> Result<Located, Failure> {
+    let value = backend.value(user.to_owned(), Command::LocateFile { path: path.clone() }).await?;
+    let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let id = value.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    Ok(Located {
+        id: id.ok_or_else(|| Failure::new("Malformed id of a file"))?,
+        revision: number("revision"),
+        blob: number("blob"),
+        size: number("size"),
+    })
+}

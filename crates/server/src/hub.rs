@@ -1,0 +1,136 @@
+//! Which node is on which stream, and which requests wait for an answer.
+
+use kernel::{Body, Effect, NodeKey};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use tokio::sync::{mpsc, oneshot};
+use vocab::{Failure, JobId, OperationId};
+use wire::ServerMessage;
+
+type NodeStream = mpsc::UnboundedSender<ServerMessage>;
+type Answer = oneshot::Sender<Result<Body, Failure>>;
+
+/// Shared by the kernel's thread (which delivers), the API and the node service.
+#[derive(Default)]
+pub struct Hub {
+    next: AtomicU64,
+    requests: Mutex<HashMap<u64, Answer>>,
+    nodes: Mutex<HashMap<NodeKey, NodeStream>>,
+    stderr_requests: Mutex<HashMap<u64, oneshot::Sender<Result<Vec<u8>, Failure>>>>,
+    failed: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// What the hub cannot do itself.
+pub enum Errand {
+    /// Remove a blob from the store.
+    DeleteBlob(u64),
+    /// Remove everything that is archived of an operation.
+    ForgetOperation(OperationId),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Hub {
+    /// A number for a request and the place where its answer will come.
+    pub fn expect_answer(&self) -> (u64, oneshot::Receiver<Result<Body, Failure>>) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.requests).insert(id, sender);
+        (id, receiver)
+    }
+
+    /// A node has opened a stream.
+    pub fn open(&self) -> (NodeKey, mpsc::UnboundedReceiver<ServerMessage>) {
+        let key = NodeKey(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, receiver) = mpsc::unbounded_channel();
+        lock(&self.nodes).insert(key, sender);
+        (key, receiver)
+    }
+
+    /// The stream is gone.
+    pub fn close(&self, key: NodeKey) {
+        lock(&self.nodes).remove(&key);
+    }
+
+    /// Ends all streams: the server stops.
+    pub fn close_all(&self) {
+        lock(&self.nodes).clear();
+    }
+
+    /// Carries out an effect whose time has come; gives back what needs the store.
+    pub fn deliver(&self, effect: Effect) -> Option<Errand> {
+        match effect {
+            Effect::Reply { request, body, .. } => {
+                if let Some(answer) = lock(&self.requests).remove(&request) {
+                    // Whoever asked may have gone.
+                    let _ = answer.send(body);
+                }
+            }
+            Effect::ToNode { node, message, .. } => {
+                if let Some(stream) = lock(&self.nodes).get(&node) {
+                    let _ = stream.send(message);
+                }
+            }
+            Effect::Disconnect(node) => self.close(node),
+            Effect::DeleteBlob { blob, .. } => return Some(Errand::DeleteBlob(blob)),
+            Effect::ForgetOperation { id, .. } => return Some(Errand::ForgetOperation(id)),
+            Effect::Commit { .. } => {}
+        }
+        None
+    }
+
+    /// Asks a node for the stderr of a job that runs on it.
+    pub fn ask_stderr(
+        &self,
+        node: NodeKey,
+        job_id: JobId,
+        offset: u64,
+        limit: u64,
+    ) -> Option<oneshot::Receiver<Result<Vec<u8>, Failure>>> {
+        let request_id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.stderr_requests).insert(request_id, sender);
+        let message = ServerMessage::ReadStderr { request_id, job_id, offset, limit };
+        let sent = lock(&self.nodes).get(&node).is_some_and(|stream| stream.send(message).is_ok());
+        if !sent {
+            lock(&self.stderr_requests).remove(&request_id);
+            return None;
+        }
+        Some(receiver)
+    }
+
+    /// A node's answer.
+    pub fn stderr_answer(&self, request_id: u64, result: Result<Vec<u8>, Failure>) {
+        if let Some(answer) = lock(&self.stderr_requests).remove(&request_id) {
+            let _ = answer.send(result);
+        }
+    }
+
+    /// The store cannot be written any more: everything that waits is answered with why, and so is
+    /// every later change.
+    pub fn fail(&self, failure: &Failure, held: Vec<Effect>) {
+        *lock(&self.failure) = Some(failure.clone());
+        self.failed.store(true, Ordering::Release);
+        for effect in held {
+            if let Effect::Reply { request, .. } = effect {
+                self.deliver(Effect::Reply { request, after: 0, body: Err(failure.clone()) });
+            }
+        }
+        // Changes that the kernel has not answered yet never become durable either.
+        for (_, answer) in lock(&self.requests).drain() {
+            let _ = answer.send(Err(failure.clone()));
+        }
+    }
+
+    /// Why nothing can be changed any more.
+    pub fn failure(&self) -> Option<Failure> {
+        if !self.failed.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&self.failure).clone()
+    }
+}

@@ -1,0 +1,109 @@
+//! The server's side of the node protocol.
+
+use crate::backend::{ServerBackend, wait};
+use kernel::{Body, Command, Input, NodeKey};
+use std::pin::Pin;
+use store::Store;
+use std::sync::Arc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status, Streaming};
+use vocab::{JobId, ObjectId};
+use wire::NodeMessage;
+use wire::proto::pb::node_service_server::NodeService;
+use wire::proto::{CHUNK_SIZE, id_from, pb};
+use yson::Value;
+
+/// See the module page.
+pub struct Nodes {
+    pub(crate) backend: ServerBackend,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl NodeService for Nodes {
+    type ConnectStream = Out<pb::ServerMessage>;
+    type FetchFileStream = Out<pb::Chunk>;
+
+    async fn connect(
+        &self,
+        request: Request<Streaming<pb::NodeMessage>>,
+    ) -> Result<Response<Self::ConnectStream>, Status> {
+        let mut incoming = request.into_inner();
+        let (key, orders) = self.backend.hub.open();
+        let backend = self.backend.clone();
+        tokio::spawn(async move {
+            if let Err(status) = listen(&backend, key, &mut incoming).await {
+                tracing::debug!(node = key.0, %status, "stream of a node ended");
+            }
+            backend.hub.close(key);
+            backend.mailbox.send(Input::NodeDisconnected(key));
+        });
+        let outgoing = UnboundedReceiverStream::new(orders).map(|message| Ok(pb::ServerMessage::from(&message)));
+        Ok(Response::new(Box::pin(outgoing)))
+    }
+
+    async fn fetch_file(
+        &self,
+        request: Request<pb::FileRequest>,
+    ) -> Result<Response<Self::FetchFileStream>, Status> {
+        let request = request.into_inner();
+        let file_id = ObjectId(id_from("file_id", &request.file_id)?);
+        let command = Command::LocateArtifact { file_id, revision: request.revision };
+        let answer = self.backend.ask("root".into(), None, command).map_err(|f| Status::unavailable(f.to_string()))?;
+        let body = wait(answer).await.map_err(|f| Status::not_found(f.to_string()))?;
+        let Body::Value(located) = body else { return Err(Status::internal("not a location")) };
+        let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let (blob, size) = (number("blob"), number("size"));
+        let length = size.saturating_sub(request.offset);
+        let stream = self.backend.files.stream(blob, request.offset, length);
+        let chunks = stream.map(|chunk| match chunk {
+            Ok(data) => Ok(pb::Chunk { data }),
+            Err(failure) => Err(Status::data_loss(failure.to_string())),
+        });
+        debug_assert!(CHUNK_SIZE >= 1, "chunks of the store are within the protocol's bound");
+        Ok(Response::new(Box::pin(chunks)))
+    }
+
+    async fn upload_stderr(
+        &self,
+        request: Request<Streaming<pb::StderrChunk>>,
+    ) -> Result<Response<pb::Empty>, Status> {
+        let mut incoming = request.into_inner();
+        let mut job_id = None;
+        let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
+        while let Some(chunk) = incoming.message().await? {
+            if job_id.is_none() {
+                job_id = Some(JobId(id_from("job_id", &chunk.job_id)?));
+            }
+            // A few megabytes in all: not worth a thread of their own.
+            writer.append(&chunk.data).map_err(|e| Status::unavailable(e.to_string()))?;
+        }
+        let job_id = job_id.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
+        let size = writer.len();
+        let finish = tokio::task::spawn_blocking(move || writer.finish());
+        let blob = finish
+            .await
+            .map_err(|e| Status::internal(e.to_string()))?
+            .map_err(|e| Status::unavailable(e.to_string()))?;
+        // The end of the job comes later on the stream of the node, so the kernel knows this first.
+        self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
+        Ok(Response::new(pb::Empty {}))
+    }
+}
+
+async fn listen(
+    backend: &ServerBackend,
+    key: NodeKey,
+    incoming: &mut Streaming<pb::NodeMessage>,
+) -> Result<(), Status> {
+    while let Some(message) = incoming.message().await? {
+        match NodeMessage::try_from(message)? {
+            NodeMessage::Stderr { request_id, result } => backend.hub.stderr_answer(request_id, result),
+            message => backend.mailbox.send(Input::Node { node: key, message }),
+        }
+    }
+    Ok(())
+}
