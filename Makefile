@@ -1,0 +1,32 @@
+# Two commands do everything on a fresh machine:
+#   make demo   build, start a cluster, replay a real workload with real processes, show the result
+#   make test   every test of the project
+SHELL := /bin/bash
+BIN := target/release/millpond
+
+.PHONY: demo test build setup bench fmt lint unit e2e clean
+
+build: setup ## build the one binary
+	cargo build --release --locked -p millpond
+
+demo: build ## about two minutes of a real workload
+	$(BIN) demo
+
+test: ## everything: format, lints, unit and property tests, real cgroups, real yt client, faults
+	bash tests/run.sh
+
+setup: ## install what is missing (Rust toolchain, compiler, Python with venv) and say so
+	bash tests/setup.sh base
+
+bench: build ## the figures of docs/benchmarks.md
+	bash tests/setup.sh python
+	.venv/bin/python -m bench.run
+
+fmt:
+	cargo fmt --all
+lint:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+clean:
+	cargo clean
+	rm -rf .venv

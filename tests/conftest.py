@@ -1,0 +1,64 @@
+"""Fixtures for all tests: one cluster per module, a pool of its own per test; and the count by kind.
+
+A test that must wreck a cluster makes one of its own with `harness.cluster()`.
+"""
+
+import collections
+import itertools
+import json
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from harness import BINARY, BUILD, cluster as make_cluster  # noqa: E402
+
+_numbers = itertools.count()
+
+
+def pytest_configure(config):
+    if not BINARY.exists():
+        pytest.exit(f"there is no {BINARY}: build it first (make build) or set MILLPOND_BINARY", returncode=2)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with make_cluster() as c:
+        yield c
+
+
+@pytest.fixture
+def pool(cluster):
+    """A pool of its own, with nothing in it. What a test leaves running there is aborted."""
+    name = f"pool-{next(_numbers)}"
+    cluster.create_pool(name)
+    yield name
+    for operation in cluster.command("list_operations", pool=name, limit=1000)["operations"]:
+        if operation["state"] not in ("completed", "failed", "aborted"):
+            cluster.command("abort_operation", operation_id=operation["id"])
+
+
+# --- how many tests of each kind ran, for tests/run.sh
+
+_counts = collections.defaultdict(collections.Counter)
+_skips = []
+
+
+def pytest_runtest_logreport(report):
+    kind = pathlib.PurePath(report.nodeid.split("::")[0]).parts
+    # Node ids are relative to the root directory, which may or may not include "tests".
+    kind = [part for part in kind if part != "tests"][0]
+    if report.skipped:
+        _counts[kind]["skipped"] += 1
+        _skips.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr}")
+    elif report.failed:
+        _counts[kind]["failed"] += 1
+    elif report.when == "call":
+        _counts[kind]["passed"] += 1
+
+
+def pytest_sessionfinish():
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "pytest-counts.json").write_text(json.dumps({"kinds": _counts, "skips": _skips}, indent=1) + "\n")

@@ -1,0 +1,460 @@
+"""A real cluster of real processes for tests: start, kill, restart, and look for what is left.
+
+Every cluster lives in a temporary directory of its own on a free port. Processes are killed by the
+pids that this module started, never by name. `Cluster.stop` fails the test if a process, a mount or
+a cgroup of the cluster is left behind.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BINARY = pathlib.Path(os.environ.get("MILLPOND_BINARY", ROOT / "target/release/millpond"))
+YT = pathlib.Path(sys.executable).parent / "yt"
+BUILD = ROOT / "build"
+
+# Inherited by every process of a cluster but the users': by it they are found again.
+MARK = "MILLPOND_TEST_CLUSTER"
+
+
+def free_port():
+    """A port that nobody listens on, below the range that the system gives to outgoing connections:
+    a cluster that is restarted must find its port free."""
+    while True:
+        port = random.randrange(10000, 19000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
+
+
+def wait_for(condition, timeout=20.0, what="the condition", period=0.01):
+    """Waits until `condition()` is true and gives its value; fails with `what` after the timeout."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"timed out after {timeout} s waiting for {what}; last value: {value!r}")
+        time.sleep(period)
+
+
+class Process:
+    """One of ours, with its log."""
+
+    def __init__(self, name, arguments, log, env=None):
+        self.name, self.arguments, self.log, self.env = name, arguments, log, env
+        self.popen = None
+
+    def start(self):
+        assert not self.running(), f"{self.name} runs already"
+        with open(self.log, "ab") as log:
+            self.popen = subprocess.Popen(
+                [str(a) for a in self.arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **(self.env or {})}, start_new_session=True,
+            )
+        return self
+
+    def running(self):
+        return self.popen is not None and self.popen.poll() is None
+
+    def kill(self):
+        """kill -9."""
+        if self.running():
+            self.popen.kill()
+        if self.popen is not None:
+            self.popen.wait()
+
+    def terminate(self, timeout=30):
+        if self.running():
+            self.popen.terminate()
+            try:
+                self.popen.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"{self.name} did not stop within {timeout} s of SIGTERM\n{self.tail()}")
+        return self.popen.returncode if self.popen is not None else None
+
+    def tail(self, lines=60):
+        with contextlib.suppress(FileNotFoundError):
+            return "\n".join(pathlib.Path(self.log).read_text(errors="replace").splitlines()[-lines:])
+        return ""
+
+
+class Cluster:
+    """A server and nodes as separate processes."""
+
+    def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment="auto",
+                 server_arguments=(), directory=None):
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.mark = {MARK: str(self.directory), "RUST_BACKTRACE": "1"}
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.server = Process(
+            "server",
+            [BINARY, "server", "--listen", self.address, "--data", self.directory / "server", *server_arguments],
+            self.directory / "server.log", self.mark,
+        )
+        self.nodes = []
+        for i in range(nodes):
+            name = f"{self.directory.name}-{i}"
+            self.nodes.append(Process(
+                name,
+                [BINARY, "node", "--server", self.address, "--name", name,
+                 "--data", self.directory / f"node-{i}", "--resources", resources,
+                 "--job-environment", environment],
+                self.directory / f"node-{i}.log", self.mark,
+            ))
+
+    # --- life
+
+    def start(self):
+        self.server.start()
+        self.wait_server()
+        for node in self.nodes:
+            node.start()
+        self.wait_nodes()
+        return self
+
+    def wait_server(self):
+        def answers():
+            if not self.server.running():
+                raise AssertionError(f"the server ended with {self.server.popen.returncode}\n{self.server.tail()}")
+            with contextlib.suppress(OSError):
+                with urllib.request.urlopen(f"http://{self.address}/ping", timeout=1) as reply:
+                    return reply.status == 200
+            return False
+        wait_for(answers, what="the server to answer /ping")
+
+    def online(self):
+        nodes = self.command("get", path="//sys/scheduler/orchid/scheduler/nodes")["value"]
+        return [a for a, n in nodes.items() if n.get("scheduler_state") == "online"]
+
+    def wait_nodes(self, count=None):
+        count = len([n for n in self.nodes if n.running()]) if count is None else count
+        wait_for(lambda: len(self.online()) >= count, what=f"{count} nodes online", timeout=30)
+
+    def stop(self, check=True):
+        problems = []
+        for process in [*self.nodes, self.server]:
+            try:
+                process.terminate()
+            except AssertionError as error:
+                problems.append(str(error))
+        left = self.left_behind()
+        self.clean_up()
+        if check:
+            assert not problems, "\n".join(problems)
+            assert not left, f"left behind: {left}"
+
+    def restart(self):
+        """Starts what is not running and waits until the cluster is whole again."""
+        if not self.server.running():
+            self.server.start()
+        for node in self.nodes:
+            if not node.running():
+                node.start()
+        self.wait_server()
+        self.wait_nodes()
+
+    def logs(self):
+        return "\n".join(f"--- {p.name}\n{p.tail()}" for p in [self.server, *self.nodes])
+
+    # --- leftovers
+
+    def pids(self):
+        """Living processes that belong to this cluster: its directory is in their command line,
+        working directory or environment."""
+        needle = str(self.directory).encode()
+        own = os.getpid()
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == own:
+                continue
+            with contextlib.suppress(OSError):
+                command = (entry / "cmdline").read_bytes()
+                if command == b"":
+                    continue  # a zombie or a kernel thread
+                cwd = os.readlink(entry / "cwd").encode()
+                environment = (entry / "environ").read_bytes()
+                if needle in command or cwd.startswith(needle) or needle in environment:
+                    found[int(entry.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+        return found
+
+    def proxies(self):
+        """Pids of the job proxies."""
+        return self._named(lambda comm, command: comm == "mp-job-proxy")
+
+    def spawners(self):
+        """Pids of the processes that fork the job proxies."""
+        return self._named(lambda comm, command: comm != "mp-job-proxy" and "job-proxy-spawner" in command)
+
+    def job_processes(self):
+        """Pids of the users' processes: they live in a sandbox and know nothing of the mark."""
+        found = []
+        for pid in self.pids():
+            with contextlib.suppress(OSError):
+                if MARK.encode() not in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                    found.append(pid)
+        return found
+
+    def _named(self, condition):
+        found = []
+        for pid, command in self.pids().items():
+            with contextlib.suppress(OSError):
+                if condition(pathlib.Path(f"/proc/{pid}/comm").read_text().strip(), command):
+                    found.append(pid)
+        return found
+
+    def cgroups(self):
+        names = [n.name for n in self.nodes]
+        found = []
+        for base, directories, _ in os.walk("/sys/fs/cgroup"):
+            found += [os.path.join(base, d) for d in directories if any(n in d for n in names)]
+        return found
+
+    def mounts(self):
+        needle = str(self.directory)
+        return [line.split()[4] for line in open("/proc/self/mountinfo") if needle in line]
+
+    def job_cgroups(self):
+        """Groups of single jobs, in every hierarchy."""
+        found = []
+        for group in self.cgroups():
+            jobs = os.path.join(group, "jobs")
+            with contextlib.suppress(OSError):
+                found += [e.path for e in os.scandir(jobs) if e.is_dir()]
+        return found
+
+    def left_behind(self):
+        # A process that was killed a moment ago may still be on its way out.
+        deadline = time.monotonic() + 5
+        while True:
+            left = {"processes": self.pids(), "cgroups": self.cgroups(), "mounts": self.mounts()}
+            left = {k: v for k, v in left.items() if v}
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.05)
+
+    def clean_up(self):
+        """Removes everything by force, so that a failed test does not disturb the next one."""
+        for process in [*self.nodes, self.server]:
+            process.kill()
+        for _ in range(50):
+            pids = self.pids()
+            if not pids:
+                break
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        for mount in reversed(self.mounts()):
+            subprocess.run(["umount", "-l", mount], check=False)
+        for group in sorted(self.cgroups(), key=len, reverse=True):
+            for base, directories, _ in os.walk(group, topdown=False):
+                for d in directories:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(os.path.join(base, d))
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+        if "MILLPOND_KEEP" not in os.environ:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    # --- talking to it
+
+    def command(self, name, method=None, timeout=30, **parameters):
+        """A command over plain HTTP with JSON; gives the parsed reply."""
+        body = json.dumps(parameters).encode()
+        if name == "set":
+            value = json.dumps(parameters.pop("value")).encode()
+            request = urllib.request.Request(
+                f"http://{self.address}/api/v4/set", data=value, method="PUT",
+                headers={"X-YT-Parameters": json.dumps(parameters), "Content-Type": "application/json"})
+        elif (method or self.method(name)) == "GET":
+            request = urllib.request.Request(
+                f"http://{self.address}/api/v4/{name}", method="GET",
+                headers={"X-YT-Parameters": json.dumps(parameters)})
+        else:
+            request = urllib.request.Request(
+                f"http://{self.address}/api/v4/{name}", data=body, method="POST",
+                headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as reply:
+                data = reply.read()
+        except urllib.error.HTTPError as error:
+            raise ServerError(json.loads(error.read())) from None
+        if name == "get_job_stderr":
+            return data
+        return json.loads(data)
+
+    @staticmethod
+    def method(name):
+        reads = {"get", "list", "exists", "get_operation", "list_operations", "list_jobs", "get_job",
+                 "get_job_stderr", "abort_job", "abandon_job", "check_permission"}
+        return "GET" if name in reads else "POST"
+
+    def get(self, path):
+        return self.command("get", path=path)["value"]
+
+    def set(self, path, value):
+        return self.command("set", path=path, value=value)
+
+    def remove(self, path, **options):
+        return self.command("remove", path=path, **options)
+
+    def exists(self, path):
+        return self.command("exists", path=path)["value"]
+
+    def pool_orchid(self, pool, tree="physical"):
+        """What the scheduler says of a pool."""
+        return self.get(f"//sys/scheduler/orchid/scheduler/pool_trees/{tree}/pools/{pool}")
+
+    def create_pool(self, name, **attributes):
+        return self.command("create", type="scheduler_pool",
+                            attributes={"name": name, "pool_tree": "physical", **attributes})
+
+    def start_vanilla(self, command="true", job_count=1, pool="p", spec=None, **task):
+        tasks = {"t": {"command": command, "job_count": job_count, "cpu_limit": 0.1,
+                       "memory_limit": 64 << 20, **task}}
+        return self.command("start_operation", operation_type="vanilla",
+                            spec={"pool": pool, "tasks": tasks, **(spec or {})})["operation_id"]
+
+    def operation(self, operation, *attributes):
+        return self.command("get_operation", operation_id=operation, attributes=list(attributes))
+
+    def state(self, operation):
+        return self.operation(operation, "state")["state"]
+
+    def jobs(self, operation, **filters):
+        return self.command("list_jobs", operation_id=operation, **filters)["jobs"]
+
+    def counters(self, operation):
+        return self.operation(operation, "brief_progress")["brief_progress"]["jobs"]
+
+    def wait_state(self, operation, *states, timeout=30):
+        """Waits for one of the states; fails at once if the operation ends in another one."""
+        def reached():
+            state = self.state(operation)
+            if state in states:
+                return state
+            if state in ("completed", "failed", "aborted"):
+                result = self.operation(operation, "result").get("result")
+                raise AssertionError(f"operation {operation} is {state}, not {states}: {json.dumps(result, indent=1)}")
+            return None
+        return wait_for(reached, timeout=timeout, what=f"operation {operation} to be {states}", period=0.02)
+
+    def wait_counters(self, operation, timeout=30, **wanted):
+        """Waits until the counters of the operation's jobs have these values."""
+        def reached():
+            counters = self.counters(operation)
+            return counters if all(counters[k] == v for k, v in wanted.items()) else None
+        return wait_for(reached, timeout=timeout, what=f"operation {operation} to have {wanted}", period=0.02)
+
+    def result(self, operation):
+        """The error of a finished operation."""
+        return self.operation(operation, "result")["result"]["error"]
+
+    def run_vanilla(self, *arguments, state="completed", timeout=60, **options):
+        """Starts an operation, waits for its end and gives its id."""
+        operation = self.start_vanilla(*arguments, **options)
+        self.wait_state(operation, state, timeout=timeout)
+        return operation
+
+    def stderr(self, operation, job):
+        return self.command("get_job_stderr", operation_id=operation, job_id=job)
+
+    def yt_environment(self):
+        # Milliseconds; the client's own period grows to 5 s, meant for long operations.
+        return {**os.environ, "YT_PROXY": self.address, "YT_TOKEN": "", "YT_LOG_LEVEL": "INFO",
+                "YT_OPERATION_STATE_UPDATE_PERIOD": "500"}
+
+    def yt(self, *arguments, check=True, stdin=None, timeout=60):
+        """The real `yt` command. Gives (exit code, stdout, stderr)."""
+        done = subprocess.run(
+            [str(YT), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
+            env=self.yt_environment())
+        if check:
+            assert done.returncode == 0, f"yt {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.returncode, done.stdout, done.stderr
+
+    def millpond(self, *arguments, check=True, stdin=None, timeout=60):
+        """Our own command line. Gives (exit code, stdout, stderr)."""
+        done = subprocess.run(
+            [str(BINARY), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
+            env={**os.environ, "MILLPOND_PROXY": self.address, "NO_COLOR": "1"})
+        if check:
+            assert done.returncode == 0, f"millpond {' '.join(arguments)}: {done.stdout}{done.stderr}"
+        return done.returncode, done.stdout, done.stderr
+
+    def client(self):
+        """The real Python client."""
+        import yt.wrapper
+        return yt.wrapper.YtClient(proxy=self.address, token="", config={
+            "proxy": {"enable_proxy_discovery": False, "retries": {"count": 2}},
+            "operation_tracker": {"poll_period": 100}})
+
+
+def walk_error(error):
+    """An error and all its inner ones."""
+    yield error
+    for inner in error["inner_errors"]:
+        yield from walk_error(inner)
+
+
+def error_codes(error):
+    return {e["code"] for e in walk_error(error)}
+
+
+def error_text(error):
+    """All messages of the tree, for looking for words."""
+    return "\n".join(e["message"] for e in walk_error(error))
+
+
+def find_error(error, code):
+    """The first error with this code; fails with the tree if there is none."""
+    for e in walk_error(error):
+        if e["code"] == code:
+            return e
+    raise AssertionError(f"no error {code} in {json.dumps(error, indent=1)}")
+
+
+class ServerError(Exception):
+    """An error reply."""
+
+    def __init__(self, error):
+        super().__init__(json.dumps(error, indent=1))
+        self.error = error
+
+    def codes(self):
+        return error_codes(self.error)
+
+    def text(self):
+        return error_text(self.error)
+
+
+@contextlib.contextmanager
+def cluster(**options):
+    """A cluster for a `with` statement; shows the logs when the body fails."""
+    c = Cluster(**options)
+    try:
+        c.start()
+        yield c
+    except BaseException:
+        sys.stderr.write(c.logs())
+        c.clean_up()
+        raise
+    c.stop()

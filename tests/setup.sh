@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs what is missing, and says what it does. Usage: setup.sh base|python
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '[setup] %s\n' "$*"; }
+
+apt_install() { # command, package
+    command -v "$1" >/dev/null 2>&1 && return
+    if ! command -v apt-get >/dev/null 2>&1; then
+        say "$1 is missing and there is no apt-get: please install $2 by hand"
+        exit 1
+    fi
+    say "$1 is missing: installing the package $2"
+    local sudo=""
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo apt-get update -qq
+    $sudo apt-get install -y -qq "$2" >/dev/null
+}
+
+base() {
+    apt_install cc build-essential
+    if ! command -v cargo >/dev/null 2>&1 && [ -x "$HOME/.cargo/bin/cargo" ]; then
+        export PATH="$HOME/.cargo/bin:$PATH"
+    fi
+    if ! command -v cargo >/dev/null 2>&1; then
+        apt_install rustup rustup
+        say "installing the stable Rust toolchain with rustup"
+        rustup default stable
+    fi
+}
+
+python() {
+    apt_install python3 python3
+    if [ ! -x .venv/bin/python ]; then
+        say "making a virtual environment in .venv"
+        if ! python3 -m venv .venv 2>/dev/null; then
+            rm -rf .venv
+            apt_install pip3 python3-venv
+            python3 -m venv .venv
+        fi
+    fi
+    if ! .venv/bin/python -c 'import importlib.metadata as m, sys; [m.version(l.split("==")[0]) == l.strip().split("==")[1] or sys.exit(1) for l in open("tests/requirements.txt") if "==" in l]' 2>/dev/null; then
+        say "installing the public yt client and pytest into .venv (tests/requirements.txt)"
+        .venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+    fi
+}
+
+case "${1:-base}" in
+    base) base ;;
+    python) base; python ;;
+    *) echo "usage: setup.sh base|python" >&2; exit 2 ;;
+esac
