@@ -260,13 +260,14 @@ impl JobEnvironment for CgroupEnvironment {
     }
 
     fn remove_root(&self) -> Result<(), CageError> {
+        let mut first_error = None;
         for root in self.roots.distinct() {
             for child in
                 [JOBS, PROXIES, DAEMON].map(|name| root.child(name)).into_iter().chain([root.clone()])
             {
                 match fs::remove_dir(&child.path) {
                     Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                        return Err(CageError::io("remove group", child.path)(e));
+                        first_error.get_or_insert_with(|| CageError::io("remove group", child.path)(e));
                     }
                     _ => {}
                 }
@@ -276,7 +277,7 @@ impl JobEnvironment for CgroupEnvironment {
                 let _ = fs::remove_dir(parent);
             }
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
     }
 }
 

@@ -23,8 +23,6 @@ pub enum Effect {
         seq: Seq,
         /// What to write, whole or not at all.
         batch: Batch,
-        /// Somebody waits for it; otherwise it may be joined with later ones for a few milliseconds.
-        urgent: bool,
     },
     /// Answer a request, not before `after` is durable.
     Reply {

@@ -37,6 +37,12 @@ impl Jobs {
     pub fn get(&self, job: JobId) -> Option<&Job> {
         self.by_id.get(&job)
     }
+    pub fn ids(&self) -> impl Iterator<Item = JobId> {
+        self.by_id.keys().copied()
+    }
+    pub fn by_allocation(&self, allocation: AllocationId) -> Option<JobId> {
+        self.by_allocation.get(&allocation).copied()
+    }
 }
 
 impl Kernel {
@@ -143,7 +149,18 @@ impl Kernel {
         } else if let Some((_, blob)) = upload {
             self.delete_blob(blob, out);
         }
-        self.tell_node(address, ServerMessage::Release(vec![job_id]), true, out);
+        self.release_end(address, job_id);
+    }
+
+    /// A node may forget the end of a job when the open batch is durable.
+    pub(crate) fn release_end(&mut self, address: &str, job_id: JobId) {
+        let Some(key) = self.nodes.get(address).and_then(|node| node.key) else { return };
+        if self.jobs.get(job_id).is_none() {
+            let jobs = self.open.releases.entry(key).or_default();
+            if !jobs.contains(&job_id) {
+                jobs.push(job_id);
+            }
+        }
     }
 
     /// Compares what a node reports with what we believe: jobs that it does not know have
@@ -340,14 +357,12 @@ impl Kernel {
         let seq = self.open.seq;
         let Some(node) = self.nodes.get_mut(address) else { return };
         let Some(key) = node.key else { return };
-        // An order never overtakes an older one; releases may, they only tidy up.
-        let after = match (&message, after_commit) {
-            (ServerMessage::Release(_), _) => seq,
-            (_, true) => {
-                node.last_order = seq;
-                seq
-            }
-            (_, false) => node.last_order,
+        // An order never overtakes an older one.
+        let after = if after_commit {
+            node.last_order = seq;
+            seq
+        } else {
+            node.last_order
         };
         out.push(Effect::ToNode { node: key, after, message });
     }

@@ -29,6 +29,7 @@ pub mod input;
 
 mod artifacts;
 mod finished;
+mod invariants;
 mod jobs;
 mod listing;
 mod mounts;
@@ -115,7 +116,12 @@ struct OpenBatch {
     /// Its number, if it is not empty at the end of the turn.
     seq: Seq,
     batch: Batch,
+    /// Somebody waits for it; otherwise it may grow for [`LINGER`].
     urgent: bool,
+    /// When its first change came.
+    since: Option<Time>,
+    /// Ends of jobs that are in it: their nodes may forget them when it is durable.
+    releases: BTreeMap<NodeKey, Vec<vocab::JobId>>,
     /// Number of the last batch with a change of the tree or of pools.
     tree_seq: Seq,
 }
@@ -151,6 +157,10 @@ pub(crate) enum Waits {
     All,
 }
 
+/// How long changes that nobody waits for may be joined with later ones.
+const LINGER: Span = Span::from_millis(5);
+/// A batch of this size is closed at once.
+const BATCH_BYTES: usize = 1 << 20;
 const HOUSEKEEPING_PERIOD: Span = Span::from_millis(500);
 /// Volumes are written so often (fair-share.md 7.1).
 const VOLUMES_PERIOD: Span = Span::from_secs(5);
@@ -178,15 +188,14 @@ impl Kernel {
         let updated = self.update_shares(now, extra_update_allowed);
         self.schedule(now, out);
         self.persist_volumes(now, false);
-        self.persist_operations();
-        self.commit(out);
+        self.commit(now, false, out);
         Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update }
     }
 
     /// The last call: writes what is written only now and then.
     pub fn stop(&mut self, now: Time, out: &mut Vec<Effect>) {
         self.persist_volumes(now, true);
-        self.commit(out);
+        self.commit(now, true, out);
     }
 
     fn request(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {
@@ -295,16 +304,32 @@ impl Kernel {
         }
     }
 
-    /// Closes the batch of this turn.
-    fn commit(&mut self, out: &mut Vec<Effect>) {
-        if self.open.batch.is_empty() {
-            self.open.urgent = false;
+    /// Closes the batch, unless nobody waits for it: then changes of the next turns may join it for a
+    /// while, so that a thousand ends of jobs a second do not cost a thousand commits.
+    fn commit(&mut self, now: Time, at_once: bool, out: &mut Vec<Effect>) {
+        let urgent = std::mem::take(&mut self.open.urgent);
+        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() {
+            return self.release(self.open.seq - 1, out);
+        }
+        let since = *self.open.since.get_or_insert(now);
+        let full = self.open.batch.byte_size() > BATCH_BYTES;
+        if !urgent && !at_once && !full && now < since + LINGER {
             return;
         }
+        self.persist_operations();
+        let seq = self.open.seq;
         let batch = std::mem::take(&mut self.open.batch);
-        out.push(Effect::Commit { seq: self.open.seq, batch, urgent: self.open.urgent });
+        out.push(Effect::Commit { seq, batch });
+        self.release(seq, out);
         self.open.seq += 1;
-        self.open.urgent = false;
+        self.open.since = None;
+    }
+
+    /// Nodes may forget the ends that are durable with this number.
+    fn release(&mut self, after: Seq, out: &mut Vec<Effect>) {
+        for (node, jobs) in std::mem::take(&mut self.open.releases) {
+            out.push(Effect::ToNode { node, after, message: wire::ServerMessage::Release(jobs) });
+        }
     }
 
     fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
@@ -319,10 +344,13 @@ impl Kernel {
         self.mutations.expire(now, &mut self.open.batch);
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
+        self.check_bans(now, out);
+        self.check_suitable_nodes(now, out);
         self.forget_old_operations(out);
     }
 
     fn wake(&self) -> Time {
-        self.periodic.update.min(self.periodic.housekeeping)
+        let commit = self.open.since.map_or(Time::MAX, |since| since + LINGER);
+        self.periodic.update.min(self.periodic.housekeeping).min(commit)
     }
 }

@@ -221,6 +221,10 @@ impl Kernel {
         node.report.resource_usage = heartbeat.resource_usage;
         let report = node.report.clone();
         self.reconcile_jobs(now, address, heartbeat.jobs, out);
+        // Ends that were heard but whose release got lost: their news came before this message.
+        for job_id in heartbeat.unreleased {
+            self.release_end(address, job_id);
+        }
         let lost = self.scheduler.heartbeat(now, address, &report).lost;
         self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
         self.pending_work.schedule = true;

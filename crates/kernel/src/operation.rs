@@ -36,6 +36,8 @@ pub(crate) struct Operation {
     pub result: Option<Failure>,
     /// Contents of files that its jobs may still fetch.
     pub pinned: Vec<Pinned>,
+    /// Since when no online node could hold one of its jobs.
+    pub unsuitable_since: Option<Time>,
     /// The static part of its record is in the store.
     pub spec_is_durable: bool,
     /// The changing part has changed.

@@ -5,7 +5,7 @@ use crate::{Effect, Kernel, OperationRef};
 use controller::{Deadline, JobVerdict, OperationController, OperationEvent};
 use scheduler::{Admission, Joined, OperationDesc, RuntimeParameters, TreeParameters};
 use std::collections::BTreeMap;
-use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
+use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Span, Time, code, object_type};
 use yson::{Map, Value};
 
 impl Kernel {
@@ -54,6 +54,7 @@ impl Kernel {
             annotations: parsed.provided.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
             result: None,
             pinned: Vec::new(),
+            unsuitable_since: None,
             spec_is_durable: false,
             dirty: true,
             spec: parsed,
@@ -373,6 +374,61 @@ impl Kernel {
         }
     }
 
+    /// Operations that have banned every node that could run them.
+    pub(crate) fn check_bans(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let online: Vec<String> =
+            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.address.clone()).collect();
+        if online.is_empty() {
+            return;
+        }
+        let mut over = Vec::new();
+        for operation in self.operations.values_mut() {
+            if let Some(event) = operation.controller.check_banned_nodes(online.iter().map(String::as_str)) {
+                over.push((operation.id, event));
+            }
+        }
+        for (id, event) in over {
+            self.operation_event(now, id, event, out);
+        }
+    }
+
+    /// Operations of which no node could ever hold a job: an alert at once, failure when it lasts
+    /// (jobs-and-nodes.md 6.2).
+    pub(crate) fn check_suitable_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let limits: Vec<vocab::Resources> =
+            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.report.resource_limits).collect();
+        let mut over = Vec::new();
+        for operation in self.operations.values_mut().filter(|o| o.state == OperationState::Running) {
+            let demand = operation.controller.demand();
+            let misfit = demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
+            let Some(misfit) = misfit.filter(|_| !limits.is_empty()) else {
+                if operation.unsuitable_since.take().is_some() {
+                    operation.alerts.remove(NO_SUITABLE_NODE);
+                    operation.dirty = true;
+                    self.pending_work.dirty.insert(operation.id);
+                }
+                continue;
+            };
+            let task = operation.controller.task_names().nth(misfit.task as usize).unwrap_or_default().to_owned();
+            let error = Failure::new("No online node can satisfy the resource demand")
+                .with("task_name", task)
+                .with("needed_resources", misfit.min_needed.to_value());
+            match operation.unsuitable_since {
+                Some(since) if now.since(since) > SAFE_ONLINE_TIME => over.push((operation.id, error)),
+                Some(_) => {}
+                None => {
+                    operation.unsuitable_since = Some(now);
+                    operation.alerts.insert(NO_SUITABLE_NODE.into(), error);
+                    operation.dirty = true;
+                    self.pending_work.dirty.insert(operation.id);
+                }
+            }
+        }
+        for (id, error) in over {
+            self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+        }
+    }
+
     // --- finding one
 
     /// The id that a reference means, finished or not.
@@ -470,6 +526,11 @@ impl Kernel {
         })
     }
 }
+
+/// Alert of an operation that waits for a node that does not exist.
+const NO_SUITABLE_NODE: &str = "no_suitable_node";
+/// How long such an operation may wait: the node may be on its way.
+const SAFE_ONLINE_TIME: Span = Span::from_secs(600);
 
 fn in_tree(joined: &Joined, parsed: &controller::spec::ParsedSpec) -> InTree {
     let options = &parsed.spec.scheduling;

@@ -28,7 +28,7 @@ use yson::{Map, Value};
 /// not read: only their index is.
 #[derive(Default)]
 pub struct Records {
-    tables: BTreeMap<Table, Vec<(Vec<u8>, Vec<u8>)>>,
+    tables: BTreeMap<Table, Vec<Record>>,
 }
 
 impl Records {
@@ -50,10 +50,13 @@ impl Records {
         self.tables.entry(table).or_default().push((key.to_vec(), value.to_vec()));
     }
 
-    fn take(&mut self, table: Table) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn take(&mut self, table: Table) -> Vec<Record> {
         self.tables.remove(&table).unwrap_or_default()
     }
 }
+
+/// Key and value.
+type Record = (Vec<u8>, Vec<u8>);
 
 /// The store cannot be understood.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +91,14 @@ impl Kernel {
             nodes: Nodes::default(),
             jobs: Jobs::default(),
             mutations: Mutations::default(),
-            open: OpenBatch { seq: 1, batch: first_changes, urgent: false, tree_seq: 0 },
+            open: OpenBatch {
+                seq: 1,
+                batch: first_changes,
+                urgent: false,
+                since: None,
+                releases: BTreeMap::new(),
+                tree_seq: 0,
+            },
             pools: Pools::default(),
             pending_work: PendingWork::default(),
             periodic: Periodic { update: now, housekeeping: now, volumes: now + VOLUMES_PERIOD },
@@ -335,6 +345,7 @@ impl Kernel {
             annotations: changing.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
             result: changing.get("result").map(Failure::from_value),
             pinned: Vec::new(),
+            unsuitable_since: None,
             spec_is_durable: true,
             dirty: false,
             spec,
@@ -354,7 +365,7 @@ struct StoredOperation {
 fn recover_tree(
     ids: &mut GuidGenerator,
     now: Time,
-    records: Vec<(Vec<u8>, Vec<u8>)>,
+    records: Vec<Record>,
 ) -> Result<(Tree, Batch), Failure> {
     if !records.is_empty() {
         let tree = Tree::restore(records, Limits::default()).map_err(|e| Failure::new(e.to_string()))?;

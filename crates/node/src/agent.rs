@@ -107,6 +107,11 @@ impl<H: Hands> Agent<H> {
         self.core.living_jobs()
     }
 
+    /// What is left when the agent has ended.
+    pub fn into_hands(self) -> H {
+        self.hands
+    }
+
     fn hear_more(&mut self) {
         for _ in 1..BATCH {
             let Ok(news) = self.news.try_recv() else { return };

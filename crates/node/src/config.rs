@@ -1,6 +1,6 @@
 //! What a node is told at its start.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 
 use cage::Driver;
@@ -107,18 +107,36 @@ impl NodeConfig {
 
     /// Where proxies call. The same after a restart: proxies of the earlier life try it every second.
     pub fn socket_path(&self) -> PathBuf {
+        // Proxies work in their sandboxes: to them a relative path is another one.
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         if let Some(path) = &self.socket {
-            return path.clone();
+            return absolute(path);
         }
-        let near = self.data_directory.join("proxies.sock");
+        let directory = absolute(&self.data_directory);
+        let near = directory.join("proxies.sock");
         if near.as_os_str().len() <= MAX_SOCKET_PATH {
             return near;
         }
-        let mut hasher = rustc_hash::FxBuildHasher.build_hasher();
-        self.data_directory.hash(&mut hasher);
-        std::env::temp_dir().join(format!("millpond-node-{:016x}.sock", hasher.finish()))
+        let hash = rustc_hash::FxBuildHasher.hash_one(&directory);
+        std::env::temp_dir().join(format!("millpond-node-{hash:016x}.sock"))
     }
 }
 
 /// Longest path that fits the system's address structure, with its final zero.
 pub(crate) const MAX_SOCKET_PATH: usize = 107;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_has_a_path_that_works_from_anywhere() {
+        let path = |data: &str| NodeConfig::new("s:1", "n:1", Path::new(data), Resources::ZERO).socket_path();
+        assert_eq!(path("/var/lib/node"), Path::new("/var/lib/node/proxies.sock"));
+        assert!(path("data").is_absolute());
+        let (long, other) = (format!("/{}", "x".repeat(200)), format!("/{}", "y".repeat(200)));
+        assert!(path(&long).as_os_str().len() <= MAX_SOCKET_PATH);
+        assert_eq!(path(&long), path(&long), "the next life finds its proxies");
+        assert_ne!(path(&long), path(&other));
+    }
+}

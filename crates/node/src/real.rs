@@ -17,7 +17,6 @@ pub(crate) use layout::{Layout, Lock};
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,7 +98,6 @@ enum SandboxState {
 /// See the module.
 pub(crate) struct RealHands {
     config: NodeConfig,
-    socket: PathBuf,
     boot_id: String,
     layout: Layout,
     environment: Arc<dyn JobEnvironment>,
@@ -113,6 +111,13 @@ pub(crate) struct RealHands {
 }
 
 impl RealHands {
+    /// Ends the spawner and waits for it; living proxies are not touched.
+    pub fn end_spawner(mut self) {
+        if let Some(mut spawner) = self.spawner.take() {
+            spawner.reap();
+        }
+    }
+
     /// Starts the spawner; everything else waits for orders.
     pub fn new(
         config: &NodeConfig,
@@ -135,7 +140,6 @@ impl RealHands {
                 .map_err(NodeError::io("read", &cache_directory))?,
             spawner: Some(SpawnerLink::start(&config.spawner_program, &spawner_config, news.clone())?),
             config: config.clone(),
-            socket,
             layout,
             environment,
             spawner_config,
@@ -265,7 +269,7 @@ impl RealHands {
         };
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let host = environment::host_of(&self.config.address);
-        let variables = environment::variables(start, &sandbox, host, &self.socket, gpus);
+        let variables = environment::variables(start, &sandbox, host, gpus);
         spawner.start_job(JobStart::new(job_id, &job, &sandbox, variables, &start.description));
         if let Some(held) = self.held.get_mut(&job_id) {
             held.spawned = true;
@@ -383,8 +387,11 @@ impl RealHands {
 
     fn remove_record(&mut self, job_id: JobId, slot: u32) {
         self.cache.unpin(job_id);
-        self.held.remove(&job_id);
-        if let Err(e) = records::remove(&self.layout.job(slot)) {
+        let job = self.layout.job(slot);
+        let wrote_nothing =
+            self.held.remove(&job_id).is_some_and(|held| held.ended && held.stderr_total == 0);
+        let stderr = if wrote_nothing { Ok(()) } else { records::remove_stderr(&job) };
+        if let Err(e) = stderr.and_then(|()| records::remove(&job)) {
             tracing::warn!("record of job {job_id} cannot be removed: {e}");
         }
     }
@@ -414,15 +421,11 @@ impl RealHands {
                 if let Some(held) = self.held.get_mut(&job_id) {
                     held.stderr_total = progress.stderr_size;
                 }
-                let peak = progress
-                    .statistics
-                    .user_job_max_memory
-                    .saturating_add(progress.statistics.job_proxy_max_memory)
-                    .max(progress.user_memory.saturating_add(progress.proxy_memory));
+                let now_used = progress.user_memory.saturating_add(progress.proxy_memory);
                 outcomes.push(Outcome::Input(NodeInput::JobUsage {
                     job_id,
                     cpu: None,
-                    total_peak: Some(peak),
+                    total_peak: Some(now_used),
                 }));
                 outcomes.push(Outcome::Input(NodeInput::JobProgress {
                     job_id,

@@ -132,11 +132,30 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     started(Stopper(news));
     agent.run().await;
     if agent.living_jobs() == 0 {
-        // Nobody needs the groups any more; proxies that are just leaving may still sit in one.
-        let _ = environment.remove_root();
+        // Nobody needs the groups any more, and the spawner must not sit in one.
+        agent.into_hands().end_spawner();
+        remove_groups(environment.as_ref()).await;
     }
     Ok(())
 }
+
+/// Removes the node's groups; proxies that are just leaving keep theirs busy for a moment.
+async fn remove_groups(environment: &dyn JobEnvironment) {
+    for attempt in 1.. {
+        match environment.remove_root() {
+            Ok(()) => return,
+            Err(error) if attempt == REMOVE_ATTEMPTS => {
+                tracing::warn!(%error, "groups of this node are left behind");
+                return;
+            }
+            Err(_) => tokio::time::sleep(REMOVE_PAUSE).await,
+        }
+    }
+}
+
+/// Five seconds in all (jobs-and-nodes.md 4.4).
+const REMOVE_ATTEMPTS: u32 = 250;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), NodeError> {
     let where_to = EnvironmentConfig::new(&config.root_group());

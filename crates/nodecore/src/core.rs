@@ -32,6 +32,8 @@ pub struct NodeCore {
     pub(crate) registration: Registration,
     /// News that the next flush sends.
     pub(crate) outbox: Vec<JobEvent>,
+    /// When the first of them came.
+    pub(crate) outbox_since: Option<Time>,
     /// Alerts that arose here, beside those of the settings.
     pub(crate) alerts: Vec<Failure>,
     stopping: bool,
@@ -55,6 +57,7 @@ impl NodeCore {
             overdraft: Overdraft::default(),
             registration: Registration::default(),
             outbox: Vec::new(),
+            outbox_since: None,
             alerts: Vec::new(),
             stopping: false,
             last_wake: None,
@@ -97,10 +100,13 @@ impl NodeCore {
 
     /// Sends what has gathered and names the next time to wake up.
     pub fn flush(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
-        self.send_news(fx);
+        let held_until = self.starts_held_until(now);
+        if held_until.is_none() {
+            self.send_news(fx);
+        }
         self.forget_old_removals(now);
         let wake =
-            [self.timers.next(), self.registration.next_heartbeat(), self.overdraft.next(&self.settings)]
+            [self.timers.next(), self.registration.next_heartbeat(), self.overdraft.next(&self.settings), held_until]
                 .into_iter()
                 .flatten()
                 .min();

@@ -74,7 +74,7 @@ pub enum NodeInput {
         job_id: JobId,
         /// CPU guarantee, if it changed.
         cpu: Option<Cpu>,
-        /// Peak of user job and proxy in bytes, if it grew.
+        /// Memory of user job and proxy in bytes; the largest one counts (3.4).
         total_peak: Option<i64>,
     },
     /// The proxy's word, heard or read from the file it left; nothing of the job lives any more.
@@ -167,6 +167,7 @@ pub struct RecoveredJob {
 
 /// What became of a job while no agent watched.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(clippy::large_enum_variant)] // a few of them, once in the life of a node
 pub enum Fate {
     /// Its proxy lives and will call.
     Alive {

@@ -1,7 +1,9 @@
 //! The conversation with the server: Hello, heartbeats, and what is repeated after a reconnection.
 
+use std::collections::BTreeSet;
+
 use vocab::{JobId, Span, Time};
-use wire::{Heartbeat, Hello, NodeMessage, PROTOCOL_VERSION};
+use wire::{Heartbeat, Hello, JobEvent, NodeMessage, PROTOCOL_VERSION};
 
 use crate::job::{Job, Stage};
 use crate::{NodeCore, NodeEffect};
@@ -35,6 +37,23 @@ impl Registration {
             Registration::Registered { next_heartbeat, .. } => Some(*next_heartbeat),
             _ => None,
         }
+    }
+}
+
+/// How long the news that a job has started may wait for other news.
+const STARTS_HELD: Span = Span::from_millis(10);
+
+/// The end of a job says when it started: the start need not be told beside it.
+fn drop_told_starts(news: &mut Vec<JobEvent>) {
+    let ended: BTreeSet<JobId> = news
+        .iter()
+        .filter_map(|event| match event {
+            JobEvent::Finished(end) => Some(end.identity.job_id),
+            _ => None,
+        })
+        .collect();
+    if !ended.is_empty() {
+        news.retain(|event| !matches!(event, JobEvent::Started { job_id, .. } if ended.contains(job_id)));
     }
 }
 
@@ -77,12 +96,26 @@ impl NodeCore {
         }
     }
 
+    /// Starts alone are not urgent: most short jobs are over before anybody could have looked, and
+    /// then one message says all. Everything else leaves at once, and takes the starts along.
+    pub(crate) fn starts_held_until(&mut self, now: Time) -> Option<Time> {
+        let only_starts = self.outbox.iter().all(|event| matches!(event, JobEvent::Started { .. }));
+        if self.outbox.is_empty() || !only_starts {
+            return None;
+        }
+        let until = *self.outbox_since.get_or_insert(now) + STARTS_HELD;
+        (now < until).then_some(until)
+    }
+
     /// Lets go what has gathered.
     pub(crate) fn send_news(&mut self, fx: &mut Vec<NodeEffect>) {
+        self.outbox_since = None;
         if self.registration.is_disconnected() {
             self.outbox.clear(); // the next Hello says it all
         } else if self.registration.is_registered() && !self.outbox.is_empty() {
-            fx.push(NodeEffect::Send(NodeMessage::Jobs(std::mem::take(&mut self.outbox))));
+            let mut news = std::mem::take(&mut self.outbox);
+            drop_told_starts(&mut news);
+            fx.push(NodeEffect::Send(NodeMessage::Jobs(news)));
         }
     }
 

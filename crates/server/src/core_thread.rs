@@ -2,17 +2,15 @@
 //! hands effects to the outbox and the commit thread.
 
 use crate::outbox::Outbox;
-use kernel::{Effect, Input, Kernel, Seq};
+use kernel::{Effect, Input, Kernel};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::{Batch, GroupBounds, GroupCommit, Store, StoreError};
+use store::{GroupBounds, GroupCommit, Store, StoreError};
 use vocab::Time;
 
 /// Inputs taken before the kernel is asked to act on them: bounds the latency of the first one.
 const BATCH_MAX: usize = 512;
-/// How long changes that nobody waits for may be joined with later ones.
-const LINGER: Duration = Duration::from_millis(5);
 /// Extra fair-share updates may take at most one part in this many of all time.
 const EXTRA_UPDATE_PART: u32 = 10;
 
@@ -62,7 +60,7 @@ impl CoreThread {
         };
         let thread = std::thread::Builder::new()
             .name("kernel".into())
-            .spawn(move || Core { kernel, outbox, commit, lingering: None }.run(first, &receiver))
+            .spawn(move || Core { kernel, outbox, commit }.run(first, &receiver))
             .expect("the system has room for one more thread");
         CoreThread { mailbox: Mailbox(sender), thread: Some(thread) }
     }
@@ -87,14 +85,6 @@ struct Core<D> {
     kernel: Kernel,
     outbox: Arc<Outbox<D>>,
     commit: GroupCommit,
-    lingering: Option<Lingering>,
-}
-
-/// Batches that nobody waits for, joined until somebody does or the time is up.
-struct Lingering {
-    until: Instant,
-    seq: Seq,
-    batch: Batch,
 }
 
 impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
@@ -103,7 +93,7 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
         let mut extra_update_from = Instant::now();
         loop {
             let mut stop = false;
-            let mut waited = self.wait(receiver, wake);
+            let mut waited = Self::wait(receiver, wake);
             let time = now();
             let mut taken = 0;
             while let Some(message) = waited.take() {
@@ -135,24 +125,15 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
                 self.carry_out(effect);
             }
             if stop {
-                self.submit_lingering();
                 return; // dropping the commit thread's handle waits for its last write
             }
         }
     }
 
     /// The next message, or none when it is time to wake.
-    fn wait(&mut self, receiver: &Receiver<Message>, wake: Time) -> Option<Message> {
+    fn wait(receiver: &Receiver<Message>, wake: Time) -> Option<Message> {
         loop {
-            let mut timeout = Duration::from_micros(wake.since(now()).as_micros());
-            if let Some(lingering) = &self.lingering {
-                let left = lingering.until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    self.submit_lingering();
-                } else {
-                    timeout = timeout.min(left);
-                }
-            }
+            let timeout = Duration::from_micros(wake.since(now()).as_micros());
             match receiver.recv_timeout(timeout) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Disconnected) => return Some(Message::Stop),
@@ -164,29 +145,12 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Commit { seq, batch, urgent } => {
-                let lingering = self.lingering.get_or_insert_with(|| Lingering {
-                    until: Instant::now() + LINGER,
-                    seq,
-                    batch: Batch::new(),
-                });
-                lingering.seq = seq;
-                lingering.batch.append(batch);
-                if urgent {
-                    self.submit_lingering();
-                }
-            }
+            Effect::Commit { seq, batch } => self.commit.submit(seq, batch),
             Effect::Reply { after, .. }
             | Effect::ToNode { after, .. }
             | Effect::DeleteBlob { after, .. }
             | Effect::ForgetOperation { after, .. } => self.outbox.offer(after, effect),
             Effect::Disconnect(_) => self.outbox.offer(0, effect),
-        }
-    }
-
-    fn submit_lingering(&mut self) {
-        if let Some(Lingering { seq, batch, .. }) = self.lingering.take() {
-            self.commit.submit(seq, batch);
         }
     }
 }

@@ -9,6 +9,7 @@ use vocab::{Failure, JobId, OperationId};
 use wire::ServerMessage;
 
 type NodeStream = mpsc::UnboundedSender<ServerMessage>;
+type StderrAnswer = oneshot::Sender<Result<Vec<u8>, Failure>>;
 type Answer = oneshot::Sender<Result<Body, Failure>>;
 
 /// Shared by the kernel's thread (which delivers), the API and the node service.
@@ -17,7 +18,7 @@ pub struct Hub {
     next: AtomicU64,
     requests: Mutex<HashMap<u64, Answer>>,
     nodes: Mutex<HashMap<NodeKey, NodeStream>>,
-    stderr_requests: Mutex<HashMap<u64, oneshot::Sender<Result<Vec<u8>, Failure>>>>,
+    stderr_requests: Mutex<HashMap<u64, StderrAnswer>>,
     failed: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 use vocab::{JobId, ObjectId};
 use wire::NodeMessage;
 use wire::proto::pb::node_service_server::NodeService;
-use wire::proto::{CHUNK_SIZE, id_from, pb};
+use wire::proto::{id_from, pb};
 use yson::Value;
 
 /// See the module page.
@@ -63,7 +63,6 @@ impl NodeService for Nodes {
             Ok(data) => Ok(pb::Chunk { data }),
             Err(failure) => Err(Status::data_loss(failure.to_string())),
         });
-        debug_assert!(CHUNK_SIZE >= 1, "chunks of the store are within the protocol's bound");
         Ok(Response::new(Box::pin(chunks)))
     }
 

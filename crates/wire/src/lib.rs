@@ -75,8 +75,7 @@ pub struct Heartbeat {
     pub alerts: Vec<Failure>,
     /// All unfinished jobs, so that the server notices the missing ones.
     pub jobs: Vec<JobReport>,
-    /// Finished jobs that were reported and not released yet: of every other one the server may
-    /// forget that it ever finished.
+    /// Finished jobs that were reported and not released yet, so that a lost release is repeated.
     pub unreleased: Vec<JobId>,
 }
 
@@ -101,6 +100,7 @@ pub struct JobReport {
 
 /// News about one job.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum JobEvent {
     /// The user's process runs.
     Started {

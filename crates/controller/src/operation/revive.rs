@@ -40,6 +40,9 @@ pub struct HeldJob<'a> {
     pub phase: JobPhase,
 }
 
+/// More indices than one crash can have forgotten: a report beyond is not believed.
+const MAX_FORGOTTEN: u64 = 1 << 20;
+
 impl OperationController {
     /// Takes back a job that a node holds. Adopting a job that is here already changes nothing.
     pub fn adopt_job(&mut self, identity: &JobIdentity, held: HeldJob<'_>) -> Result<(), AdoptError> {
@@ -52,8 +55,9 @@ impl OperationController {
         };
         let task = &mut self.tasks[number];
         let index = identity.task_job_index;
-        // An index beyond the stored ones would mean that an order went out before its state was
-        // durable. The job is real all the same, so it counts as open.
+        // Orders go out before the state that `settle` changed is durable, so a crash may have forgotten
+        // the newest indices. They are given in order: if this one was, those before it were too, and
+        // none of their ends has been counted, for that would have made them durable.
         let is_open = task.open.contains(&index) || index >= task.next_job_index;
         if !is_open {
             return Err(AdoptError::AlreadyFinished);
@@ -65,8 +69,12 @@ impl OperationController {
             return Err(AdoptError::UnitTaken);
         }
         if index >= task.next_job_index {
+            if index - task.next_job_index > MAX_FORGOTTEN {
+                task.units.give_back(identity.cookie);
+                return Err(AdoptError::Unknown);
+            }
+            task.open.extend(task.next_job_index..=index);
             task.next_job_index = index + 1;
-            task.open.insert(index);
             task.dirty = true;
         }
         if identity.job_index >= self.next_job_index {

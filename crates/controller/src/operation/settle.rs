@@ -62,8 +62,8 @@ impl SettleError {
 impl OperationController {
     /// Settles a job into an allocation: the smallest pending unit of the task starts.
     ///
-    /// The order to the node must wait until the state that [`take_dirty`](Self::take_dirty) then
-    /// gives is durable: job indices in it make sure that no two jobs ever share one.
+    /// The order to the node need not wait until the state that [`take_dirty`](Self::take_dirty) then
+    /// gives is durable: [`adopt_job`](Self::adopt_job) finds forgotten indices again.
     pub fn settle(
         &mut self,
         now: Time,

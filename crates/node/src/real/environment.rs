@@ -6,11 +6,13 @@ use std::path::Path;
 use wire::StartJob;
 
 /// All variables in order; later ones win.
+///
+/// `YT_JOB_PROXY_SOCKET_PATH` is not among them: proxies offer jobs nothing, and the node's own socket
+/// is none of a job's business.
 pub(crate) fn variables(
     start: &StartJob,
     sandbox: &Path,
     node_host: &str,
-    socket: &Path,
     gpus: &[u32],
 ) -> Vec<(String, String)> {
     let sandbox = sandbox.to_string_lossy();
@@ -28,7 +30,6 @@ pub(crate) fn variables(
     }
     set("YT_JOB_ID", start.identity.job_id.to_string());
     set("YT_NODE_HOST", node_host.to_owned());
-    set("YT_JOB_PROXY_SOCKET_PATH", socket.to_string_lossy().into_owned());
     if !gpus.is_empty() {
         let list = gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         set("CUDA_VISIBLE_DEVICES", list.clone());

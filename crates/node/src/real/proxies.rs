@@ -1,6 +1,7 @@
 //! The socket that proxies call, and one listener per call.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,7 +40,11 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener, NodeError> {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(NodeError::io("remove", path)(e)),
         _ => {}
     }
-    UnixListener::bind(path).map_err(NodeError::io("listen on", path))
+    let listener = UnixListener::bind(path).map_err(NodeError::io("listen on", path))?;
+    // Proxies run as the user of the node; nobody else has anything to say here.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+        .map_err(NodeError::io("restrict", path))?;
+    Ok(listener)
 }
 
 /// Accepts for ever.

@@ -90,14 +90,20 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
     }))
 }
 
-/// Forgets the job. Stderr goes too: the next job's proxy makes the file only when there is
-/// something to write. `proxy.state` and `result` name their job and are overwritten by the next one.
+/// Forgets the job. `proxy.state` and `result` name their job and are overwritten by the next one.
 pub(crate) fn remove(job_directory: &Path) -> io::Result<()> {
-    for name in [NAME, jobproxy::stderr::STDERR_FILE] {
-        match std::fs::remove_file(job_directory.join(name)) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+    remove_file(&job_directory.join(NAME))
+}
+
+/// Removes the job's stderr: the next job's proxy makes the file only when there is something to
+/// write, so an old one could be taken for its.
+pub(crate) fn remove_stderr(job_directory: &Path) -> io::Result<()> {
+    remove_file(&job_directory.join(jobproxy::stderr::STDERR_FILE))
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
-    Ok(())
 }

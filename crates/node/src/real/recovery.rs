@@ -55,7 +55,7 @@ pub(crate) fn recover(
             }
             Err(e) => {
                 tracing::warn!("record of slot {slot} cannot be used, its job is lost: {e}");
-                let _ = records::remove(&job_directory);
+                let _ = records::remove(&job_directory).and_then(|()| records::remove_stderr(&job_directory));
             }
         }
     }

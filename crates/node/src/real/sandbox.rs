@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(fs::read_dir(&sandbox)?.count(), 0);
         fs::create_dir_all(sandbox.join("deep/er"))?;
         fs::write(sandbox.join("deep/er/file"), b"x")?;
-        fs::set_permissions(sandbox.join("deep"), fs::Permissions::from_mode(0))?;
+        fs::set_permissions(sandbox.join("deep"), fs::Permissions::from_mode(0o000))?;
         assert_eq!(tidy(&sandbox)?, Condition::Full);
         empty(&sandbox).expect("emptied");
         assert_eq!(fs::read_dir(&sandbox)?.count(), 0);

@@ -27,10 +27,11 @@ fn a_normal_life() {
           sandbox of 1 in slot 0
         job 1 comes up
           spawn 1 in slot 0, devices []
-          send: started 1
+          wake at 100 s
         job 1 ends
           clean 1 in slot 0
           send: finished 1 (completed)
+          wake at 105 s
         job 1 is cleaned up
         release 1
           forget 1 in slot 0
@@ -66,7 +67,7 @@ fn small_jobs_are_batched() {
         both run and end at once
           clean 1 in slot 0
           clean 2 in slot 1
-          send: started 1; finished 1 (completed); started 2; finished 2 (completed)
+          send: finished 1 (completed); finished 2 (completed)
     "#]]);
 }
 
@@ -88,12 +89,13 @@ fn waiting_for_resources() {
         job 1 ends
         job 1 comes up
           spawn 1 in slot 0, devices []
-          send: started 1
+          wake at 100 s
         job 1 ends
           clean 1 in slot 0
           record 3 in slot 2
           sandbox of 3 in slot 2
           send: finished 1 (completed)
+          wake at 105 s
         31 s later
           send: finished 4 (aborted waiting_timeout: Job waiting has timed out)
           send: heartbeat, usage {user_slots=2 cpu=2 memory=20}, jobs ["2 preparing_sandbox_directories", "3 preparing_sandbox_directories"], unreleased 2
@@ -171,6 +173,7 @@ fn a_job_that_completed_before_the_abort_reached_it_has_completed() {
           record 1 in slot 0, completed
           clean 1 in slot 0
           send: finished 1 (completed)
+          wake at 105 s
     "#]]);
 }
 
@@ -197,6 +200,7 @@ fn interruptions() {
         interrupt 4
           tell 4: Interrupt { reason: Preemption, timeout: 10s, text: "somebody starves" }
         5 s later
+          send: started 2; started 4
           send: heartbeat, usage {user_slots=2 cpu=2 memory=20}, jobs ["2 running", "4 running"], unreleased 0
           wake at 110 s
         again, which must not extend it
@@ -228,7 +232,8 @@ fn what_cannot_be_interrupted_is_aborted() {
           tell 1: Abort { reason: Preemption, text: "somebody starves" }
         interrupt 2
           record 2 in slot 1, aborted preemption: somebody starves
-          send: finished 2 (aborted preemption: somebody starves)
+          send: started 1; finished 2 (aborted preemption: somebody starves)
+          wake at 105 s
     "#]]);
 }
 
@@ -253,6 +258,7 @@ fn fail_by_request() {
           record 1 in slot 0, failed: Job failed by external request: Operation is running for too long
           clean 1 in slot 0
           send: finished 1 (failed: Job failed by external request: Operation is running for too long)
+          wake at 105 s
     "#]]);
 }
 
@@ -308,6 +314,7 @@ fn a_deaf_proxy_is_killed() {
           tell 1: Abort { reason: UserRequest, text: "enough" }
         30 s later
           kill 1
+          send: started 1
           send: heartbeat, usage {user_slots=1 cpu=1 memory=10}, jobs ["1 finalizing_job_proxy"], unreleased 0
           wake at 135 s
         killed
@@ -469,7 +476,8 @@ fn memory_overdraft() {
     d.tell(grow(1, 16));
     d.expect(expect![[r#"
         1 grows into what nobody uses
-          send: usage 1 {user_slots=1 cpu=1 memory=12}
+          send: started 1; started 2; usage 1 {user_slots=1 cpu=1 memory=12}
+          wake at 105 s
         2 stays within its reserve, then 1 grows beyond what there is
           tell 1: Abort { reason: ResourceOverdraft, text: "Resource usage overdrafted" }
           send: usage 1 {user_slots=1 cpu=1 memory=16}
@@ -492,8 +500,8 @@ fn limits_that_shrink() {
     d.pass(1);
     d.expect(expect![[r#"
         one core only
-          wake at 701 s
         599 s later
+          send: started 2
           wake at 701 s
         1 s later
           tell 2: Abort { reason: NodeResourceOvercommit, text: "Resource usage overdraft adjustment" }
@@ -519,7 +527,8 @@ fn shutting_down() {
         stop
           tell 1: Abort { reason: NodeOffline, text: "Node is shutting down" }
           record 2 in slot 1, aborted node_offline: Node is shutting down
-          send: finished 2 (aborted node_offline: Node is shutting down); finished 3 (aborted node_offline: Node is shutting down)
+          send: started 1; finished 2 (aborted node_offline: Node is shutting down); finished 3 (aborted node_offline: Node is shutting down)
+          wake at 105 s
         job 1 ends
           record 1 in slot 0, aborted node_offline: Node is shutting down
           clean 1 in slot 0
@@ -534,6 +543,7 @@ fn stderr_on_demand() {
     let mut d = Desk::new();
     d.start([(1, 0), (2, 0), (3, 0)]);
     d.transcript.clear();
+    d.note("of a running, a waiting and an unknown job");
     for n in [1, 3, 7] {
         d.order(ServerMessage::ReadStderr {
             request_id: u64::from(n),
@@ -543,6 +553,7 @@ fn stderr_on_demand() {
         });
     }
     d.expect(expect![[r#"
+        of a running, a waiting and an unknown job
           read stderr of 1 for 1: 10 bytes from 4
           send: stderr 3 Ok([])
           send: stderr 7 Err(Failure { code: 203, message: "No such job 7-0-0-384 on node \"n1:1\"", attributes: {}, inner_errors: [] })

@@ -1,0 +1,79 @@
+//! What must hold between any two turns, by name. One definition for tests, the simulator and the
+//! debug mode of the server; everything is compared with everything, so this is slow.
+
+use crate::Kernel;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::JobId;
+
+impl Kernel {
+    /// Violated invariants: name, then what was found. Empty if all is well.
+    ///
+    /// - `KERNEL-1`: no unit of work has two jobs.
+    /// - `KERNEL-5`: kernel, controllers, nodes and scheduler speak of the same jobs and allocations.
+    /// - `KERNEL-6`: an operation is either unfinished or in the archive, and an alias leads to one.
+    /// - `SCHED-*`: those of the scheduler.
+    pub fn check_invariants(&self) -> Vec<String> {
+        let mut found = self.scheduler.check_invariants();
+        self.check_units(&mut found);
+        self.check_jobs(&mut found);
+        self.check_operations(&mut found);
+        found
+    }
+
+    fn check_units(&self, found: &mut Vec<String>) {
+        let mut units: BTreeMap<_, JobId> = BTreeMap::new();
+        for operation in self.operations.values() {
+            for view in operation.controller.running_jobs() {
+                let identity = view.identity();
+                let unit = (identity.operation_id, identity.task.as_str(), identity.cookie);
+                if let Some(other) = units.insert(unit, identity.job_id) {
+                    found.push(format!("KERNEL-1: unit {unit:?} has jobs {other} and {}", identity.job_id));
+                }
+            }
+        }
+    }
+
+    fn check_jobs(&self, found: &mut Vec<String>) {
+        let known: BTreeSet<JobId> = self.jobs.ids().collect();
+        let of_controllers: BTreeSet<JobId> = self
+            .operations
+            .values()
+            .flat_map(|o| o.controller.running_jobs().map(|view| view.identity().job_id))
+            .collect();
+        let on_nodes: BTreeSet<JobId> = self.nodes.iter().flat_map(|n| n.jobs.iter().copied()).collect();
+        for (what, others) in [("controllers", &of_controllers), ("nodes", &on_nodes)] {
+            for job in known.symmetric_difference(others) {
+                let side = if known.contains(job) { "only the kernel" } else { what };
+                found.push(format!("KERNEL-5: {side} knows job {job}, and the other of kernel and {what} does not"));
+            }
+        }
+        for id in &known {
+            let Some(job) = self.jobs.get(*id) else { continue };
+            if self.jobs.by_allocation(job.allocation) != Some(*id) {
+                found.push(format!("KERNEL-5: allocation {} does not lead to its job {id}", job.allocation));
+            }
+            if !self.operations.contains_key(&job.operation) {
+                found.push(format!("KERNEL-5: job {id} of operation {}, which is not there", job.operation));
+            }
+        }
+        for operation in self.operations.keys() {
+            let booked = self.scheduler.allocations_of(*operation).unwrap_or_default();
+            for allocation in booked.into_iter().filter(|a| self.jobs.by_allocation(*a).is_none()) {
+                found.push(format!("KERNEL-5: allocation {allocation} of operation {operation} has no job"));
+            }
+        }
+    }
+
+    fn check_operations(&self, found: &mut Vec<String>) {
+        for operation in self.operations.values() {
+            if self.finished.contains(operation.id) || operation.state.is_finished() {
+                found.push(format!("KERNEL-6: operation {} is both finished and not", operation.id));
+            }
+        }
+        for (alias, id) in &self.aliases {
+            if !self.operations.contains_key(id) && !self.finished.contains(*id) {
+                found.push(format!("KERNEL-6: alias {alias} leads to {id}, which is not there"));
+            }
+        }
+    }
+}

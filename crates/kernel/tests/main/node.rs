@@ -1,0 +1,191 @@
+//! A node without processes: it keeps the node's part of the protocol and its jobs never end by
+//! themselves.
+
+use kernel::NodeKey;
+use std::collections::BTreeMap;
+use vocab::{
+    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, JobPhase, JobStatistics, Resources, Time,
+};
+use wire::{
+    FinishedJob, Heartbeat, Hello, JobEvent, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage, StartJob,
+};
+
+/// See the module page.
+pub struct Node {
+    pub name: String,
+    pub limits: Resources,
+    pub incarnation: u64,
+    /// Its connection, if there is one.
+    pub key: Option<NodeKey>,
+    /// Since when it has not been heard, if it is away.
+    pub away_since: Option<Time>,
+    pub next_heartbeat: Time,
+    pub running: BTreeMap<JobId, Job>,
+    /// Ends that no server has released.
+    pub finished: BTreeMap<JobId, Kept>,
+    /// It heartbeats and starts what it is told, but says nothing of it: a stuck agent.
+    pub refusal: Option<Failure>,
+}
+
+/// A job that runs.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub start: StartJob,
+    pub accepted: Time,
+    /// It was asked to stop.
+    pub interrupted: Option<InterruptionReason>,
+}
+
+/// A job that is over.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub report: FinishedJob,
+}
+
+impl Node {
+    pub fn new(name: &str, limits: Resources) -> Node {
+        Node {
+            name: name.to_owned(),
+            limits,
+            incarnation: 1,
+            key: None,
+            away_since: None,
+            next_heartbeat: Time::ZERO,
+            running: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            refusal: None,
+        }
+    }
+
+    fn reports(&self) -> Vec<JobReport> {
+        let report = |job: &Job| JobReport {
+            identity: job.start.identity.clone(),
+            resource_usage: job.start.resources,
+            phase: JobPhase::Running,
+            accepted_time: job.accepted,
+            start_time: Some(job.accepted),
+            statistics: None,
+            stderr_size: 0,
+        };
+        self.running.values().map(report).collect()
+    }
+
+    pub fn hello(&self) -> Hello {
+        Hello {
+            protocol_version: PROTOCOL_VERSION,
+            address: self.name.clone(),
+            incarnation: self.incarnation,
+            resource_limits: self.limits,
+            tags: Vec::new(),
+            job_environment: "simple".into(),
+            alerts: Vec::new(),
+            running: self.reports(),
+            finished: self.finished.values().map(|k| k.report.clone()).collect(),
+        }
+    }
+
+    pub fn heartbeat(&self) -> Heartbeat {
+        Heartbeat {
+            resource_limits: self.limits,
+            resource_usage: self.running.values().fold(Resources::ZERO, |sum, job| sum + job.start.resources),
+            alerts: Vec::new(),
+            jobs: self.reports(),
+            unreleased: self.finished.keys().copied().collect(),
+        }
+    }
+
+    /// Does as it is told; what it answers at once.
+    pub fn hear(&mut self, now: Time, message: &ServerMessage) -> Option<NodeMessage> {
+        let mut events = Vec::new();
+        match message {
+            ServerMessage::Welcome { .. } => {
+                self.away_since = None;
+                self.refusal = None;
+            }
+            ServerMessage::Refuse(failure) => self.refusal = Some(failure.clone()),
+            ServerMessage::Start(jobs) => {
+                for start in jobs {
+                    let job_id = start.identity.job_id;
+                    // A repeated order is harmless.
+                    if !self.finished.contains_key(&job_id) {
+                        let job = Job { start: start.clone(), accepted: now, interrupted: None };
+                        self.running.entry(job_id).or_insert(job);
+                        events.push(JobEvent::Started { job_id, start_time: now });
+                    }
+                }
+            }
+            ServerMessage::Abort(orders) => {
+                for order in orders {
+                    let error = Failure::new(order.text.clone()).with("abort_reason", order.reason);
+                    let outcome = JobOutcome::Aborted { reason: order.reason, error };
+                    let report = match self.end(now, order.job_id, outcome) {
+                        Some(kept) => kept.report.clone(),
+                        None => disappeared(now, order.job_id),
+                    };
+                    events.push(JobEvent::Finished(report));
+                }
+            }
+            ServerMessage::Interrupt { job_id, reason, .. } => {
+                if let Some(job) = self.running.get_mut(job_id) {
+                    job.interrupted = Some(*reason);
+                }
+            }
+            ServerMessage::Fail { job_id, error } => {
+                let error = Failure::new("Job failed by external request").because(error.clone());
+                if let Some(kept) = self.end(now, *job_id, JobOutcome::Failed { error }) {
+                    events.push(JobEvent::Finished(kept.report.clone()));
+                }
+            }
+            ServerMessage::Release(jobs) => {
+                for job in jobs {
+                    self.finished.remove(job);
+                }
+            }
+            ServerMessage::ReadStderr { .. } => {}
+        }
+        (!events.is_empty()).then_some(NodeMessage::Jobs(events))
+    }
+
+    /// Ends a job; an end that is there already stays as it is.
+    pub fn end(&mut self, now: Time, job_id: JobId, outcome: JobOutcome) -> Option<&Kept> {
+        if let Some(job) = self.running.remove(&job_id) {
+            let report = FinishedJob {
+                identity: job.start.identity,
+                outcome,
+                start_time: Some(job.accepted),
+                finish_time: now,
+                statistics: JobStatistics { exec: now.since(job.accepted), ..JobStatistics::default() },
+                stderr_size: 0,
+                stderr: None,
+            };
+            self.finished.insert(job_id, Kept { report });
+        }
+        self.finished.get(&job_id)
+    }
+}
+
+/// The answer to an order about a job that the node does not know.
+fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
+    let reason = AbortReason::DisappearedFromNode;
+    FinishedJob {
+        identity: JobIdentity {
+            job_id,
+            allocation_id: vocab::AllocationId::default(),
+            operation_id: vocab::OperationId::default(),
+            tree: String::new(),
+            task: String::new(),
+            cookie: 0,
+            job_index: 0,
+            task_job_index: 0,
+        },
+        outcome: JobOutcome::Aborted {
+            reason,
+            error: Failure::new("The node does not know the job").with("abort_reason", reason),
+        },
+        start_time: None,
+        finish_time: now,
+        statistics: JobStatistics::default(),
+        stderr_size: 0,
+        stderr: None,
+    }
+}

@@ -1,0 +1,837 @@
+//! Nodes and servers come and go (jobs-and-nodes.md 9, scheduling.md 21).
+
+use crate::console::run;
+use expect_test::{Expect, expect};
+
+fn check(script: &str, expected: Expect) {
+    expected.assert_eq(&run(script));
+}
+
+#[test]
+fn a_lost_node() {
+    check(
+        "node n1 cpu=1
+         node n2 cpu=1
+         pool create p
+         op start p jobs=2 as o1
+         disconnect n2
+         tick 30s
+         show ops
+         show nodes
+         # the timeout is a minute
+         tick 35s
+         show ops
+         show nodes
+         finish o1/0
+         show nodes
+         # back again, with a job that counts no more
+         connect n2
+         show nodes
+         finish o1/1@n1
+         show ops
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n2 <- start o1/0#0
+              n1 <- start o1/1#1
+            > disconnect n2
+            > tick 30s
+            > show ops
+              o1 running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1
+              n2 offline o1/0#0
+            # the timeout is a minute
+            > tick 35s
+            > show ops
+              o1 running total=2 running=1 completed=0 pending=1 failed=0 aborted=1
+            > show nodes
+              n1 online o1/1#1
+              n2 unknown o1/0#0
+            > finish o1/0
+            > show nodes
+              n1 online o1/1#1
+              n2 unknown (o1/0#0)
+            # back again, with a job that counts no more
+            > connect n2
+              n2 <- welcome
+              n2 <- start o1/0#2
+              n2 <- release o1/0#0
+            > show nodes
+              n1 online o1/1#1
+              n2 online o1/0#2
+            > finish o1/1@n1
+              n1 <- release o1/1#1
+            > show ops
+              o1 running total=2 running=1 completed=1 pending=0 failed=0 aborted=1
+            > show jobs
+              o1/0#0 aborted n2 node_offline
+              o1/1#1 completed n1
+        "#]],
+    );
+}
+
+#[test]
+fn a_short_absence_of_a_node_loses_nothing() {
+    check(
+        "node n1 cpu=2
+         pool create p
+         op start p jobs=3 as o1
+         disconnect n1
+         finish o1/0
+         tick 20s
+         show ops
+         connect n1
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+            > disconnect n1
+            > finish o1/0
+            > tick 20s
+            > show ops
+              o1 running total=3 running=2 completed=0 pending=1 failed=0 aborted=0
+            > connect n1
+              n1 <- welcome
+              n1 <- start o1/2#2
+              n1 <- release o1/0#0
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1 o1/2#2
+        "#]],
+    );
+}
+
+#[test]
+fn orders_that_were_lost_with_the_connection() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         hold
+         op start p as o1
+         disconnect n1
+         # the order waited for its commit, the connection did not
+         go
+         show nodes
+         show ops
+         connect n1
+         show ops
+         show nodes
+         finish o1/0
+         show ops
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > hold
+            > op start p as o1
+            > disconnect n1
+            # the order waited for its commit, the connection did not
+            > go
+              {"operation_id"="o1";}
+            > show nodes
+              n1 offline
+            > show ops
+              o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+            > connect n1
+              n1 <- welcome
+              n1 <- start o1/0#1
+            > show ops
+              o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=1
+            > show nodes
+              n1 online o1/0#1
+            > finish o1/0
+              n1 <- release o1/0#1
+            > show ops
+              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=1
+            > show jobs
+              o1/0#0 aborted n1 disappeared_from_node
+              o1/0#1 completed n1
+        "#]],
+    );
+}
+
+#[test]
+fn unknown_jobs_are_killed() {
+    check(
+        "node n1 cpu=2
+         pool create p
+         op start p jobs=2 as o1
+         disconnect n1
+         op abort o1
+         show nodes
+         connect n1
+         show nodes
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+            > disconnect n1
+            > op abort o1
+              ok
+            > show nodes
+              n1 offline o1/0#0 o1/1#1
+            > connect n1
+              n1 <- welcome
+              n1 <- abort o1/1#1 unconfirmed
+              n1 <- abort o1/0#0 unconfirmed
+              n1 <- release o1/1#1 o1/0#0
+            > show nodes
+              n1 online
+            > show jobs
+              o1/0#0 aborted n1 operation_aborted
+              o1/1#1 aborted n1 operation_aborted
+        "#]],
+    );
+}
+
+#[test]
+fn a_host_that_was_rebooted() {
+    check(
+        "node n1 cpu=2
+         pool create p
+         op start p jobs=2 as o1
+         reboot n1
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+            > reboot n1
+              n1 <- welcome
+              n1 <- start o1/0#2 o1/1#3
+            > show ops
+              o1 running total=2 running=2 completed=0 pending=0 failed=0 aborted=2
+            > show nodes
+              n1 online o1/0#2 o1/1#3
+        "#]],
+    );
+}
+
+#[test]
+fn an_end_that_is_told_twice_counts_once() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         op start p jobs=3 as o1
+         hold
+         finish o1/0
+         again n1
+         again n1
+         go
+         again n1
+         show ops
+         show nodes
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > hold
+            > finish o1/0
+              n1 <- start o1/1#1
+            > again n1
+            > again n1
+            > go
+              n1 <- release o1/0#0
+              n1 <- release o1/0#0
+              n1 <- release o1/0#0
+            > again n1
+            > show ops
+              o1 running total=3 running=1 completed=1 pending=1 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1
+            > show jobs
+              o1/0#0 completed n1
+        "#]],
+    );
+}
+
+#[test]
+fn two_nodes_with_one_name() {
+    check(
+        "node n1 cpu=2
+         # the same one on a new connection, before the server has noticed that the old one is dead
+         connect n1
+         impostor n1
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            # the same one on a new connection, before the server has noticed that the old one is dead
+            > connect n1
+              n1: connection closed by the server
+              n1 <- welcome
+            > impostor n1
+              impostor of n1 <- refused: Another node with the name n1 is connected: names of nodes must be unique
+              impostor of n1: connection closed by the server
+            > show nodes
+              n1 online
+        "#]],
+    );
+}
+
+#[test]
+fn a_server_that_was_killed_adopts_what_runs() {
+    check(
+        "node n1 cpu=2
+         node n2 cpu=2
+         pool create p
+         op start p jobs=6 max_failed_job_count=5 as o1
+         finish o1/0
+         fail o1/1
+         show ops
+         show nodes
+         crash
+         restart
+         show ops
+         connect n1
+         # nothing is started before all nodes are back
+         show ops
+         connect n2
+         show ops
+         show nodes
+         show events
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > node n2 cpu=2
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=6 max_failed_job_count=5 as o1
+              {"operation_id"="o1";}
+              n2 <- start o1/0#0 o1/1#1
+              n1 <- start o1/2#2 o1/3#3
+            > finish o1/0
+              n2 <- start o1/4#4
+              n2 <- release o1/0#0
+            > fail o1/1
+              n2 <- start o1/1#5
+              n2 <- release o1/1#1
+            > show ops
+              o1 running total=6 running=4 completed=1 pending=1 failed=1 aborted=0
+            > show nodes
+              n1 online o1/2#2 o1/3#3
+              n2 online o1/1#5 o1/4#4
+            > crash
+            > restart
+            > show ops
+              o1 reviving_jobs total=6 running=0 completed=1 pending=5 failed=1 aborted=0
+            > connect n1
+              n1 <- welcome
+            # nothing is started before all nodes are back
+            > show ops
+              o1 reviving_jobs total=6 running=2 completed=1 pending=3 failed=1 aborted=0
+            > connect n2
+              n2 <- welcome
+            > show ops
+              o1 running total=6 running=4 completed=1 pending=1 failed=1 aborted=0
+            > show nodes
+              n1 online o1/2#2 o1/3#3
+              n2 online o1/1#5 o1/4#4
+            > show events
+              o1 starting waiting_for_agent initializing preparing pending materializing running orphaned revive_initializing reviving reviving_jobs running
+            > show jobs
+              o1/0#0 completed n2
+              o1/1#1 failed n2
+        "#]],
+    );
+}
+
+#[test]
+fn ends_that_nobody_heard_count_once() {
+    check(
+        "node n1 cpu=3
+         pool create p
+         op start p jobs=4 as o1
+         crash
+         # one ends while the server is away
+         finish o1/0
+         restart
+         connect n1
+         show ops
+         # one was heard and not written down
+         hold
+         finish o1/1
+         crash
+         restart
+         go
+         connect n1
+         show ops
+         # one was written down, the node does not know
+         hold
+         finish o1/2
+         tick 10ms
+         crash 1
+         restart
+         go
+         show ops
+         connect n1
+         show ops
+         show nodes
+         finish o1/3
+         show ops
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=3
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=4 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1 o1/2#2
+            > crash
+            # one ends while the server is away
+            > finish o1/0
+            > restart
+            > connect n1
+              n1 <- welcome
+              n1 <- start o1/3#3
+              n1 <- release o1/0#0
+            > show ops
+              o1 running total=4 running=3 completed=1 pending=0 failed=0 aborted=0
+            # one was heard and not written down
+            > hold
+            > finish o1/1
+            > crash
+            > restart
+            > go
+            > connect n1
+              n1 <- welcome
+              n1 <- release o1/1#1
+            > show ops
+              o1 running total=4 running=2 completed=2 pending=0 failed=0 aborted=0
+            # one was written down, the node does not know
+            > hold
+            > finish o1/2
+            > tick 10ms
+            > crash 1
+            > restart
+            > go
+            > show ops
+              o1 reviving_jobs total=4 running=0 completed=3 pending=1 failed=0 aborted=0
+            > connect n1
+              n1 <- welcome
+              n1 <- release o1/2#2
+            > show ops
+              o1 running total=4 running=1 completed=3 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/3#3
+            > finish o1/3
+              n1 <- release o1/3#3
+            > show ops
+              o1 completed total=4 running=0 completed=4 pending=0 failed=0 aborted=0
+            > show jobs
+              o1/0#0 completed n1
+              o1/1#1 completed n1
+              o1/2#2 completed n1
+              o1/3#3 completed n1
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_node_and_the_grace_period() {
+    check(
+        "node n1 cpu=1
+         node n2 cpu=1
+         pool create p
+         op start p jobs=2 as o1
+         crash
+         restart
+         connect n1
+         tick 25s
+         show ops
+         show nodes
+         # half a minute of grace
+         tick 6s
+         show ops
+         finish o1/0
+         show nodes
+         connect n2
+         show ops
+         show nodes
+         finish o1/1@n1
+         show ops
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n2 <- start o1/0#0
+              n1 <- start o1/1#1
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > tick 25s
+            > show ops
+              o1 reviving_jobs total=2 running=1 completed=0 pending=1 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1
+              n2 offline o1/0#0
+            # half a minute of grace
+            > tick 6s
+            > show ops
+              o1 running total=2 running=1 completed=0 pending=1 failed=0 aborted=1
+            > finish o1/0
+            > show nodes
+              n1 online o1/1#1
+              n2 offline (o1/0#0)
+            > connect n2
+              n2 <- welcome
+              n2 <- start o1/0#2
+              n2 <- release o1/0#0
+            > show ops
+              o1 running total=2 running=2 completed=0 pending=0 failed=0 aborted=1
+            > show nodes
+              n1 online o1/1#1
+              n2 online o1/0#2
+            > finish o1/1@n1
+              n1 <- release o1/1#1
+            > show ops
+              o1 running total=2 running=1 completed=1 pending=0 failed=0 aborted=1
+            > show jobs
+              o1/1#1 completed n1
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_node_keeps_its_unit_within_the_grace_period() {
+    check(
+        "node n1 cpu=2
+         node n2 cpu=1
+         pool create p
+         op start p jobs=3 as o1
+         crash
+         restart
+         connect n1
+         # there is room on n1 for a unit that runs on n2
+         finish o1/0
+         tick 20s
+         show nodes
+         connect n2
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+              n2 <- start o1/2#2
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            # there is room on n1 for a unit that runs on n2
+            > finish o1/0
+              n1 <- release o1/0#0
+            > tick 20s
+            > show nodes
+              n1 online o1/1#1
+              n2 offline o1/2#2
+            > connect n2
+              n2 <- welcome
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1
+              n2 online o1/2#2
+        "#]],
+    );
+}
+
+#[test]
+fn an_order_that_is_younger_than_the_store() {
+    check(
+        "node n1 cpu=1
+         node n2 cpu=1
+         pool create p
+         op start p jobs=3 as o1
+         hold
+         # the next unit is started at once, its record is on its way
+         finish o1/0
+         show nodes
+         crash
+         restart
+         go
+         connect n2
+         show ops
+         connect n1
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n2 <- start o1/0#0
+              n1 <- start o1/1#1
+            > hold
+            # the next unit is started at once, its record is on its way
+            > finish o1/0
+              n2 <- start o1/2#2
+            > show nodes
+              n1 online o1/1#1
+              n2 online (o1/0#0) o1/2#2
+            > crash
+            > restart
+            > go
+            > connect n2
+              n2 <- welcome
+              n2 <- release o1/0#0
+            > show ops
+              o1 reviving_jobs total=3 running=1 completed=1 pending=1 failed=0 aborted=0
+            > connect n1
+              n1 <- welcome
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/1#1
+              n2 online o1/2#2
+        "#]],
+    );
+}
+
+#[test]
+fn a_server_that_was_stopped() {
+    check(
+        "node n1 cpu=2
+         pool create p integral_guarantees={guarantee_type=relaxed;resource_flow={cpu=1.0}}
+         op start p jobs=3 as o1
+         op start p as o2
+         op suspend o2 for later
+         tick 10s
+         finish o1/0
+         stop
+         restart
+         show ops
+         connect n1
+         show ops
+         op get o2 suspended alerts
+         show nodes
+         finish o1/1
+         finish o1/2
+         show ops
+         op resume o2
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p integral_guarantees={guarantee_type=relaxed;resource_flow={cpu=1.0}}
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+            > op start p as o2
+              {"operation_id"="o2";}
+            > op suspend o2 for later
+              ok
+            > tick 10s
+            > finish o1/0
+              n1 <- start o1/2#2
+              n1 <- release o1/0#0
+            > stop
+            > restart
+            > show ops
+              o1 reviving_jobs total=3 running=0 completed=1 pending=2 failed=0 aborted=0
+              o2 reviving_jobs total=1 running=0 completed=0 pending=1 failed=0 aborted=0 suspended alert:operation_suspended
+            > connect n1
+              n1 <- welcome
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=0
+              o2 running total=1 running=0 completed=0 pending=1 failed=0 aborted=0 suspended alert:operation_suspended
+            > op get o2 suspended alerts
+              {"suspended"=%true;"alerts"={"operation_suspended"={"code"=1;"message"="Operation suspended by user request: for later";"attributes"={};"inner_errors"=[];};};}
+            > show nodes
+              n1 online o1/1#1 o1/2#2
+            > finish o1/1
+              n1 <- release o1/1#1
+            > finish o1/2
+              n1 <- release o1/2#2
+            > show ops
+              o1 completed total=3 running=0 completed=3 pending=0 failed=0 aborted=0
+              o2 running total=1 running=0 completed=0 pending=1 failed=0 aborted=0 suspended alert:operation_suspended
+            > op resume o2
+              n1 <- start o2/0#0
+              ok
+            > show ops
+              o1 completed total=3 running=0 completed=3 pending=0 failed=0 aborted=0
+              o2 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+#[test]
+fn the_queue_survives() {
+    check(
+        "node n1 cpu=4
+         pool create p max_running=1
+         op start p as o1
+         tick 1s
+         op start p as o2
+         tick 1s
+         op start p as o3
+         crash
+         restart
+         connect n1
+         show ops
+         finish o1/0
+         show ops
+         finish o2/0
+         show ops",
+        expect![[r#"
+            > node n1 cpu=4
+              n1 <- welcome
+            > pool create p max_running=1
+              ok, an object
+            > op start p as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > tick 1s
+            > op start p as o2
+              {"operation_id"="o2";}
+            > tick 1s
+            > op start p as o3
+              {"operation_id"="o3";}
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > show ops
+              o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+              o2 pending total=1 running=0 completed=0 pending=1 failed=0 aborted=0 alert:operation_pending
+              o3 pending total=1 running=0 completed=0 pending=1 failed=0 aborted=0 alert:operation_pending
+            > finish o1/0
+              n1 <- start o2/0#0
+              n1 <- release o1/0#0
+            > show ops
+              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=0
+              o2 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+              o3 pending total=1 running=0 completed=0 pending=1 failed=0 aborted=0 alert:operation_pending
+            > finish o2/0
+              n1 <- start o3/0#0
+              n1 <- release o2/0#0
+            > show ops
+              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=0
+              o2 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=0
+              o3 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+#[test]
+fn administrators_and_nodes() {
+    check(
+        "node n1 cpu=2
+         pool create p
+         op start p jobs=2 as o1
+         set //sys/cluster_nodes/n1/@ban_message smoke
+         set //sys/cluster_nodes/n1/@banned %true
+         show ops
+         show nodes
+         get //sys/cluster_nodes/n1/@ban_message
+         set //sys/cluster_nodes/n1/@state online
+         set //sys/cluster_nodes/n1/@color red
+         set //sys/cluster_nodes/n1/@resource_limits_overrides {cpu=-1}
+         get //sys/cluster_nodes/n9/@state
+         # it is remembered
+         crash
+         restart
+         connect n1
+         show nodes
+         set //sys/cluster_nodes/n1/@banned %false
+         tick 6s
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1
+            > set //sys/cluster_nodes/n1/@ban_message smoke
+              ok
+            > set //sys/cluster_nodes/n1/@banned %true
+              n1 <- abort o1/1#1 node_banned
+              n1 <- abort o1/0#0 node_banned
+              ok
+              n1 <- release o1/1#1 o1/0#0
+            > show ops
+              o1 running total=2 running=0 completed=0 pending=2 failed=0 aborted=2
+            > show nodes
+              n1 online
+            > get //sys/cluster_nodes/n1/@ban_message
+              "smoke"
+            > set //sys/cluster_nodes/n1/@state online
+              error 1: Attribute "state" of //sys/cluster_nodes/n1/@state cannot be changed: it is a system attribute
+            > set //sys/cluster_nodes/n1/@color red
+              error 1: Attribute "color" of a node cannot be set: expected one of banned, ban_message, disable_scheduler_jobs, resource_limits_overrides, user_tags
+            > set //sys/cluster_nodes/n1/@resource_limits_overrides {cpu=-1}
+              error 1: Attribute "resource_limits_overrides" of a node: expected a map from cpu, memory, user_slots, gpu, network to amounts of at least 0, found map {"cpu": -1}
+            > get //sys/cluster_nodes/n9/@state
+              error 500: Node //sys/cluster_nodes has no child with key "n9"
+            # it is remembered
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > show nodes
+              n1 online
+            > set //sys/cluster_nodes/n1/@banned %false
+              ok
+            > tick 6s
+              n1 <- start o1/0#2 o1/1#3
+            > show nodes
+              n1 online o1/0#2 o1/1#3
+        "#]],
+    );
+}
