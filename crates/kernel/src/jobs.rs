@@ -2,7 +2,7 @@
 //! the scheduler gets the place back, the archive gets the record, the node may forget.
 
 use crate::records::job_key;
-use crate::{Effect, Kernel};
+use crate::{Effect, Kernel, Seq};
 use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
 use scheduler::RevivedAllocation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,7 +192,7 @@ impl Kernel {
                     if !self.adopt_running(address, &report) {
                         let text = "The job is not known to the scheduler, or another run of its unit counts";
                         let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text: text.into() };
-                        self.tell_node(address, ServerMessage::Abort(vec![abort]), false, out);
+                        self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
                     }
                 }
             }
@@ -200,6 +200,8 @@ impl Kernel {
         for job_id in believed {
             if !there.contains(&job_id) && !self.was_just_started(now, job_id) {
                 let text = format!("The job has disappeared from node {address}");
+                // Its order may be held up by a slow store still: then this one arrives right behind it.
+                self.order_abort(job_id, AbortReason::DisappearedFromNode, &text, out);
                 self.abort_lost_job(now, job_id, AbortReason::DisappearedFromNode, &text, out);
             }
         }
@@ -326,7 +328,7 @@ impl Kernel {
         job.stopping.get_or_insert(reason);
         let node = job.node.clone();
         let abort = AbortJob { job_id, reason, text: text.to_owned() };
-        self.tell_node(&node, ServerMessage::Abort(vec![abort]), false, out);
+        self.tell_node(&node, ServerMessage::Abort(vec![abort]), 0, out);
     }
 
     /// The operation's time is up: jobs that can be asked to stop are asked, the others go on until
@@ -343,27 +345,23 @@ impl Kernel {
             reason: InterruptionReason::Unknown,
             text: "Operation time limit exceeded".into(),
         };
-        self.tell_node(&job.node, message, false, out);
+        self.tell_node(&job.node, message, 0, out);
     }
 
-    /// Sends to a node if it is connected. `after_commit`: not before this turn's batch is durable.
+    /// Sends to a node if it is connected, not before `after` is durable.
     pub(crate) fn tell_node(
         &mut self,
         address: &str,
         message: ServerMessage,
-        after_commit: bool,
+        after: Seq,
         out: &mut Vec<Effect>,
     ) {
-        let seq = self.open.seq;
         let Some(node) = self.nodes.get_mut(address) else { return };
         let Some(key) = node.key else { return };
         // An order never overtakes an older one.
-        let after = if after_commit {
-            node.last_order = seq;
-            seq
-        } else {
-            node.last_order
-        };
+        node.last_order = node.last_order.max(after);
+        let after = node.last_order;
+        self.open.urgent |= after == self.open.seq;
         out.push(Effect::ToNode { node: key, after, message });
     }
 
@@ -393,7 +391,7 @@ impl Kernel {
                     reason: InterruptionReason::UserRequest,
                     text: "Job interrupted by user request".into(),
                 };
-                self.tell_node(&job.node, message, false, out);
+                self.tell_node(&job.node, message, 0, out);
             }
         }
         Ok(())

@@ -171,7 +171,7 @@ impl Kernel {
         match input {
             Input::Request(request) => self.request(now, request, out),
             Input::Node { node, message } => self.node_message(now, node, message, out),
-            Input::NodeDisconnected(node) => self.node_disconnected(now, node),
+            Input::NodeDisconnected(node) => self.node_disconnected(now, node, out),
             Input::StderrUploaded { job_id, blob, size } => {
                 if let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob)) {
                     self.delete_blob(lost, out);

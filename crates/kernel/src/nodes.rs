@@ -35,6 +35,8 @@ pub(crate) struct Node {
     pub settings: NodeSettings,
     /// Newest order that depends on something: later ones may not overtake it.
     pub last_order: Seq,
+    /// It has said that it leaves: it gets nothing more, and is gone when its stream ends.
+    pub leaving: bool,
     /// Units that it runs for us.
     pub jobs: BTreeSet<JobId>,
 }
@@ -62,6 +64,7 @@ impl Node {
             last_seen: Time::ZERO,
             settings,
             last_order: 0,
+            leaving: false,
             jobs: BTreeSet::new(),
         }
     }
@@ -83,7 +86,7 @@ impl Node {
                 limits.set_raw(r, raw);
             }
         }
-        if self.settings.banned || self.settings.disable_scheduler_jobs {
+        if self.settings.banned || self.settings.disable_scheduler_jobs || self.leaving {
             limits.user_slots = 0;
         }
         limits
@@ -146,6 +149,7 @@ impl Kernel {
             NodeMessage::Hello(_) => {}
             NodeMessage::Heartbeat(heartbeat) => self.node_heartbeat(now, &address, heartbeat, out),
             NodeMessage::Jobs(events) => self.job_events(now, &address, events, out),
+            NodeMessage::Leaving => self.node_leaving(now, &address),
             NodeMessage::Stderr { .. } => {} // the edge's own business
         }
     }
@@ -171,7 +175,9 @@ impl Kernel {
         node.alerts = hello.alerts.clone();
         node.register_time = now;
         node.last_seen = now;
-        node.last_order = 0;
+        // Nothing is started on a node that the next life would not wait for.
+        node.last_order = self.open.seq;
+        node.leaving = false;
         node.report = NodeReport {
             resource_limits: node.effective_limits(hello.resource_limits),
             resource_usage: Resources::ZERO,
@@ -230,14 +236,25 @@ impl Kernel {
         self.pending_work.schedule = true;
     }
 
+    fn node_leaving(&mut self, now: Time, address: &str) {
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        node.leaving = true;
+        node.report.resource_limits = node.effective_limits(node.report.resource_limits);
+        let report = node.report.clone();
+        self.scheduler.heartbeat(now, address, &report);
+    }
+
     /// The connection is gone; the jobs go on, the node has until the timeout to come back.
-    pub(crate) fn node_disconnected(&mut self, now: Time, key: NodeKey) {
+    pub(crate) fn node_disconnected(&mut self, now: Time, key: NodeKey, out: &mut Vec<Effect>) {
         let Some(address) = self.nodes.by_key.remove(&key) else { return };
         if let Some(node) = self.nodes.get_mut(&address)
             && node.key == Some(key)
         {
             node.key = None;
             node.last_seen = now;
+            if node.leaving {
+                self.lose_node(now, &address, out);
+            }
         }
     }
 

@@ -38,8 +38,8 @@ pub(crate) struct Operation {
     pub pinned: Vec<Pinned>,
     /// Since when no online node could hold one of its jobs.
     pub unsuitable_since: Option<Time>,
-    /// The static part of its record is in the store.
-    pub spec_is_durable: bool,
+    /// The batch that has the static part of its record: what the operation leads to waits for it.
+    pub spec_seq: Option<crate::Seq>,
     /// The changing part has changed.
     pub dirty: bool,
 }

@@ -55,7 +55,7 @@ impl Kernel {
             result: None,
             pinned: Vec::new(),
             unsuitable_since: None,
-            spec_is_durable: false,
+            spec_seq: None,
             dirty: true,
             spec: parsed,
         };

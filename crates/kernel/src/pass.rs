@@ -1,7 +1,7 @@
 //! Who gets what: fair-share updates, and starts on nodes with room.
 
 use crate::jobs::Job;
-use crate::{Effect, Kernel, VOLUMES_PERIOD};
+use crate::{Effect, Kernel, Seq, VOLUMES_PERIOD};
 use controller::{Grant, SettleError};
 use scheduler::{SettleFailure, Start, UpdateKind};
 use std::collections::BTreeMap;
@@ -59,23 +59,22 @@ impl Kernel {
         let ids = &mut self.ids;
         let starts = self.scheduler.apply(plan, || AllocationId(ids.next(object_type::OTHER)));
         let mut orders = Vec::new();
-        let mut must_wait = false;
+        let mut after = 0;
         for start in starts {
-            if let Some((order, operation_is_durable)) = self.settle(now, node, start) {
-                must_wait |= !operation_is_durable;
+            if let Some((order, operation_seq)) = self.settle(now, node, start) {
+                after = after.max(operation_seq);
                 orders.push(order);
             }
         }
         if !orders.is_empty() {
             // An order waits until its operation is durable, so that no job runs for an operation
             // that a crash could undo; the job itself needs no record: nodes tell of it.
-            self.open.urgent |= must_wait;
-            self.tell_node(node, ServerMessage::Start(orders), must_wait, out);
+            self.tell_node(node, ServerMessage::Start(orders), after, out);
         }
     }
 
     /// The controller puts a job into a granted allocation; if it cannot, all is given back.
-    fn settle(&mut self, now: Time, node: &str, start: Start) -> Option<(StartJob, bool)> {
+    fn settle(&mut self, now: Time, node: &str, start: Start) -> Option<(StartJob, Seq)> {
         let tree = self.scheduler.allocation(start.allocation)?.tree;
         let job_id = JobId(self.ids.next(object_type::JOB));
         let Some(operation) = self.operations.get_mut(&start.operation) else {
@@ -100,7 +99,7 @@ impl Kernel {
                     pool: operation.in_tree(&tree).map(|t| t.pool.clone()).unwrap_or_default(),
                     stopping: None,
                 };
-                let durable = operation.spec_is_durable;
+                let durable = operation.spec_seq.unwrap_or(self.open.seq);
                 self.add_job(job_id, job);
                 Some((StartJob { identity, resources: start.resources, description }, durable))
             }
@@ -170,9 +169,9 @@ impl Kernel {
         for id in std::mem::take(&mut self.pending_work.dirty) {
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             let batch = &mut self.open.batch;
-            if !operation.spec_is_durable {
+            if operation.spec_seq.is_none() {
                 batch.put(Table::Operations, operation_key(id, STATIC, &[]), static_record(operation));
-                operation.spec_is_durable = true;
+                operation.spec_seq = Some(self.open.seq);
             }
             if std::mem::take(&mut operation.dirty) {
                 batch.put(Table::Operations, operation_key(id, DYNAMIC, &[]), dynamic_record(operation));

@@ -115,8 +115,8 @@ impl Kernel {
         for (key, value) in records.take(Table::Nodes) {
             kernel.restore_node(&key, &parse(&value)?)?;
         }
-        let any_running = kernel.operations.values().any(|o| o.controller.awaited_job_count() > 0);
-        if any_running {
+        // Orders to start are not stored: an unfinished operation may run more jobs than it knows of.
+        if !kernel.operations.is_empty() {
             kernel.nodes.start_recovery(now + kernel.config.node_recovery_grace);
         }
         for (key, value) in records.take(Table::Mutations) {
@@ -346,7 +346,7 @@ impl Kernel {
             result: changing.get("result").map(Failure::from_value),
             pinned: Vec::new(),
             unsuitable_since: None,
-            spec_is_durable: true,
+            spec_seq: Some(0),
             dirty: false,
             spec,
         })

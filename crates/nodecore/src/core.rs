@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashSet;
 use vocab::{AbortReason, Failure, JobId, JobOutcome, Resources, Time};
-use wire::{JobEvent, ServerMessage, StartJob};
+use wire::{JobEvent, NodeMessage, ServerMessage, StartJob};
 
 use crate::job::{Job, Stage};
 use crate::overdraft::Overdraft;
@@ -177,6 +177,10 @@ impl NodeCore {
 
     fn stop_jobs(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
         self.stopping = true;
+        // First of all, so that the ends of our jobs do not bring new ones.
+        if self.registration.is_registered() {
+            fx.push(NodeEffect::Send(NodeMessage::Leaving));
+        }
         let living: Vec<JobId> =
             self.jobs.iter().filter(|(_, job)| job.end.is_none()).map(|(id, _)| *id).collect();
         for id in living {

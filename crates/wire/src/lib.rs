@@ -32,6 +32,9 @@ pub enum NodeMessage {
     Heartbeat(Heartbeat),
     /// What happened to jobs, sent at once, several in one message when they come together.
     Jobs(Vec<JobEvent>),
+    /// The node takes no more jobs and ends those it has. When its stream ends it is gone, not just
+    /// away: nobody waits for it.
+    Leaving,
     /// Answer to [`ServerMessage::ReadStderr`].
     Stderr {
         /// The request's number.

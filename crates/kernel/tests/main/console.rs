@@ -387,13 +387,13 @@ impl Console {
         // Jobs are named when they are ordered.
         for event in std::mem::take(&mut self.world.events) {
             match event {
-                Event::Ordered(_, ServerMessage::Start(starts)) => {
+                Event::Ordered(ServerMessage::Start(starts)) => {
                     for StartJob { identity: id, .. } in starts {
                         let name = format!("{}/{}#{}", id.operation_id, id.cookie, id.job_index);
                         self.jobs.insert(id.job_id.to_string(), name);
                     }
                 }
-                Event::Ordered(..) => {}
+                Event::Ordered(_) => {}
                 Event::Arrived(node, message) => self.order(&node, &message),
                 Event::Replied(request) => {
                     if self.waiting.remove(&request).is_none() {

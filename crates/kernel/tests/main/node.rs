@@ -23,8 +23,9 @@ pub struct Node {
     pub running: BTreeMap<JobId, Job>,
     /// Ends that no server has released.
     pub finished: BTreeMap<JobId, Kept>,
-    /// It heartbeats and starts what it is told, but says nothing of it: a stuck agent.
-    pub refusal: Option<Failure>,
+    /// Jobs take a while to die: they go on running until [`Node::reap`].
+    pub slow: bool,
+    pub dying: BTreeMap<JobId, JobOutcome>,
 }
 
 /// A job that runs.
@@ -53,7 +54,8 @@ impl Node {
             next_heartbeat: Time::ZERO,
             running: BTreeMap::new(),
             finished: BTreeMap::new(),
-            refusal: None,
+            slow: false,
+            dying: BTreeMap::new(),
         }
     }
 
@@ -98,11 +100,8 @@ impl Node {
     pub fn hear(&mut self, now: Time, message: &ServerMessage) -> Option<NodeMessage> {
         let mut events = Vec::new();
         match message {
-            ServerMessage::Welcome { .. } => {
-                self.away_since = None;
-                self.refusal = None;
-            }
-            ServerMessage::Refuse(failure) => self.refusal = Some(failure.clone()),
+            ServerMessage::Welcome { .. } => self.away_since = None,
+            ServerMessage::Refuse(_) => {}
             ServerMessage::Start(jobs) => {
                 for start in jobs {
                     let job_id = start.identity.job_id;
@@ -118,6 +117,10 @@ impl Node {
                 for order in orders {
                     let error = Failure::new(order.text.clone()).with("abort_reason", order.reason);
                     let outcome = JobOutcome::Aborted { reason: order.reason, error };
+                    if self.slow && self.running.contains_key(&order.job_id) {
+                        self.dying.entry(order.job_id).or_insert(outcome);
+                        continue;
+                    }
                     let report = match self.end(now, order.job_id, outcome) {
                         Some(kept) => kept.report.clone(),
                         None => disappeared(now, order.job_id),
@@ -146,8 +149,15 @@ impl Node {
         (!events.is_empty()).then_some(NodeMessage::Jobs(events))
     }
 
+    /// Whatever was dying is dead.
+    pub fn reap(&mut self, now: Time) -> Vec<FinishedJob> {
+        let dead = std::mem::take(&mut self.dying);
+        dead.into_iter().filter_map(|(id, outcome)| self.end(now, id, outcome).map(|k| k.report.clone())).collect()
+    }
+
     /// Ends a job; an end that is there already stays as it is.
     pub fn end(&mut self, now: Time, job_id: JobId, outcome: JobOutcome) -> Option<&Kept> {
+        self.dying.remove(&job_id);
         if let Some(job) = self.running.remove(&job_id) {
             let report = FinishedJob {
                 identity: job.start.identity,

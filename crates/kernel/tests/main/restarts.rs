@@ -151,7 +151,9 @@ fn orders_that_were_lost_with_the_connection() {
               o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
             > connect n1
               n1 <- welcome
+              n1 <- abort o1/0#0 disappeared_from_node
               n1 <- start o1/0#1
+              n1 <- release o1/0#0
             > show ops
               o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=1
             > show nodes
@@ -225,7 +227,10 @@ fn a_host_that_was_rebooted() {
               n1 <- start o1/0#0 o1/1#1
             > reboot n1
               n1 <- welcome
+              n1 <- abort o1/1#1 disappeared_from_node
+              n1 <- abort o1/0#0 disappeared_from_node
               n1 <- start o1/0#2 o1/1#3
+              n1 <- release o1/1#1 o1/0#0
             > show ops
               o1 running total=2 running=2 completed=0 pending=0 failed=0 aborted=2
             > show nodes
@@ -832,6 +837,97 @@ fn administrators_and_nodes() {
               n1 <- start o1/0#2 o1/1#3
             > show nodes
               n1 online o1/0#2 o1/1#3
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_the_store_does_not_know_yet() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         op start p jobs=2 as o1
+         hold
+         # it is told to start something when its registration is durable, not before
+         node n2 cpu=1
+         show nodes
+         crash
+         restart
+         go
+         connect n1
+         show nodes
+         connect n2
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > hold
+            # it is told to start something when its registration is durable, not before
+            > node n2 cpu=1
+              n2 <- welcome
+            > show nodes
+              n1 online o1/0#0
+              n2 online
+            > crash
+            > restart
+            > go
+            > connect n1
+              n1 <- welcome
+            > show nodes
+              n1 online o1/0#0
+              n2 unknown
+            > connect n2
+              n2 <- welcome
+              n2 <- start o1/1#1
+            > show ops
+              o1 running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o1/0#0
+              n2 online o1/1#1
+        "#]],
+    );
+}
+
+#[test]
+fn a_store_that_stands_still() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         hold
+         op start p as o1
+         # the node says that it has no such job: the order is still on its way, and then it is called back
+         tick 20s
+         go
+         show nodes
+         finish o1/0
+         show ops",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > hold
+            > op start p as o1
+            # the node says that it has no such job: the order is still on its way, and then it is called back
+            > tick 20s
+            > go
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+              n1 <- abort o1/0#0 disappeared_from_node
+              n1 <- start o1/0#1
+              n1 <- release o1/0#0
+            > show nodes
+              n1 online o1/0#1
+            > finish o1/0
+              n1 <- release o1/0#1
+            > show ops
+              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=1
         "#]],
     );
 }

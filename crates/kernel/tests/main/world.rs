@@ -8,7 +8,7 @@ use crate::node::{Kept, Node};
 use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::batch::{Batch, Op, Table};
-use vocab::{Failure, Guid, JobId, Span, Time};
+use vocab::{Failure, Guid, JobId, OperationId, Span, Time};
 use wire::{NodeMessage, ServerMessage};
 
 /// Contents of a store.
@@ -31,7 +31,7 @@ pub fn apply(store: &mut Store, batch: &Batch) {
 #[derive(Debug)]
 pub enum Event {
     /// The kernel gave an order; it may never arrive.
-    Ordered(String, ServerMessage),
+    Ordered(ServerMessage),
     /// An order arrived.
     Arrived(String, ServerMessage),
     /// A reply arrived at the client.
@@ -72,6 +72,8 @@ pub struct World {
     pub fuse: Option<usize>,
     /// Sum over all effects so far, in order: equal for equal histories.
     pub fingerprint: u64,
+    /// Jobs that the kernel does not want any more: they may overlap with the next run of their unit.
+    pub given_up: BTreeSet<JobId>,
     /// Violations that the world itself notices.
     pub violations: Vec<String>,
 }
@@ -101,6 +103,7 @@ impl World {
             wake: Time::MAX,
             fuse: None,
             fingerprint: 0xcbf2_9ce4_8422_2325,
+            given_up: BTreeSet::new(),
             violations: Vec::new(),
         };
         world.restart();
@@ -234,6 +237,7 @@ impl World {
         let after = match effect {
             Effect::Commit { seq, batch, .. } => {
                 apply(&mut self.ahead, &batch);
+                self.note_ends(&batch);
                 let expected = self.commits.back().map_or(self.durable_seq, |(last, _)| *last) + 1;
                 if seq != expected {
                     self.violations.push(format!("KERNEL-4: batch {seq} comes where {expected} should"));
@@ -241,10 +245,9 @@ impl World {
                 self.commits.push_back((seq, batch));
                 return;
             }
-            Effect::ToNode { node, after, ref message } => {
-                if let Some(name) = self.keys.get(&node) {
-                    self.events.push(Event::Ordered(name.clone(), message.clone()));
-                }
+            Effect::ToNode { after, ref message, .. } => {
+                self.note_order(message);
+                self.events.push(Event::Ordered(message.clone()));
                 after
             }
             Effect::Reply { after, .. } | Effect::ForgetOperation { after, .. } | Effect::DeleteBlob { after, .. } => {
@@ -283,11 +286,25 @@ impl World {
         match effect {
             Effect::Commit { .. } => {}
             Effect::Reply { request, body, .. } => {
+                if let Ok(Body::Value(value)) = &body
+                    && let Some(id) = value.get("operation_id").and_then(|id| id.as_str()?.parse().ok())
+                {
+                    self.must_be_durable(id, "was acknowledged");
+                }
                 self.replies.insert(request, body);
                 self.events.push(Event::Replied(request));
             }
             Effect::ToNode { node: key, message, .. } => {
                 let Some(name) = self.keys.get(&key).cloned() else { return };
+                match &message {
+                    ServerMessage::Start(starts) => {
+                        for start in starts {
+                            self.must_be_durable(start.identity.operation_id, "has a job");
+                        }
+                    }
+                    ServerMessage::Release(jobs) => self.must_be_counted(jobs),
+                    _ => {}
+                }
                 // On a dead connection, or to somebody who only claims to be a node.
                 if let Some(node) = self.nodes.get_mut(&name) {
                     if node.key != Some(key) {
@@ -322,9 +339,69 @@ impl World {
         }
     }
 
+    // --- what must never happen (KERNEL-4)
+
+    fn must_be_durable(&mut self, id: OperationId, what: &str) {
+        let prefix = id.0.to_bytes().to_vec();
+        let there = |table: Table| {
+            let mut from = self.durable.range((table, prefix.clone())..);
+            from.next().is_some_and(|((t, key), _)| *t == table && key.starts_with(&prefix))
+        };
+        if !there(Table::Operations) && !there(Table::OperationArchive) {
+            self.violations.push(format!("KERNEL-4: operation {id} {what} and is not durable"));
+        }
+    }
+
+    fn must_be_counted(&mut self, jobs: &[JobId]) {
+        for job in jobs {
+            let end = job.0.to_bytes();
+            let of_job = |((table, key), _): &(&(Table, Vec<u8>), _)| *table == Table::JobArchive && key.ends_with(&end);
+            let on_its_way = self.commits.iter().flat_map(|(_, batch)| &batch.ops).any(|op| match op {
+                Op::Put { table, key, .. } => *table == Table::JobArchive && key.ends_with(&end),
+                _ => false,
+            });
+            if on_its_way && !self.durable.iter().any(|entry| of_job(&entry)) {
+                self.violations.push(format!("KERNEL-4: the end of job {job} was released and is not durable"));
+            }
+        }
+    }
+
+    /// A job that was told to stop may still run for a while.
+    fn note_order(&mut self, message: &ServerMessage) {
+        if let ServerMessage::Abort(orders) = message {
+            self.given_up.extend(orders.iter().map(|o| o.job_id));
+        }
+    }
+
+    /// Jobs that were given up while their node was away are told when it is back.
+    fn note_ends(&mut self, batch: &Batch) {
+        for op in &batch.ops {
+            let Op::Put { table: Table::JobArchive, value, .. } = op else { continue };
+            let job = kernel::archived_job(value).unwrap_or_default();
+            let text = |key: &str| job.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+            // Only decisions: that a job has disappeared is a belief, and may be wrong.
+            let decided = ["operation_suspended", "operation_incarnation_changed"].contains(&text("abort_reason").as_str());
+            if decided && let Ok(id) = text("id").parse() {
+                self.given_up.insert(id);
+            }
+        }
+    }
+
     fn fingerprint(&mut self, effect: &Effect) {
-        for byte in format!("{effect:?}").bytes() {
-            self.fingerprint = (self.fingerprint ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        let mut add = |bytes: &[u8]| {
+            for byte in bytes {
+                self.fingerprint = (self.fingerprint ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            }
+        };
+        let Effect::Commit { seq, batch, .. } = effect else { return add(format!("{effect:?}").as_bytes()) };
+        add(&seq.to_be_bytes());
+        // Most bytes are here, and printing them takes longer than all else.
+        for op in &batch.ops {
+            match op {
+                Op::Put { table, key, value } => [table.as_str().as_bytes(), key, value].map(&mut add),
+                Op::Delete { table, key } => [table.as_str().as_bytes(), key, b"-"].map(&mut add),
+                Op::DeletePrefix { table, prefix } => [table.as_str().as_bytes(), prefix, b"*"].map(&mut add),
+            };
         }
     }
 

@@ -205,6 +205,7 @@ fn line(effect: &NodeEffect) -> String {
                 h.unreleased.len()
             )
         }
+        Send(NodeMessage::Leaving) => "send: leaving".to_owned(),
         Send(NodeMessage::Stderr { request_id, result }) => format!("send: stderr {request_id} {result:?}"),
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
         FetchArtifact { job_id, artifact } => format!("fetch {} for {}", artifact.file_name, number(*job_id)),

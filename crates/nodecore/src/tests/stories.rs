@@ -525,6 +525,7 @@ fn shutting_down() {
     assert_eq!(d.core.living_jobs(), 0);
     d.expect(expect![[r#"
         stop
+          send: leaving
           tell 1: Abort { reason: NodeOffline, text: "Node is shutting down" }
           record 2 in slot 1, aborted node_offline: Node is shutting down
           send: started 1; finished 2 (aborted node_offline: Node is shutting down); finished 3 (aborted node_offline: Node is shutting down)

@@ -26,6 +26,7 @@ impl From<&NodeMessage> for pb::NodeMessage {
             NodeMessage::Jobs(events) => {
                 Message::Jobs(pb::JobEvents { events: events.iter().map(Into::into).collect() })
             }
+            NodeMessage::Leaving => Message::Leaving(pb::Empty {}),
             NodeMessage::Stderr { request_id, result } => Message::Stderr(pb::StderrAnswer {
                 request_id: *request_id,
                 result: Some(match result {
@@ -45,6 +46,7 @@ impl TryFrom<pb::NodeMessage> for NodeMessage {
             Message::Hello(h) => NodeMessage::Hello(h.try_into()?),
             Message::Heartbeat(h) => NodeMessage::Heartbeat(h.try_into()?),
             Message::Jobs(jobs) => NodeMessage::Jobs(all(jobs.events)?),
+            Message::Leaving(pb::Empty {}) => NodeMessage::Leaving,
             Message::Stderr(s) => NodeMessage::Stderr {
                 request_id: s.request_id,
                 result: match required("stderr result", s.result)? {

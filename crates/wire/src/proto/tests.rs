@@ -217,6 +217,7 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
         hello.prop_map(NodeMessage::Hello),
         heartbeat.prop_map(NodeMessage::Heartbeat),
         vec(event(), 0..4).prop_map(NodeMessage::Jobs),
+        Just(NodeMessage::Leaving),
         (any::<u64>(), answer).prop_map(|(request_id, result)| NodeMessage::Stderr { request_id, result }),
     ]
 }
