@@ -3,6 +3,8 @@
 #   make test   every test of the project
 SHELL := /bin/bash
 BIN := target/release/millpond
+# Where rustup puts the tools when it was installed without root.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 .PHONY: demo test build setup bench fmt lint unit e2e clean
 
@@ -22,6 +24,13 @@ bench: build ## the figures of docs/benchmarks.md
 	bash tests/setup.sh python
 	.venv/bin/python -m bench.run
 
+unit: setup ## the Rust tests alone
+	cargo test --workspace --locked
+
+e2e: build ## the tests with real processes alone
+	bash tests/setup.sh python
+	.venv/bin/python -m pytest -q -c tests/pytest.ini --rootdir tests tests
+
 fmt:
 	cargo fmt --all
 lint:
@@ -29,4 +38,4 @@ lint:
 
 clean:
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv build

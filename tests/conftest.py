@@ -7,6 +7,7 @@ import collections
 import itertools
 import json
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -16,6 +17,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from harness import BINARY, BUILD, cluster as make_cluster  # noqa: E402
 
 _numbers = itertools.count()
+
+# A shell ignores Ctrl-C in what it runs in the background, and children inherit that: tests of
+# Ctrl-C would test nothing.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config):

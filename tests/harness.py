@@ -116,7 +116,7 @@ class Cluster:
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment],
+                 "--job-environment", environment, "--stop-jobs"],
                 self.directory / f"node-{i}.log", self.mark,
             ))
 
@@ -363,6 +363,13 @@ class Cluster:
             counters = self.counters(operation)
             return counters if all(counters[k] == v for k, v in wanted.items()) else None
         return wait_for(reached, timeout=timeout, what=f"operation {operation} to have {wanted}", period=0.02)
+
+    def wait_jobs(self, operation, count=1, state="running", timeout=30):
+        """Waits for so many jobs in this state and gives their ids."""
+        def there():
+            ids = [j["id"] for j in self.jobs(operation, state=state)]
+            return ids if len(ids) == count else None
+        return wait_for(there, timeout=timeout, what=f"{count} {state} jobs of {operation}", period=0.02)
 
     def result(self, operation):
         """The error of a finished operation."""

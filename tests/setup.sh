@@ -6,7 +6,10 @@ cd "$(dirname "$0")/.."
 say() { printf '[setup] %s\n' "$*"; }
 
 apt_install() { # command, package
-    command -v "$1" >/dev/null 2>&1 && return
+    command -v "$1" >/dev/null 2>&1 || install_package "$1" "$2"
+}
+
+install_package() { # what is missing, package
     if ! command -v apt-get >/dev/null 2>&1; then
         say "$1 is missing and there is no apt-get: please install $2 by hand"
         exit 1
@@ -21,7 +24,7 @@ apt_install() { # command, package
 base() {
     apt_install cc build-essential
     if ! command -v cargo >/dev/null 2>&1 && [ -x "$HOME/.cargo/bin/cargo" ]; then
-        export PATH="$HOME/.cargo/bin:$PATH"
+        export PATH="$HOME/.cargo/bin:$PATH" # the callers do the same
     fi
     if ! command -v cargo >/dev/null 2>&1; then
         apt_install rustup rustup
@@ -36,7 +39,7 @@ python() {
         say "making a virtual environment in .venv"
         if ! python3 -m venv .venv 2>/dev/null; then
             rm -rf .venv
-            apt_install pip3 python3-venv
+            install_package "the module venv of python3" python3-venv
             python3 -m venv .venv
         fi
     fi

@@ -183,9 +183,11 @@ def test_pool_that_does_not_exist(cluster):
 def test_too_many_operations(cluster):
     cluster.create_pool("narrow", max_operation_count=1, max_running_operation_count=1)
     operation = cluster.start_vanilla("sleep 100", pool="narrow")
-    refused(cluster, "narrow", "max_operation_count", "1", code=202, call="start_operation",
-            operation_type="vanilla", spec=spec("narrow"))
-    cluster.command("abort_operation", operation_id=operation)
+    try:
+        refused(cluster, '\\"narrow\\"', '\\"physical\\"', '"limit": 1', code=202, call="start_operation",
+                operation_type="vanilla", spec=spec("narrow"))
+    finally:
+        cluster.command("abort_operation", operation_id=operation)
 
 
 def test_demand_that_no_node_can_satisfy(cluster, pool):
@@ -286,21 +288,15 @@ def test_abort_while_starting(cluster, pool):
 
 
 def test_missing_file(cluster, pool):
-    operation = cluster.start_vanilla("cat f", pool=pool, file_paths=["//tmp/no-such-file"]) \
-        if not is_refused(cluster, pool) else None
-    if operation:
-        cluster.wait_state(operation, "failed")
-        assert "no-such-file" in str(cluster.result(operation))
-
-
-def is_refused(cluster, pool):
+    """A file that is not there: refused at once, or the operation fails and says which file."""
+    wanted = spec(pool, command="cat f", task={"file_paths": ["//tmp/no-such-file"]})
     try:
-        cluster.command("start_operation", operation_type="vanilla",
-                        spec=spec(pool, task={"file_paths": ["//tmp/no-such-file"]}))
+        operation = cluster.command("start_operation", operation_type="vanilla", spec=wanted)["operation_id"]
     except ServerError as error:
         assert "no-such-file" in str(error)
-        return True
-    return False
+    else:
+        cluster.wait_state(operation, "failed")
+        assert "no-such-file" in str(cluster.result(operation))
 
 
 # --- processes of the cluster
@@ -320,9 +316,10 @@ def test_port_in_use(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        ends_with_error(["server", "--listen", address, "--data", tmp_path / "s"], address)
-        ends_with_error(["up", "--listen", address, "--data", tmp_path / "u"], address)
+        port = str(taken.getsockname()[1])
+        for command in ("server", "up"):
+            ends_with_error([command, "--listen", f"127.0.0.1:{port}", "--data", tmp_path / command], port, "in use")
+            assert not (tmp_path / command / "store").exists(), "nothing was begun"
 
 
 def test_second_server_on_the_same_data(cluster):

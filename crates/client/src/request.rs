@@ -45,6 +45,7 @@ pub struct Client {
     agent: Agent,
     base: String,
     token: Option<String>,
+    user: Option<String>,
     retries: Retries,
 }
 
@@ -78,6 +79,7 @@ impl Client {
             agent: config.new_agent(),
             base: address::normalise(address)?,
             token: token.map(str::to_owned),
+            user: None,
             retries: Retries::default(),
         })
     }
@@ -86,6 +88,14 @@ impl Client {
     #[must_use]
     pub fn with_retries(self, retries: Retries) -> Client {
         Client { retries, ..self }
+    }
+
+    /// The same client in the name of another user, as far as the server lets it (http-api.md 2.9).
+    pub fn acting_as(&self, user: &str) -> Result<Client, ClientError> {
+        if user.is_empty() || !user.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(ClientError::Usage(format!("{user:?} cannot be the name of a user")));
+        }
+        Ok(Client { user: Some(user.to_owned()), ..self.clone() })
     }
 
     /// Address of the server, with `http://`.
@@ -225,6 +235,9 @@ impl Client {
             .header("X-YT-Output-Format", BODY_FORMAT);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("OAuth {token}"));
+        }
+        if let Some(user) = &self.user {
+            request = request.header("X-YT-User-Name", user);
         }
         for (name, value) in text.iter().flat_map(|text| parameter_headers(text)) {
             request = request.header(name, value);

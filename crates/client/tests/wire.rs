@@ -102,6 +102,17 @@ fn the_token_is_sent() {
 }
 
 #[test]
+fn another_user_is_named() {
+    let server = Server::start(vec![Say::Value(map! {"user" => "bob"}.into())]);
+    let client = Client::new(&server.address, None).expect("a client");
+    let bob = client.acting_as("bob").expect("a good name");
+    assert_eq!(bob.current_user().expect("a name"), "bob");
+    assert_eq!(server.seen()[0].header("X-YT-User-Name"), Some("bob"));
+    assert!(matches!(client.acting_as("two words"), Err(ClientError::Usage(_))));
+    assert!(matches!(client.acting_as(""), Err(ClientError::Usage(_))));
+}
+
+#[test]
 fn lost_requests_are_repeated_with_the_same_mutation_id() {
     let id = "9f1975f7-38-103e8-5ec868db";
     let script =

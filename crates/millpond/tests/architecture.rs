@@ -30,7 +30,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Crates that think: they must not get an async runtime, a socket or a disk through the back door.
 const PURE: &[&str] =
     &["yson", "vocab", "fairshare", "scheduler", "controller", "cypress", "nodecore", "kernel"];
-const EDGE_LIBRARIES: &[&str] = &["tokio", "axum", "hyper", "tonic", "redb", "rustix", "libc", "ureq", "rand"];
+const EDGE_LIBRARIES: &[&str] =
+    &["tokio", "axum", "hyper", "tonic", "redb", "rustix", "libc", "ureq", "rand"];
 
 #[test]
 fn edges_between_crates_are_those_of_the_architecture_page() {

@@ -1,3 +1,4 @@
 //! Tests of the house itself and of the whole binary.
 
 mod architecture;
+mod up;

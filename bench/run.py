@@ -1,0 +1,290 @@
+"""The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
+
+Parts: throughput, latency, operations, memory. Prints a table and writes build/bench.json. Compare
+figures of one run with each other, never with those of another machine or another day: the ceiling
+of the same run is printed beside.
+"""
+
+import argparse
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from harness import BUILD, Cluster, wait_for  # noqa: E402
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PARTS = ["throughput", "latency", "operations", "memory"]
+
+
+# --- tools
+
+def compiled(name, *flags):
+    """A small C program of this folder."""
+    BUILD.mkdir(exist_ok=True)
+    program = BUILD / f"bench-{name}"
+    source = ROOT / "bench" / f"{name}.c"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(["cc", "-O2", *flags, "-o", program, source], check=True)
+    return program
+
+
+class Connection:
+    """One connection that is kept open, as a client in a long-running process has."""
+
+    def __init__(self, cluster):
+        self.http = http.client.HTTPConnection(cluster.address, timeout=120)
+
+    def post(self, command, **parameters):
+        self.http.request("POST", f"/api/v4/{command}", json.dumps(parameters), {"Content-Type": "application/json"})
+        reply = self.http.getresponse()
+        data = reply.read()
+        if reply.status != 200:
+            raise RuntimeError(data.decode())
+        return json.loads(data)
+
+    def start(self, spec):
+        return self.post("start_operation", operation_type="vanilla", spec=spec)["operation_id"]
+
+    def state(self, operation):
+        return self.post("get_operation", operation_id=operation, attributes=["state"])["state"]
+
+    def wait_completed(self, operation, period):
+        while (state := self.state(operation)) != "completed":
+            if state in ("failed", "aborted"):
+                raise RuntimeError(f"{operation} is {state}: " + json.dumps(
+                    self.post("get_operation", operation_id=operation, attributes=["result"])))
+            time.sleep(period)
+
+
+def spec(pool, command, job_count=1, memory=32 << 20, cpu=1.0, **options):
+    return {"pool": pool, "tasks": {"t": {"command": command, "job_count": job_count, "cpu_limit": cpu,
+                                          "memory_limit": memory}}, **options}
+
+
+def cpu_seconds(pid, with_children=False):
+    """User and system time of a process; of what it has waited for, too, if asked."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    # Fields 14 to 17 of the whole line.
+    return sum(map(int, fields[11:15 if with_children else 13])) / TICKS
+
+
+def cpu_of(cluster):
+    """CPU seconds so far: server, nodes, and the spawners with all proxies and jobs that ended."""
+    return {
+        "server": cpu_seconds(cluster.server.popen.pid),
+        "node": sum(cpu_seconds(n.popen.pid) for n in cluster.nodes),
+        "proxies and jobs": sum(cpu_seconds(p, with_children=True) for p in cluster.spawners()),
+    }
+
+
+def memory_of(pid):
+    """{VmRSS, VmHWM} in bytes."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {line.split()[0].rstrip(":"): int(line.split()[1]) << 10
+            for line in text.splitlines() if line.startswith(("VmRSS", "VmHWM"))}
+
+
+@contextlib.contextmanager
+def running(**options):
+    cluster = Cluster(**options)
+    try:
+        cluster.start()
+        cluster.create_pool("bench", max_operation_count=50000, max_running_operation_count=10000)
+        yield cluster
+        cluster.stop()
+    except BaseException:
+        sys.stderr.write(cluster.logs())
+        cluster.clean_up()
+        raise
+
+
+def percentile(values, p):
+    """Nearest rank."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -(-len(ordered) * p // 100) - 1))]
+
+
+# --- parts
+
+def ceiling(count):
+    program = compiled("ceiling")
+    return float(subprocess.run([program, str(count)], capture_output=True, text=True, check=True).stdout)
+
+
+def throughput(driver, count):
+    """Jobs of /bin/true of one operation on one node with two slots."""
+    with running(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver) as cluster:
+        connection = Connection(cluster)
+        # Warm: the first jobs load what all others share.
+        connection.wait_completed(connection.start(spec("bench", "/bin/true", 20)), 0.01)
+        before, begin = cpu_of(cluster), time.monotonic()
+        operation = connection.start(spec("bench", "/bin/true", count))
+        connection.wait_completed(operation, 0.02)
+        seconds = time.monotonic() - begin
+        used = {k: v - before[k] for k, v in cpu_of(cluster).items()}
+        counters = cluster.counters(operation)
+        assert counters["completed"] == count and counters["failed"] == 0, counters
+        return {"jobs_per_second": count / seconds, "seconds": seconds, "cpu_seconds": used,
+                "server_share_of_cpu": used["server"] / sum(used.values()),
+                "cpu_ms_per_job": 1000 * sum(used.values()) / count}
+
+
+def latency(driver, count):
+    """From the moment before the request is sent to the first instruction of the job, idle node."""
+    stamp = compiled("stamp", "-static")
+    with running(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver) as cluster:
+        connection = Connection(cluster)
+        stamps = cluster.directory / "stamps"
+        stamps.mkdir()
+        values = []
+        for i in range(count + 10):
+            file = stamps / str(i)
+            wanted = spec("bench", f"{stamp} {file}")
+            begin = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            operation = connection.start(wanted)
+            connection.wait_completed(operation, 0.005)
+            values.append((int(file.read_text()) - begin) / 1e6)
+            # What the server does after the end (archive, garbage) must not disturb the next one.
+            time.sleep(0.02)
+        values = values[10:]
+        return {"p50_ms": percentile(values, 50), "p99_ms": percentile(values, 99), "max_ms": max(values),
+                "mean_ms": statistics.fmean(values), "submits": count}
+
+
+def submit_many(cluster, count, wanted, threads=8):
+    def some(n):
+        connection = Connection(cluster)
+        return [connection.start(wanted) for _ in range(n)]
+    with concurrent.futures.ThreadPoolExecutor(threads) as executor:
+        shares = [count // threads + (i < count % threads) for i in range(threads)]
+        return [o for part in executor.map(some, shares) for o in part]
+
+
+def operations_of(cluster, pool="bench"):
+    return cluster.get(f"//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/{pool}/operation_count")
+
+
+def operations(driver, count):
+    """Operations of one job each, from the first submit to the last end."""
+    with running(resources="cpu=16,memory=16GiB,user_slots=16", environment=driver) as cluster:
+        begin = time.monotonic()
+        ids = submit_many(cluster, count, spec("bench", "/bin/true", cpu=0.1))
+        submitted = time.monotonic() - begin
+        wait_for(lambda: operations_of(cluster) == 0, timeout=600, what="all operations to end", period=0.05)
+        seconds = time.monotonic() - begin
+        connection = Connection(cluster)
+        assert all(connection.state(o) == "completed" for o in ids[::97])
+        return {"operations_per_second": count / seconds, "submits_per_second": count / submitted, "seconds": seconds}
+
+
+def memory(driver, finished, active):
+    """Memory of the server with many finished and many running operations, each with its process."""
+    with running(resources=f"cpu={active},memory=1TiB,user_slots={active}", environment=driver) as cluster:
+        pid = cluster.server.popen.pid
+        empty = memory_of(pid)["VmRSS"]
+        done = 0
+        while done < finished:
+            batch = min(1000, finished - done)
+            submit_many(cluster, batch, spec("bench", "/bin/true", cpu=0.1))
+            wait_for(lambda: operations_of(cluster) == 0, timeout=600, what="all operations to end", period=0.1)
+            done += batch
+        after_finished = memory_of(pid)["VmRSS"]
+        cluster.create_pool("active", max_operation_count=50000, max_running_operation_count=10000)
+        ids = submit_many(cluster, active, spec("active", "sleep 1000", cpu=0.1))
+        root = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/active/resource_usage/user_slots"
+        wait_for(lambda: cluster.get(root) == active, timeout=300, what="all jobs to run", period=0.2)
+        time.sleep(3)
+        figures = memory_of(pid)
+        with concurrent.futures.ThreadPoolExecutor(8) as executor:
+            list(executor.map(lambda o: cluster.command("abort_operation", operation_id=o), ids))
+        return {"empty_bytes": empty, "finished_bytes": after_finished, "rss_bytes": figures["VmRSS"],
+                "peak_bytes": figures["VmHWM"], "finished": finished, "running": active}
+
+
+# --- report
+
+def driver_with_groups():
+    return "hybrid" if pathlib.Path("/sys/fs/cgroup/unified").is_dir() else "cgroup_v2"
+
+
+def table(title, rows):
+    print(f"\n{title}")
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"  {name:{width}}  {value}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"some of {PARTS}; all without any")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the numbers, to see that it works")
+    parser.add_argument("--drivers", default=f"simple,{driver_with_groups()}")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"unknown parts {sorted(unknown)}; there are {PARTS}")
+    parts = arguments.parts or PARTS
+    scale = 10 if arguments.quick else 1
+    drivers = arguments.drivers.split(",")
+    # Clusters on the disk that people would use, not on a tmpfs.
+    tempfile.tempdir = os.environ.get("MILLPOND_BENCH_DIRECTORY")
+
+    results = {"machine": {"cpus": os.cpu_count(), "kernel": platform.release(), "load_before": os.getloadavg()[0],
+                           "date": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())},
+               "quick": arguments.quick}
+    table("machine", list(results["machine"].items()))
+
+    if "throughput" in parts:
+        count = 10000 // scale
+        results["throughput"] = {"jobs": count, "ceiling_per_second": ceiling(count)}
+        top = results["throughput"]["ceiling_per_second"]
+        rows = [("ceiling (bare spawn loop)", f"{top:8.0f} /s")]
+        for driver in drivers:
+            r = results["throughput"][driver] = throughput(driver, count)
+            cpu = ", ".join(f"{k} {v:.2f} s" for k, v in r["cpu_seconds"].items())
+            rows += [(f"{driver}", f"{r['jobs_per_second']:8.0f} /s = {r['jobs_per_second'] / top:.0%} of the ceiling"),
+                     ("", f"  CPU: {cpu}; server {r['server_share_of_cpu']:.0%}")]
+        again = results["throughput"]["ceiling_after_per_second"] = ceiling(count)
+        rows.append(("ceiling, measured again", f"{again:8.0f} /s"))
+        table(f"{count} jobs of /bin/true, one operation, two slots", rows)
+
+    if "latency" in parts:
+        count = 300 // scale
+        results["latency"] = {d: latency(d, count) for d in drivers}
+        table(f"submit over HTTP to first instruction, {count} submits, idle node", [
+            (d, f"p50 {r['p50_ms']:.2f} ms   p99 {r['p99_ms']:.2f} ms   max {r['max_ms']:.2f} ms")
+            for d, r in results["latency"].items()])
+
+    if "operations" in parts:
+        count = 1000 // scale
+        results["operations"] = {d: operations(d, count) for d in drivers}
+        table(f"{count} operations of one job each, eight clients", [
+            (d, f"{r['operations_per_second']:8.0f} /s end to end, {r['submits_per_second']:.0f} submits/s")
+            for d, r in results["operations"].items()])
+
+    if "memory" in parts:
+        r = results["memory"] = memory("simple", 10000 // scale, 1000 // scale)
+        table("memory of the server", [
+            ("empty", f"{r['empty_bytes'] / 2**20:8.1f} MiB"),
+            (f"{r['finished']} finished operations", f"{r['finished_bytes'] / 2**20:8.1f} MiB"),
+            (f"and {r['running']} running", f"{r['rss_bytes'] / 2**20:8.1f} MiB (peak {r['peak_bytes'] / 2**20:.1f})")])
+
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\nwritten to {BUILD / 'bench.json'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+//! `millpond job ...`.
+
+use super::epilogue;
+use crate::units::parse_span;
+use clap::Subcommand;
+use vocab::{JobId, Span};
+
+/// `millpond job ...`.
+#[derive(Subcommand, Clone, Debug)]
+pub enum JobCommand {
+    /// List jobs of an operation
+    #[command(after_help = epilogue![
+        "millpond job list 1-2-103e8-4",
+        "millpond job list '*nightly' --state failed",
+    ])]
+    List {
+        /// Id or *alias
+        operation: String,
+        /// Only in this state: waiting, running, completed, failed, aborted
+        #[arg(long)]
+        state: Option<String>,
+        /// Only of this task
+        #[arg(long)]
+        task: Option<String>,
+        /// At most so many
+        #[arg(long, short, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
+    /// Show a job: where and when it ran, what it used, how it ended
+    #[command(after_help = epilogue!["millpond job get 1-2-103e8-4 5-6-10384-8"])]
+    Get {
+        /// Id or *alias of its operation
+        operation: String,
+        /// Id of the job
+        job: JobId,
+    },
+    /// Print the output of a job
+    #[command(after_help = epilogue!["millpond job stderr 1-2-103e8-4 5-6-10384-8 | less"])]
+    Stderr {
+        /// Id or *alias of its operation
+        operation: String,
+        /// Id of the job
+        job: JobId,
+    },
+    /// Abort jobs; their operation runs them again
+    #[command(after_help = epilogue!["millpond job abort 5-6-10384-8 --interrupt-timeout 10s"])]
+    Abort {
+        /// Ids
+        #[arg(required = true)]
+        jobs: Vec<JobId>,
+        /// Ask the job to stop first and wait so long
+        #[arg(long, value_name = "TIME", value_parser = parse_span)]
+        interrupt_timeout: Option<Span>,
+    },
+}

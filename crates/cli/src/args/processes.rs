@@ -1,0 +1,126 @@
+//! Processes of a cluster. The binary runs them; `crates/millpond` says how.
+
+use super::epilogue;
+use crate::units::{Amounts, parse_listen, parse_resources, parse_server};
+use clap::{Args, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// `millpond up`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = epilogue![
+        "millpond up",
+        "millpond up --nodes 2 --node-resources cpu=8,memory=16GiB,user_slots=32",
+        "millpond up --listen 127.0.0.1:9000 --data ./cluster",
+    ])]
+pub struct UpArgs {
+    /// Address of the API; port 0 takes a free one [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    pub listen: Option<SocketAddr>,
+    /// Where the cluster keeps its data and logs [env: MILLPOND_DATA] [default: millpond in
+    /// $XDG_DATA_HOME, else ~/.local/share/millpond]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Number of exec nodes [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=100))]
+    pub nodes: Option<u16>,
+    /// What each node offers, e.g. cpu=8,memory=16GiB,user_slots=32,gpu=1,network=100; it may be more
+    /// than the machine has [default for what is not named: cores and memory of the machine, divided
+    /// among the nodes, and 4 user slots per core but 32 at least]
+    #[arg(long, value_name = "RESOURCES", value_parser = parse_resources)]
+    pub node_resources: Option<Amounts>,
+    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
+    pub job_environment: Option<String>,
+    /// Configuration file in TOML, sections [server], [node] and [up]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Show the logs of all processes here instead of keeping them in files
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// `millpond server`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = epilogue![
+        "millpond server --listen 0.0.0.0:8000 --data /var/lib/millpond/server",
+        "millpond server --config /etc/millpond.toml",
+    ])]
+pub struct ServerArgs {
+    /// Address of the API and of the node protocol [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
+    pub listen: Option<SocketAddr>,
+    /// Where the server keeps its data [env: MILLPOND_DATA, with /server] [default:
+    /// ~/.local/share/millpond/server]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Configuration file in TOML, section [server]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Stop when stdin ends: the process that started this one is gone
+    #[arg(long, hide = true)]
+    pub supervised: bool,
+}
+
+/// `millpond node`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = epilogue![
+        "millpond node --server 10.0.0.1:8000 --name worker-7",
+        "millpond node --server 10.0.0.1:8000 --resources cpu=8,memory=16GiB --tags ssd,rack-4",
+        "millpond node list",
+    ],
+)]
+pub struct NodeArgs {
+    /// The other meaning of the command.
+    #[command(subcommand)]
+    pub command: Option<NodeCommand>,
+    /// Address of the server [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_server)]
+    pub server: Option<String>,
+    /// Unique name of this node in the cluster [default: the name of the host]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where the node keeps sandboxes, records and cached files [env: MILLPOND_DATA, with
+    /// /node-NAME] [default: ~/.local/share/millpond/node-NAME]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// What the node offers, e.g. cpu=8,memory=16GiB,user_slots=32,gpu=1,network=100 [default for what
+    /// is not named: cores and memory of the machine, and 4 user slots per core but 32 at least]
+    #[arg(long, value_name = "RESOURCES", value_parser = parse_resources)]
+    pub resources: Option<Amounts>,
+    /// Tags for node filters, separated by commas
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub tags: Vec<String>,
+    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
+    pub job_environment: Option<String>,
+    /// Abort the jobs when the node is stopped
+    #[arg(long)]
+    pub stop_jobs: bool,
+    /// Configuration file in TOML, section [node]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Stop when stdin ends: the process that started this one is gone
+    #[arg(long, hide = true)]
+    pub supervised: bool,
+}
+
+/// `millpond node ...`, seen from outside.
+#[derive(Subcommand, Clone, Debug)]
+pub enum NodeCommand {
+    /// List nodes with their resources
+    #[command(after_help = epilogue!["millpond node list", "millpond node list --json"])]
+    List,
+}
+
+/// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.
+pub const JOB_ENVIRONMENTS: [&str; 5] = ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "simple"];
+
+pub(super) fn parse_job_environment(text: &str) -> Result<String, String> {
+    match JOB_ENVIRONMENTS.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected one of {}", JOB_ENVIRONMENTS.join(", "))),
+    }
+}

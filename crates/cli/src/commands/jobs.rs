@@ -1,0 +1,36 @@
+//! `job ...`.
+
+use super::Session;
+use super::operations::explain;
+use crate::args::JobCommand;
+use crate::error::CliError;
+use crate::views::{Done, JobCard, JobTable};
+use yson::map;
+
+pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
+    let client = &session.client;
+    match command {
+        JobCommand::List { operation, state, task, limit } => {
+            let filters = map! {"limit" => i64::from(limit), "sort_field" => "start_time", "sort_order" => "descending"}
+                .with_some("job_state", state)
+                .with_some("task_name", task);
+            let reply = client.list_jobs(&operation, filters).map_err(explain)?;
+            session.screen.show(&JobTable { reply })
+        }
+        JobCommand::Get { operation, job } => {
+            session.screen.show(&JobCard { job: client.get_job(&operation, job).map_err(explain)? })
+        }
+        JobCommand::Stderr { operation, job } => {
+            let bytes = client.get_job_stderr(&operation, job, 0).map_err(explain)?;
+            session.screen.print(&bytes)
+        }
+        JobCommand::Abort { jobs, interrupt_timeout } => {
+            for job in &jobs {
+                client.abort_job(*job, interrupt_timeout)?;
+            }
+            session
+                .screen
+                .show(&Done { verb: "aborted", names: jobs.iter().map(ToString::to_string).collect() })
+        }
+    }
+}

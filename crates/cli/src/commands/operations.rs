@@ -1,0 +1,107 @@
+//! `op ...`.
+
+use super::{Session, logs};
+use crate::args::OpCommand;
+use crate::error::{CliError, exit};
+use crate::views::{Done, OperationCard, OperationTable, Tree};
+use client::ClientError;
+use vocab::OperationState;
+use yson::{Map, map};
+
+pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
+    let client = &session.client;
+    match command {
+        OpCommand::List { state, user, pool, filter, limit } => {
+            if let Some(state) = &state {
+                check_state(state)?;
+            }
+            let filters = map! {
+                "limit" => i64::from(limit),
+                "include_counters" => false,
+                "attributes" => OperationTable::ATTRIBUTES.to_vec(),
+            }
+            .with_some("state", state)
+            .with_some("user", user)
+            .with_some("pool", pool)
+            .with_some("filter", filter);
+            session.screen.show(&OperationTable { reply: client.list_operations(filters)? })
+        }
+        OpCommand::Get { operation, attribute } => {
+            let attributes: Vec<&str> = attribute.iter().map(String::as_str).collect();
+            if attributes.is_empty() {
+                let operation = client.get_operation(&operation, None).map_err(explain)?;
+                return session.screen.show(&OperationCard { operation });
+            }
+            let mut reply = client.get_operation(&operation, Some(&attributes)).map_err(explain)?;
+            let value = match attributes.as_slice() {
+                [one] => reply.remove(one).unwrap_or_default(),
+                _ => reply.into(),
+            };
+            session.screen.show(&Tree(value))
+        }
+        OpCommand::Abort { operations, message } => {
+            each(session, "aborted", operations, |id| client.abort_operation(id, message.as_deref()))
+        }
+        OpCommand::Suspend { operations, abort_jobs, reason } => {
+            each(session, "suspended", operations, |id| {
+                client.suspend_operation(id, abort_jobs, reason.as_deref())
+            })
+        }
+        OpCommand::Resume { operations } => {
+            each(session, "resumed", operations, |id| client.resume_operation(id))
+        }
+        OpCommand::Complete { operations } => {
+            each(session, "completed", operations, |id| client.complete_operation(id))
+        }
+        OpCommand::Update { operation, pool, weight } => {
+            let parameters = Map::new().with_some("pool", pool).with_some("weight", weight);
+            each(session, "updated", vec![operation], |id| {
+                client.update_operation_parameters(id, parameters.clone())
+            })
+        }
+        OpCommand::Logs(args) => logs::run(session, &args),
+    }
+}
+
+fn check_state(state: &str) -> Result<(), CliError> {
+    let known = OperationState::ALL.iter().map(|s| s.as_str());
+    if known.clone().any(|s| s == state) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!("there is no state {state:?} of operations"))
+        .with_hint(format!("states are {}", known.collect::<Vec<_>>().join(", "))))
+}
+
+/// Does the same to all, goes on after errors, and shows what was done.
+fn each(
+    session: &Session,
+    verb: &'static str,
+    names: Vec<String>,
+    act: impl Fn(&str) -> Result<(), ClientError>,
+) -> Result<(), CliError> {
+    let mut done = Vec::new();
+    let mut code = None;
+    for name in names {
+        match act(&name).map_err(explain) {
+            Ok(()) => done.push(name),
+            Err(error) if error.exit_code() == exit::NO_SERVER => return Err(error),
+            Err(error) => {
+                session.screen.complain(&error);
+                code = Some(error.exit_code());
+            }
+        }
+    }
+    session.screen.show(&Done { verb, names: done })?;
+    code.map_or(Ok(()), |code| Err(CliError::Silent(code)))
+}
+
+/// An error of the server with what to do about it.
+pub(crate) fn explain(error: ClientError) -> CliError {
+    const API_NO_SUCH_OPERATION: i64 = 1915;
+    let unknown = error.contains_code(API_NO_SUCH_OPERATION);
+    let error = CliError::from(error);
+    match unknown {
+        true => error.with_hint("`millpond op list` shows operations; an alias begins with *"),
+        false => error,
+    }
+}

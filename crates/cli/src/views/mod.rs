@@ -1,0 +1,23 @@
+//! Answers of the server as pictures. Every view reads values leniently: a field that is not there is
+//! a dash, not an error, so that an older command line can look at a newer server.
+
+mod jobs;
+mod node_list;
+mod operation;
+mod operations;
+mod pool_list;
+mod pools;
+mod read;
+mod table;
+mod top;
+mod values;
+
+pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};
+pub use node_list::NodeTable;
+pub use operation::OperationCard;
+pub use operations::OperationTable;
+pub use pool_list::PoolTable;
+pub use pools::{POOL_FIELDS, PoolForest, PoolRow};
+pub use read::{error_of, find, integer, number, text};
+pub use top::{TopView, draw};
+pub use values::{Done, Names, Scalar, Tree};

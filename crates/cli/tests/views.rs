@@ -1,0 +1,387 @@
+//! How answers look. Inputs are replies as they came from a server, cut to what matters.
+
+use cli::output::{Look, Output, json_text};
+use cli::views::*;
+use expect_test::{Expect, expect};
+use vocab::Time;
+use yson::{Map, Value};
+
+fn map(text: &str) -> Map {
+    match yson::parse(text.as_bytes()).expect("good YSON") {
+        Value::Map(map) => map,
+        other => panic!("not a map: {other:?}"),
+    }
+}
+
+fn look() -> Look {
+    Look { colour: false, now: Time::parse("2026-01-02T03:10:00Z").expect("a time") }
+}
+
+fn check(answer: &dyn Output, human: Expect, quiet: &str) {
+    human.assert_eq(&format!("{}\n", answer.human(&look())));
+    assert_eq!(answer.quiet(), quiet);
+    json_text(&answer.json());
+}
+
+const OPERATIONS: &str = r#"{
+    operations=[
+        {id="9f19-38-103e8-5ec8"; type=vanilla; state=running; authenticated_user=root; suspended=%false;
+         start_time="2026-01-02T03:04:05.000000Z"; brief_spec={title="train\nmodel"};
+         runtime_parameters={scheduling_options_per_pool_tree={physical={pool=research}}};
+         brief_progress={jobs={total=12000; running=40; completed=3000; pending=8960; failed=2; aborted=0; lost=0}}};
+        {id="1-2-103e8-4"; type=vanilla; state=running; authenticated_user=ann; suspended=%true;
+         start_time="2026-01-02T03:09:59.500000Z"; brief_spec={title=x; alias="*nightly"};
+         runtime_parameters={scheduling_options_per_pool_tree={physical={pool=prod}; gpu={pool=prod}}}};
+        {id="1-1-103e8-4"; type=vanilla; state=failed; authenticated_user=ann;
+         start_time="2026-01-01T03:09:59Z"; finish_time="2026-01-01T05:09:59Z";
+         brief_spec={title="a title that is much too long for a column of a table"};
+         brief_progress={jobs={total=1; running=0; completed=0; pending=1; failed=1; aborted=0; lost=0}}};
+    ];
+    incomplete=%true;
+}"#;
+
+#[test]
+fn operations() {
+    check(
+        &OperationTable { reply: map(OPERATIONS) },
+        expect![[r#"
+            ID                  TITLE                             USER  POOL      STATE      PROGRESS           DONE  RUNNING  FAILED  STARTED       TIME
+            9f19-38-103e8-5ec8  train model                       root  research  running    ███·······  3000/12 000       40       2  5m 55s ago  5m 55s
+            1-2-103e8-4         *nightly                          ann   prod      suspended  ··········          0/0        0       0  now          500ms
+            1-1-103e8-4         a title that is much too long f…  ann   -         failed     ··········          0/1        0       1  1d 00h ago  2h 00m
+            (more with --limit)
+        "#]],
+        "9f19-38-103e8-5ec8\n1-2-103e8-4\n1-1-103e8-4",
+    );
+    check(
+        &OperationTable { reply: Map::new() },
+        expect![[r#"
+        No operations.
+    "#]],
+        "",
+    );
+}
+
+#[test]
+fn an_operation_that_failed() {
+    let operation = r#"{
+        id="9f19-38-103e8-5ec8"; type=vanilla; state=failed; authenticated_user=root; suspended=%false;
+        start_time="2026-01-02T03:04:05.000000Z"; finish_time="2026-01-02T03:05:05.000000Z";
+        brief_spec={title=train};
+        runtime_parameters={scheduling_options_per_pool_tree={physical={pool=research; weight=2.}}};
+        progress={tasks=[{task_name=t; job_counter={total=3; running=0; pending=1; failed=2;
+            completed={total=2; interrupted={total=0}}; aborted={total=1}}}]};
+        events=[{time="2026-01-02T03:04:05.000000Z"; state=starting; attributes={}};
+                {time="2026-01-02T03:05:05.000000Z"; state=failed; attributes={}}];
+        alerts={low_cpu_usage={code=1; message="Average CPU usage is 2%"; attributes={}; inner_errors=[]}};
+        result={error={code=215; message="Failed jobs limit exceeded"; attributes={max_failed_job_count=1};
+            inner_errors=[{code=1205; message="User job failed"; attributes={stderr="line 1\nTraceback: no\n"};
+                inner_errors=[{code=10000; message="Process exited with code 3"; attributes={exit_code=3}; inner_errors=[]}]}]}};
+    }"#;
+    check(
+        &OperationCard { operation: map(operation) },
+        expect![[r#"
+        Operation  9f19-38-103e8-5ec8
+        Title      train
+        Type       vanilla
+        State      failed
+        User       root
+        Pool       research (tree physical, weight 2)
+        Started    2026-01-02T03:04:05.000000Z (5m 55s ago)
+        Finished   2026-01-02T03:05:05.000000Z (4m 55s ago)
+        Time       1m 00s
+
+        TASK  JOBS  COMPLETED  RUNNING  PENDING  FAILED  ABORTED
+        t        3          2        0        1       2        1
+
+        Alert low_cpu_usage:
+          Average CPU usage is 2% (code 1)
+
+        Events:
+          2026-01-02T03:04:05.000000Z  starting
+          2026-01-02T03:05:05.000000Z  failed
+
+        Result:
+          Failed jobs limit exceeded (code 215)
+            User job failed (code 1205)
+              Process exited with code 3 (code 10000)
+        Last output of the failed job:
+          line 1
+          Traceback: no
+    "#]],
+        "failed",
+    );
+}
+
+#[test]
+fn an_operation_that_waits() {
+    let operation = r#"{
+        id="1-2-103e8-4"; type=vanilla; state=pending; authenticated_user=root; suspended=%true;
+        start_time="2026-01-02T03:04:05.000000Z";
+        brief_spec={title=train; alias="*nightly"};
+        runtime_parameters={scheduling_options_per_pool_tree={physical={pool=research}}};
+        progress={scheduling_info_per_pool_tree={physical={usage_ratio=0.; fair_share_ratio=0.25; demand_ratio=0.5;
+            pending_by={pool=research; limit=max_running_operation_count}; deactivation_reasons={min_needed_resources_unsatisfied=12}}}};
+        result=#;
+    }"#;
+    check(
+        &OperationCard { operation: map(operation) },
+        expect![[r#"
+        Operation  1-2-103e8-4
+        Title      train
+        Alias      *nightly
+        Type       vanilla
+        State      pending, suspended
+        User       root
+        Pool       research (tree physical)
+        Started    2026-01-02T03:04:05.000000Z (5m 55s ago)
+        Time       5m 55s
+
+        Share in physical: usage 0%, fair share 25%, demand 50%
+          waits for max_running_operation_count of pool research
+          refused by nodes: min needed resources unsatisfied (12)
+    "#]],
+        "pending",
+    );
+}
+
+#[test]
+fn jobs() {
+    let reply = r#"{jobs=[
+        {id="4b5e-49-10384-a8a8"; state=running; address="node-1:9012"; task_name=t; job_cookie=0u;
+         start_time="2026-01-02T03:09:50Z"; stderr_size=2048u};
+        {id="4b5e-4a-10384-a8a8"; state=failed; address="node-1:9012"; task_name=t; job_cookie=11u;
+         start_time="2026-01-02T03:04:05Z"; finish_time="2026-01-02T03:04:06Z"; stderr_size=4u;
+         error={code=1205; message="User job failed"; attributes={}; inner_errors=[
+            {code=10000; message="Process exited with code 3"; attributes={}; inner_errors=[]}]}};
+        {id="4b5e-4b-10384-a8a8"; state=aborted; task_name=t; job_cookie=1u; abort_reason=preemption;
+         error={code=1; message="Job aborted"; attributes={abort_reason=preemption}; inner_errors=[]}};
+    ]; state_counts={running=40; failed=2; aborted=1}}"#;
+    check(
+        &JobTable { reply: map(reply) },
+        expect![[r#"
+            ID                  TASK  COOKIE  STATE    NODE         STARTED     TIME  OUTPUT  REASON
+            4b5e-49-10384-a8a8  t          0  running  node-1:9012  10s ago      10s   2 KiB
+            4b5e-4a-10384-a8a8  t         11  failed   node-1:9012  5m 55s ago    1s     4 B  Process exited with code 3
+            4b5e-4b-10384-a8a8  t          1  aborted  -            -              -       -  preemption
+            (shown 3 of 43: 40 running, 2 failed, 1 aborted)
+        "#]],
+        "4b5e-49-10384-a8a8\n4b5e-4a-10384-a8a8\n4b5e-4b-10384-a8a8",
+    );
+}
+
+#[test]
+fn one_job() {
+    let job = r#"{job_id="4b5e-4a-10384-a8a8"; id="4b5e-4a-10384-a8a8"; operation_id="1-2-103e8-4"; state=failed;
+        address="node-1:9012"; task_name=t; job_cookie=11u; pool=research;
+        start_time="2026-01-02T03:04:05Z"; finish_time="2026-01-02T03:04:36Z"; stderr_size=4u;
+        statistics={user_job={cpu={user={sum=61500;count=1;min=61500;max=61500}}; max_memory={sum=1;count=1;min=1;max=1610612736}}};
+        events=[{time="2026-01-02T03:04:05Z"; state=waiting; phase=created}; {time="2026-01-02T03:04:36Z"; state=failed}];
+        error={code=1205; message="User job failed"; attributes={}; inner_errors=[]}}"#;
+    check(
+        &JobCard { job: map(job) },
+        expect![[r#"
+        Job        4b5e-4a-10384-a8a8
+        Operation  1-2-103e8-4
+        Task       t, cookie 11
+        State      failed
+        Node       node-1:9012
+        Pool       research
+        Started    2026-01-02T03:04:05.000000Z (5m 55s ago)
+        Finished   2026-01-02T03:04:36.000000Z (5m 24s ago)
+        Time       31s
+        CPU time   1m 01s
+        Memory     1.5 GiB
+        Output     4 B
+
+        Events:
+          2026-01-02T03:04:05Z  waiting created
+          2026-01-02T03:04:36Z  failed
+
+        Error:
+          User job failed (code 1205)
+    "#]],
+        "failed",
+    );
+}
+
+#[test]
+fn nodes() {
+    let nodes = r#"{
+        "vm-8000-1"={state=online; scheduler_state=online; running_job_count=3; tags=[ssd; rack-4]; job_environment=hybrid;
+            last_seen_time="2026-01-02T03:09:58Z"; tree=physical;
+            resource_usage={cpu=3.5; memory=1610612736; user_slots=3; gpu=0; network=0; user_memory=1610612736};
+            resource_limits={cpu=8.; memory=17179869184; user_slots=32; gpu=0; network=0}};
+        "vm-8000-2"={state=offline; resource_limits={cpu=8.}};
+    }"#;
+    check(
+        &NodeTable { nodes: map(nodes) },
+        expect![[r#"
+        NODE       STATE    JOBS    CPU          MEMORY  SLOTS  GPU  JOBS HELD BY  TAGS        SEEN
+        vm-8000-1  online      3  3.5/8  1.5 GiB/16 GiB   3/32    -  hybrid        ssd,rack-4  2s ago
+        vm-8000-2  offline     0    0/8               -      -    -  -             -           -
+    "#]],
+        "vm-8000-1\nvm-8000-2",
+    );
+    check(
+        &NodeTable { nodes: Map::new() },
+        expect![[r#"
+        No nodes. Start one with `millpond node --server HOST:PORT`.
+    "#]],
+        "",
+    );
+}
+
+#[test]
+fn pools() {
+    let forest = super::top::forest();
+    check(
+        &forest,
+        expect![[r#"
+            POOL                  WEIGHT  DEMAND  USAGE              FAIR SHARE  PROMISED  RUNNING  WAITING  IN USE
+            batch                      1      5%     5%  █·········          5%  10% flow        1        1  cpu 0.8, slots 1
+            prod                       1     50%    50%  █████·····         50%       50%        3        0  cpu 8, memory 16 GiB, slots 11
+            ├─ web                     1     50%    50%  █████·····         50%         -        3        0  cpu 8, memory 16 GiB, slots 11
+            │  └─ nightly [fifo]       1      0%     0%  ··········          0%         -        0        0  -
+            └─ worker [fifo]         0.5      0%     0%  ··········          0%         -        0        0  -
+            research                   2     90%    25%  ███·······         45%         -        3        1  cpu 4, memory 4 GiB, slots 8
+            user [ephemeral]           1      0%     0%  ··········          0%         -        0        0  -
+            all of physical            -    140%    80%  ████████··        100%         -        7        2  cpu 12.8, memory 20 GiB, slots 20
+        "#]],
+        "batch\nprod\nweb\nnightly\nworker\nresearch\nuser",
+    );
+    check(
+        &PoolTable(forest),
+        expect![[r#"
+        POOL      PARENT  MODE                   WEIGHT  GUARANTEE             INTEGRAL  MAX RUNNING  MAX OPERATIONS
+        batch     -       fair_share                  1  -                     relaxed             0               0
+        prod      -       fair_share                  1  cpu 8, memory 16 GiB  -                   8              50
+        web       prod    fair_share                  1  -                     -                   0               0
+        nightly   web     fifo                        1  -                     -                   0               0
+        worker    prod    fifo                      0.5  -                     -                   0               0
+        research  -       fair_share                  2  -                     -                   8              50
+        user      -       fair_share, ephemeral       1  -                     -                   0               0
+    "#]],
+        "batch\nprod\nweb\nnightly\nworker\nresearch\nuser",
+    );
+    check(
+        &PoolTable(PoolForest::new("physical", Map::new())),
+        expect![[r#"
+        No pools in tree physical. Create one with `millpond pool create NAME`.
+    "#]],
+        "",
+    );
+}
+
+#[test]
+fn a_pool_whose_parent_is_gone_is_still_shown() {
+    let forest = PoolForest::new("physical", map("{a={parent=gone}; \"<Root>\"={}}"));
+    assert_eq!(forest.rows.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn values_of_the_tree() {
+    let value = yson::parse(b"{a=1; b=[x; <k=1>y]}").expect("good");
+    check(
+        &Tree(value),
+        expect![[r#"
+        {
+            "a" = 1;
+            "b" = [
+                "x";
+                <
+                    "k" = 1;
+                > "y";
+            ];
+        }
+    "#]],
+        r#"{"a"=1;"b"=["x";<"k"=1;>"y";];}"#,
+    );
+    check(
+        &Tree("text".into()),
+        expect![[r#"
+        "text"
+    "#]],
+        "text",
+    );
+    check(
+        &Scalar(true.into()),
+        expect![[r#"
+        true
+    "#]],
+        "true",
+    );
+    let names = || -> Vec<Value> {
+        let list = yson::parse(
+            b"[<type=map_node;modification_time=\"2026-01-02T03:04:05Z\">a; <type=file;uncompressed_data_size=2048>b;
+               <type=link;target_path=\"//x\">c; d]",
+        );
+        list.expect("good").as_list().expect("a list").to_vec()
+    };
+    check(
+        &Names { names: names(), columns: Vec::new(), long: false },
+        expect![[r#"
+        a
+        b
+        c
+        d
+    "#]],
+        "a\nb\nc\nd",
+    );
+    check(
+        &Names { names: names(), columns: Vec::new(), long: true },
+        expect![[r#"
+        TYPE       SIZE  CHANGED     NAME
+        map_node      -  5m 55s ago  a
+        file      2 KiB  -           b
+        link          -  -           c -> //x
+        -             -  -           d
+    "#]],
+        "a\nb\nc\nd",
+    );
+    check(
+        &Names { names: names(), columns: vec!["type".into()], long: false },
+        expect![[r#"
+        a  type=map_node
+        b  type=file
+        c  type=link
+        d  type=-
+    "#]],
+        "a\nb\nc\nd",
+    );
+    check(
+        &Done { verb: "removed", names: vec!["a".into(), "b".into()] },
+        expect![[r#"
+        a removed
+        b removed
+    "#]],
+        "",
+    );
+}
+
+#[test]
+fn json_is_what_the_server_said() {
+    let table = OperationTable { reply: map(OPERATIONS) };
+    let text = json_text(&table.json());
+    assert!(text.contains(r#""title": "train\nmodel""#), "{text}");
+    assert_eq!(table.json().as_list().map(<[Value]>::len), Some(3));
+}
+
+#[test]
+fn logs_for_programs() {
+    let logs = Logs(vec![LogsOfJob {
+        job: map("{id=\"1-2-384-4\"; task_name=t; job_cookie=1; state=failed}"),
+        stderr: b"no\n".to_vec(),
+    }]);
+    expect![[r#"
+        [
+            {
+                "job_id": "1-2-384-4",
+                "task_name": "t",
+                "job_cookie": 1,
+                "state": "failed",
+                "stderr": "no\n"
+            }
+        ]"#]]
+    .assert_eq(&json_text(&logs.json()));
+}

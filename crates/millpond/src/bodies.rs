@@ -1,0 +1,134 @@
+//! `millpond server` and `millpond node`: settings from defaults, file and command line, in this order.
+
+use crate::config::{FileConfig, NodeSection};
+use crate::{logging, machine, told};
+use cli::CliError;
+use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
+use node::{DriverChoice, NodeConfig, Stop};
+use server::ServerConfig;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Where the API is if nobody says otherwise.
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+
+/// Runs the server process until it is told to stop.
+pub fn server(common: &Common, args: &ServerArgs) -> Result<(), CliError> {
+    let config = server_config(args, FileConfig::load(args.config.as_deref())?)?;
+    logging::init(common);
+    if args.supervised {
+        stop_with_stdin()?;
+    }
+    server::run(config).map_err(told)
+}
+
+fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, CliError> {
+    let file = file.server;
+    let data = match args.data.clone().or(file.data) {
+        Some(data) => data,
+        None => machine::data_directory(|name| std::env::var(name).ok())?.join("server"),
+    };
+    let mut config = ServerConfig::new(args.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN), data);
+    config.default_tree = file.default_tree.unwrap_or(config.default_tree);
+    config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
+    Ok(config)
+}
+
+/// Runs the node process until it is told to stop.
+pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
+    let config = node_config(args, FileConfig::load(args.config.as_deref())?.node)?;
+    let at_signal = if args.stop_jobs { Stop::AbortJobs } else { Stop::LeaveJobs };
+    logging::init(common);
+    if args.supervised {
+        stop_with_stdin()?;
+    }
+    node::run(config, at_signal).map_err(told)
+}
+
+fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliError> {
+    let name = args.name.clone().or(file.name).unwrap_or_else(machine::host_name);
+    let data = match args.data.clone().or(file.data) {
+        Some(data) => data,
+        // A slash in a name must not lead elsewhere.
+        None => machine::data_directory(|name| std::env::var(name).ok())?
+            .join(format!("node-{}", name.replace('/', "_"))),
+    };
+    let server = args.server.clone().or(file.server).unwrap_or_else(|| DEFAULT_PROXY.to_owned());
+    let offered = args.resources.clone().or(file.resources).unwrap_or_default().over(machine::resources(1));
+    let mut config = NodeConfig::new(&format!("http://{server}"), &name, &data, offered);
+    config.tags = if args.tags.is_empty() { file.tags } else { args.tags.clone() };
+    if let Some(name) = args.job_environment.as_ref().or(file.job_environment.as_ref()) {
+        config.driver = name.parse::<DriverChoice>().map_err(told)?;
+    }
+    set(&mut config.cache_limit, file.cache_limit.map(i64::unsigned_abs));
+    set(&mut config.copy_files, file.copy_files);
+    set(&mut config.waiting_jobs_timeout, file.waiting_jobs_timeout);
+    set(&mut config.job_proxy_preparation_timeout, file.job_proxy_preparation_timeout);
+    set(&mut config.prepare_time_limit, file.prepare_time_limit);
+    set(&mut config.kill_timeout, file.kill_timeout);
+    set(&mut config.artifact_timeout, file.artifact_timeout);
+    set(&mut config.memory_watchdog_period, file.memory_watchdog_period);
+    set(&mut config.supervisor_lost_timeout, file.supervisor_lost_timeout);
+    set(&mut config.check_user_job_memory_limit, file.check_user_job_memory_limit);
+    set(&mut config.treat_job_proxy_failure_as_abort, file.treat_job_proxy_failure_as_abort);
+    Ok(config)
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// The supervisor holds the other end of stdin. When it is gone, however it went, this process must
+/// not stay behind and hold the port and the data directory.
+fn stop_with_stdin() -> Result<(), CliError> {
+    std::thread::Builder::new()
+        .name("supervised".to_owned())
+        .spawn(|| {
+            let mut byte = [0];
+            // Nobody writes; an error means the same as the end.
+            while matches!(std::io::stdin().read(&mut byte), Ok(n) if n > 0) {}
+            tracing::info!("the supervisor is gone or wants this process to stop");
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+        })
+        .map(drop)
+        .map_err(|e| CliError::failed(format!("cannot watch the supervisor: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use cli::{Cli, Command};
+    use vocab::{Cpu, Span};
+
+    fn node_args(line: &str) -> NodeArgs {
+        match Cli::try_parse_from(line.split(' ')).expect("a good command line").command {
+            Command::Node(args) => args,
+            other => panic!("not a node: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let file = NodeSection {
+            name: Some("file".into()),
+            tags: vec!["a".into()],
+            kill_timeout: Some(Span::from_secs(5)),
+            resources: cli::units::parse_resources("cpu=4,gpu=1").ok(),
+            ..NodeSection::default()
+        };
+        let args =
+            node_args("millpond node --server :9000 --name line --data /d --resources cpu=8,user_slots=7");
+        let config = node_config(&args, file.clone()).expect("fine");
+        assert_eq!((config.address.as_str(), config.server.as_str()), ("line", "http://127.0.0.1:9000"));
+        assert_eq!((config.resource_limits.cpu, config.resource_limits.user_slots), (Cpu(800), 7));
+        assert_eq!(config.resource_limits.gpu, 0, "resources are one setting, not five");
+        assert_eq!((config.tags, config.kill_timeout), (vec!["a".to_owned()], Span::from_secs(5)));
+
+        let config = node_config(&node_args("millpond node --data /d"), file).expect("fine");
+        assert_eq!((config.address.as_str(), config.resource_limits.gpu), ("file", 1));
+        assert_eq!(config.server, format!("http://{DEFAULT_PROXY}"));
+    }
+}

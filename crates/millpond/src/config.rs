@@ -1,0 +1,184 @@
+//! The configuration file: TOML with a section for each process. Unknown keys are errors, units are in
+//! the values (`"30s"`, `"16GiB"`), and what is on the command line wins.
+
+use cli::CliError;
+use cli::units::{Amounts, parse_listen, parse_resources, parse_server, parse_size, parse_span};
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use vocab::Span;
+
+/// The whole file.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct FileConfig {
+    /// `[server]`.
+    pub server: ServerSection,
+    /// `[node]`.
+    pub node: NodeSection,
+    /// `[up]`.
+    pub up: UpSection,
+}
+
+/// `[server]`: the server process.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// Address of the API and of the node protocol, `"127.0.0.1:8000"`.
+    #[serde(deserialize_with = "listen")]
+    pub listen: Option<SocketAddr>,
+    /// Directory of the store.
+    pub data: Option<PathBuf>,
+    /// Pool tree that a new cluster gets, `"physical"`.
+    pub default_tree: Option<String>,
+    /// Name of a new cluster, `"millpond"`.
+    pub cluster_name: Option<String>,
+}
+
+/// `[node]`: exec nodes.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeSection {
+    /// Address of the server, `"10.0.0.1:8000"`.
+    #[serde(deserialize_with = "server")]
+    pub server: Option<String>,
+    /// Unique name of the node.
+    pub name: Option<String>,
+    /// Directory of records, sandboxes and cached files.
+    pub data: Option<PathBuf>,
+    /// What the node offers, `"cpu=8,memory=16GiB"`.
+    #[serde(deserialize_with = "resources")]
+    pub resources: Option<Amounts>,
+    /// Tags for node filters.
+    pub tags: Vec<String>,
+    /// `"auto"`, `"hybrid"`, `"cgroup_v2"`, `"cgroup_v1"` or `"simple"`.
+    pub job_environment: Option<String>,
+    /// Bytes that cached files may take, `"10GiB"`.
+    #[serde(deserialize_with = "size")]
+    pub cache_limit: Option<i64>,
+    /// Copy files into sandboxes instead of linking to the cache.
+    pub copy_files: Option<bool>,
+    /// Longest wait of a job for resources, `"30s"`.
+    #[serde(deserialize_with = "span")]
+    pub waiting_jobs_timeout: Option<Span>,
+    /// Longest time from the order to spawn a job proxy to its call, `"3m"`.
+    #[serde(deserialize_with = "span")]
+    pub job_proxy_preparation_timeout: Option<Span>,
+    /// Longest time from the grant of resources to the start of the user's process, `"45m"`.
+    #[serde(deserialize_with = "span")]
+    pub prepare_time_limit: Option<Span>,
+    /// Longest time for killing a job, `"30s"`.
+    #[serde(deserialize_with = "span")]
+    pub kill_timeout: Option<Span>,
+    /// How long a file may be impossible to fetch, `"60s"`.
+    #[serde(deserialize_with = "span")]
+    pub artifact_timeout: Option<Span>,
+    /// Period of samples of jobs, `"1s"`.
+    #[serde(deserialize_with = "span")]
+    pub memory_watchdog_period: Option<Span>,
+    /// Job proxies without a node kill their job after this long, `"10m"`.
+    #[serde(deserialize_with = "span")]
+    pub supervisor_lost_timeout: Option<Span>,
+    /// A job above its memory limit fails.
+    pub check_user_job_memory_limit: Option<bool>,
+    /// A job whose proxy died is aborted and run again instead of failed.
+    pub treat_job_proxy_failure_as_abort: Option<bool>,
+}
+
+/// `[up]`: the supervisor. The address is the server's, resources are the nodes'.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpSection {
+    /// Where the cluster keeps its data and logs.
+    pub data: Option<PathBuf>,
+    /// Number of exec nodes, 1.
+    pub nodes: Option<u16>,
+}
+
+impl FileConfig {
+    /// The file, if one is named.
+    pub fn load(path: Option<&Path>) -> Result<FileConfig, CliError> {
+        let Some(path) = path else { return Ok(FileConfig::default()) };
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            CliError::usage(format!("cannot read the configuration file {}: {e}", path.display()))
+        })?;
+        FileConfig::parse(&text)
+            .map_err(|e| CliError::usage(format!("configuration file {}:\n{}", path.display(), e.trim_end())))
+    }
+
+    fn parse(text: &str) -> Result<FileConfig, String> {
+        let config: FileConfig = toml::from_str(text).map_err(|e| e.to_string())?;
+        match &config.node.job_environment {
+            Some(name) if !cli::args::JOB_ENVIRONMENTS.contains(&name.as_str()) => Err(format!(
+                "node.job_environment is {name:?}: expected one of {}",
+                cli::args::JOB_ENVIRONMENTS.join(", ")
+            )),
+            _ => Ok(config),
+        }
+    }
+}
+
+fn typed<'de, D: Deserializer<'de>, T>(
+    from: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    parse(&text).map(Some).map_err(|e| serde::de::Error::custom(format!("{text:?}: {e}")))
+}
+fn listen<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    typed(from, parse_listen)
+}
+fn server<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    typed(from, parse_server)
+}
+fn resources<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Amounts>, D::Error> {
+    typed(from, parse_resources)
+}
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    typed(from, parse_size)
+}
+fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+    typed(from, parse_span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file() {
+        let text = r#"
+            [server]
+            listen = "0.0.0.0:9000"
+            cluster_name = "lab"
+            [node]
+            resources = "cpu=8,memory=16GiB"
+            tags = ["ssd"]
+            kill_timeout = "5s"
+            [up]
+            nodes = 3
+        "#;
+        let config = FileConfig::parse(text).expect("a good file");
+        assert_eq!(config.server.listen, "0.0.0.0:9000".parse().ok());
+        assert_eq!(config.server.cluster_name.as_deref(), Some("lab"));
+        assert_eq!(config.node.resources.map(|r| r.to_string()).as_deref(), Some("cpu=8,memory=17179869184"));
+        assert_eq!(config.node.kill_timeout, Some(Span::from_secs(5)));
+        assert_eq!(config.up.nodes, Some(3));
+        assert_eq!(FileConfig::parse(""), Ok(FileConfig::default()));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let check = |text: &str, parts: &[&str]| {
+            let error = FileConfig::parse(text).expect_err(text);
+            for part in parts {
+                assert!(error.contains(part), "{part:?} is not in {error:?}");
+            }
+        };
+        check("[server]\nport = 1", &["port", "listen"]);
+        check("[node]\nkill_timeout = \"5\"", &["kill_timeout", "unit"]);
+        check("[node]\nresources = \"cores=8\"", &["resources", "cores", "cpu"]);
+        check("[node]\njob_environment = \"docker\"", &["node.job_environment", "docker", "simple"]);
+        check("[up]\nnodes = -1", &["nodes"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! What to run: names, arguments and places of all processes. No IO.
+
+use cli::units::resource;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use vocab::{RESOURCES, Resource, Resources};
+
+/// Everything that was decided from options, file and machine.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Address of the API.
+    pub listen: SocketAddr,
+    /// Data directory of the cluster.
+    pub data: PathBuf,
+    /// Number of nodes.
+    pub nodes: u16,
+    /// What each offers.
+    pub resources: Resources,
+    /// Given to nodes, if given to us.
+    pub job_environment: Option<String>,
+    /// Given to everybody.
+    pub config: Option<PathBuf>,
+    /// Logs go to our stderr.
+    pub verbose: bool,
+    /// Name of this host.
+    pub host: String,
+}
+
+impl Options {
+    /// Directory of logs.
+    pub fn logs(&self) -> PathBuf {
+        self.data.join("logs")
+    }
+    /// Log of one child.
+    pub fn log(&self, child: &str) -> PathBuf {
+        self.logs().join(format!("{child}.log"))
+    }
+}
+
+/// One child process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildPlan {
+    /// `server`, `node-1`, ...
+    pub name: String,
+    /// Arguments of our own program.
+    pub arguments: Vec<OsString>,
+    /// File for its log; our stderr if absent.
+    pub log: Option<PathBuf>,
+}
+
+/// All child processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The server.
+    pub server: ChildPlan,
+    /// The nodes.
+    pub nodes: Vec<ChildPlan>,
+    /// Where logs go.
+    pub logs: PathBuf,
+}
+
+/// What to run for these options.
+pub fn plan(options: &Options) -> Plan {
+    let child = |name: String, mut arguments: Vec<OsString>| {
+        arguments.push("--supervised".into());
+        if let Some(config) = &options.config {
+            arguments.extend(["--config".into(), config.into()]);
+        }
+        let log = (!options.verbose).then(|| options.log(&name));
+        ChildPlan { name, arguments, log }
+    };
+    let server = vec![
+        "server".into(),
+        "--listen".into(),
+        options.listen.to_string().into(),
+        "--data".into(),
+        options.data.join("server").into(),
+    ];
+    let node = |number: u16| {
+        let name = format!("node-{number}");
+        let mut arguments: Vec<OsString> = vec![
+            "node".into(),
+            "--server".into(),
+            reachable(options.listen).to_string().into(),
+            // Groups of nodes are named after them: two clusters on a host must not share names.
+            "--name".into(),
+            format!("{}-{}-{number}", options.host, options.listen.port()).into(),
+            "--data".into(),
+            options.data.join(&name).into(),
+            "--resources".into(),
+            offered(&options.resources).into(),
+            "--stop-jobs".into(),
+        ];
+        if let Some(environment) = &options.job_environment {
+            arguments.extend(["--job-environment".into(), environment.into()]);
+        }
+        child(name, arguments)
+    };
+    Plan {
+        server: child("server".to_owned(), server),
+        nodes: (1..=options.nodes).map(node).collect(),
+        logs: options.logs(),
+    }
+}
+
+/// The address to call for one that is listened on: all interfaces have this host's among them.
+pub fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// As `--resources` reads it.
+fn offered(resources: &Resources) -> String {
+    let one = |r: Resource| match r {
+        // Exactly: bytes, not "15.6 GiB".
+        Resource::Memory => format!("memory={}", resources.memory),
+        _ => format!("{r}={}", resource(r, resources.raw(r)).replace(' ', "")),
+    };
+    RESOURCES.map(one).join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use cli::{Cli, Command};
+    use vocab::Cpu;
+
+    fn options() -> Options {
+        Options {
+            listen: "0.0.0.0:8000".parse().expect("an address"),
+            data: "/data".into(),
+            nodes: 2,
+            resources: Resources { cpu: Cpu(150), memory: 3 << 30, user_slots: 12_345, ..Resources::ZERO },
+            job_environment: Some("simple".into()),
+            config: Some("/etc/m.toml".into()),
+            verbose: false,
+            host: "host".into(),
+        }
+    }
+
+    #[test]
+    fn children_understand_their_arguments() {
+        let plan = plan(&options());
+        let parse = |child: &ChildPlan| {
+            let line = [OsString::from("millpond")].into_iter().chain(child.arguments.clone());
+            Cli::try_parse_from(line).expect("arguments that parse").command
+        };
+        match parse(&plan.server) {
+            Command::Server(args) => {
+                assert_eq!((args.listen, args.supervised), (Some(options().listen), true));
+                assert_eq!(args.data, Some("/data/server".into()));
+                assert_eq!(args.config, Some("/etc/m.toml".into()));
+            }
+            other => panic!("not a server: {other:?}"),
+        }
+        assert_eq!(plan.nodes.len(), 2);
+        match parse(&plan.nodes[1]) {
+            Command::Node(args) => {
+                assert_eq!(
+                    args.server.as_deref(),
+                    Some("127.0.0.1:8000"),
+                    "nodes call an address that can be called"
+                );
+                assert_eq!(args.name.as_deref(), Some("host-8000-2"));
+                assert_eq!(args.resources.map(|r| r.over(Resources::ZERO)), Some(options().resources));
+                assert!(args.stop_jobs && args.supervised);
+            }
+            other => panic!("not a node: {other:?}"),
+        }
+        assert_eq!(plan.nodes[1].log, Some("/data/logs/node-2.log".into()));
+    }
+}

@@ -1,0 +1,349 @@
+"""What a job finds, what is kept of it, and how it ends (jobs-and-nodes.md 5 to 7)."""
+
+import datetime
+import http.client
+import json
+import os
+import re
+import time
+
+import pytest
+from harness import find_error, wait_for
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def only_job(cluster, operation, **filters):
+    jobs = cluster.jobs(operation, **filters)
+    assert len(jobs) == 1, jobs
+    return cluster.command("get_job", operation_id=operation, job_id=jobs[0]["id"])
+
+
+def output(cluster, pool, command, **options):
+    """What the only job of an operation prints."""
+    operation = cluster.run_vanilla(command, pool=pool, **options)
+    return cluster.stderr(operation, cluster.jobs(operation)[0]["id"]).decode()
+
+
+def upload(cluster, path, data, **attributes):
+    cluster.command("create", type="file", path=path, recursive=True, force=True, attributes=attributes)
+    connection = http.client.HTTPConnection(cluster.address, timeout=10)
+    connection.request("PUT", "/api/v4/write_file", body=data, headers={
+        "X-YT-Parameters": json.dumps({"path": path}), "Content-Type": "application/octet-stream"})
+    reply = connection.getresponse()
+    assert reply.status == 200, reply.read()
+
+
+# --- what the job finds
+
+def test_environment(cluster, pool):
+    operation = cluster.run_vanilla(
+        "env | sort >&2", pool=pool, job_count=1, environment={"GREETING": "hello", "SUB": "$(SandboxPath)/x"},
+        spec={"secure_vault": {"password": "hidden", "nested": {"a": 1}}})
+    job = cluster.jobs(operation)[0]
+    environment = dict(line.split("=", 1) for line in cluster.stderr(operation, job["id"]).decode().splitlines())
+    wanted = {
+        "YT_JOB_ID": job["id"], "YT_OPERATION_ID": operation, "YT_JOB_INDEX": "0", "YT_TASK_JOB_INDEX": "0",
+        "YT_JOB_COOKIE": "0", "YT_TASK_NAME": "t", "YT_TASK_JOB_COUNT": "1", "YT_POOL_TREE": "physical",
+        "YT_FIRST_OUTPUT_TABLE_FD": "1", "GREETING": "hello", "YT_SECURE_VAULT_password": "hidden",
+    }
+    assert {k: environment.get(k) for k in wanted} == wanted
+    assert environment["HOME"] == environment["TMPDIR"] == environment["PYTHONPATH"] == environment["PWD"]
+    assert environment["SUB"] == environment["HOME"] + "/x"
+    assert "password" in environment["YT_SECURE_VAULT"]
+    assert job["address"].startswith(environment["YT_NODE_HOST"])
+    assert not any(name.startswith("MILLPOND") for name in environment), "the node's environment is not inherited"
+    attributes = json.dumps(cluster.command("get_operation", operation_id=operation))
+    assert "hidden" not in attributes, "a secret is never shown"
+
+
+def test_cookie_and_index(cluster, pool):
+    """The cookie is stable across runs of a unit, the index is new for each (http-api.md 13)."""
+    text = "echo $YT_JOB_COOKIE $YT_JOB_INDEX >&2; [ $YT_JOB_INDEX -gt 0 ]"
+    operation = cluster.run_vanilla(text, pool=pool)
+    lines = sorted(cluster.stderr(operation, j["id"]).decode().strip() for j in cluster.jobs(operation))
+    assert lines == ["0 0", "0 1"]
+    counters = cluster.counters(operation)
+    assert (counters["completed"], counters["failed"]) == (1, 1)
+
+
+def test_sandbox_is_fresh(cluster, pool):
+    command = "pwd >&2; ls -A >&2; echo x > left-behind; mkdir -p d/e; chmod 500 d"
+    for _ in range(3):
+        text = output(cluster, pool, command)
+        assert len(text.splitlines()) == 1, f"the sandbox is not empty: {text}"
+
+
+def test_descriptors(cluster, pool):
+    """0 is empty, 1 goes where 2 goes, 5 takes statistics (jobs-and-nodes.md 5.2)."""
+    text = output(cluster, pool, "wc -c; echo to stdout; echo to stderr >&2; ls /proc/self/fd | tr '\\n' ' '")
+    assert text.splitlines()[:3] == ["0", "to stdout", "to stderr"]
+    descriptors = set(text.splitlines()[3].split())
+    assert {"0", "1", "2", "5"} <= descriptors
+
+
+def test_files(cluster, pool):
+    upload(cluster, "//tmp/files/data.txt", b"some data\n")
+    upload(cluster, "//tmp/files/tool", b"#!/bin/sh\necho tool says $1\n", executable=True)
+    upload(cluster, "//tmp/files/named", b"by its attribute\n", file_name="other-name")
+    text = output(
+        cluster, pool, "cat data.txt; ./bin/tool hi; cat other-name; cat deep/er/copy; test -x data.txt || echo not executable",
+        file_paths=["//tmp/files/data.txt", '<file_name="bin/tool">//tmp/files/tool', "//tmp/files/named",
+                    '<file_name="deep/er/copy">//tmp/files/data.txt'])
+    assert text == "some data\ntool says hi\nby its attribute\nsome data\nnot executable\n"
+
+
+def test_executable_by_path_attribute(cluster, pool):
+    upload(cluster, "//tmp/files/script", b"#!/bin/sh\necho ran\n")
+    text = output(cluster, pool, "./script", file_paths=["<executable=%true>//tmp/files/script"])
+    assert text == "ran\n"
+
+
+def test_changed_file_is_seen(cluster, pool):
+    """The cache of files knows that the content has changed."""
+    for content in [b"one\n", b"two\n", b"two\n", b"three\n"]:
+        upload(cluster, "//tmp/files/changing", content)
+        assert output(cluster, pool, "cat changing", file_paths=["//tmp/files/changing"]) == content.decode()
+
+
+# --- what is kept
+
+def test_events_and_times(cluster, pool):
+    before = time.time()
+    operation = cluster.run_vanilla("sleep 0.3", pool=pool)
+    job = only_job(cluster, operation)
+    start, finish = moment(job["start_time"]), moment(job["finish_time"])
+    assert before - 1 <= start <= finish <= time.time() + 1
+    assert finish - start >= 0.3
+    states = [e["state"] for e in job["events"] if "state" in e]
+    assert states[-1] == "completed" and "running" in states, job["events"]
+    times = [moment(e["time"]) for e in job["events"]]
+    assert times == sorted(times)
+
+    events = cluster.operation(operation, "events")["events"]
+    order = [e["state"] for e in events]
+    assert order == ["starting", "waiting_for_agent", "initializing", "preparing", "pending", "materializing",
+                     "running", "completing", "completed"], order
+    assert [moment(e["time"]) for e in events] == sorted(moment(e["time"]) for e in events)
+
+
+def statistics(job, path):
+    value = job["statistics"]
+    for key in path.split("/"):
+        value = value[key]
+    return value
+
+
+def test_statistics(cluster, pool):
+    """A job that burns CPU for about half a second and holds 50 MB."""
+    program = ("import time\nx = bytearray(50 << 20)\nx[::4096] = b'1' * len(x[::4096])\n"
+               "end = time.process_time() + 0.5\nwhile time.process_time() < end: pass\ntime.sleep(0.2)")
+    operation = cluster.run_vanilla(f"python3 -c \"{program}\"; echo '{{rows=7}};' >&5", pool=pool,
+                                    memory_limit=200 << 20)
+    job = only_job(cluster, operation)
+    exec_time = statistics(job, "time/exec")["sum"]
+    total = statistics(job, "time/total")["sum"]
+    assert 700 <= exec_time <= 20_000 and total >= exec_time
+    cpu = statistics(job, "user_job/cpu/user")["sum"] + statistics(job, "user_job/cpu/system")["sum"]
+    assert 450 <= cpu <= exec_time + 100, (cpu, exec_time)
+    memory = statistics(job, "user_job/max_memory")["sum"]
+    assert 50 << 20 <= memory <= 120 << 20, memory
+    assert statistics(job, "user_job/memory_limit")["sum"] == 200 << 20
+    assert statistics(job, "custom/rows")["sum"] == 7
+
+    progress = cluster.operation(operation, "progress")["progress"]
+    leaves = progress["job_statistics_v2"]["user_job"]["max_memory"]
+    assert [leaf["summary"]["sum"] for leaf in leaves if leaf["tags"]["job_state"] == "completed"] == [memory]
+    assert leaves[0]["tags"] == {"job_state": "completed", "job_type": "t", "pool_tree": "physical"}
+
+
+def test_statistics_of_many_jobs(cluster, pool):
+    operation = cluster.run_vanilla("echo \"{n=$YT_JOB_COOKIE};\" >&5; [ $YT_JOB_INDEX != 3 ]", pool=pool, job_count=5)
+    custom = cluster.operation(operation, "progress")["progress"]["job_statistics_v2"]["custom"]["n"]
+    by_state = {leaf["tags"]["job_state"]: leaf["summary"] for leaf in custom}
+    completed = by_state["completed"]
+    assert (completed["sum"], completed["count"], completed["min"], completed["max"]) == (10, 5, 0, 4)
+    assert by_state["failed"]["count"] == 1
+
+
+def test_stderr_of_a_running_job(cluster, pool):
+    operation = cluster.start_vanilla("echo first; sleep 100", pool=pool)
+    job = cluster.wait_jobs(operation)[0]
+    wait_for(lambda: cluster.stderr(operation, job) == b"first\n", what="its stderr")
+
+
+def test_stderr_caps(cluster, pool):
+    """Half of the head and half of the tail, with a mark between (jobs-and-nodes.md 5.4)."""
+    limit = 1000
+    text = output(cluster, pool, "for i in $(seq 1000); do echo line $i; done", max_stderr_size=limit)
+    mark = "\n...skipped...\n"
+    assert len(text) <= limit + len(mark)
+    head, tail = text.split(mark)
+    whole = "".join(f"line {i}\n" for i in range(1, 1001))
+    assert head == whole[:limit // 2] and tail == whole[-limit // 2:]
+
+
+def test_stderr_offset_and_limit(cluster, pool):
+    operation = cluster.run_vanilla("printf 0123456789", pool=pool)
+    job = cluster.jobs(operation)[0]["id"]
+    assert cluster.command("get_job_stderr", operation_id=operation, job_id=job, limit=4) in (b"0123", b"6789")
+    assert cluster.command("get_job_stderr", operation_id=operation, job_id=job, offset=4, limit=3) == b"456"
+
+
+def test_stderr_count(cluster, pool):
+    """Of many successful jobs only some keep their stderr, of failed ones more."""
+    operation = cluster.run_vanilla("echo $YT_JOB_COOKIE", pool=pool, job_count=8, spec={"max_stderr_count": 3})
+    sizes = [j.get("stderr_size", 0) for j in cluster.jobs(operation)]
+    assert len(sizes) == 8 and sum(1 for s in sizes if s) == 3, sizes
+
+
+# --- how it ends
+
+def test_job_time_limit(cluster, pool):
+    begin = time.monotonic()
+    operation = cluster.run_vanilla("sleep 100", pool=pool, state="failed", job_time_limit=1000,
+                                    spec={"max_failed_job_count": 1})
+    assert time.monotonic() - begin < 10
+    error = find_error(cluster.result(operation), 1202)
+    assert error["message"] == "Job time limit exceeded" and error["attributes"]["limit"] == 1000
+
+
+def test_max_failed_job_count(cluster, pool):
+    operation = cluster.run_vanilla("exit 1", pool=pool, state="failed", job_count=10, spec={"max_failed_job_count": 4})
+    error = find_error(cluster.result(operation), 215)
+    assert error["message"] == "Failed jobs limit exceeded" and error["attributes"]["max_failed_job_count"] == 4
+    counters = cluster.counters(operation)
+    assert counters["failed"] == 4 and counters["completed"] == 0, counters
+
+
+def test_failed_jobs_are_retried(cluster, pool, tmp_path):
+    command = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -ge 3 ]"
+    operation = cluster.run_vanilla(command, pool=pool)
+    counters = cluster.counters(operation)
+    assert (counters["completed"], counters["failed"], counters["total"]) == (1, 2, 1)
+    assert cluster.operation(operation, "has_failed_jobs")["has_failed_jobs"]
+
+
+def test_restart_exit_code(cluster, pool, tmp_path):
+    """The code means: well done, run me again (jobs-and-nodes.md 5.6)."""
+    command = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -ge 3 ] || exit 42"
+    operation = cluster.run_vanilla(command, pool=pool, restart_exit_code=42)
+    counters = cluster.counters(operation)
+    assert (counters["completed"], counters["failed"], counters["lost"]) == (1, 0, 2), counters
+
+
+def test_fail_on_job_restart(cluster, pool):
+    operation = cluster.run_vanilla("exit 1", pool=pool, state="failed", spec={"fail_on_job_restart": True})
+    find_error(cluster.result(operation), 210)
+
+
+def test_everything_of_a_job_is_killed(cluster, pool, tmp_path):
+    """Children that left the session, too, when the job's own process has ended. They must have closed
+    the job's output: as long as somebody holds it the job goes on (jobs-and-nodes.md 5.2)."""
+    operation = cluster.run_vanilla(
+        f"setsid nohup sleep 1000 </dev/null >/dev/null 2>&1 5>&- & echo $! > {tmp_path}/pid; sleep 0.2", pool=pool)
+    assert cluster.state(operation) == "completed"
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not alive(pid), what="the daemonised child to be gone")
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def start_and_find(cluster, pool, command, **options):
+    operation = cluster.start_vanilla(command, pool=pool, **options)
+    return operation, cluster.wait_jobs(operation)[0]
+
+
+def test_abort_job(cluster, pool):
+    operation, job = start_and_find(cluster, pool, "sleep 100")
+    cluster.command("abort_job", job_id=job)
+    again = wait_for(lambda: [j for j in cluster.jobs(operation, state="running") if j["id"] != job],
+                     what="the unit to run again")[0]
+    assert again["job_cookie"] == 0
+    aborted = cluster.command("get_job", operation_id=operation, job_id=job)
+    assert aborted["state"] == "aborted"
+    assert "user_request" in json.dumps(aborted)
+    assert cluster.counters(operation)["aborted"] == 1
+
+
+def test_abandon_job(cluster, pool):
+    operation, job = start_and_find(cluster, pool, "sleep 100")
+    cluster.command("abandon_job", job_id=job)
+    cluster.wait_state(operation, "completed")
+    assert cluster.counters(operation)["completed"] == 1
+
+
+def test_interruption_signal(cluster, pool, tmp_path):
+    """abort_job with a time-out: the signal first; a job that leaves with 0 is not aborted."""
+    command = f"trap 'echo interrupted >&2; touch {tmp_path}/seen; exit 0' USR1; echo ready >&2; while :; do sleep 0.05; done"
+    operation, job = start_and_find(cluster, pool, command, interruption_signal="SIGUSR1", restart_exit_code=5)
+    wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap to be set")
+    cluster.command("abort_job", job_id=job, interrupt_timeout=20000)
+    wait_for(lambda: os.path.exists(tmp_path / "seen"), what="the signal")
+    # With restart_exit_code set, leaving with 0 means: done (jobs-and-nodes.md 6.8).
+    cluster.wait_state(operation, "completed")
+    assert b"interrupted" in cluster.stderr(operation, job)
+    assert cluster.counters(operation)["aborted"] == 0
+
+
+def test_interruption_timeout(cluster, pool):
+    """A job that ignores the signal is aborted when the time is over."""
+    operation, job = start_and_find(cluster, pool, "trap '' USR1; echo ready >&2; while :; do sleep 0.05; done",
+                                    interruption_signal="SIGUSR1")
+    wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap to be set")
+    begin = time.monotonic()
+    cluster.command("abort_job", job_id=job, interrupt_timeout=1000)
+    wait_for(lambda: cluster.jobs(operation, state="aborted"), what="the job to be aborted")
+    assert time.monotonic() - begin >= 0.8
+    assert cluster.jobs(operation, state="aborted")[0]["id"] == job
+
+
+def test_several_tasks(cluster, pool):
+    operation = cluster.command("start_operation", operation_type="vanilla", spec={"pool": pool, "tasks": {
+        "reader": {"command": "echo $YT_TASK_NAME $YT_TASK_JOB_INDEX/$YT_TASK_JOB_COUNT", "job_count": 2,
+                   "cpu_limit": 0.1, "memory_limit": 64 << 20},
+        "writer": {"command": "echo $YT_TASK_NAME", "job_count": 1, "cpu_limit": 0.1, "memory_limit": 64 << 20},
+    }})["operation_id"]
+    cluster.wait_state(operation, "completed")
+    jobs = cluster.jobs(operation)
+    text = sorted(cluster.stderr(operation, j["id"]).decode().strip() for j in jobs)
+    assert text == ["reader 0/2", "reader 1/2", "writer"]
+    assert len(cluster.jobs(operation, task_name="reader")) == 2
+    assert cluster.operation(operation, "task_names")["task_names"] == ["reader", "writer"]
+
+
+def test_list_jobs_pages(cluster, pool):
+    operation = cluster.run_vanilla("true", pool=pool, job_count=7)
+    first = cluster.command("list_jobs", operation_id=operation, limit=3, sort_field="start_time")["jobs"]
+    rest = cluster.command("list_jobs", operation_id=operation, limit=10, offset=3, sort_field="start_time")["jobs"]
+    assert (len(first), len(rest)) == (3, 4)
+    assert len({j["id"] for j in first + rest}) == 7
+    counts = cluster.command("list_jobs", operation_id=operation, limit=0)
+    assert counts["jobs"] == [] and counts["state_counts"]["completed"] == 7
+
+
+def test_large_operation(cluster, pool):
+    """Five hundred jobs: each counted, each with its own record."""
+    operation = cluster.run_vanilla("true", pool=pool, job_count=500, timeout=120)
+    assert cluster.counters(operation)["completed"] == 500
+    listed = cluster.command("list_jobs", operation_id=operation, limit=1000)["jobs"]
+    assert len(listed) == 500 and {j["job_cookie"] for j in listed} == set(range(500))
+
+
+@pytest.mark.parametrize("name", ["simple", "auto"])
+def test_drivers(name):
+    """The same job under the driver without cgroups and under what this machine has."""
+    from harness import cluster as make_cluster
+    with make_cluster(environment=name) as c:
+        c.create_pool("p")
+        operation = c.run_vanilla("(sleep 100 >/dev/null 2>&1 5>&- & ) ; echo done", job_count=3)
+        assert all(re.match(rb"done\n", c.stderr(operation, j["id"])) for j in c.jobs(operation))
+        wait_for(lambda: not c.job_processes(), what="background children to be gone")

@@ -1,0 +1,59 @@
+"""What Millpond has left on this machine: processes, mounts, groups.
+
+    leftovers.py list              prints them, one per line
+    leftovers.py compare FILE      fails if there are others than those listed in FILE
+
+The comparison is with the state before the tests: somebody may have a cluster of his own running.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+import time
+
+
+def processes():
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                # The executable, not the name: a test or an editor may have "millpond" in its arguments.
+                program = os.path.basename(os.readlink(entry / "exe")).removesuffix(" (deleted)")
+                if program == "millpond":
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    yield f"process {entry.name}: {command.strip()}"
+
+
+def mounts():
+    for line in open("/proc/self/mountinfo"):
+        if "millpond" in line:
+            yield f"mount {line.split()[4]}"
+
+
+def groups():
+    for base, directories, _ in os.walk("/sys/fs/cgroup"):
+        if os.path.basename(base) == "millpond":
+            yield from (f"group {os.path.join(base, d)}" for d in directories)
+
+
+def everything():
+    return sorted([*processes(), *mounts(), *groups()])
+
+
+def main():
+    if sys.argv[1:] == ["list"]:
+        print("\n".join(everything()))
+        return 0
+    before = set(pathlib.Path(sys.argv[2]).read_text().splitlines())
+    deadline = time.monotonic() + 5
+    while new := [x for x in everything() if x not in before]:
+        if time.monotonic() > deadline:
+            print("left behind:", *new, sep="\n  ")
+            return 1
+        time.sleep(0.2)
+    print("no process, no mount and no group of Millpond is left")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
