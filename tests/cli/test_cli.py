@@ -156,14 +156,28 @@ def test_run_of_an_aborted_operation(cluster, pool):
 
 def test_run_detaches_on_interrupt(cluster, pool):
     process = subprocess.Popen([str(BINARY), "run", "--proxy", cluster.address, "--pool", pool, "--follow", "--",
-                                "sleep", "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    operation = wait_for(lambda: cluster.command("list_operations", pool=pool)["operations"], what="it")[0]["id"]
-    cluster.wait_counters(operation, running=1)
+                                "sh", "-c", "echo ready; sleep 100"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # The first line of the job: by now the command follows.
+    assert "ready" in process.stdout.readline()
+    operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert operation in err, "how to go on is said"
     assert cluster.state(operation) == "running"
+
+
+def test_run_aborts_on_interrupt_if_asked(cluster, pool):
+    process = subprocess.Popen([str(BINARY), "run", "--proxy", cluster.address, "--pool", pool, "--follow",
+                                "--abort-on-interrupt", "--", "sh", "-c", "echo ready; sleep 100"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "ready" in process.stdout.readline()
+    operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode in (3, 130)
+    cluster.wait_state(operation, "aborted")
 
 
 def test_run_arguments_are_quoted(cluster, pool):

@@ -160,7 +160,7 @@ CALLS = [
     Call(2, ["get", "//tmp/demo/deep"],
          '{\n    "er" = {\n        "value" = %true;\n    };\n}'),
     Call(2, ["set", "--format", "json", "//tmp/demo/json"], "", stdin='[1, {"k": "\u00e9"}]'),
-    Call(2, ["get", "--format", "json", "//tmp/demo/json"], re.compile('^.1, *.*k.*\u00c3\u00a9', re.S)),
+    Call(2, ["get", "--format", "json", "//tmp/demo/json"], '[1,{"k":"\u00e9"}]'),
     Call(2, ["get", "//tmp/demo", "--attribute", "type"],
          parsed(lambda v, _: v["a"].attributes["type"] == "map_node" and v["number"].attributes["type"] == "int64_node")),
     Call(2, ["list", "//tmp/demo"], lines("a", "deep", "json", "number", "settings")),

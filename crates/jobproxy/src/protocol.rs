@@ -28,7 +28,7 @@ pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 pub const PROXY_PROTOCOL_VERSION: u32 = 1;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
-pub const INLINE_STDERR_MAX: usize = wire::INLINE_STDERR_MAX;
+pub use vocab::job::INLINE_STDERR_MAX;
 
 /// From the node to the spawner. [`ToSpawner::Configure`] comes first and once.
 #[derive(Clone, PartialEq, Debug)]

@@ -179,3 +179,6 @@ pub enum JobOutcome {
         error: Failure,
     },
 }
+
+/// Longest stderr that travels inside the report of a job's end; longer ones are uploaded before it.
+pub const INLINE_STDERR_MAX: usize = 64 << 10;

@@ -144,7 +144,7 @@ pub struct FinishedJob {
 }
 
 /// Longest stderr that travels inside [`FinishedJob`].
-pub const INLINE_STDERR_MAX: usize = 64 << 10;
+pub use vocab::job::INLINE_STDERR_MAX;
 
 /// From the server to a node.
 #[derive(Clone, PartialEq, Debug)]

@@ -198,9 +198,10 @@ impl Storm {
             self.world.restart();
         }
         match self.random.below(100) {
-            0..=11 => self.wish(),
-            12..=17 => self.ask_again(),
-            18..=37 => self.end_a_job(),
+            0..=9 => self.wish(),
+            10..=13 => self.ask_again(),
+            14..=19 => self.ambush(),
+            20..=37 => self.end_a_job(),
             38..=45 => self.act_on_an_operation(),
             46..=48 => self.act_on_a_job(),
             49..=53 => self.look_at_an_operation(),
@@ -428,6 +429,45 @@ impl Storm {
         self.say(format!("the server dies, {landed} commits have landed"));
         self.world.crash(landed);
         self.seen.crashes += 1;
+    }
+
+    /// The server dies right after something has begun and before it is written down, and nodes come
+    /// back in any order: chance alone would seldom find these.
+    fn ambush(&mut self) {
+        if !self.world.is_up() {
+            return;
+        }
+        self.say("ambush".into());
+        self.world.hold = true;
+        for _ in 0..=self.random.below(2) {
+            match self.random.below(5) {
+                0 => self.wish(),
+                1 => self.end_a_job(),
+                2 => self.connect_a_node(),
+                _ => {
+                    let Some(id) = self.an_operation() else { continue };
+                    let command = Command::ResumeOperation { operation: OperationRef::Id(id) };
+                    self.say(format!("{command:?}"));
+                    self.world.send("ann", None, command);
+                }
+            }
+        }
+        if self.random.chance(70) { self.world.turn() } else { self.world.settle() }
+        self.listen();
+        self.check();
+        self.die();
+        self.listen();
+        if !self.world.is_up() {
+            self.say("restart".into());
+            self.world.restart();
+        }
+        self.world.hold = false;
+        for _ in 0..self.random.below(5) {
+            if self.random.chance(70) { self.connect_a_node() } else { self.end_a_job() }
+            self.world.settle();
+            self.listen();
+            self.check();
+        }
     }
 
     /// Clients read their replies.

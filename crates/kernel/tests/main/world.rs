@@ -480,8 +480,10 @@ impl World {
     /// Lets time pass in small steps: heartbeats, periodic work of the kernel.
     pub fn pass(&mut self, span: Span) {
         let end = self.now + span;
+        // Never longer than the period of heartbeats.
+        let step = Span::from_micros((span.as_micros() / 10).clamp(500_000, 5_000_000));
         while self.now < end {
-            self.now = end.min(self.now + Span::from_millis(500));
+            self.now = end.min(self.now + step);
             let due: BTreeSet<String> = self
                 .nodes
                 .values()
