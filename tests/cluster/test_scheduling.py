@@ -2,6 +2,7 @@
 go. How shares are computed is tested in the crates; here is whether processes follow them.
 """
 
+import contextlib
 import pathlib
 import time
 
@@ -26,7 +27,8 @@ def empty(cluster):
     yield
     for operation in cluster.command("list_operations", limit=1000)["operations"]:
         if operation["state"] not in ("completed", "failed", "aborted"):
-            cluster.command("abort_operation", operation_id=operation["id"])
+            with contextlib.suppress(ServerError):
+                cluster.command("abort_operation", operation_id=operation["id"])
     wait_for(lambda: cluster.pool_orchid("<Root>")["resource_usage"]["user_slots"] == 0, what="an idle cluster")
     # Guarantees of pools without demand count, too: together they may exceed the cluster.
     for pool in cluster.command("list", path="//sys/pools")["value"]:

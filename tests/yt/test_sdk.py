@@ -29,7 +29,7 @@ def test_tree(client):
     assert client.get("//tmp/sdk", attributes=["kind"]).attributes["kind"] == "test"
     assert client.list("//tmp/sdk") == ["value"]
     assert client.exists("//tmp/sdk/@kind") and not client.exists("//tmp/sdk/@other")
-    assert client.get_type("//tmp/sdk") == "map_node"
+    assert client.get("//tmp/sdk/@type") == "map_node"
     client.remove("//tmp/sdk", recursive=True)
     assert not client.exists("//tmp/sdk")
 

@@ -10,15 +10,19 @@ use yson::{Map, Value};
 
 impl Kernel {
     /// Resolves the files of one task; gives the artifacts and the contents behind them.
-    pub(crate) fn resolve_files(&self, files: &[FileRequest]) -> Result<(Vec<Artifact>, Vec<Pinned>), Failure> {
+    pub(crate) fn resolve_files(
+        &self,
+        files: &[FileRequest],
+    ) -> Result<(Vec<Artifact>, Vec<Pinned>), Failure> {
         let mut artifacts = Vec::new();
         let mut blobs = Vec::new();
         for request in files {
             let located = self.locate_file(&request.path)?;
             let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
             let text = |key: &str| located.get(key).and_then(Value::as_str).map(str::to_owned);
-            let file_id: ObjectId =
-                text("id").and_then(|id| id.parse().ok()).ok_or_else(|| Failure::new("Malformed id of a file"))?;
+            let file_id: ObjectId = text("id")
+                .and_then(|id| id.parse().ok())
+                .ok_or_else(|| Failure::new("Malformed id of a file"))?;
             let file_name = request.file_name.clone().or_else(|| text("file_name")).or_else(|| text("key"));
             artifacts.push(Artifact {
                 file_id,
@@ -29,7 +33,12 @@ impl Kernel {
                     .executable
                     .unwrap_or_else(|| located.get("executable").and_then(Value::as_bool).unwrap_or(false)),
             });
-            blobs.push(Pinned { file_id, revision: number("revision"), blob: number("blob"), size: number("size") });
+            blobs.push(Pinned {
+                file_id,
+                revision: number("revision"),
+                blob: number("blob"),
+                size: number("size"),
+            });
         }
         Ok((artifacts, blobs))
     }

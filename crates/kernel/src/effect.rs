@@ -129,4 +129,3 @@ pub enum OperationRow {
     /// Finished: in the archive.
     Archived(OperationId),
 }
-

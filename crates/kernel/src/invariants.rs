@@ -44,7 +44,9 @@ impl Kernel {
         for (what, others) in [("controllers", &of_controllers), ("nodes", &on_nodes)] {
             for job in known.symmetric_difference(others) {
                 let side = if known.contains(job) { "only the kernel" } else { what };
-                found.push(format!("KERNEL-5: {side} knows job {job}, and the other of kernel and {what} does not"));
+                found.push(format!(
+                    "KERNEL-5: {side} knows job {job}, and the other of kernel and {what} does not"
+                ));
             }
         }
         for id in &known {

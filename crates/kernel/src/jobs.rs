@@ -8,8 +8,8 @@ use scheduler::RevivedAllocation;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::{
-    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, JobState, OperationId, Span,
-    Time, code,
+    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, JobState,
+    OperationId, Span, Time, code,
 };
 use wire::{AbortJob, JobEvent, JobReport, ServerMessage};
 
@@ -67,7 +67,13 @@ impl Kernel {
         Some(job)
     }
 
-    pub(crate) fn job_events(&mut self, now: Time, address: &str, events: Vec<JobEvent>, out: &mut Vec<Effect>) {
+    pub(crate) fn job_events(
+        &mut self,
+        now: Time,
+        address: &str,
+        events: Vec<JobEvent>,
+        out: &mut Vec<Effect>,
+    ) {
         for event in events {
             match event {
                 JobEvent::Started { job_id, start_time } => {
@@ -172,7 +178,8 @@ impl Kernel {
         reported: Vec<JobReport>,
         out: &mut Vec<Effect>,
     ) {
-        let believed: Vec<JobId> = self.nodes.get(address).map(|n| n.jobs.iter().copied().collect()).unwrap_or_default();
+        let believed: Vec<JobId> =
+            self.nodes.get(address).map(|n| n.jobs.iter().copied().collect()).unwrap_or_default();
         let there: BTreeSet<JobId> = reported.iter().map(|r| r.identity.job_id).collect();
         for report in reported {
             let job_id = report.identity.job_id;
@@ -185,7 +192,12 @@ impl Kernel {
                         if let Some(start) = report.start_time {
                             operation.controller.job_started(job_id, start);
                         }
-                        operation.controller.job_statistics(job_id, report.phase, report.stderr_size, report.statistics);
+                        operation.controller.job_statistics(
+                            job_id,
+                            report.phase,
+                            report.stderr_size,
+                            report.statistics,
+                        );
                     }
                 }
                 None => {
@@ -215,10 +227,9 @@ impl Kernel {
         if node.register_time == now {
             return false;
         }
-        self.operations
-            .get(&job.operation)
-            .and_then(|o| o.controller.job(job_id))
-            .is_some_and(|view| now.since(view.start_time()) < Span::from_secs(10) && view.state() == JobState::Waiting)
+        self.operations.get(&job.operation).and_then(|o| o.controller.job(job_id)).is_some_and(|view| {
+            now.since(view.start_time()) < Span::from_secs(10) && view.state() == JobState::Waiting
+        })
     }
 
     fn adopt_running(&mut self, address: &str, report: &JobReport) -> bool {
@@ -323,7 +334,13 @@ impl Kernel {
     }
 
     /// Tells the node to kill a job; its end comes as a report.
-    pub(crate) fn order_abort(&mut self, job_id: JobId, reason: AbortReason, text: &str, out: &mut Vec<Effect>) {
+    pub(crate) fn order_abort(
+        &mut self,
+        job_id: JobId,
+        reason: AbortReason,
+        text: &str,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(job) = self.jobs.by_id.get_mut(&job_id) else { return };
         job.stopping.get_or_insert(reason);
         let node = job.node.clone();
@@ -382,7 +399,9 @@ impl Kernel {
                     .and_then(|o| o.controller.job(job_id))
                     .is_some_and(|view| view.is_interruptible());
                 if !interruptible {
-                    let message = format!("Job {job_id} cannot be interrupted: its task has no \"interruption_signal\"");
+                    let message = format!(
+                        "Job {job_id} cannot be interrupted: its task has no \"interruption_signal\""
+                    );
                     return Err(Failure::new(message).with("job_id", job_id));
                 }
                 let message = ServerMessage::Interrupt {
@@ -398,7 +417,12 @@ impl Kernel {
     }
 
     /// `abandon_job`: its unit counts as done, the process is killed.
-    pub(crate) fn abandon_job(&mut self, now: Time, job_id: JobId, out: &mut Vec<Effect>) -> Result<(), Failure> {
+    pub(crate) fn abandon_job(
+        &mut self,
+        now: Time,
+        job_id: JobId,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
         let job = self.jobs.get(job_id).cloned().ok_or_else(|| no_such_job(job_id))?;
         let operation = self.operations.get_mut(&job.operation).ok_or_else(|| no_such_job(job_id))?;
         let mut verdict = operation.controller.abandon_job(now, job_id).ok_or_else(|| no_such_job(job_id))?;
@@ -413,7 +437,12 @@ impl Kernel {
     }
 
     /// The record of a finished job, and its stderr, into the batch.
-    pub(crate) fn archive_job(&mut self, verdict: &JobVerdict, stderr: Option<Stderr>, _out: &mut Vec<Effect>) {
+    pub(crate) fn archive_job(
+        &mut self,
+        verdict: &JobVerdict,
+        stderr: Option<Stderr>,
+        _out: &mut Vec<Effect>,
+    ) {
         let identity = &verdict.record.identity;
         let key = job_key(identity.operation_id, identity.job_id);
         if let Some(stderr) = stderr {

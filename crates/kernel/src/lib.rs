@@ -52,7 +52,7 @@ pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
 pub use input::Input;
 pub use jobs::{STDERR_BLOB, STDERR_INLINE};
 pub use records::{archived_job, archived_job_in_full, job_key};
-pub use recover::{RecoverError, Records};
+pub use recover::{Records, RecoverError};
 
 use controller::ControllerOptions;
 use finished::Finished;
@@ -288,9 +288,10 @@ impl Kernel {
                 self.abort_job(job_id, interrupt_timeout, out).map(nothing)
             }
             Command::AbandonJob { job_id } => self.abandon_job(now, job_id, out).map(nothing),
-            Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => self
-                .transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
-                .map(nothing),
+            Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
+                self.transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
+                    .map(nothing)
+            }
             tree_command => self.tree_command(now, user, tree_command, out),
         }
     }

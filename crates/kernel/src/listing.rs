@@ -11,8 +11,17 @@ use yson::{Map, Value};
 
 /// Attributes of `list_operations` when none are asked for (http-api.md 8.5).
 const LISTED: &[&str] = &[
-    "authenticated_user", "brief_progress", "brief_spec", "experiment_assignment_names", "finish_time", "id", "type",
-    "runtime_parameters", "start_time", "state", "suspended",
+    "authenticated_user",
+    "brief_progress",
+    "brief_spec",
+    "experiment_assignment_names",
+    "finish_time",
+    "id",
+    "type",
+    "runtime_parameters",
+    "start_time",
+    "state",
+    "suspended",
 ];
 
 impl Kernel {
@@ -41,8 +50,7 @@ impl Kernel {
         if let Some(unknown) = attributes.iter().flatten().find(|a| !ATTRIBUTES.contains(&a.as_str())) {
             return Err(no_such_attribute(unknown));
         }
-        let mut wanted =
-            attributes.unwrap_or_else(|| LISTED.iter().map(|name| (*name).to_owned()).collect());
+        let mut wanted = attributes.unwrap_or_else(|| LISTED.iter().map(|name| (*name).to_owned()).collect());
         for always in ["id", "start_time"] {
             if !wanted.iter().any(|w| w == always) {
                 wanted.push(always.to_owned());
@@ -56,7 +64,9 @@ impl Kernel {
             .ids
             .into_iter()
             .map(|id| match self.operations.get(&id) {
-                Some(operation) => OperationRow::Live(self.operation_attributes(now, operation, Some(&wanted))),
+                Some(operation) => {
+                    OperationRow::Live(self.operation_attributes(now, operation, Some(&wanted)))
+                }
                 None => OperationRow::Archived(id),
             })
             .collect();
@@ -139,9 +149,11 @@ impl Kernel {
         };
         let operation_id = self.find_operation(operation)?;
         let live = match self.operations.get(&operation_id) {
-            Some(operation) => {
-                operation.controller.running_jobs().map(|view| self.job_fields(now, operation, view, false)).collect()
-            }
+            Some(operation) => operation
+                .controller
+                .running_jobs()
+                .map(|view| self.job_fields(now, operation, view, false))
+                .collect(),
             None => Vec::new(),
         };
         Ok(Body::JobList { operation_id, live, query })

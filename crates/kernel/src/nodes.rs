@@ -82,7 +82,8 @@ impl Node {
         let mut limits = reported;
         for (name, amount) in &self.settings.resource_limits_overrides {
             if let Some(r) = vocab::Resource::parse(name.as_bytes()) {
-                let raw = if r == vocab::Resource::Cpu { vocab::Cpu::from_f64(*amount).0 } else { *amount as i64 };
+                let raw =
+                    if r == vocab::Resource::Cpu { vocab::Cpu::from_f64(*amount).0 } else { *amount as i64 };
                 limits.set_raw(r, raw);
             }
         }
@@ -134,7 +135,13 @@ impl Nodes {
 }
 
 impl Kernel {
-    pub(crate) fn node_message(&mut self, now: Time, key: NodeKey, message: NodeMessage, out: &mut Vec<Effect>) {
+    pub(crate) fn node_message(
+        &mut self,
+        now: Time,
+        key: NodeKey,
+        message: NodeMessage,
+        out: &mut Vec<Effect>,
+    ) {
         if let NodeMessage::Hello(hello) = message {
             return self.node_hello(now, key, hello, out);
         }
@@ -289,7 +296,13 @@ impl Kernel {
         let jobs: Vec<JobId> = node.jobs.iter().copied().collect();
         self.scheduler.remove_node(address);
         for job in jobs {
-            self.abort_lost_job(now, job, AbortReason::NodeOffline, &format!("Node {address} is offline"), out);
+            self.abort_lost_job(
+                now,
+                job,
+                AbortReason::NodeOffline,
+                &format!("Node {address} is offline"),
+                out,
+            );
         }
         let keep = self.nodes.get(address).is_some_and(|n| n.settings != NodeSettings::default());
         if keep {
@@ -303,10 +316,17 @@ impl Kernel {
     }
 
     /// Applies changed settings of administrators to the scheduler's view at once.
-    pub(crate) fn set_node_settings(&mut self, now: Time, address: &str, settings: NodeSettings, out: &mut Vec<Effect>) {
+    pub(crate) fn set_node_settings(
+        &mut self,
+        now: Time,
+        address: &str,
+        settings: NodeSettings,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(node) = self.nodes.get_mut(address) else { return };
         let disabled = settings.banned || settings.disable_scheduler_jobs;
-        let reason = if settings.banned { AbortReason::NodeBanned } else { AbortReason::NodeWithDisabledJobs };
+        let reason =
+            if settings.banned { AbortReason::NodeBanned } else { AbortReason::NodeWithDisabledJobs };
         node.settings = settings;
         // Other limits come with the node's next heartbeat: only it knows what it has.
         if disabled {
@@ -393,14 +413,17 @@ impl NodeSettings {
                 "disable_scheduler_jobs" => {
                     out.disable_scheduler_jobs = value.as_bool().ok_or_else(|| wrong("a boolean"))?;
                 }
-                "ban_message" => out.ban_message = value.as_str().ok_or_else(|| wrong("a string"))?.to_owned(),
+                "ban_message" => {
+                    out.ban_message = value.as_str().ok_or_else(|| wrong("a string"))?.to_owned()
+                }
                 "user_tags" => {
                     let list = value.as_list().ok_or_else(|| wrong("a list of strings"))?;
                     let tags = list.iter().map(|v| v.as_str().map(str::to_owned)).collect::<Option<_>>();
                     out.user_tags = tags.ok_or_else(|| wrong("a list of strings"))?;
                 }
                 "resource_limits_overrides" => {
-                    let expected = "a map from cpu, memory, user_slots, gpu, network to amounts of at least 0";
+                    let expected =
+                        "a map from cpu, memory, user_slots, gpu, network to amounts of at least 0";
                     let map = value.as_map().ok_or_else(|| wrong(expected))?;
                     let mut overrides = BTreeMap::new();
                     for (resource, amount) in map.iter() {

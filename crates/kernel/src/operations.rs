@@ -5,7 +5,9 @@ use crate::{Effect, Kernel, OperationRef};
 use controller::{Deadline, JobVerdict, OperationController, OperationEvent};
 use scheduler::{Admission, Joined, OperationDesc, RuntimeParameters, TreeParameters};
 use std::collections::BTreeMap;
-use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Span, Time, code, object_type};
+use vocab::{
+    AbortReason, Failure, OperationId, OperationState, OperationType, Span, Time, code, object_type,
+};
 use yson::{Map, Value};
 
 impl Kernel {
@@ -24,7 +26,9 @@ impl Kernel {
             && let Some(other) = self.aliases.get(alias).filter(|id| self.operations.contains_key(id))
         {
             let message = format!("Operation alias \"{alias}\" is already used by an operation {other}");
-            return Err(Failure::new(message).with("operation_alias", alias.as_str()).with("operation_id", *other));
+            return Err(Failure::new(message)
+                .with("operation_alias", alias.as_str())
+                .with("operation_id", *other));
         }
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
@@ -51,7 +55,12 @@ impl Kernel {
             erased_trees: registered.erased.iter().map(|(tree, _)| tree.to_string()).collect(),
             acl: initial_acl(user, &parsed.provided),
             owners: parsed.provided.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
-            annotations: parsed.provided.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
+            annotations: parsed
+                .provided
+                .get("annotations")
+                .and_then(Value::as_map)
+                .cloned()
+                .unwrap_or_default(),
             result: None,
             pinned: Vec::new(),
             unsuitable_since: None,
@@ -66,7 +75,8 @@ impl Kernel {
             self.aliases.insert(alias.to_owned(), id);
         }
         // All of these are passed in one go; they are kept as events since users look for them.
-        for state in [OperationState::Starting, OperationState::WaitingForAgent, OperationState::Initializing] {
+        for state in [OperationState::Starting, OperationState::WaitingForAgent, OperationState::Initializing]
+        {
             operation.enter(now, state);
         }
         self.operations.insert(id, operation);
@@ -88,7 +98,8 @@ impl Kernel {
             }
             Err(inner) => {
                 let error =
-                    Failure::coded(code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare").because(inner);
+                    Failure::coded(code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
+                        .because(inner);
                 self.finish_operation(now, id, OperationState::Failed, Some(error), out);
             }
         }
@@ -148,13 +159,16 @@ impl Kernel {
                     if let Some(operation) = self.operations.get_mut(&id) {
                         let running = operation.trees.iter().any(|t| t.running);
                         if !running {
-                            operation.alerts.insert("operation_pending".into(), pending_alert(&tree, &pool, limit));
+                            operation
+                                .alerts
+                                .insert("operation_pending".into(), pending_alert(&tree, &pool, limit));
                             operation.dirty = true;
                             self.pending_work.dirty.insert(id);
                         }
                     }
                 }
-                scheduler::Event::EphemeralPoolCreated { .. } | scheduler::Event::EphemeralPoolRemoved { .. } => {}
+                scheduler::Event::EphemeralPoolCreated { .. }
+                | scheduler::Event::EphemeralPoolRemoved { .. } => {}
             }
         }
         for id in std::mem::take(&mut self.pending_work.demand) {
@@ -163,7 +177,11 @@ impl Kernel {
                     .controller
                     .demand()
                     .into_iter()
-                    .map(|d| scheduler::DemandGroup { task: d.task, min_needed: d.min_needed, count: d.count })
+                    .map(|d| scheduler::DemandGroup {
+                        task: d.task,
+                        min_needed: d.min_needed,
+                        count: d.count,
+                    })
                     .collect();
                 if let Ok(true) = self.scheduler.set_demand(id, &groups) {
                     self.pending_work.update = true;
@@ -175,7 +193,10 @@ impl Kernel {
 
     /// Tells the scheduler about an operation that it must know; the kernel registers and
     /// unregisters, so an error here is a mistake of the kernel's own.
-    pub(crate) fn tell_scheduler<T>(&mut self, what: impl FnOnce(&mut scheduler::Scheduler) -> Result<T, Failure>) {
+    pub(crate) fn tell_scheduler<T>(
+        &mut self,
+        what: impl FnOnce(&mut scheduler::Scheduler) -> Result<T, Failure>,
+    ) {
         if let Err(failure) = what(&mut self.scheduler) {
             debug_assert!(false, "the scheduler does not agree: {failure}");
         }
@@ -267,9 +288,10 @@ impl Kernel {
             );
             return Err(Failure::coded(code::INVALID_OPERATION_STATE, message).with("state", operation.state));
         }
-        operation
-            .alerts
-            .insert("operation_completed_by_user_request".into(), Failure::new("Operation completed by user request"));
+        operation.alerts.insert(
+            "operation_completed_by_user_request".into(),
+            Failure::new("Operation completed by user request"),
+        );
         self.finish_operation(now, id, OperationState::Completed, None, out);
         Ok(())
     }
@@ -400,7 +422,8 @@ impl Kernel {
         let mut over = Vec::new();
         for operation in self.operations.values_mut().filter(|o| o.state == OperationState::Running) {
             let demand = operation.controller.demand();
-            let misfit = demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
+            let misfit =
+                demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
             let Some(misfit) = misfit.filter(|_| !limits.is_empty()) else {
                 if operation.unsuitable_since.take().is_some() {
                     operation.alerts.remove(NO_SUITABLE_NODE);
@@ -409,7 +432,8 @@ impl Kernel {
                 }
                 continue;
             };
-            let task = operation.controller.task_names().nth(misfit.task as usize).unwrap_or_default().to_owned();
+            let task =
+                operation.controller.task_names().nth(misfit.task as usize).unwrap_or_default().to_owned();
             let error = Failure::new("No online node can satisfy the resource demand")
                 .with("task_name", task)
                 .with("needed_resources", misfit.min_needed.to_value());
@@ -434,7 +458,9 @@ impl Kernel {
     /// The id that a reference means, finished or not.
     pub(crate) fn find_operation(&self, operation: &OperationRef) -> Result<OperationId, Failure> {
         match operation {
-            OperationRef::Id(id) if self.operations.contains_key(id) || self.finished.contains(*id) => Ok(*id),
+            OperationRef::Id(id) if self.operations.contains_key(id) || self.finished.contains(*id) => {
+                Ok(*id)
+            }
             OperationRef::Id(id) => Err(no_such_operation(&id.to_string())),
             OperationRef::Alias(alias) => {
                 self.aliases.get(alias).copied().ok_or_else(|| no_such_operation(alias))
@@ -475,8 +501,9 @@ impl Kernel {
             out
         };
         let filter = match &options.scheduling_tag_filter {
-            Some(text) => scheduler::TagFilter::parse(text)
-                .map_err(|e| Failure::new(format!("/scheduling_tag_filter: {e}")).with("path", "/scheduling_tag_filter"))?,
+            Some(text) => scheduler::TagFilter::parse(text).map_err(|e| {
+                Failure::new(format!("/scheduling_tag_filter: {e}")).with("path", "/scheduling_tag_filter")
+            })?,
             None => scheduler::TagFilter::default(),
         };
         let trees = names

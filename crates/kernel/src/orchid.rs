@@ -1,8 +1,8 @@
 //! `//sys/scheduler/orchid`: the state of the scheduler as a tree (http-api.md 11). Everything comes
 //! from the newest snapshot, so a look never holds up a decision; only what a path asks for is built.
 
-use crate::mounts::missing;
 use crate::Kernel;
+use crate::mounts::missing;
 use cypress::walk::{value_get, value_list};
 use cypress::{GetOptions, Mounted};
 use scheduler::TreeSnapshot;
@@ -43,12 +43,19 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn list_orchid(&self, now: Time, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
+    pub(crate) fn list_orchid(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+    ) -> Result<Value, Failure> {
         // Fields are not needed to list names: ask for none.
         let value = self.get_orchid(now, at, &GetOptions::default(), Some(&[]))?;
         let keys = value_list(&value, &self.tree.show(&at.as_place()), &[])?;
         let all = keys.into_iter().map(|k| String::from_utf8_lossy(&k).into_owned());
-        Ok(crate::mounts::names(all, &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+        Ok(crate::mounts::names(all, &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| {
+            Map::new()
+        }))
     }
 
     /// The narrowest value on the way of `keys`, and how many of them lead to it. None: the key after
@@ -77,7 +84,8 @@ impl Kernel {
             }
             ["scheduler", "operations", name, ..] => (self.orchid_operation(now, name), 3).or_parent(2),
             ["scheduler", "nodes"] => {
-                let all: Map = self.nodes.iter().map(|n| (n.address.as_str(), self.orchid_exec_node(n))).collect();
+                let all: Map =
+                    self.nodes.iter().map(|n| (n.address.as_str(), self.orchid_exec_node(n))).collect();
                 (Some(all.into()), 2)
             }
             ["scheduler", "nodes", address, ..] => {
@@ -120,7 +128,9 @@ impl Kernel {
             "default_pool_tree" | "default_fair_share_tree" => self.pools.default_tree.as_str().into(),
             "cell" | "cluster" => {
                 let snapshot = self.scheduler.snapshot();
-                let sum = |f: fn(&TreeSnapshot) -> Resources| snapshot.trees().fold(Resources::ZERO, |a, t| a + f(t));
+                let sum = |f: fn(&TreeSnapshot) -> Resources| {
+                    snapshot.trees().fold(Resources::ZERO, |a, t| a + f(t))
+                };
                 let online = self.nodes.iter().filter(|n| n.key.is_some()).count();
                 yson::map! {
                     "resource_limits" => sum(|t| t.resource_limits).to_value(),
@@ -198,7 +208,9 @@ impl Kernel {
             [] => {
                 let mut map: Map =
                     TREE_SCALARS.iter().filter_map(|name| Some((*name, tree_value(tree, name)?))).collect();
-                for name in ["pools", "operations", "operations_by_pool", "child_pools_by_pool", "fair_share_info"] {
+                for name in
+                    ["pools", "operations", "operations_by_pool", "child_pools_by_pool", "fair_share_info"]
+                {
                     map.insert(name, Value::Entity);
                 }
                 (Some(map.into()), used)
@@ -209,19 +221,19 @@ impl Kernel {
             }
             ["pools", name, ..] => (pool(name), used + 2).or_parent(used + 1),
             ["operations"] => {
-                let all: Map = tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
+                let all: Map =
+                    tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
                 (Some(all.into()), used + 1)
             }
-            ["operations", id, ..] => {
-                (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1)
-            }
+            ["operations", id, ..] => (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1),
             ["operations_by_pool"] | ["child_pools_by_pool"] => {
                 let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
                 (Some(all.into()), used + 1)
             }
             ["operations_by_pool", name, ..] => {
                 let inside = tree.operations_of_pool(name).map(|ids| {
-                    let map: Map = ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
+                    let map: Map =
+                        ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
                     Value::Map(map)
                 });
                 (inside, used + 2).or_parent(used + 1)
@@ -239,12 +251,25 @@ impl Kernel {
 }
 
 const SCALARS: &[&str] = &[
-    "connected", "default_pool_tree", "default_fair_share_tree", "cell", "cluster", "config", "suspicious_jobs",
-    "controller_agents", "alerts",
+    "connected",
+    "default_pool_tree",
+    "default_fair_share_tree",
+    "cell",
+    "cluster",
+    "config",
+    "suspicious_jobs",
+    "controller_agents",
+    "alerts",
 ];
 const TREE_SCALARS: &[&str] = &[
-    "config", "resource_usage", "resource_limits", "node_count", "node_addresses", "pool_count",
-    "resource_distribution_info", "user_to_ephemeral_pools",
+    "config",
+    "resource_usage",
+    "resource_limits",
+    "node_count",
+    "node_addresses",
+    "pool_count",
+    "resource_distribution_info",
+    "user_to_ephemeral_pools",
 ];
 
 fn tree_value(tree: &TreeSnapshot, name: &str) -> Option<Value> {

@@ -91,7 +91,12 @@ impl Kernel {
             operation.controller = controller;
         }
         for job in resized.jobs_to_abort {
-            self.order_abort(job, AbortReason::JobCountChangedByUserRequest, "The job is not wanted any more", out);
+            self.order_abort(
+                job,
+                AbortReason::JobCountChangedByUserRequest,
+                "The job is not wanted any more",
+                out,
+            );
         }
         self.pending_work.dirty.insert(id);
         self.pending_work.demand.insert(id);
@@ -120,13 +125,8 @@ const KNOWN: &str = "acl, annotations, options_per_job_shell, owners, pool, reso
 impl Parsed {
     fn read(parameters: &Map, trees: &[String]) -> Result<Parsed, Failure> {
         let mut common = TreeChange::default();
-        let mut out = Parsed {
-            trees: Vec::new(),
-            acl: None,
-            owners: None,
-            annotations: None,
-            job_counts: Vec::new(),
-        };
+        let mut out =
+            Parsed { trees: Vec::new(), acl: None, owners: None, annotations: None, job_counts: Vec::new() };
         let mut per_tree = None;
         for (key, value) in parameters.iter() {
             let name = String::from_utf8_lossy(key).into_owned();
@@ -167,7 +167,11 @@ impl Parsed {
             let tree = String::from_utf8_lossy(tree).into_owned();
             let path = format!("/scheduling_options_per_pool_tree/{tree}");
             let Some(place) = trees.iter().position(|t| *t == tree) else {
-                return Err(bad(&path, &format!("expected a tree of the operation, one of {trees:?}"), options));
+                return Err(bad(
+                    &path,
+                    &format!("expected a tree of the operation, one of {trees:?}"),
+                    options,
+                ));
             };
             for (option, value) in map(options, &path)?.iter() {
                 let name = String::from_utf8_lossy(option).into_owned();
@@ -191,7 +195,8 @@ fn read_tree_option(change: &mut TreeChange, name: &str, value: &Value, path: &s
         }
         "weight" => {
             let weight = value.as_f64().filter(|w| w.is_finite() && *w > 0.0);
-            change.weight = Some(weight.ok_or_else(|| bad(path, "expected a positive finite number", value))?);
+            change.weight =
+                Some(weight.ok_or_else(|| bad(path, "expected a positive finite number", value))?);
         }
         "resource_limits" => {
             let limits = map(value, path)?;
@@ -208,10 +213,13 @@ pub(crate) fn amounts(limits: &Map) -> Result<Amounts, Failure> {
     let mut out = Amounts::default();
     for (key, value) in limits.iter() {
         let path = format!("/resource_limits/{}", String::from_utf8_lossy(key));
-        let r = Resource::parse(key)
-            .ok_or_else(|| bad(&path, &format!("expected one of {:?}", RESOURCES.map(Resource::as_str)), value))?;
+        let r = Resource::parse(key).ok_or_else(|| {
+            bad(&path, &format!("expected one of {:?}", RESOURCES.map(Resource::as_str)), value)
+        })?;
         let raw = match r {
-            Resource::Cpu => value.as_f64().filter(|x| (0.0..=1e12).contains(x)).map(|x| vocab::Cpu::from_f64(x).0),
+            Resource::Cpu => {
+                value.as_f64().filter(|x| (0.0..=1e12).contains(x)).map(|x| vocab::Cpu::from_f64(x).0)
+            }
             _ => value.as_i64().filter(|x| *x >= 0),
         };
         out.set(r, Some(raw.ok_or_else(|| bad(&path, "expected an amount of at least 0", value))?));

@@ -152,8 +152,11 @@ impl Kernel {
         let volumes = self.scheduler.export_volumes((!graceful_stop).then_some(VOLUMES_PERIOD));
         let mut written = BTreeMap::new();
         for (tree, pool, volume) in volumes {
-            let record: yson::Map =
-                vocab::RESOURCES.into_iter().map(|r| (r.as_str(), volume.get(r))).collect::<yson::Map>().with("tree", &*tree);
+            let record: yson::Map = vocab::RESOURCES
+                .into_iter()
+                .map(|r| (r.as_str(), volume.get(r)))
+                .collect::<yson::Map>()
+                .with("tree", &*tree);
             let bytes = yson::to_binary(&record.into());
             if self.written_volumes.get(&pool) != Some(&bytes) {
                 self.open.batch.put(Table::Volumes, pool.0.to_bytes(), bytes.clone());

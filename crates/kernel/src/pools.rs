@@ -120,11 +120,12 @@ impl Kernel {
             if ignore_existing && existing.parent == new.parent {
                 return Ok(existing.id);
             }
-            return Err(already_exists(&self.pools.path(&new.tree, &new.name)).with("pool_name", new.name.as_str()));
+            return Err(
+                already_exists(&self.pools.path(&new.tree, &new.name)).with("pool_name", new.name.as_str())
+            );
         }
         let id = ObjectId(self.ids.next(object_type::SCHEDULER_POOL));
-        let desc =
-            PoolDesc { id, name: new.name.clone(), parent: new.parent.clone(), options: new.options };
+        let desc = PoolDesc { id, name: new.name.clone(), parent: new.parent.clone(), options: new.options };
         self.scheduler.create_pool(&new.tree, &desc)?;
         let order = self.pools.next_order;
         let object = PoolObject {
@@ -156,7 +157,8 @@ impl Kernel {
             }
         };
         let missing = |key: &str| {
-            Failure::new(format!("Attribute \"{key}\" is required to create a scheduler_pool")).with("attribute", key)
+            Failure::new(format!("Attribute \"{key}\" is required to create a scheduler_pool"))
+                .with("attribute", key)
         };
         let name = text("name")?.ok_or_else(|| missing("name"))?;
         let tree = text("pool_tree")?.ok_or_else(|| missing("pool_tree"))?;
@@ -165,7 +167,8 @@ impl Kernel {
             return Err(no_child("//sys/pool_trees", tree.as_bytes()).with("pool_tree", tree));
         }
         if parent != ROOT && self.pools.pool(&tree, &parent).is_none() {
-            let message = format!("No such pool \"{parent}\" in tree \"{tree}\" to be the parent of \"{name}\"");
+            let message =
+                format!("No such pool \"{parent}\" in tree \"{tree}\" to be the parent of \"{name}\"");
             return Err(Failure::resolve(message).with("pool_name", name).with("parent_name", parent));
         }
         let acl = match attributes.remove("acl") {
@@ -183,9 +186,11 @@ impl Kernel {
         mut attributes: Map,
         ignore_existing: bool,
     ) -> Result<ObjectId, Failure> {
-        let name = attributes.remove("name").and_then(|v| v.as_str().map(str::to_owned)).ok_or_else(|| {
-            Failure::new("Attribute \"name\" (string) is required to create a scheduler_pool_tree").with("attribute", "name")
-        })?;
+        let name =
+            attributes.remove("name").and_then(|v| v.as_str().map(str::to_owned)).ok_or_else(|| {
+                Failure::new("Attribute \"name\" (string) is required to create a scheduler_pool_tree")
+                    .with("attribute", "name")
+            })?;
         if let Some(existing) = self.pools.trees.get(&name) {
             if ignore_existing {
                 return Ok(existing.id);
@@ -194,7 +199,10 @@ impl Kernel {
         }
         let config = match attributes.remove("config") {
             Some(value) => value.as_map().cloned().ok_or_else(|| {
-                Failure::new(format!("Attribute \"config\" of a pool tree: expected map, found {}", value.type_name()))
+                Failure::new(format!(
+                    "Attribute \"config\" of a pool tree: expected map, found {}",
+                    value.type_name()
+                ))
             })?,
             None => Map::new(),
         };
@@ -356,7 +364,10 @@ impl Kernel {
                     self.persist_pool(tree, pool);
                     Ok(())
                 }
-                None => Err(Failure::new(format!("Attribute \"inherit_acl\": expected boolean, found {}", value.type_name()))),
+                None => Err(Failure::new(format!(
+                    "Attribute \"inherit_acl\": expected boolean, found {}",
+                    value.type_name()
+                ))),
             },
             "id" | "key" | "path" | "type" | "pool_tree" | "creation_time" | "effective_acl" => {
                 Err(read_only_attribute(&self.pools.path(tree, pool), name.as_bytes()))
@@ -367,9 +378,10 @@ impl Kernel {
 
     /// All attributes of a pool: options that were set, and what every node has.
     pub(crate) fn pool_attributes(&self, tree: &str, pool: &str) -> Result<Map, Failure> {
-        let object = self.pools.pool(tree, pool).ok_or_else(|| {
-            no_child(&format!("//sys/pool_trees/{tree}"), pool.as_bytes())
-        })?;
+        let object = self
+            .pools
+            .pool(tree, pool)
+            .ok_or_else(|| no_child(&format!("//sys/pool_trees/{tree}"), pool.as_bytes()))?;
         let system = yson::map! {
             "id" => object.id,
             "type" => "scheduler_pool",
@@ -416,9 +428,10 @@ impl Kernel {
             let mut line = Vec::new();
             let mut here = pool.to_owned();
             while here != ROOT {
-                let object = self.pools.pool(tree, &here).ok_or_else(|| {
-                    no_child(&format!("//sys/pool_trees/{tree}"), here.as_bytes())
-                })?;
+                let object = self
+                    .pools
+                    .pool(tree, &here)
+                    .ok_or_else(|| no_child(&format!("//sys/pool_trees/{tree}"), here.as_bytes()))?;
                 line.push(here);
                 here = object.parent.clone();
             }
@@ -436,7 +449,8 @@ impl Kernel {
             add_delta(&mut options, delta, 1.0)?;
             changes.insert(pool.clone(), options);
         }
-        let list: Vec<(&str, &Map)> = changes.iter().map(|(name, options)| (name.as_str(), options)).collect();
+        let list: Vec<(&str, &Map)> =
+            changes.iter().map(|(name, options)| (name.as_str(), options)).collect();
         self.scheduler.set_options_of_pools(tree, &list)?;
         for pool in changes.keys() {
             self.persist_pool(tree, pool);
@@ -448,7 +462,9 @@ impl Kernel {
     // --- records
 
     fn persist_pool(&mut self, tree: &str, name: &str) {
-        let (Some(pool), Ok(options)) = (self.pools.pool(tree, name), self.pool_options(tree, name)) else { return };
+        let (Some(pool), Ok(options)) = (self.pools.pool(tree, name), self.pool_options(tree, name)) else {
+            return;
+        };
         let record = yson::map! {
             "tree" => tree,
             "name" => name,
@@ -477,7 +493,8 @@ impl Kernel {
     pub(crate) fn restore_tree(&mut self, key: &[u8], record: &Value) -> Result<(), Failure> {
         let name = String::from_utf8_lossy(key).into_owned();
         let broken = || Failure::new(format!("Malformed record of pool tree \"{name}\""));
-        let id = record.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok()).ok_or_else(broken)?;
+        let id =
+            record.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok()).ok_or_else(broken)?;
         let config = record.get("config").and_then(Value::as_map).cloned().ok_or_else(broken)?;
         let creation_time = Time(record.get("creation_time").and_then(Value::as_u64).unwrap_or_default());
         self.scheduler.create_tree(&name, &config)?;
@@ -521,7 +538,9 @@ impl Kernel {
                 let object = PoolObject {
                     id: pool.id,
                     parent: pool.parent,
-                    creation_time: Time(pool.record.get("creation_time").and_then(Value::as_u64).unwrap_or_default()),
+                    creation_time: Time(
+                        pool.record.get("creation_time").and_then(Value::as_u64).unwrap_or_default(),
+                    ),
                     order: pool.order,
                     acl,
                     inherit_acl: pool.record.get("inherit_acl").and_then(Value::as_bool).unwrap_or(true),
@@ -578,10 +597,14 @@ pub(crate) fn no_pool_attribute(path: &str, name: &str) -> Failure {
 fn add_delta(options: &mut Map, delta: &Map, sign: f64) -> Result<(), Failure> {
     for (key, amount) in delta.iter() {
         let name = String::from_utf8_lossy(key).into_owned();
-        let refuse = |why: &str| Err(Failure::new(format!("resource_delta/{name}: {why}")).with("path", name.as_str()));
+        let refuse = |why: &str| {
+            Err(Failure::new(format!("resource_delta/{name}: {why}")).with("path", name.as_str()))
+        };
         match name.as_str() {
             "max_operation_count" | "max_running_operation_count" => {
-                let Some(change) = amount.as_i64().filter(|c| *c >= 0) else { return refuse("expected an int64 of at least 0") };
+                let Some(change) = amount.as_i64().filter(|c| *c >= 0) else {
+                    return refuse("expected an int64 of at least 0");
+                };
                 let old = options.get(&name).and_then(Value::as_i64).unwrap_or(0);
                 let new = old + if sign < 0.0 { -change } else { change };
                 if new < 0 {
@@ -590,7 +613,9 @@ fn add_delta(options: &mut Map, delta: &Map, sign: f64) -> Result<(), Failure> {
                 options.insert(&name, new);
             }
             "strong_guarantee_resources" | "burst_guarantee_resources" | "resource_flow" => {
-                let Some(amounts) = amount.as_map() else { return refuse("expected a map from resource to amount") };
+                let Some(amounts) = amount.as_map() else {
+                    return refuse("expected a map from resource to amount");
+                };
                 let map = match name.as_str() {
                     "strong_guarantee_resources" => options.entry_or_insert(&name, || Map::new().into()),
                     inner => {

@@ -69,7 +69,8 @@ pub(crate) fn dynamic_record(operation: &Operation) -> Vec<u8> {
 
 /// `{time; state; attributes}`.
 pub(crate) fn event_value(event: &Event) -> Value {
-    yson::map! { "time" => event.time, "state" => event.state, "attributes" => event.attributes.clone() }.into()
+    yson::map! { "time" => event.time, "state" => event.state, "attributes" => event.attributes.clone() }
+        .into()
 }
 
 pub(crate) fn event_from_value(value: &Value) -> Option<Event> {

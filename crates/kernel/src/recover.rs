@@ -139,7 +139,10 @@ impl Kernel {
         self.absorb(done.changes, done.released_blobs, out);
         let instances = [
             format!("//sys/scheduler/instances/{}/orchid", yson::ypath::escape_literal(&self.config.address)),
-            format!("//sys/controller_agents/instances/{}/orchid", yson::ypath::escape_literal(&self.config.address)),
+            format!(
+                "//sys/controller_agents/instances/{}/orchid",
+                yson::ypath::escape_literal(&self.config.address)
+            ),
         ];
         for path in &instances {
             let parsed = YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
@@ -236,7 +239,8 @@ impl Kernel {
         let mut descriptions = Vec::new();
         for (id, record) in stored {
             let operation = self.restore_operation(id, &record)?;
-            let mut desc = self.describe_for_scheduler(id, &operation.user, operation.start_time, &operation.spec)?;
+            let mut desc =
+                self.describe_for_scheduler(id, &operation.user, operation.start_time, &operation.spec)?;
             desc.trees.retain(|t| operation.in_tree(&t.tree).is_some());
             for tree in &mut desc.trees {
                 if let Some(own) = operation.in_tree(&tree.tree) {
@@ -278,8 +282,9 @@ impl Kernel {
     /// An operation that the scheduler has taken back: files again, then on from where it was.
     fn revive(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
         if let Err(inner) = self.attach_files(id) {
-            let error = Failure::coded(vocab::code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
-                .because(inner);
+            let error =
+                Failure::coded(vocab::code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
+                    .because(inner);
             return self.finish_operation(now, id, OperationState::Failed, Some(error), out);
         }
         let Some(operation) = self.operations.get_mut(&id) else { return };
@@ -287,7 +292,8 @@ impl Kernel {
         let may_run = operation.trees.iter().any(|t| t.running);
         operation.dirty = true;
         self.pending_work.dirty.insert(id);
-        for state in [OperationState::Orphaned, OperationState::ReviveInitializing, OperationState::Reviving] {
+        for state in [OperationState::Orphaned, OperationState::ReviveInitializing, OperationState::Reviving]
+        {
             operation.enter(now, state);
         }
         if was_running || may_run {
@@ -302,7 +308,8 @@ impl Kernel {
     fn restore_operation(&self, id: OperationId, record: &StoredOperation) -> Result<Operation, Failure> {
         let broken = |what: &str| Failure::new(format!("Malformed record of operation {id}: {what}"));
         let fixed = |key: &str| record.fixed.get(key).ok_or_else(|| broken(key));
-        let operation_type = fixed("type")?.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| broken("type"))?;
+        let operation_type =
+            fixed("type")?.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| broken("type"))?;
         let user = fixed("user")?.as_str().ok_or_else(|| broken("user"))?.to_owned();
         let start_time = Time(fixed("start_time")?.as_u64().ok_or_else(|| broken("start_time"))?);
         let mut provided = fixed("spec")?.as_map().cloned().ok_or_else(|| broken("spec"))?;
@@ -333,7 +340,9 @@ impl Kernel {
                 .get("alerts")
                 .and_then(Value::as_map)
                 .map(|m| {
-                    m.iter().map(|(k, e)| (String::from_utf8_lossy(k).into_owned(), Failure::from_value(e))).collect()
+                    m.iter()
+                        .map(|(k, e)| (String::from_utf8_lossy(k).into_owned(), Failure::from_value(e)))
+                        .collect()
                 })
                 .unwrap_or_default(),
             secure_vault,
@@ -362,11 +371,7 @@ struct StoredOperation {
 }
 
 /// The tree of the records, or that of a new cluster.
-fn recover_tree(
-    ids: &mut GuidGenerator,
-    now: Time,
-    records: Vec<Record>,
-) -> Result<(Tree, Batch), Failure> {
+fn recover_tree(ids: &mut GuidGenerator, now: Time, records: Vec<Record>) -> Result<(Tree, Batch), Failure> {
     if !records.is_empty() {
         let tree = Tree::restore(records, Limits::default()).map_err(|e| Failure::new(e.to_string()))?;
         return Ok((tree, Batch::new()));
@@ -387,6 +392,7 @@ fn parse(bytes: &[u8]) -> Result<Value, Failure> {
 }
 
 fn object_id(key: &[u8]) -> Result<ObjectId, Failure> {
-    let bytes: [u8; 16] = key.try_into().map_err(|_| Failure::new(format!("Malformed key of an object: {key:?}")))?;
+    let bytes: [u8; 16] =
+        key.try_into().map_err(|_| Failure::new(format!("Malformed key of an object: {key:?}")))?;
     Ok(ObjectId(Guid::from_bytes(bytes)))
 }

@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn paging() {
-        let past = |cursor, limit| ListOperations { cursor_time: Some(Time::from_secs(cursor)), limit, ..query() };
+        let past =
+            |cursor, limit| ListOperations { cursor_time: Some(Time::from_secs(cursor)), limit, ..query() };
         assert_eq!(ids(past(4, 2)), (vec![4, 3], true));
         assert_eq!(ids(past(2, 2)), (vec![2, 1], false));
         let future = ListOperations { cursor_direction: Some("future".into()), ..past(1, 2) };
@@ -283,10 +284,15 @@ mod tests {
         let all = all();
         let q = ListOperations { user: Some("ann".into()), state: Some("completed".into()), ..query() };
         let page = list(all.iter(), &q).expect("a good query");
-        let count = |group: &str, key: &str| page.rest.get(group).and_then(|g| g.get(key)).and_then(Value::as_i64);
+        let count =
+            |group: &str, key: &str| page.rest.get(group).and_then(|g| g.get(key)).and_then(Value::as_i64);
         assert_eq!(count("pool_counts", "a"), Some(3));
         assert_eq!(count("user_counts", "bob"), Some(2), "before the user filter");
-        assert_eq!(count("state_counts", "running"), Some(1), "after the user filter, before the state filter");
+        assert_eq!(
+            count("state_counts", "running"),
+            Some(1),
+            "after the user filter, before the state filter"
+        );
         assert_eq!(count("state_counts", "failed"), None);
         assert_eq!(count("type_counts", "vanilla"), Some(2));
     }

@@ -74,7 +74,9 @@ impl Kernel {
         match command {
             Command::Set { path, value, recursive, force } => match self.resolve(&path, Last::Follow)? {
                 Target::Local(place) => {
-                    self.edit(now, user, out, |edit| edit.set(&place, value, SetOptions { recursive, force }))?;
+                    self.edit(now, user, out, |edit| {
+                        edit.set(&place, value, SetOptions { recursive, force })
+                    })?;
                     Ok(Value::Entity)
                 }
                 Target::Mount(mounted) => self.mount_set(now, user, &mounted, value, out),
@@ -90,7 +92,9 @@ impl Kernel {
             Command::Remove { path, recursive, force } => {
                 let target = match self.resolve(&path, Last::Stay) {
                     Ok(target) => target,
-                    Err(failure) if force && failure.code == vocab::code::RESOLVE_ERROR => return Ok(Value::Entity),
+                    Err(failure) if force && failure.code == vocab::code::RESOLVE_ERROR => {
+                        return Ok(Value::Entity);
+                    }
                     Err(failure) => return Err(failure),
                 };
                 match target {
@@ -123,15 +127,30 @@ impl Kernel {
         }
     }
 
-    fn create(&mut self, now: Time, user: &str, command: Command, out: &mut Vec<Effect>) -> Result<Value, Failure> {
-        let Command::Create { object_type, path, attributes, recursive, ignore_existing, force, ignore_type_mismatch } =
-            command
+    fn create(
+        &mut self,
+        now: Time,
+        user: &str,
+        command: Command,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        let Command::Create {
+            object_type,
+            path,
+            attributes,
+            recursive,
+            ignore_existing,
+            force,
+            ignore_type_mismatch,
+        } = command
         else {
             unreachable!("the caller matched on Create");
         };
         match (object_type.as_str(), path) {
             ("scheduler_pool", _) => self.create_pool(now, attributes, ignore_existing).map(object_id),
-            ("scheduler_pool_tree", _) => self.create_pool_tree(now, attributes, ignore_existing).map(object_id),
+            ("scheduler_pool_tree", _) => {
+                self.create_pool_tree(now, attributes, ignore_existing).map(object_id)
+            }
             (_, Some(path)) => {
                 let node_type = NodeType::parse(&object_type)?;
                 match self.resolve(&path, Last::Stay)? {
@@ -156,7 +175,13 @@ impl Kernel {
         }
     }
 
-    fn copy_move(&mut self, now: Time, user: &str, command: Command, out: &mut Vec<Effect>) -> Result<Value, Failure> {
+    fn copy_move(
+        &mut self,
+        now: Time,
+        user: &str,
+        command: Command,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
         let Command::CopyMove {
             source,
             destination,
@@ -180,14 +205,19 @@ impl Kernel {
                     ..CopyOptions::default()
                 };
                 self.edit(now, user, out, |edit| {
-                    if remove_source { edit.move_node(&from, &to, options) } else { edit.copy(&from, &to, options) }
+                    if remove_source {
+                        edit.move_node(&from, &to, options)
+                    } else {
+                        edit.copy(&from, &to, options)
+                    }
                 })
                 .map(node_id)
             }
             (Target::Mount(from), Target::Mount(to)) if remove_source => self.move_mounted(&from, &to),
             (Target::Mount(at), _) | (_, Target::Mount(at)) => {
                 let shown = self.tree.show(&at.as_place());
-                Err(Failure::new(format!("Cannot {name} {shown}: it is not an ordinary node")).with("path", shown))
+                Err(Failure::new(format!("Cannot {name} {shown}: it is not an ordinary node"))
+                    .with("path", shown))
             }
         }
     }
@@ -222,7 +252,12 @@ impl Kernel {
     }
 
     /// Puts the records of an edit into the batch.
-    pub(crate) fn absorb(&mut self, changes: Vec<cypress::Change>, released_blobs: Vec<u64>, out: &mut Vec<Effect>) {
+    pub(crate) fn absorb(
+        &mut self,
+        changes: Vec<cypress::Change>,
+        released_blobs: Vec<u64>,
+        out: &mut Vec<Effect>,
+    ) {
         for change in changes {
             match change.value {
                 Some(value) => self.open.batch.put(Table::Cypress, change.key, value),
@@ -255,7 +290,8 @@ impl Kernel {
             Target::Local(place) => Ok(place),
             Target::Mount(mounted) => {
                 let shown = self.tree.show(&mounted.as_place());
-                Err(Failure::new(format!("Command \"{command}\" has no meaning for {shown}")).with("path", shown))
+                Err(Failure::new(format!("Command \"{command}\" has no meaning for {shown}"))
+                    .with("path", shown))
             }
         }
     }
@@ -264,7 +300,8 @@ impl Kernel {
 /// Content of `//sys/scheduler/config`; an empty map if somebody has removed it.
 fn scheduler_config_document(tree: &cypress::Tree) -> Value {
     let child = |parent, key: &[u8]| tree.child(parent, key);
-    let node = child(tree.root(), b"sys").and_then(|sys| child(sys, b"scheduler")).and_then(|s| child(s, b"config"));
+    let node =
+        child(tree.root(), b"sys").and_then(|sys| child(sys, b"scheduler")).and_then(|s| child(s, b"config"));
     match node.and_then(|id| tree.node(id)).map(|node| &node.body) {
         Some(cypress::Body::Document(value)) if !value.is_entity() => value.clone(),
         _ => Value::Map(Map::new()),

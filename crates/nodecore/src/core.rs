@@ -105,11 +105,15 @@ impl NodeCore {
             self.send_news(fx);
         }
         self.forget_old_removals(now);
-        let wake =
-            [self.timers.next(), self.registration.next_heartbeat(), self.overdraft.next(&self.settings), held_until]
-                .into_iter()
-                .flatten()
-                .min();
+        let wake = [
+            self.timers.next(),
+            self.registration.next_heartbeat(),
+            self.overdraft.next(&self.settings),
+            held_until,
+        ]
+        .into_iter()
+        .flatten()
+        .min();
         if wake != self.last_wake {
             self.last_wake = wake;
             fx.extend(wake.map(NodeEffect::WakeAt));

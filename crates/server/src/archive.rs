@@ -1,7 +1,9 @@
 //! What is read from the store: finished operations and jobs, kept stderr.
 
 use crate::job_list;
-use kernel::{ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job, archived_job_in_full, job_key};
+use kernel::{
+    ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job, archived_job_in_full, job_key,
+};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use store::{Store, StoreError, Table, prefix_end};
@@ -84,7 +86,9 @@ impl Archive {
                 ControlFlow::Break(())
             }
         };
-        self.store.scan(Table::JobArchive, Bound::Included(&prefix), to, false, &mut visit).map_err(unreadable)?;
+        self.store
+            .scan(Table::JobArchive, Bound::Included(&prefix), to, false, &mut visit)
+            .map_err(unreadable)?;
         match broken {
             Some(failure) => Err(failure),
             None => job_list::list(live, finished, query),
@@ -125,7 +129,8 @@ impl Archive {
                 Ok(text[from..from + len].to_vec())
             }
             Some([STDERR_BLOB, number @ ..]) => {
-                let number: [u8; 8] = number.try_into().map_err(|_| Failure::new("Malformed record of a stderr"))?;
+                let number: [u8; 8] =
+                    number.try_into().map_err(|_| Failure::new("Malformed record of a stderr"))?;
                 let len = usize::try_from(limit).unwrap_or(usize::MAX);
                 self.store.read_blob(u64::from_be_bytes(number), offset, len).map_err(unreadable)
             }

@@ -64,9 +64,12 @@ impl ServerBackend {
             Body::OperationList { rows, attributes, rest } => {
                 archive.operations(rows, attributes.as_deref(), rest).map(Value::from)
             }
-            Body::JobList { operation_id, live, query } => archive.jobs(operation_id, live, &query).map(Value::from),
+            Body::JobList { operation_id, live, query } => {
+                archive.jobs(operation_id, live, &query).map(Value::from)
+            }
             Body::Job { operation_id, job_id, live, attributes, .. } => {
-                let operation = operation_id.ok_or_else(|| Failure::new("The operation of the job is not known"))?;
+                let operation =
+                    operation_id.ok_or_else(|| Failure::new("The operation of the job is not known"))?;
                 archive.job(operation, job_id, live, attributes.as_deref()).map(Value::from)
             }
             Body::Stderr { .. } => Err(Failure::new("A stderr is not a structured value")),
@@ -125,7 +128,12 @@ impl Backend for ServerBackend {
         Box::pin(self.clone().stderr(user, request))
     }
 
-    fn write_file(&self, user: String, request: WriteFile, body: ByteStream) -> BoxFuture<Result<(), Failure>> {
+    fn write_file(
+        &self,
+        user: String,
+        request: WriteFile,
+        body: ByteStream,
+    ) -> BoxFuture<Result<(), Failure>> {
         let this = self.clone();
         Box::pin(async move { this.files.clone().write(&this, user, request, body).await })
     }

@@ -70,7 +70,8 @@ impl Files {
             }
         }
         drop(sender);
-        let written = writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))??;
+        let written =
+            writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))??;
         if let Some(failure) = broken {
             let _ = self.store.delete_blob(written.blob);
             return Err(failure);
@@ -117,7 +118,9 @@ impl Files {
                 let over = chunk.as_ref().map_or(true, Vec::is_empty);
                 at += chunk.as_ref().map_or(0, |c| c.len() as u64);
                 let chunk = match chunk {
-                    Ok(bytes) if bytes.is_empty() => Err(Failure::new("The content of the file is shorter than it should be")),
+                    Ok(bytes) if bytes.is_empty() => {
+                        Err(Failure::new("The content of the file is shorter than it should be"))
+                    }
                     other => other.map(Bytes::from),
                 };
                 if sender.blocking_send(chunk).is_err() || over {

@@ -108,7 +108,16 @@ struct Order {
 }
 
 const SORT_FIELDS: &[&str] = &[
-    "none", "type", "state", "start_time", "finish_time", "address", "duration", "progress", "id", "task_name",
+    "none",
+    "type",
+    "state",
+    "start_time",
+    "finish_time",
+    "address",
+    "duration",
+    "progress",
+    "id",
+    "task_name",
 ];
 
 impl Order {
@@ -164,8 +173,11 @@ mod tests {
 
     fn ids(query: ListJobs) -> Vec<String> {
         let live = vec![job("b", "running", 5, None), job("x", "running", 1, None)];
-        let finished =
-            vec![job("a", "failed", 3, Some(4)), job("c", "completed", 2, Some(9)), job("x", "completed", 1, Some(2))];
+        let finished = vec![
+            job("a", "failed", 3, Some(4)),
+            job("c", "completed", 2, Some(9)),
+            job("x", "completed", 1, Some(2)),
+        ];
         let reply = list(live, finished, &query).expect("a good query");
         let jobs = reply.get("jobs").and_then(Value::as_list).expect("jobs").to_vec();
         jobs.iter().map(|j| j.get("id").and_then(Value::as_str).expect("id").to_owned()).collect()
@@ -191,7 +203,8 @@ mod tests {
         let finished = vec![job("a", "failed", 3, Some(4)), job("c", "completed", 2, Some(9))];
         let q = ListJobs { state: Some("failed".into()), limit: 0, ..query() };
         let reply = list(vec![], finished, &q).expect("a good query");
-        let count = |state: &str| reply.get("state_counts").and_then(|c| c.get(state)).and_then(Value::as_i64);
+        let count =
+            |state: &str| reply.get("state_counts").and_then(|c| c.get(state)).and_then(Value::as_i64);
         assert_eq!((count("failed"), count("completed")), (Some(1), Some(1)));
         assert!(list(vec![], vec![], &ListJobs { sort_field: Some("size".into()), ..query() }).is_err());
     }

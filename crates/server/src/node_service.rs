@@ -3,8 +3,8 @@
 use crate::backend::{ServerBackend, wait};
 use kernel::{Body, Command, Input, NodeKey};
 use std::pin::Pin;
-use store::Store;
 use std::sync::Arc;
+use store::Store;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
@@ -41,7 +41,8 @@ impl NodeService for Nodes {
             backend.hub.close(key);
             backend.mailbox.send(Input::NodeDisconnected(key));
         });
-        let outgoing = UnboundedReceiverStream::new(orders).map(|message| Ok(pb::ServerMessage::from(&message)));
+        let outgoing =
+            UnboundedReceiverStream::new(orders).map(|message| Ok(pb::ServerMessage::from(&message)));
         Ok(Response::new(Box::pin(outgoing)))
     }
 
@@ -52,7 +53,8 @@ impl NodeService for Nodes {
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
         let command = Command::LocateArtifact { file_id, revision: request.revision };
-        let answer = self.backend.ask("root".into(), None, command).map_err(|f| Status::unavailable(f.to_string()))?;
+        let answer =
+            self.backend.ask("root".into(), None, command).map_err(|f| Status::unavailable(f.to_string()))?;
         let body = wait(answer).await.map_err(|f| Status::not_found(f.to_string()))?;
         let Body::Value(located) = body else { return Err(Status::internal("not a location")) };
         let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();

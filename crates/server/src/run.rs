@@ -62,7 +62,11 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
     runtime.block_on(serve(config, listener, store))
 }
 
-async fn serve(config: ServerConfig, listener: std::net::TcpListener, store: Arc<dyn Store>) -> anyhow::Result<()> {
+async fn serve(
+    config: ServerConfig,
+    listener: std::net::TcpListener,
+    store: Arc<dyn Store>,
+) -> anyhow::Result<()> {
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
     let (kernel, effects) = recover(&config, address, &*store)?;
@@ -113,7 +117,8 @@ async fn serve(config: ServerConfig, listener: std::net::TcpListener, store: Arc
 }
 
 async fn told_to_stop() {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         tracing::error!("cannot listen for signals: only SIGKILL will stop this server");
         return std::future::pending().await;
     };

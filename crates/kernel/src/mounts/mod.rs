@@ -8,7 +8,7 @@ mod pools;
 
 use crate::{Body, Effect, Kernel, Waits};
 use cypress::failures::{no_child, show};
-use cypress::{Foreign, GetOptions, Mounted, MountId};
+use cypress::{Foreign, GetOptions, MountId, Mounted};
 use vocab::{Failure, ObjectId, OperationId, Time};
 use yson::ypath::Step;
 use yson::{Map, Value};
@@ -131,7 +131,8 @@ impl Kernel {
             let mut steps = vec![child(tree)];
             if let Some(pool) = pool {
                 let path = self.pools.path(tree, pool);
-                let parsed = yson::ypath::YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
+                let parsed =
+                    yson::ypath::YPath::parse(path.as_bytes()).map_err(|e| Failure::new(e.to_string()))?;
                 steps.extend(parsed.steps.into_iter().skip(3));
             }
             (POOL_TREES, steps)
@@ -182,14 +183,21 @@ pub(crate) fn names(
     let limit = options.max_size.unwrap_or(usize::MAX);
     let cut = all.len() > limit;
     all.truncate(limit);
-    let list: Vec<Value> =
-        all.into_iter().map(|name| dressed(name.as_str().into(), &options.attributes, || attributes(&name))).collect();
+    let list: Vec<Value> = all
+        .into_iter()
+        .map(|name| dressed(name.as_str().into(), &options.attributes, || attributes(&name)))
+        .collect();
     let list = Value::List(list);
     if cut { list.with_attributes(yson::map! { "incomplete" => true }) } else { list }
 }
 
 /// The attribute part of a request to a virtual node: a value out of the map of its attributes.
-pub(crate) fn attribute_value(path: &str, attributes: &Map, name: &[u8], inside: &[Step]) -> Result<Value, Failure> {
+pub(crate) fn attribute_value(
+    path: &str,
+    attributes: &Map,
+    name: &[u8],
+    inside: &[Step],
+) -> Result<Value, Failure> {
     let value = attributes.get(name).ok_or_else(|| cypress::failures::no_attribute(path, name))?;
     let at = format!("{path}/@{}", show(name));
     Ok(cypress::walk::value_get(value, &at, inside)?.into_owned())

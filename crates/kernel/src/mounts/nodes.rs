@@ -10,7 +10,11 @@ use yson::ypath::Step;
 use yson::{Map, Value};
 
 impl Kernel {
-    fn node_at<'s>(&self, at: &Mounted, steps: &'s [Step]) -> Result<(&crate::nodes::Node, &'s [Step]), Failure> {
+    fn node_at<'s>(
+        &self,
+        at: &Mounted,
+        steps: &'s [Step],
+    ) -> Result<(&crate::nodes::Node, &'s [Step]), Failure> {
         let path = self.tree.path(at.node);
         let [step, rest @ ..] = steps else {
             return Err(Failure::new(format!("{path} is the map of all nodes, expected one of them")));
@@ -27,14 +31,20 @@ impl Kernel {
                 let all: Map = self
                     .nodes
                     .iter()
-                    .map(|n| (n.address.as_str(), dressed(Value::Entity, wanted, || self.node_attributes(n, wanted))))
+                    .map(|n| {
+                        (
+                            n.address.as_str(),
+                            dressed(Value::Entity, wanted, || self.node_attributes(n, wanted)),
+                        )
+                    })
                     .collect();
                 Ok(all.into())
             }
             [Step::Attribute(_) | Step::AllAttributes, ..] => self.tree.get(&at.as_place(), options),
             steps => {
                 let (node, rest) = self.node_at(at, steps)?;
-                let path = format!("{}/{}", self.tree.path(at.node), yson::ypath::escape_literal(&node.address));
+                let path =
+                    format!("{}/{}", self.tree.path(at.node), yson::ypath::escape_literal(&node.address));
                 match rest {
                     [] => {
                         let children = Value::Map(yson::map! { "orchid" => Value::Entity });
@@ -82,7 +92,9 @@ impl Kernel {
         let map = value.as_map().ok_or_else(|| {
             cypress::failures::unsupported("list", &self.tree.show(&at.as_place()), value.type_name())
         })?;
-        Ok(names(map.key_strings(), &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+        Ok(names(map.key_strings(), &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| {
+            Map::new()
+        }))
     }
 
     pub(crate) fn set_nodes(

@@ -58,7 +58,12 @@ impl Kernel {
             .filter(move |id| bucket(*id) == bucket_number)
     }
 
-    pub(crate) fn get_operations_node(&self, now: Time, at: &Mounted, options: &GetOptions) -> Result<Body, Failure> {
+    pub(crate) fn get_operations_node(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+    ) -> Result<Body, Failure> {
         let (target, rest) = self.operation_target(at, &at.rest)?;
         let path = self.tree.path(at.node);
         match (target, rest) {
@@ -99,11 +104,18 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn list_operations_node(&self, now: Time, at: &Mounted, options: &GetOptions) -> Result<Body, Failure> {
+    pub(crate) fn list_operations_node(
+        &self,
+        now: Time,
+        at: &Mounted,
+        options: &GetOptions,
+    ) -> Result<Body, Failure> {
         let (target, rest) = self.operation_target(at, &at.rest)?;
         let value = match (target, rest) {
             (Target::All, []) => names((0..=u8::MAX).map(|b| format!("{b:02x}")), options, |_| Map::new()),
-            (Target::Bucket(b), []) => names(self.operations_in(b).map(|id| id.to_string()), options, |_| Map::new()),
+            (Target::Bucket(b), []) => {
+                names(self.operations_in(b).map(|id| id.to_string()), options, |_| Map::new())
+            }
             (Target::Operation(_), []) => names(Vec::new(), options, |_| Map::new()),
             _ => {
                 let Body::Value(value) = self.get_operations_node(now, at, options)? else {

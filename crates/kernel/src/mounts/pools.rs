@@ -28,7 +28,9 @@ impl Kernel {
             let next = match target {
                 Target::All => self.pools.trees.get_key_value(&name).map(|(tree, _)| Target::Tree(tree)),
                 Target::Tree(tree) => self.child_pool(tree, ROOT, &name).map(|p| Target::Pool(tree, p)),
-                Target::Pool(tree, parent) => self.child_pool(tree, parent, &name).map(|p| Target::Pool(tree, p)),
+                Target::Pool(tree, parent) => {
+                    self.child_pool(tree, parent, &name).map(|p| Target::Pool(tree, p))
+                }
             };
             target = match next {
                 Some(next) => next,
@@ -66,14 +68,20 @@ impl Kernel {
     }
 
     fn pool_value(&self, tree: &str, pool: &str, wanted: &[String]) -> Value {
-        let children: Map =
-            self.pools.children(tree, pool).map(|child| (child, self.pool_value(tree, child, wanted))).collect();
+        let children: Map = self
+            .pools
+            .children(tree, pool)
+            .map(|child| (child, self.pool_value(tree, child, wanted)))
+            .collect();
         dressed(children.into(), wanted, || self.pool_attributes(tree, pool).unwrap_or_default())
     }
 
     fn tree_value(&self, tree: &str, wanted: &[String]) -> Value {
-        let children: Map =
-            self.pools.children(tree, ROOT).map(|child| (child, self.pool_value(tree, child, wanted))).collect();
+        let children: Map = self
+            .pools
+            .children(tree, ROOT)
+            .map(|child| (child, self.pool_value(tree, child, wanted)))
+            .collect();
         dressed(children.into(), wanted, || self.tree_attributes(tree).unwrap_or_default())
     }
 
@@ -83,14 +91,20 @@ impl Kernel {
         match rest {
             [] => Ok(match target {
                 Target::All => {
-                    let trees: Map =
-                        self.pools.trees.keys().map(|tree| (tree.as_str(), self.tree_value(tree, wanted))).collect();
+                    let trees: Map = self
+                        .pools
+                        .trees
+                        .keys()
+                        .map(|tree| (tree.as_str(), self.tree_value(tree, wanted)))
+                        .collect();
                     dressed(trees.into(), wanted, || self.target_attributes(at, &target).unwrap_or_default())
                 }
                 Target::Tree(tree) => self.tree_value(tree, wanted),
                 Target::Pool(tree, pool) => self.pool_value(tree, pool, wanted),
             }),
-            [Step::AllAttributes] => Ok(crate::tree::only(self.target_attributes(at, &target)?, wanted).into()),
+            [Step::AllAttributes] => {
+                Ok(crate::tree::only(self.target_attributes(at, &target)?, wanted).into())
+            }
             [Step::Attribute(name), inside @ ..] => {
                 let attributes = self.target_attributes(at, &target)?;
                 attribute_value(&self.target_path(&target), &attributes, &canonical_name(name), inside)
@@ -106,9 +120,11 @@ impl Kernel {
                 Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {
                     self.tree_attributes(tree).unwrap_or_default()
                 }),
-                Target::Tree(tree) => names(self.pools.children(tree, ROOT).map(str::to_owned), options, |pool| {
-                    self.pool_attributes(tree, pool).unwrap_or_default()
-                }),
+                Target::Tree(tree) => {
+                    names(self.pools.children(tree, ROOT).map(str::to_owned), options, |pool| {
+                        self.pool_attributes(tree, pool).unwrap_or_default()
+                    })
+                }
                 Target::Pool(tree, parent) => {
                     names(self.pools.children(tree, parent).map(str::to_owned), options, |pool| {
                         self.pool_attributes(tree, pool).unwrap_or_default()
@@ -121,7 +137,11 @@ impl Kernel {
                     let path = self.tree.show(&at.as_place());
                     cypress::failures::unsupported("list", &path, value.type_name())
                 })?;
-                Ok(names(map.key_strings(), &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| Map::new()))
+                Ok(names(
+                    map.key_strings(),
+                    &GetOptions { attributes: Vec::new(), ..options.clone() },
+                    |_| Map::new(),
+                ))
             }
         }
     }
@@ -140,8 +160,10 @@ impl Kernel {
             [Step::Attribute(name), inside @ ..] => (canonical_name(name), inside.to_vec()),
             [step, ..] => return Err(missing(&path, step)),
             [] => {
-                return Err(Failure::new(format!("{path} cannot be set: create pools with type scheduler_pool"))
-                    .with("path", path));
+                return Err(Failure::new(format!(
+                    "{path} cannot be set: create pools with type scheduler_pool"
+                ))
+                .with("path", path));
             }
         };
         let text = String::from_utf8_lossy(&name).into_owned();
@@ -165,7 +187,8 @@ impl Kernel {
                 let mut config = Value::Map(self.pools.trees[&tree].config.clone());
                 value_set(&mut config, &format!("{path}/@config"), &canonical_steps(&inside), value, true)?;
                 let config = config.as_map().cloned().ok_or_else(|| {
-                    Failure::new(format!("Attribute \"config\" of pool tree \"{tree}\": expected map")).with("attribute", "config")
+                    Failure::new(format!("Attribute \"config\" of pool tree \"{tree}\": expected map"))
+                        .with("attribute", "config")
                 })?;
                 self.set_tree_config(&tree, config)
             }
@@ -177,7 +200,8 @@ impl Kernel {
                     return done;
                 }
                 if text == "acl" {
-                    let mut acl: Value = self.pool_attributes(&tree, &pool)?.remove("acl").unwrap_or_default();
+                    let mut acl: Value =
+                        self.pool_attributes(&tree, &pool)?.remove("acl").unwrap_or_default();
                     value_set(&mut acl, &format!("{path}/@acl"), &inside, value, false)?;
                     return self.set_pool_attribute(&tree, &pool, "acl", &acl).unwrap_or(Ok(()));
                 }
@@ -235,7 +259,9 @@ impl Kernel {
                 value_remove(&mut options, &path, &steps, false)?;
                 self.set_pool_options(&tree, &pool, options.as_map().cloned().unwrap_or_default())
             }
-            (Target::Tree(tree), [Step::Attribute(name), inside @ ..]) if name == b"config" && !inside.is_empty() => {
+            (Target::Tree(tree), [Step::Attribute(name), inside @ ..])
+                if name == b"config" && !inside.is_empty() =>
+            {
                 let tree = tree.to_owned();
                 let mut config = Value::Map(self.pools.trees[&tree].config.clone());
                 value_remove(&mut config, &format!("{path}/@config"), &canonical_steps(inside), false)?;
@@ -270,7 +296,8 @@ impl Kernel {
             Target::Pool(tree, parent) => (tree, parent),
         };
         if other_tree != tree {
-            let message = format!("Pool \"{pool}\" cannot move from tree \"{tree}\" to tree \"{other_tree}\"");
+            let message =
+                format!("Pool \"{pool}\" cannot move from tree \"{tree}\" to tree \"{other_tree}\"");
             return Err(Failure::new(message));
         }
         let (tree, pool, parent) = (tree.to_owned(), pool.to_owned(), parent.to_owned());

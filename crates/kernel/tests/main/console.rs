@@ -20,9 +20,7 @@ use kernel::{Body, Command, ListOperations, OperationRef, OperationRow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use vocab::batch::Table;
-use vocab::{
-    Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span,
-};
+use vocab::{Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span};
 use wire::{ServerMessage, StartJob};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -155,14 +153,23 @@ impl Console {
                 self.end(&node, id, JobOutcome::Completed { interrupted, restart_needed: false });
             }
             ["fail", job, options @ ..] => {
-                let code = pairs(options).find(|(key, _)| *key == "exit").map_or(1, |(_, v)| v.parse().unwrap_or(1));
-                let inner = Failure::coded(10000, format!("Process exited with code {code}")).with("exit_code", code);
+                let code =
+                    pairs(options).find(|(key, _)| *key == "exit").map_or(1, |(_, v)| v.parse().unwrap_or(1));
+                let inner =
+                    Failure::coded(10000, format!("Process exited with code {code}")).with("exit_code", code);
                 let (node, id) = self.job(job);
-                self.end(&node, id, JobOutcome::Failed { error: Failure::coded(1205, "User job failed").because(inner) });
+                self.end(
+                    &node,
+                    id,
+                    JobOutcome::Failed { error: Failure::coded(1205, "User job failed").because(inner) },
+                );
             }
             ["again", name] => {
                 // The network repeats the newest ends.
-                let ends = self.world.nodes[*name].finished.values().map(|k| wire::JobEvent::Finished(k.report.clone()));
+                let ends = self.world.nodes[*name]
+                    .finished
+                    .values()
+                    .map(|k| wire::JobEvent::Finished(k.report.clone()));
                 let ends = ends.collect();
                 self.world.say(name, wire::NodeMessage::Jobs(ends));
                 self.world.settle();
@@ -181,7 +188,8 @@ impl Console {
                 self.world.settle();
             }
             ["commit", count @ ..] => {
-                self.world.commit(count.first().map_or(usize::MAX, |n| n.parse().expect("a number of commits")));
+                self.world
+                    .commit(count.first().map_or(usize::MAX, |n| n.parse().expect("a number of commits")));
                 self.world.settle();
             }
             ["tick", span] => self.world.pass(Span::parse(span).expect("a span like 500ms, 10s, 1m")),
@@ -200,7 +208,9 @@ impl Console {
                     },
                     "resume" => Command::ResumeOperation { operation },
                     "complete" => Command::CompleteOperation { operation },
-                    "update" => Command::UpdateOperationParameters { operation, parameters: map(&rest.join(" ")) },
+                    "update" => {
+                        Command::UpdateOperationParameters { operation, parameters: map(&rest.join(" ")) }
+                    }
                     "get" => {
                         let attributes = Some(rest.iter().map(|a| (*a).to_owned()).collect());
                         Command::GetOperation { operation, attributes }
@@ -244,15 +254,24 @@ impl Console {
             ["file", path, blob] => {
                 self.create(line, "file", Some(ypath(path)), Map::new());
                 let blob = blob.parse().expect("the number of a blob");
-                let command = Command::FileWritten { path: ypath(path), blob, size: 10, md5: None, append: false };
+                let command =
+                    Command::FileWritten { path: ypath(path), blob, size: 10, md5: None, append: false };
                 self.send(line, None, command);
             }
             ["get", path, attributes @ ..] => {
                 let attributes = attributes.iter().map(|a| (*a).to_owned()).collect();
-                self.send(line, None, Command::Get { path: ypath(path), attributes, max_size: None, fields: None });
+                self.send(
+                    line,
+                    None,
+                    Command::Get { path: ypath(path), attributes, max_size: None, fields: None },
+                );
             }
             ["list", path] => {
-                self.send(line, None, Command::List { path: ypath(path), attributes: Vec::new(), max_size: None });
+                self.send(
+                    line,
+                    None,
+                    Command::List { path: ypath(path), attributes: Vec::new(), max_size: None },
+                );
             }
             ["exists", path] => self.send(line, None, Command::Exists { path: ypath(path) }),
             ["remove", path, options @ ..] => {
@@ -261,7 +280,11 @@ impl Console {
             }
             ["set", path, value @ ..] => {
                 let value = value_of(&value.join(" "));
-                self.send(line, None, Command::Set { path: ypath(path), value, recursive: false, force: false });
+                self.send(
+                    line,
+                    None,
+                    Command::Set { path: ypath(path), value, recursive: false, force: false },
+                );
             }
             ["multiset", path, value @ ..] => {
                 let attributes = map(&value.join(" "));
@@ -328,7 +351,8 @@ impl Console {
             }
         }
         spec.insert("tasks", yson::map! { "t" => task });
-        let request = self.world.send(&self.user, mutation_id, Command::StartOperation { operation_type, spec });
+        let request =
+            self.world.send(&self.user, mutation_id, Command::StartOperation { operation_type, spec });
         self.waiting.insert(request, line.to_owned());
         self.started.insert(request, name.to_owned());
         self.world.settle();
@@ -422,7 +446,9 @@ impl Console {
             }
             ServerMessage::Interrupt { job_id, reason, .. } => format!("interrupt {job_id} {reason}"),
             ServerMessage::Fail { job_id, error } => format!("fail {job_id} {error}"),
-            ServerMessage::Release(ids) => format!("release {}", jobs(ids.iter().map(JobId::to_string).collect())),
+            ServerMessage::Release(ids) => {
+                format!("release {}", jobs(ids.iter().map(JobId::to_string).collect()))
+            }
             ServerMessage::ReadStderr { .. } => "read stderr".to_owned(),
         };
         self.say(format!("{node} <- {text}"));
@@ -432,7 +458,9 @@ impl Console {
         let line = match body {
             Ok(body) => match self.read(body) {
                 Ok(Value::Entity) => "ok".to_owned(),
-                Ok(Value::Map(map)) if map.len() == 1 && (map.contains("object_id") || map.contains("node_id")) => {
+                Ok(Value::Map(map))
+                    if map.len() == 1 && (map.contains("object_id") || map.contains("node_id")) =>
+                {
                     "ok, an object".to_owned()
                 }
                 Ok(value) => String::from_utf8_lossy(&yson::to_text(&value)).into_owned(),
@@ -490,7 +518,9 @@ impl Console {
         match what {
             "ops" => {
                 for (name, id) in self.operations.clone() {
-                    let line = match self.attributes(id, &["state", "suspended", "brief_progress", "alerts", "result"]) {
+                    let line = match self
+                        .attributes(id, &["state", "suspended", "brief_progress", "alerts", "result"])
+                    {
                         Ok(map) => operation_line(&map),
                         Err(failure) => error_line(&failure),
                     };
@@ -507,10 +537,13 @@ impl Console {
             }
             "pools" => {
                 let path = ypath("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools");
-                let fields = ["operation_count", "running_operation_count", "resource_usage", "fair_share_ratio"];
+                let fields =
+                    ["operation_count", "running_operation_count", "resource_usage", "fair_share_ratio"];
                 let fields = Some(fields.iter().map(|f| (*f).to_owned()).collect());
                 let command = Command::Get { path, attributes: Vec::new(), max_size: None, fields };
-                let Some(Ok(Body::Value(pools))) = self.world.ask("root", command) else { panic!("no pools") };
+                let Some(Ok(Body::Value(pools))) = self.world.ask("root", command) else {
+                    panic!("no pools")
+                };
                 for (name, pool) in pools.as_map().unwrap_or(Map::EMPTY).iter() {
                     let number = |key: &str| pool.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
                     let cpu = pool.get("resource_usage").and_then(|u| u.get("cpu")).and_then(Value::as_f64);
@@ -529,10 +562,13 @@ impl Console {
                 for ((_, key), record) in self.world.ahead.range(jobs_of_all()) {
                     let job = kernel::archived_job(record).expect("a record of a job");
                     assert_eq!(key.len(), 32, "operation and job");
-                    let text = |key: &str| job.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                    let text =
+                        |key: &str| job.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
                     let id = self.named(&text("id"));
                     let reason = text("abort_reason");
-                    lines.push(format!("{id} {} {} {reason}", text("state"), text("address")).trim_end().to_owned());
+                    lines.push(
+                        format!("{id} {} {} {reason}", text("state"), text("address")).trim_end().to_owned(),
+                    );
                 }
                 lines.sort();
                 lines.into_iter().for_each(|line| self.say(line));
@@ -549,7 +585,8 @@ impl Console {
                     _ => Value::Entity,
                 };
                 for node in self.world.nodes.values() {
-                    let state = all.get(&node.name).and_then(|n| n.attribute("state")).and_then(Value::as_str);
+                    let state =
+                        all.get(&node.name).and_then(|n| n.attribute("state")).and_then(Value::as_str);
                     let mut line = format!("{} {}", node.name, state.unwrap_or("unknown"));
                     for job in node.running.keys() {
                         let _ = write!(line, " {job}");
@@ -605,13 +642,19 @@ fn operation_line(map: &Map) -> String {
 fn error_line(failure: &Failure) -> String {
     fn codes(failure: &Failure) -> String {
         let inner: Vec<String> = failure.inner_errors.iter().map(codes).collect();
-        if inner.is_empty() { failure.code.to_string() } else { format!("{}({})", failure.code, inner.join(" ")) }
+        if inner.is_empty() {
+            failure.code.to_string()
+        } else {
+            format!("{}({})", failure.code, inner.join(" "))
+        }
     }
     format!("error {}: {failure}", codes(failure))
 }
 
 fn pairs<'a>(words: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    words.iter().map(|word| word.split_once('=').unwrap_or_else(|| panic!("expected key=value, found {word}")))
+    words
+        .iter()
+        .map(|word| word.split_once('=').unwrap_or_else(|| panic!("expected key=value, found {word}")))
 }
 
 /// A YSON value; bare words are strings.

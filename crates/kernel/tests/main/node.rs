@@ -4,10 +4,12 @@
 use kernel::NodeKey;
 use std::collections::BTreeMap;
 use vocab::{
-    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, JobPhase, JobStatistics, Resources, Time,
+    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, JobPhase, JobStatistics,
+    Resources, Time,
 };
 use wire::{
-    FinishedJob, Heartbeat, Hello, JobEvent, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage, StartJob,
+    FinishedJob, Heartbeat, Hello, JobEvent, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage,
+    StartJob,
 };
 
 /// See the module page.
@@ -152,7 +154,9 @@ impl Node {
     /// Whatever was dying is dead.
     pub fn reap(&mut self, now: Time) -> Vec<FinishedJob> {
         let dead = std::mem::take(&mut self.dying);
-        dead.into_iter().filter_map(|(id, outcome)| self.end(now, id, outcome).map(|k| k.report.clone())).collect()
+        dead.into_iter()
+            .filter_map(|(id, outcome)| self.end(now, id, outcome).map(|k| k.report.clone()))
+            .collect()
     }
 
     /// Ends a job; an end that is there already stays as it is.

@@ -51,7 +51,11 @@ fn the_root() {
         &format!("{ORCHID}/scheduler/controller_agents/server:9013"),
         "state incarnation_id operation_ids",
     );
-    all_exist(&mut console, "//sys/scheduler/instances/server:9013/orchid", "scheduler/connected service/version");
+    all_exist(
+        &mut console,
+        "//sys/scheduler/instances/server:9013/orchid",
+        "scheduler/connected service/version",
+    );
 }
 
 #[test]
@@ -148,8 +152,7 @@ fn an_operation_and_a_node() {
 
 #[test]
 fn what_is_not_there_and_what_cannot_be_done() {
-    let transcript = run(
-        "pool create p
+    let transcript = run("pool create p
          tick 1s
          list //sys/scheduler/orchid/scheduler/pool_trees/physical/pools
          get //sys/scheduler/orchid/scheduler/moon
@@ -166,8 +169,7 @@ fn what_is_not_there_and_what_cannot_be_done() {
          set //sys/scheduler/orchid/scheduler/connected %false
          remove //sys/scheduler/orchid/scheduler/pool_trees/physical/pools/p
          get //sys/scheduler/orchid/scheduler/default_pool_tree
-         get //sys/scheduler/orchid/scheduler/cell",
-    );
+         get //sys/scheduler/orchid/scheduler/cell");
     expect![[r#"
         > pool create p
           ok, an object

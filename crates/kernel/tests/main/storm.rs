@@ -22,7 +22,7 @@ use crate::world::{Event, World};
 use kernel::{Body, Command, OperationRef};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
-use vocab::{Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span};
+use vocab::{Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span, Time};
 use wire::{AbortJob, JobEvent, NodeMessage, ServerMessage, StartJob};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -34,7 +34,7 @@ const POOLS: [&str; 3] = ["a", "b", "q"];
 fn storm() {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     if let Some(seed) = number("MILLPOND_KERNEL_SEED") {
-        let outcome = script(seed);
+        let outcome = script(seed, true);
         println!("{}", outcome.history.join("\n"));
         assert_eq!(outcome.violations, [""; 0]);
         return;
@@ -42,7 +42,7 @@ fn storm() {
     let scripts = number("MILLPOND_KERNEL_SCRIPTS").unwrap_or(600);
     let mut seen = Seen::default();
     for seed in 0..scripts {
-        let (first, second) = (script(seed), script(seed));
+        let (first, second) = (script(seed, false), script(seed, false));
         let again = format!("MILLPOND_KERNEL_SEED={seed} cargo test -p millpond-kernel storm");
         assert!(first.violations.is_empty(), "{:#?}\n{again}", first.violations);
         assert_eq!(first.fingerprint, second.fingerprint, "two runs of one script differ\n{again}");
@@ -88,8 +88,8 @@ impl Seen {
     }
 }
 
-fn script(seed: u64) -> Outcome {
-    let mut storm = Storm::new(seed);
+fn script(seed: u64, tell: bool) -> Outcome {
+    let mut storm = Storm::new(seed, tell);
     let steps = 30 + storm.random.below(60);
     for _ in 0..steps {
         storm.step();
@@ -135,11 +135,14 @@ struct Storm {
     /// Jobs on nodes that were away for too long.
     overdue: BTreeSet<JobId>,
     history: Vec<String>,
+    /// Keep the history.
+    tell: bool,
+    began: Time,
     seen: Seen,
 }
 
 impl Storm {
-    fn new(seed: u64) -> Storm {
+    fn new(seed: u64, tell: bool) -> Storm {
         let mut random = Random::new(seed);
         let mut world = World::new(|_| ());
         for name in NODES {
@@ -174,6 +177,8 @@ impl Storm {
         world.connect(NODES[0]);
         world.turn();
         Storm {
+            tell,
+            began: world.now,
             world,
             random,
             wishes: Vec::new(),
@@ -187,7 +192,9 @@ impl Storm {
     }
 
     fn say(&mut self, line: String) {
-        self.history.push(format!("{} {line}", self.world.now));
+        if self.tell {
+            self.history.push(format!("{} {line}", self.world.now));
+        }
     }
 
     // --- what may happen
@@ -240,7 +247,11 @@ impl Storm {
                 self.say(format!("the server dies after {fuse} effects"));
                 self.world.fuse = Some(fuse);
             }
-            if self.random.chance(50) { self.world.turn() } else { self.world.settle() }
+            if self.random.chance(50) {
+                self.world.turn()
+            } else {
+                self.world.settle()
+            }
             if self.world.fuse.is_none() && !self.world.is_up() {
                 self.seen.crashes += 1;
                 self.say("the server is dead".into());
@@ -272,7 +283,8 @@ impl Storm {
 
     fn request(&mut self, number: usize) {
         let wish = &mut self.wishes[number];
-        let command = Command::StartOperation { operation_type: OperationType::Vanilla, spec: wish.spec.clone() };
+        let command =
+            Command::StartOperation { operation_type: OperationType::Vanilla, spec: wish.spec.clone() };
         wish.request = Some(self.world.send("ann", Some(wish.mutation_id), command));
     }
 
@@ -308,7 +320,11 @@ impl Storm {
         self.world.end_job(&node, job, outcome);
         if self.random.chance(20) {
             self.seen.repeats += 1;
-            let ends = self.world.nodes[&node].finished.values().map(|k| JobEvent::Finished(k.report.clone())).collect();
+            let ends = self.world.nodes[&node]
+                .finished
+                .values()
+                .map(|k| JobEvent::Finished(k.report.clone()))
+                .collect();
             self.world.say(&node, NodeMessage::Jobs(ends));
         }
     }
@@ -452,7 +468,11 @@ impl Storm {
                 }
             }
         }
-        if self.random.chance(70) { self.world.turn() } else { self.world.settle() }
+        if self.random.chance(70) {
+            self.world.turn()
+        } else {
+            self.world.settle()
+        }
         self.listen();
         self.check();
         self.die();
@@ -463,7 +483,11 @@ impl Storm {
         }
         self.world.hold = false;
         for _ in 0..self.random.below(5) {
-            if self.random.chance(70) { self.connect_a_node() } else { self.end_a_job() }
+            if self.random.chance(70) {
+                self.connect_a_node()
+            } else {
+                self.end_a_job()
+            }
             self.world.settle();
             self.listen();
             self.check();
@@ -474,7 +498,9 @@ impl Storm {
     fn listen(&mut self) {
         for event in std::mem::take(&mut self.world.events) {
             let Event::Replied(request) = event else {
-                self.history.push(format!("    {}", brief(&event)));
+                if self.tell {
+                    self.history.push(format!("    {}", brief(&event)));
+                }
                 continue;
             };
             let Some(reply) = self.world.replies.remove(&request) else { continue };
@@ -485,7 +511,9 @@ impl Storm {
                     }
                     Ok(_) => {}
                     Err(failure) => {
-                        self.world.violations.push(format!("KERNEL-2: operation {id} was acknowledged: {failure}"));
+                        self.world
+                            .violations
+                            .push(format!("KERNEL-2: operation {id} was acknowledged: {failure}"));
                     }
                 }
                 continue;
@@ -567,15 +595,8 @@ impl Storm {
                 broken.push(format!("KERNEL-2: operation {id} had ended and lives again"));
             }
         }
-        for ((table, _), record) in self.world.ahead.range((Table::JobArchive, Vec::new())..) {
-            if *table != Table::JobArchive {
-                break;
-            }
-            let job = kernel::archived_job(record).unwrap_or_default();
-            let text = |key: &str| job.get(key).and_then(Value::as_str).unwrap_or_default();
-            if text("state") == "completed" && !text("id").parse().is_ok_and(|id| self.done.contains(&id)) {
-                broken.push(format!("KERNEL-2: job {} counts as completed and is not", text("id")));
-            }
+        for job in self.world.completed.drain(..).filter(|job| !self.done.contains(job)) {
+            broken.push(format!("KERNEL-2: job {job} counts as completed and is not"));
         }
         self.world.violations.extend(broken);
     }
@@ -612,14 +633,18 @@ impl Storm {
             }
             self.world.pass(Span::from_secs(1));
             self.check();
-            let archived =
-                |id: &OperationId| self.world.durable.contains_key(&(Table::OperationArchive, id.0.to_bytes().to_vec()));
+            let archived = |id: &OperationId| {
+                self.world.durable.contains_key(&(Table::OperationArchive, id.0.to_bytes().to_vec()))
+            };
             if ids.len() == self.wishes.len() && ids.iter().all(archived) {
                 break;
             }
             if round == 200 {
                 let open: Vec<&OperationId> = ids.iter().filter(|id| !archived(id)).collect();
-                let line = format!("KERNEL-3: never end: {open:?}, {} never answered", self.wishes.len() - ids.len());
+                let line = format!(
+                    "KERNEL-3: never end: {open:?}, {} never answered",
+                    self.wishes.len() - ids.len()
+                );
                 return self.world.violations.push(line);
             }
             if !self.world.violations.is_empty() {
@@ -629,6 +654,7 @@ impl Storm {
         self.world.pass(Span::from_secs(10));
         self.check();
         self.check_calm();
+        self.check_mutations();
         for wish in 0..self.wishes.len() {
             self.check_counts(wish);
         }
@@ -640,7 +666,12 @@ impl Storm {
     fn check_calm(&mut self) {
         for node in self.world.nodes.values() {
             if !node.running.is_empty() || !node.finished.is_empty() {
-                let line = format!("KERNEL-3: {} holds {:?} {:?}", node.name, node.running.keys(), node.finished.keys());
+                let line = format!(
+                    "KERNEL-3: {} holds {:?} {:?}",
+                    node.name,
+                    node.running.keys(),
+                    node.finished.keys()
+                );
                 self.world.violations.push(line);
             }
         }
@@ -664,27 +695,56 @@ impl Storm {
         }
     }
 
+    /// Records of an operation's finished jobs.
+    fn ends_of(&self, id: OperationId) -> Vec<Map> {
+        let prefix = id.0.to_bytes().to_vec();
+        let records = self.world.durable.range((Table::JobArchive, prefix.clone())..);
+        let of_operation =
+            records.take_while(|((table, key), _)| *table == Table::JobArchive && key.starts_with(&prefix));
+        of_operation.map(|(_, record)| kernel::archived_job(record).unwrap_or_default()).collect()
+    }
+
+    /// A repeated request is answered and not executed, after a crash too.
+    fn check_mutations(&mut self) {
+        let operations =
+            self.world.durable.keys().filter(|(table, _)| *table == Table::OperationIndex).count();
+        let answers_are_kept = self.world.now.since(self.began) < Span::from_secs(600);
+        if operations != self.wishes.len() && answers_are_kept {
+            let line = format!("KERNEL-2: {} wishes have made {operations} operations", self.wishes.len());
+            self.world.violations.push(line);
+        }
+    }
+
     /// Each unit of a completed operation was done once, and the operation says so.
     fn check_counts(&mut self, number: usize) {
         let wish = &self.wishes[number];
         let Some(id) = wish.id else { return };
         let prefix = id.0.to_bytes().to_vec();
-        let record = &self.world.durable[&(Table::OperationArchive, prefix.clone())];
+        let record = &self.world.durable[&(Table::OperationArchive, prefix)];
         let operation = yson::parse(record).expect("records are YSON");
         let state = operation.get("state").and_then(Value::as_str).unwrap_or_default();
         let jobs = operation.get("brief_progress").and_then(|p| p.get("jobs")).cloned().unwrap_or_default();
         let count = |key: &str| jobs.get(key).and_then(Value::as_i64).unwrap_or(-1);
-        if state == "completed" { self.seen.completed += 1 } else { self.seen.failed += 1 }
+        if state == "completed" {
+            self.seen.completed += 1
+        } else {
+            self.seen.failed += 1
+        }
+        let mut failed = 0;
+        for job in self.ends_of(id) {
+            failed += i64::from(job.get("state").and_then(Value::as_str) == Some("failed"));
+        }
+        if count("failed") != failed {
+            let line = format!("KERNEL-2: operation {id} shows {jobs:?}, {failed} jobs have failed");
+            self.world.violations.push(line);
+        }
         // The units of a gang are done again when one of its jobs is lost.
+        let wish = &self.wishes[number];
         if wish.spec.get("gang").and_then(Value::as_bool) == Some(true) {
             return;
         }
         let mut units: BTreeMap<i64, i64> = BTreeMap::new();
-        for ((table, key), record) in self.world.durable.range((Table::JobArchive, prefix.clone())..) {
-            if *table != Table::JobArchive || !key.starts_with(&prefix) {
-                break;
-            }
-            let job = kernel::archived_job(record).unwrap_or_default();
+        for job in self.ends_of(id) {
             if job.get("state").and_then(Value::as_str) == Some("completed") {
                 let cookie = job.get("job_cookie").and_then(Value::as_i64).unwrap_or(-1);
                 *units.entry(cookie).or_default() += 1;
@@ -692,10 +752,12 @@ impl Storm {
         }
         let twice = units.values().any(|n| *n != 1);
         if twice || count("completed") != units.len() as i64 {
-            let line = format!("KERNEL-2: operation {id} shows {jobs:?}, its units were completed {units:?} times");
+            let line =
+                format!("KERNEL-2: operation {id} shows {jobs:?}, its units were completed {units:?} times");
             self.world.violations.push(line);
         }
-        let by_user = operation.get("alerts").and_then(|a| a.get("operation_completed_by_user_request")).is_some();
+        let by_user =
+            operation.get("alerts").and_then(|a| a.get("operation_completed_by_user_request")).is_some();
         if state == "completed" && !by_user && count("completed") != count("total") {
             self.world.violations.push(format!("KERNEL-2: operation {id} completed with {jobs:?}"));
         }

@@ -74,6 +74,8 @@ pub struct World {
     pub fingerprint: u64,
     /// Jobs that the kernel does not want any more: they may overlap with the next run of their unit.
     pub given_up: BTreeSet<JobId>,
+    /// Jobs whose completion was newly counted.
+    pub completed: Vec<JobId>,
     /// Violations that the world itself notices.
     pub violations: Vec<String>,
 }
@@ -104,6 +106,7 @@ impl World {
             fuse: None,
             fingerprint: 0xcbf2_9ce4_8422_2325,
             given_up: BTreeSet::new(),
+            completed: Vec::new(),
             violations: Vec::new(),
         };
         world.restart();
@@ -181,7 +184,8 @@ impl World {
         }
         if self.is_up() && self.commits.is_empty() {
             for (after, effect) in &self.held {
-                self.violations.push(format!("KERNEL-4: waits for batch {after}, which does not come: {effect:?}"));
+                self.violations
+                    .push(format!("KERNEL-4: waits for batch {after}, which does not come: {effect:?}"));
             }
         }
     }
@@ -250,9 +254,9 @@ impl World {
                 self.events.push(Event::Ordered(message.clone()));
                 after
             }
-            Effect::Reply { after, .. } | Effect::ForgetOperation { after, .. } | Effect::DeleteBlob { after, .. } => {
-                after
-            }
+            Effect::Reply { after, .. }
+            | Effect::ForgetOperation { after, .. }
+            | Effect::DeleteBlob { after, .. } => after,
             Effect::Disconnect(_) => 0,
         };
         if after > self.durable_seq {
@@ -355,13 +359,16 @@ impl World {
     fn must_be_counted(&mut self, jobs: &[JobId]) {
         for job in jobs {
             let end = job.0.to_bytes();
-            let of_job = |((table, key), _): &(&(Table, Vec<u8>), _)| *table == Table::JobArchive && key.ends_with(&end);
+            let of_job = |((table, key), _): &(&(Table, Vec<u8>), _)| {
+                *table == Table::JobArchive && key.ends_with(&end)
+            };
             let on_its_way = self.commits.iter().flat_map(|(_, batch)| &batch.ops).any(|op| match op {
                 Op::Put { table, key, .. } => *table == Table::JobArchive && key.ends_with(&end),
                 _ => false,
             });
             if on_its_way && !self.durable.iter().any(|entry| of_job(&entry)) {
-                self.violations.push(format!("KERNEL-4: the end of job {job} was released and is not durable"));
+                self.violations
+                    .push(format!("KERNEL-4: the end of job {job} was released and is not durable"));
             }
         }
     }
@@ -380,7 +387,11 @@ impl World {
             let job = kernel::archived_job(value).unwrap_or_default();
             let text = |key: &str| job.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
             // Only decisions: that a job has disappeared is a belief, and may be wrong.
-            let decided = ["operation_suspended", "operation_incarnation_changed"].contains(&text("abort_reason").as_str());
+            let decided = ["operation_suspended", "operation_incarnation_changed"]
+                .contains(&text("abort_reason").as_str());
+            if text("state") == "completed" {
+                self.completed.extend(text("id").parse::<JobId>());
+            }
             if decided && let Ok(id) = text("id").parse() {
                 self.given_up.insert(id);
             }
