@@ -63,7 +63,8 @@ class Process:
         with open(self.log, "ab") as log:
             self.popen = subprocess.Popen(
                 [str(a) for a in self.arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                # `--supervised`: they stop when this pipe closes, so that a killed run leaves nothing.
+                stdin=subprocess.PIPE, stdout=log, stderr=log,
                 env={**os.environ, **(self.env or {})}, start_new_session=True,
             )
         return self
@@ -106,7 +107,8 @@ class Cluster:
         self.address = f"127.0.0.1:{self.port}"
         self.server = Process(
             "server",
-            [BINARY, "server", "--listen", self.address, "--data", self.directory / "server", *server_arguments],
+            [BINARY, "server", "--listen", self.address, "--data", self.directory / "server", "--supervised",
+             *server_arguments],
             self.directory / "server.log", self.mark,
         )
         self.nodes = []
@@ -116,7 +118,7 @@ class Cluster:
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--stop-jobs"],
+                 "--job-environment", environment, "--stop-jobs", "--supervised"],
                 self.directory / f"node-{i}.log", self.mark,
             ))
 

@@ -11,7 +11,7 @@
 //! hold    commit [n]    go             commits wait; n of them land; they wait no more
 //! tick 1s                              time passes
 //! get|list|exists|remove PATH   set PATH VALUE   move PATH PATH   do COMMAND...
-//! show ops|pools|jobs|nodes
+//! show ops|events|pools|jobs|nodes|blobs
 //! ```
 
 use crate::node::Node;
@@ -534,6 +534,10 @@ impl Console {
                     let states: Vec<&str> = events.iter().filter_map(|e| e.get("state")?.as_str()).collect();
                     self.say(format!("{name} {}", states.join(" ")));
                 }
+            }
+            "blobs" => {
+                let blobs: Vec<u64> = self.world.kernel().blobs().collect();
+                self.say(format!("{blobs:?}"));
             }
             "pools" => {
                 let path = ypath("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools");

@@ -39,15 +39,18 @@ fn storm() {
         assert_eq!(outcome.violations, [""; 0]);
         return;
     }
-    let scripts = number("MILLPOND_KERNEL_SCRIPTS").unwrap_or(600);
+    let scripts = number("MILLPOND_KERNEL_SCRIPTS").unwrap_or(300);
     let mut seen = Seen::default();
-    for seed in 0..scripts {
-        let (first, second) = (script(seed, false), script(seed, false));
-        let again = format!("MILLPOND_KERNEL_SEED={seed} cargo test -p millpond-kernel storm");
-        assert!(first.violations.is_empty(), "{:#?}\n{again}", first.violations);
-        assert_eq!(first.fingerprint, second.fingerprint, "two runs of one script differ\n{again}");
-        seen.add(&first.seen);
-    }
+    std::thread::scope(|scope| {
+        let halves =
+            [0, 1].map(|half| scope.spawn(move || storms((0..scripts).filter(|seed| seed % 2 == half))));
+        for half in halves {
+            match half.join() {
+                Ok(what) => seen.add(&what),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
     // A storm in which nothing happens proves nothing.
     let Seen { crashes, completed, failed, lost_replies, repeats } = seen;
     for (what, count) in [
@@ -59,6 +62,19 @@ fn storm() {
     ] {
         assert!(count > scripts as usize / 10, "only {count} {what} in {scripts} scripts");
     }
+}
+
+/// Runs each script twice.
+fn storms(seeds: impl Iterator<Item = u64>) -> Seen {
+    let mut seen = Seen::default();
+    for seed in seeds {
+        let (first, second) = (script(seed, false), script(seed, false));
+        let again = format!("MILLPOND_KERNEL_SEED={seed} cargo test -p millpond-kernel storm");
+        assert!(first.violations.is_empty(), "{:#?}\n{again}", first.violations);
+        assert_eq!(first.fingerprint, second.fingerprint, "two runs of one script differ\n{again}");
+        seen.add(&first.seen);
+    }
+    seen
 }
 
 struct Outcome {
