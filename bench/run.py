@@ -275,7 +275,7 @@ def main():
             for d, r in results["operations"].items()])
 
     if "memory" in parts:
-        r = results["memory"] = memory("simple", 10000 // scale, 1000 // scale)
+        r = results["memory"] = memory(drivers[-1], 10000 // scale, 1000 // scale)
         table("memory of the server", [
             ("empty", f"{r['empty_bytes'] / 2**20:8.1f} MiB"),
             (f"{r['finished']} finished operations", f"{r['finished_bytes'] / 2**20:8.1f} MiB"),

@@ -41,6 +41,7 @@ class Up:
             except OSError:
                 return False
         wait_for(ready, what="the cluster to be up", timeout=30)
+        wait_for(lambda: "YT_PROXY" in self.log.read_text(), what="the banner")
 
     def millpond(self, *arguments, **options):
         return millpond(*arguments, env={"MILLPOND_PROXY": self.address}, **options)

@@ -9,38 +9,30 @@ use yson::ypath::YPath;
 use yson::{Map, Value};
 
 impl Kernel {
-    /// Resolves the files of one task; gives the artifacts and the contents behind them.
-    pub(crate) fn resolve_files(
-        &self,
-        files: &[FileRequest],
-    ) -> Result<(Vec<Artifact>, Vec<Pinned>), Failure> {
-        let mut artifacts = Vec::new();
-        let mut blobs = Vec::new();
-        for request in files {
-            let located = self.locate_file(&request.path)?;
-            let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
-            let text = |key: &str| located.get(key).and_then(Value::as_str).map(str::to_owned);
-            let file_id: ObjectId = text("id")
-                .and_then(|id| id.parse().ok())
-                .ok_or_else(|| Failure::new("Malformed id of a file"))?;
-            let file_name = request.file_name.clone().or_else(|| text("file_name")).or_else(|| text("key"));
-            artifacts.push(Artifact {
-                file_id,
-                revision: number("revision"),
-                size: number("size"),
-                file_name: file_name.unwrap_or_else(|| file_id.to_string()),
-                executable: request
-                    .executable
-                    .unwrap_or_else(|| located.get("executable").and_then(Value::as_bool).unwrap_or(false)),
-            });
-            blobs.push(Pinned {
-                file_id,
-                revision: number("revision"),
-                blob: number("blob"),
-                size: number("size"),
-            });
-        }
-        Ok((artifacts, blobs))
+    /// Resolves the files of one task.
+    pub(crate) fn resolve_files(&self, task: u32, files: &[FileRequest]) -> Result<Vec<Pinned>, Failure> {
+        files.iter().map(|request| self.resolve_file(task, request)).collect()
+    }
+
+    fn resolve_file(&self, task: u32, request: &FileRequest) -> Result<Pinned, Failure> {
+        let located = self.locate_file(&request.path)?;
+        let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let text = |key: &str| located.get(key).and_then(Value::as_str).map(str::to_owned);
+        let file_id: ObjectId = text("id")
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| Failure::new("Malformed id of a file"))?;
+        let file_name = request.file_name.clone().or_else(|| text("file_name")).or_else(|| text("key"));
+        let executable = request
+            .executable
+            .unwrap_or_else(|| located.get("executable").and_then(Value::as_bool).unwrap_or(false));
+        let artifact = Artifact {
+            file_id,
+            revision: number("revision"),
+            size: number("size"),
+            file_name: file_name.unwrap_or_else(|| file_id.to_string()),
+            executable,
+        };
+        Ok(Pinned { task, artifact, blob: number("blob") })
     }
 
     /// `{id, key, revision, blob, size, md5, executable, file_name}` of a file node.
@@ -77,10 +69,14 @@ impl Kernel {
     /// A content that some unfinished operation has pinned, though the file may be another by now.
     pub(crate) fn locate_artifact(&self, file_id: ObjectId, revision: u64) -> Result<Value, Failure> {
         let mut pinned = self.operations.values().flat_map(|o| &o.pinned);
-        let found = pinned.find(|p| p.file_id == file_id && p.revision == revision).ok_or_else(|| {
-            Failure::resolve(format!("No unfinished operation needs revision {revision} of file {file_id}"))
-        })?;
-        Ok(Value::Map(yson::map! { "blob" => found.blob, "size" => found.size }))
+        let found = pinned
+            .find(|p| p.artifact.file_id == file_id && p.artifact.revision == revision)
+            .ok_or_else(|| {
+                Failure::resolve(format!(
+                    "No unfinished operation needs revision {revision} of file {file_id}"
+                ))
+            })?;
+        Ok(Value::Map(yson::map! { "blob" => found.blob, "size" => found.artifact.size }))
     }
 
     /// Contents that files of the tree refer to: what else is in the store is garbage.

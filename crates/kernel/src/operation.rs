@@ -5,7 +5,7 @@ use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
 use std::collections::BTreeMap;
-use vocab::{Failure, ObjectId, OperationId, OperationState, OperationType, Time};
+use vocab::{Artifact, Failure, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
 /// See the module page.
@@ -57,13 +57,13 @@ pub(crate) struct InTree {
     pub tentative: bool,
 }
 
-/// A content that must not go away while the operation lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A file of a task's jobs as it was when the operation was prepared. Its content must not go away,
+/// or become another, while the operation lives: so this is durable, and the path is not looked at again.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pinned {
-    pub file_id: ObjectId,
-    pub revision: u64,
+    pub task: u32,
+    pub artifact: Artifact,
     pub blob: u64,
-    pub size: u64,
 }
 
 /// A transition.
@@ -75,6 +75,16 @@ pub(crate) struct Event {
 }
 
 impl Operation {
+    /// Gives the controller the files of its tasks and keeps their contents.
+    pub fn pin(&mut self, pinned: Vec<Pinned>) -> Result<(), Failure> {
+        for chunk in pinned.chunk_by(|a, b| a.task == b.task) {
+            let artifacts = chunk.iter().map(|p| p.artifact.clone()).collect();
+            self.controller.set_artifacts(chunk[0].task, artifacts)?;
+        }
+        self.pinned = pinned;
+        Ok(())
+    }
+
     /// Enters a state; every one is recorded.
     pub fn enter(&mut self, now: Time, state: OperationState) {
         self.state = state;

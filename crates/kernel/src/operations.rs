@@ -106,19 +106,16 @@ impl Kernel {
     }
 
     /// Gives the controller the contents of its files and keeps them from being deleted.
-    pub(crate) fn attach_files(&mut self, id: OperationId) -> Result<(), Failure> {
+    fn attach_files(&mut self, id: OperationId) -> Result<(), Failure> {
         let Some(operation) = self.operations.get(&id) else { return Ok(()) };
-        let mut resolved = Vec::new();
+        let mut pinned = Vec::new();
         for (task, files) in operation.controller.file_requests() {
-            resolved.push((task, self.resolve_files(files)?));
+            pinned.extend(self.resolve_files(task, files)?);
         }
-        if let Some(operation) = self.operations.get_mut(&id) {
-            for (task, (artifacts, blobs)) in resolved {
-                operation.controller.set_artifacts(task, artifacts)?;
-                operation.pinned.extend(blobs);
-            }
+        match self.operations.get_mut(&id) {
+            Some(operation) => operation.pin(pinned),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// `pending -> materializing -> running`, when the scheduler lets it run in some tree.

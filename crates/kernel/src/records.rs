@@ -3,8 +3,8 @@
 //! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'd'` the changing part
 //! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps.
 
-use crate::operation::{Event, InTree, Operation};
-use vocab::{Failure, Guid, JobId, OperationId, Time};
+use crate::operation::{Event, InTree, Operation, Pinned};
+use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
 use yson::{Map, Value};
 
 pub(crate) const STATIC: u8 = b's';
@@ -43,9 +43,36 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "user" => operation.user.as_str(),
         "start_time" => operation.start_time.as_micros(),
         "spec" => operation.spec.provided.clone(),
+        "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
     .with_some("secure_vault", operation.secure_vault.clone());
     yson::to_binary(&map.into())
+}
+
+fn pinned_value(pinned: &Pinned) -> Value {
+    let file = &pinned.artifact;
+    yson::map! {
+        "task" => pinned.task,
+        "file_id" => file.file_id,
+        "revision" => file.revision,
+        "size" => file.size,
+        "file_name" => file.file_name.as_str(),
+        "executable" => file.executable,
+        "blob" => pinned.blob,
+    }
+    .into()
+}
+
+pub(crate) fn pinned_from_value(value: &Value) -> Option<Pinned> {
+    let number = |key: &str| value.get(key).and_then(Value::as_u64);
+    let artifact = Artifact {
+        file_id: value.get("file_id")?.as_str()?.parse().ok()?,
+        revision: number("revision")?,
+        size: number("size")?,
+        file_name: value.get("file_name")?.as_str()?.to_owned(),
+        executable: value.get("executable")?.as_bool()?,
+    };
+    Some(Pinned { task: number("task")?.try_into().ok()?, artifact, blob: number("blob")? })
 }
 
 /// The part of an operation that changes with its life cycle.

@@ -11,7 +11,9 @@ use crate::nodes::Nodes;
 use crate::operation::Operation;
 use crate::operations::note_admission;
 use crate::pools::{Pools, default_tree_key};
-use crate::records::{CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, tree_from_value};
+use crate::records::{
+    CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value, tree_from_value,
+};
 use crate::summary::Summary;
 use crate::tree::read_scheduler_config;
 use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic, VOLUMES_PERIOD};
@@ -271,7 +273,7 @@ impl Kernel {
                             }
                         }
                     }
-                    self.revive(now, id, out);
+                    self.revive(now, id);
                 }
                 Err(error) => self.finish_operation(now, id, OperationState::Failed, Some(error), out),
             }
@@ -279,14 +281,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// An operation that the scheduler has taken back: files again, then on from where it was.
-    fn revive(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
-        if let Err(inner) = self.attach_files(id) {
-            let error =
-                Failure::coded(vocab::code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
-                    .because(inner);
-            return self.finish_operation(now, id, OperationState::Failed, Some(error), out);
-        }
+    /// An operation that the scheduler has taken back goes on from where it was.
+    fn revive(&mut self, now: Time, id: OperationId) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let was_running = operation.state == OperationState::Running;
         let may_run = operation.trees.iter().any(|t| t.running);
@@ -323,7 +319,9 @@ impl Kernel {
                 .map_err(|e| Failure::new(e.to_string()))?;
         let changing = &record.changing;
         let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
-        Ok(Operation {
+        let pinned = record.fixed.get("files").and_then(Value::as_list).unwrap_or_default();
+        let pinned: Option<Vec<_>> = pinned.iter().map(pinned_from_value).collect();
+        let mut operation = Operation {
             id,
             operation_type,
             user,
@@ -358,7 +356,9 @@ impl Kernel {
             spec_seq: Some(0),
             dirty: false,
             spec,
-        })
+        };
+        operation.pin(pinned.ok_or_else(|| broken("files"))?)?;
+        Ok(operation)
     }
 }
 

@@ -931,3 +931,52 @@ fn a_store_that_stands_still() {
         "#]],
     );
 }
+
+#[test]
+fn files_of_running_operations_survive_their_removal_and_a_crash() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         file //tmp/tool 7
+         op start p jobs=2 file=//tmp/tool as o1
+         remove //tmp/tool
+         crash
+         restart
+         connect n1
+         show blobs
+         finish o1/0
+         finish o1/1
+         show ops
+         show blobs",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > file //tmp/tool 7
+              ok, an object
+              ok
+            > op start p jobs=2 file=//tmp/tool as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > remove //tmp/tool
+              ok
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > show blobs
+              [7]
+            > finish o1/0
+              n1 <- start o1/1#1
+              n1 <- release o1/0#0
+            > finish o1/1
+              blob 7 deleted
+              n1 <- release o1/1#1
+            > show ops
+              o1 completed total=2 running=0 completed=2 pending=0 failed=0 aborted=0
+            > show blobs
+              []
+        "#]],
+    );
+}

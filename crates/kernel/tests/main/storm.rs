@@ -39,7 +39,7 @@ fn storm() {
         assert_eq!(outcome.violations, [""; 0]);
         return;
     }
-    let scripts = number("MILLPOND_KERNEL_SCRIPTS").unwrap_or(300);
+    let scripts = number("MILLPOND_KERNEL_SCRIPTS").unwrap_or(200);
     let mut seen = Seen::default();
     std::thread::scope(|scope| {
         let halves =
