@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+import types
 
 import pytest
 from harness import BINARY, Cluster, free_port, wait_for
@@ -31,7 +32,9 @@ class Up:
             [str(BINARY), "up", "--listen", self.address, "--data", str(directory / "data"), *arguments],
             stdin=subprocess.DEVNULL, stdout=open(self.log, "ab"), stderr=subprocess.STDOUT, start_new_session=True)
         self.cluster = Cluster.__new__(Cluster)
-        self.cluster.address, self.cluster.directory, self.cluster.nodes = self.address, directory / "data", []
+        self.cluster.address, self.cluster.directory = self.address, directory / "data"
+        # What the groups of its nodes have in their names.
+        self.cluster.nodes = [types.SimpleNamespace(name="-" + self.address.split(":")[1] + "-")]
 
     def wait_ready(self, nodes=1):
         def ready():
@@ -52,9 +55,24 @@ class Up:
         return self.popen.wait(30)
 
 
+@pytest.fixture
+def start_up(tmp_path):
+    """Starts `up` in the directory of the test; what a failed test leaves running is stopped."""
+    started = []
+
+    def start(*arguments):
+        started.append(Up(tmp_path, *arguments))
+        return started[-1]
+    yield start
+    for up in started:
+        if up.popen.poll() is None:
+            up.popen.terminate()
+            up.popen.wait(60)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_up_and_clean_stop(tmp_path, number):
-    up = Up(tmp_path, "--nodes", "2", "--node-resources", "cpu=8,memory=16GiB,user_slots=32")
+def test_up_and_clean_stop(start_up, number):
+    up = start_up("--nodes", "2", "--node-resources", "cpu=8,memory=16GiB,user_slots=32")
     up.wait_ready(nodes=2)
     code, out, _ = up.millpond("node", "list", "--json")
     assert code == 0 and len(json.loads(out)) == 2
@@ -63,6 +81,8 @@ def test_up_and_clean_stop(tmp_path, number):
     assert code == 0, err
     operation = ID.search(out)[0]
     wait_for(lambda: up.cluster.counters(operation)["running"] == 1, what="a job")
+    if os.geteuid() == 0:
+        assert up.cluster.cgroups(), "the look for leftovers knows the groups of these nodes"
     if number == signal.SIGTERM:
         up.popen.terminate()
         assert up.popen.wait(30) == 0
@@ -75,20 +95,20 @@ def test_up_and_clean_stop(tmp_path, number):
     assert not left, left
 
 
-def test_up_keeps_its_data(tmp_path):
-    up = Up(tmp_path)
+def test_up_keeps_its_data(start_up):
+    up = start_up()
     up.wait_ready()
     up.millpond("pool", "create", "kept", "--weight", "3")
     assert up.interrupt() == 0
-    up = Up(tmp_path)
+    up = start_up()
     up.wait_ready()
     code, out, _ = up.millpond("get", "//sys/pools/kept/@weight", "--json")
     assert (code, json.loads(out)) == (0, 3.0)
     assert up.interrupt() == 0
 
 
-def test_up_restarts_what_dies(tmp_path):
-    up = Up(tmp_path)
+def test_up_restarts_what_dies(start_up):
+    up = start_up()
     up.wait_ready()
     up.millpond("pool", "create", "p")
     code, out, _ = up.millpond("run", "--pool", "p", "--quiet", "--", "sleep", "3")
