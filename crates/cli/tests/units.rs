@@ -143,6 +143,11 @@ fn printed_numbers() {
     assert_eq!(resources(&Resources::ZERO), "-");
 }
 
+#[test]
+fn the_largest_unit_is_read_back() {
+    assert_eq!(parse_size(&bytes(1_125_350_151_028_736)), Ok(1 << 50));
+}
+
 proptest! {
     #[test]
     fn printed_sizes_are_read_back_nearly(size in 0i64..1 << 50) {

@@ -9,8 +9,8 @@ use yson::{Map, Value};
 /// Bytes: `1GiB`, `512MiB`, `16G`, `1.5g`, `1000`. One letter means powers of 1024, as in cgroups;
 /// `KB`, `MB`, ... are the powers of 1000 that they are by standard.
 pub fn parse_size(text: &str) -> Result<i64, String> {
-    const HELP: &str = "expected a number of bytes, with or without a unit: K, M, G, T (or KiB, MiB, ...: powers of 1024), \
-         KB, MB, GB, TB (powers of 1000)";
+    const HELP: &str = "expected a number of bytes, with or without a unit: K, M, G, T, P (or KiB, MiB, ...: powers of 1024), \
+         KB, MB, GB, TB, PB (powers of 1000)";
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..split].parse().map_err(|_| HELP.to_owned())?;
@@ -20,10 +20,12 @@ pub fn parse_size(text: &str) -> Result<i64, String> {
         "m" | "mib" => 1024f64.powi(2),
         "g" | "gib" => 1024f64.powi(3),
         "t" | "tib" => 1024f64.powi(4),
+        "p" | "pib" => 1024f64.powi(5),
         "kb" => 1e3,
         "mb" => 1e6,
         "gb" => 1e9,
         "tb" => 1e12,
+        "pb" => 1e15,
         _ => return Err(HELP.to_owned()),
     };
     let bytes = number * unit;
