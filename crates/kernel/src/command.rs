@@ -330,12 +330,3 @@ impl Command {
         )
     }
 }
-
-/// An object that a command made, for replies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Created {
-    /// A node with a path: `{node_id}`.
-    Node(ObjectId),
-    /// An object without: `{object_id}`.
-    Object(ObjectId),
-}

@@ -46,7 +46,7 @@ mod recover;
 mod summary;
 mod tree;
 
-pub use command::{Command, Created, ListJobs, ListOperations, OperationRef, Request};
+pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
 pub use input::Input;
