@@ -1,6 +1,6 @@
 """The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
 
-Parts: throughput, latency, operations, memory. Prints a table and writes build/bench.json. Compare
+Parts: throughput, latency, operations, memory, nodes. Prints a table and writes build/bench.json. Compare
 figures of one run with each other, never with those of another machine or another day: the ceiling
 of the same run is printed beside.
 """
@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "operations", "memory"]
+PARTS = ["throughput", "latency", "operations", "memory", "nodes"]
 
 
 # --- tools
@@ -143,7 +143,7 @@ def throughput(driver, count):
 
 def latency(driver, count):
     """From the moment before the request is sent to the first instruction of the job, idle node."""
-    stamp = compiled("stamp", "-static")
+    stamp = compiled("stamp", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector")
     with running(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver) as cluster:
         connection = Connection(cluster)
         stamps = cluster.directory / "stamps"
@@ -154,6 +154,8 @@ def latency(driver, count):
             wanted = spec("bench", f"{stamp} {file}")
             begin = time.clock_gettime_ns(time.CLOCK_REALTIME)
             operation = connection.start(wanted)
+            # Asking at once would take the processor from what is measured.
+            time.sleep(0.01)
             connection.wait_completed(operation, 0.005)
             values.append((int(file.read_text()) - begin) / 1e6)
             # What the server does after the end (archive, garbage) must not disturb the next one.
@@ -211,6 +213,57 @@ def memory(driver, finished, active):
             list(executor.map(lambda o: cluster.command("abort_operation", operation_id=o), ids))
         return {"empty_bytes": empty, "finished_bytes": after_finished, "rss_bytes": figures["VmRSS"],
                 "peak_bytes": figures["VmHWM"], "finished": finished, "running": active}
+
+
+def pretend():
+    """The agent that only pretends to run jobs, built beside the binary of the product."""
+    subprocess.run(["cargo", "build", "--release", "-q", "-p", "millpond-node", "--example", "pretend"],
+                   cwd=ROOT, check=True)
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "release" / "examples" / "pretend"
+
+
+def nodes(count, jobs_per_node, seconds):
+    """The server's CPU with many nodes that report every second: without jobs, full, and full with an
+    operation that waits (what a starving team costs)."""
+    program = pretend()
+    with tempfile.TemporaryDirectory() as directory:
+        config = pathlib.Path(directory) / "millpond.toml"
+        config.write_text('[server]\nheartbeat_period = "1s"\n')
+        with running(nodes=0, server_arguments=["--config", config]) as cluster:
+            pid = cluster.server.popen.pid
+            cluster.set("//sys/scheduler/config/min_spare_allocation_resources_on_node",
+                        {"user_slots": 1, "cpu": 0.1, "memory": 1 << 20})
+            agents = subprocess.Popen([program, cluster.address, str(count), f"cpu={jobs_per_node}", "100000"],
+                                      stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_for(lambda: len(cluster.get("//sys/cluster_nodes")) == count, timeout=120, what="all nodes to be there",
+                         period=0.5)
+
+                def share_of_a_core():
+                    time.sleep(3)
+                    begin, before = time.monotonic(), cpu_seconds(pid)
+                    time.sleep(seconds)
+                    return (cpu_seconds(pid) - before) / (time.monotonic() - begin)
+
+                idle = share_of_a_core()
+                connection = Connection(cluster)
+                jobs = count * jobs_per_node
+                begin = time.monotonic()
+                # Ten operations, as one task has at most 100,000 jobs.
+                for _ in range(10):
+                    connection.start(spec("bench", "true", jobs // 10, memory=1 << 20))
+                root = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/bench/resource_usage/user_slots"
+                wait_for(lambda: cluster.get(root) >= jobs // 10 * 10, timeout=600, what="all jobs to run", period=0.1)
+                filled = time.monotonic() - begin
+                full = share_of_a_core()
+                connection.start(spec("bench", "true", 100, memory=1 << 20))
+                waiting = share_of_a_core()
+                return {"nodes": count, "jobs": jobs, "idle_cores": idle, "full_cores": full, "waiting_cores": waiting,
+                        "starts_per_second": jobs / filled, "rss_bytes": memory_of(pid)["VmRSS"]}
+            finally:
+                agents.kill()
+                agents.wait()
 
 
 # --- report
@@ -280,6 +333,14 @@ def main():
             ("empty", f"{r['empty_bytes'] / 2**20:8.1f} MiB"),
             (f"{r['finished']} finished operations", f"{r['finished_bytes'] / 2**20:8.1f} MiB"),
             (f"and {r['running']} running", f"{r['rss_bytes'] / 2**20:8.1f} MiB (peak {r['peak_bytes'] / 2**20:.1f})")])
+
+    if "nodes" in parts:
+        r = results["nodes"] = nodes(2000 // scale, 10, 20)
+        table(f"CPU of the server, {r['nodes']} nodes that report every second", [
+            ("no jobs", f"{r['idle_cores']:.3f} cores"),
+            (f"{r['jobs']} running jobs", f"{r['full_cores']:.3f} cores, started at {r['starts_per_second']:.0f} /s"),
+            ("and an operation that waits", f"{r['waiting_cores']:.3f} cores"),
+            ("resident memory", f"{r['rss_bytes'] / 2**20:.1f} MiB")])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")

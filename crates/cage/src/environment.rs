@@ -280,7 +280,7 @@ pub trait Container: Send {
 pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnvironment>, CageError> {
     Ok(match driver {
         Driver::Simple => Box::new(SimpleEnvironment::new()),
-        _ => {
+        Driver::CgroupV2 | Driver::Hybrid | Driver::CgroupV1 => {
             let mounts = MountTable::read(&config.mount_table)?;
             Box::new(CgroupEnvironment::new(driver, &mounts, &config.root_group)?)
         }

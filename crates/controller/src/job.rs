@@ -1,9 +1,11 @@
 //! One running job, as the controller keeps it, and as lists of jobs show it.
 
 use crate::memory::{Factors, MemoryRequest};
-use crate::record::events_value;
+use crate::record::{events_value, interruption_value};
 use crate::statistics::{JobFacts, JobSamples, tree};
-use vocab::{JobIdentity, JobPhase, JobState, JobStatistics, Resources, Time};
+use vocab::{
+    AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics, OperationId, Resources, Time,
+};
 use yson::Map;
 
 /// The controller's record of a running job ("joblet").
@@ -12,6 +14,8 @@ pub(crate) struct Joblet {
     pub identity: JobIdentity,
     /// Task's number.
     pub task: u32,
+    /// The run of the same unit that was aborted for its memory last.
+    pub predecessor: Option<JobId>,
     /// `host:port` of the node.
     pub node: Box<str>,
     /// What the scheduler granted.
@@ -26,6 +30,10 @@ pub(crate) struct Joblet {
     /// Newest report.
     pub statistics: Option<Box<JobStatistics>>,
     pub stderr_size: u64,
+    /// It has been told to stop, and why.
+    pub interruption: Option<InterruptionReason>,
+    /// For whom, if it had to make room.
+    pub preempted_for: Option<(AllocationId, OperationId)>,
 }
 
 impl Joblet {
@@ -37,7 +45,7 @@ impl Joblet {
             memory_limit: task.spec.script.memory_limit,
             reserve: self.reserve,
             factors: self.factors,
-            job_proxy_estimate: task.memory.estimate(),
+            job_proxy_estimate: task.memory.settings().bases.job_proxy_estimate(),
         }
     }
     pub fn state(&self) -> JobState {
@@ -101,7 +109,7 @@ impl<'a> JobView<'a> {
     /// Element of list_jobs; `pool` is the caller's to add.
     pub fn to_value(&self) -> Map {
         let j = self.joblet;
-        identity_value(&j.identity)
+        identity_value(&j.identity, j.predecessor)
             .with("state", self.state())
             .with("controller_state", self.state())
             .with("address", &*j.node)
@@ -110,13 +118,14 @@ impl<'a> JobView<'a> {
             .with("operation_incarnation", self.incarnation)
             .with_some("gang_rank", self.gang_rank())
             .with_some("stderr_size", (j.stderr_size > 0).then_some(j.stderr_size))
+            .with_some("interruption_info", j.interruption.map(|r| interruption_value(r, j.preempted_for)))
             .with("is_stale", false)
             .with("events", events_value(j.start_time, j.exec_start_time, j.phase, None))
     }
 }
 
-/// The keys that depend on the identity only.
-pub(crate) fn identity_value(identity: &JobIdentity) -> Map {
+/// The keys that say which job it is, and after which (jobs-and-nodes.md 2.4).
+pub(crate) fn identity_value(identity: &JobIdentity, predecessor: Option<JobId>) -> Map {
     yson::map! {
         "id" => identity.job_id,
         "operation_id" => identity.operation_id,
@@ -128,4 +137,6 @@ pub(crate) fn identity_value(identity: &JobIdentity) -> Map {
         "has_spec" => true,
         "has_competitors" => false,
     }
+    .with_some("predecessor_type", predecessor.map(|_| AbortReason::ResourceOverdraft))
+    .with_some("predecessor_job_id", predecessor)
 }

@@ -52,6 +52,7 @@ pub mod record;
 pub mod statistics;
 pub mod units;
 
+mod open;
 mod packed;
 mod task;
 

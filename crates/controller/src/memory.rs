@@ -1,86 +1,93 @@
-//! Memory reserves: how much of the node's memory the scheduler counts for a new job
-//! (jobs-and-nodes.md 2.1, 2.4, 2.7).
+//! Memory of a task's jobs: what is reserved for a new one, learned from those that ended
+//! (jobs-and-nodes.md 2).
 //!
-//! A reserve is `base * factor`. The factors are the digests' answers without samples: digests that
-//! learn from finished jobs (2.2-2.5) take their place inside [`MemoryReserve`]; everybody else
-//! only asks for [`MemoryReserve::factors`] and [`MemoryReserve::request`].
+//! The machine is [`reserve::memory_digest`]; here it gets its settings from the spec and its samples
+//! from the ends of jobs. A unit whose job was aborted for its memory needs more than the others of
+//! its task, so such units are a group of their own in the demand ([`crate::Demand`]).
 
+use crate::operation::OperationController;
 use crate::options::ControllerOptions;
-use crate::spec::UserScript;
+use crate::spec::{RootOptions, UserScript};
+use crate::task::Task;
+use reserve::memory_digest::{Bases, Ended, Peaks, Settings};
+use vocab::{AbortReason, JobOutcome, JobStatistics};
 
-/// Policy of one task.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MemoryReserve {
-    footprint: i64,
-    /// What readers and writers may buffer (2.6). A task without tables has none.
-    io_estimate: i64,
-    memory_limit: i64,
-    tmpfs_size: i64,
-    default_factors: Factors,
+use crate::job::Joblet;
+pub use reserve::memory_digest::{Factors, Request as MemoryRequest, Reserves as MemoryReserve};
+
+/// A task that runs this script and has learned nothing yet.
+pub(crate) fn reserve_of(script: &UserScript, root: &RootOptions, options: &ControllerOptions) -> MemoryReserve {
+    let bases = Bases {
+        footprint: options.footprint_memory,
+        // Tables are what is buffered; a task without them has none (2.6).
+        io_estimate: 0,
+        memory_limit: script.memory_limit,
+        tmpfs_size: script.tmpfs_size(),
+    };
+    MemoryReserve::new(Settings::new(
+        bases,
+        &options.memory_digest,
+        &script.memory,
+        &script.job_proxy_digest,
+        (&root.job_proxy_memory_digest, root.job_proxy_overdraft_multiplier),
+    ))
 }
 
-/// Parts of the bases that are reserved.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Factors {
-    /// Part of `memory_limit`.
-    pub user_job: f64,
-    /// Part of the job proxy's estimate of buffers.
-    pub job_proxy: f64,
+/// What a job was measured with. Zero is what nodes report of a job that never ran.
+fn peaks(statistics: Option<&JobStatistics>) -> Peaks {
+    let measured = |of: fn(&JobStatistics) -> i64| statistics.map(of).filter(|peak| *peak > 0);
+    Peaks { user_job: measured(|s| s.user_job_max_memory), job_proxy: measured(|s| s.job_proxy_max_memory) }
 }
 
-/// Memory of one job, bytes.
+impl Task {
+    /// A job is over: what its task learns from it (2.3). Its unit has not been moved yet.
+    pub(crate) fn learn(&mut self, joblet: &Joblet, outcome: &JobOutcome) {
+        let peaks = peaks(joblet.statistics.as_deref());
+        match outcome {
+            JobOutcome::Completed { .. } => self.memory.completed(peaks),
+            JobOutcome::Aborted { reason: AbortReason::ResourceOverdraft, .. } => {
+                self.memory.overdrafted(&Ended {
+                    job_id: joblet.identity.job_id,
+                    cookie: joblet.identity.cookie,
+                    factors: joblet.factors,
+                    peaks,
+                });
+            }
+            JobOutcome::Failed { .. } | JobOutcome::Aborted { .. } => {}
+        }
+    }
+
+    /// A unit has been moved: when it is not to be run again, its past does not matter any more.
+    pub(crate) fn forget_overdraft(&mut self, cookie: u32) {
+        if !self.units.is_pending(cookie) {
+            self.memory.unit_done(cookie);
+        }
+    }
+
+    /// Pending units whose job was aborted for its memory, ascending.
+    pub(crate) fn pending_retries(&self) -> impl Iterator<Item = u32> + '_ {
+        self.memory.overdrafted_units().filter(|cookie| self.units.is_pending(*cookie))
+    }
+}
+
+impl OperationController {
+    /// Tasks have two groups of units each: those that were never aborted for their memory, under the
+    /// task's number, and those that were, under the number of tasks more. Gives task and group.
+    pub(crate) fn group(&self, number: u32) -> Option<(u32, Group)> {
+        let tasks = self.task_names().len() as u32;
+        match number.checked_sub(tasks) {
+            None => Some((number, Group::Usual)),
+            Some(task) if task < tasks => Some((task, Group::Retries)),
+            Some(_) => None,
+        }
+    }
+}
+
+/// One of the two groups of a task's pending units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemoryRequest {
-    /// What the scheduler counts.
-    pub total: i64,
-    /// Lower bound of the user job's accounted usage.
-    pub user_job_reserve: i64,
-    /// Lower bound of the job proxy's accounted usage.
-    pub job_proxy_reserve: i64,
-}
-
-impl MemoryReserve {
-    /// Policy of a task that runs this script.
-    pub fn new(script: &UserScript, options: &ControllerOptions) -> MemoryReserve {
-        MemoryReserve {
-            footprint: options.footprint_memory,
-            io_estimate: 0,
-            memory_limit: script.memory_limit,
-            tmpfs_size: script.tmpfs_size(),
-            default_factors: Factors {
-                user_job: script.user_digest.default_value,
-                job_proxy: script.job_proxy_digest.default_value,
-            },
-        }
-    }
-
-    /// Factors of a new run of a unit of work.
-    pub fn factors(&self, _cookie: u32) -> Factors {
-        self.default_factors
-    }
-
-    /// Factors of the moment, for the demand.
-    pub fn current_factors(&self) -> Factors {
-        self.default_factors
-    }
-
-    /// The request of a job with these factors (2.1).
-    pub fn request(&self, factors: Factors) -> MemoryRequest {
-        let user = scaled(self.memory_limit, factors.user_job);
-        let proxy = self.footprint + scaled(self.io_estimate, factors.job_proxy);
-        MemoryRequest {
-            total: proxy + user,
-            user_job_reserve: user.max(self.tmpfs_size),
-            job_proxy_reserve: proxy,
-        }
-    }
-
-    /// The job proxy's estimated memory: footprint and buffers.
-    pub fn estimate(&self) -> i64 {
-        self.footprint + self.io_estimate
-    }
-}
-
-fn scaled(base: i64, factor: f64) -> i64 {
-    (base as f64 * factor).trunc() as i64
+pub(crate) enum Group {
+    /// They need what the task has learned.
+    Usual,
+    /// They need more.
+    Retries,
 }

@@ -1,10 +1,14 @@
 //! Options of all controllers of a cluster (jobs-and-nodes.md 10).
 
+use reserve::memory_digest::ClusterOptions;
+
 /// Cluster-wide settings; see the field docs for defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerOptions {
     /// Memory of a job proxy that is not scaled by any factor, bytes. Default 128 MiB.
     pub footprint_memory: i64,
+    /// How memory reserves are learned.
+    pub memory_digest: ClusterOptions,
     /// Most tasks of a vanilla operation. Default 100.
     pub max_task_count: usize,
     /// Most jobs of a vanilla operation. Default 100,000.
@@ -23,6 +27,7 @@ impl Default for ControllerOptions {
     fn default() -> ControllerOptions {
         ControllerOptions {
             footprint_memory: 128 << 20,
+            memory_digest: ClusterOptions::default(),
             max_task_count: 100,
             max_total_job_count: 100_000,
             max_job_nodes_per_operation: 200,

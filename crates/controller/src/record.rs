@@ -28,8 +28,12 @@ pub struct JobRecord {
     pub error: Option<Failure>,
     /// Of aborted jobs.
     pub abort_reason: Option<AbortReason>,
-    /// It was asked to stop, and did.
+    /// It was asked to stop.
     pub interruption_reason: Option<InterruptionReason>,
+    /// It had to make room for this allocation of this operation.
+    pub preempted_for: Option<(AllocationId, OperationId)>,
+    /// The run of the same unit that was aborted for its memory last.
+    pub predecessor: Option<JobId>,
     /// Bytes of stderr; 0 if it is not kept.
     pub stderr_size: u64,
     /// Incarnation of the operation that it ran in.
@@ -46,13 +50,13 @@ pub struct JobRecord {
 pub struct MalformedRecord(pub String);
 
 /// First element of an encoded record.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 impl JobRecord {
     /// Element of list_jobs (http-api.md 10.1); `pool` is the caller's to add.
     pub fn to_value(&self) -> Map {
-        let interruption = self.interruption_reason.map(|r| yson::map! {"interruption_reason" => r});
-        identity_value(&self.identity)
+        let interruption = self.interruption_reason.map(|r| interruption_value(r, self.preempted_for));
+        identity_value(&self.identity, self.predecessor)
             .with("state", self.state)
             .with("controller_state", self.state)
             .with("archive_state", self.state)
@@ -123,6 +127,8 @@ impl JobRecord {
             self.gang_rank.into(),
             Value::String(self.samples.pack_system()),
             custom.collect::<Vec<_>>().into(),
+            self.preempted_for.map(|(a, o)| vec![guid(a.0), guid(o.0)]).into(),
+            self.predecessor.map(|job| guid(job.0)).into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -174,8 +180,23 @@ impl JobRecord {
                 system: JobSamples::unpack_system(next()?.as_bytes()?)?,
                 custom: next()?.as_list()?.iter().map(custom_from).collect::<Option<_>>()?,
             },
+            preempted_for: optional(next()?, |v| {
+                let [allocation, operation] = v.as_list()? else { return None };
+                Some((AllocationId(guid(allocation)?), OperationId(guid(operation)?)))
+            })?,
+            predecessor: optional(next()?, |v| guid(v).map(JobId))?,
         })
     }
+}
+
+/// `interruption_info` of a job (http-api.md 10.1).
+pub(crate) fn interruption_value(
+    reason: InterruptionReason,
+    preempted_for: Option<(AllocationId, OperationId)>,
+) -> Map {
+    let preemptor = preempted_for
+        .map(|(allocation, operation)| yson::map! {"allocation_id" => allocation, "operation_id" => operation});
+    yson::map! {"interruption_reason" => reason}.with_some("preempted_for", preemptor)
 }
 
 /// `#` is an absent value; anything else must be readable.

@@ -1,12 +1,12 @@
 //! One task of a running operation: its units, counters, statistics, and what a job of it needs.
 
 use crate::counter::{JobCounter, Totals};
-use crate::memory::{Factors, MemoryReserve};
+use crate::memory::{Factors, Group, MemoryReserve, reserve_of};
+use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
-use crate::spec::TaskSpec;
+use crate::spec::{RootOptions, TaskSpec};
 use crate::statistics::TaskStatistics;
 use crate::units::UnitPool;
-use std::collections::BTreeSet;
 use vocab::{Artifact, Resources, Time};
 
 /// State of one task.
@@ -23,10 +23,9 @@ pub(crate) struct Task {
     pub statistics: TaskStatistics,
     /// `task_job_index` of the next job.
     pub next_job_index: u64,
-    /// `task_job_index` of every job whose end has not been counted: running ones, and after a
-    /// restart those that their nodes have still to report. What is below `next_job_index` and not
-    /// here is over; that is how a repeated report is told from a new one.
-    pub open: BTreeSet<u64>,
+    /// Jobs whose end has not been counted. What is below `next_job_index` and not here is over; that
+    /// is how a repeated report is told from a new one.
+    pub open: OpenJobs,
     pub start_time: Option<Time>,
     pub completion_time: Option<Time>,
     /// Changed since its state was last taken.
@@ -34,16 +33,16 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub fn new(spec: TaskSpec, options: &ControllerOptions) -> Task {
+    pub fn new(spec: TaskSpec, root: &RootOptions, options: &ControllerOptions) -> Task {
         Task {
             artifacts: Vec::new(),
-            memory: MemoryReserve::new(&spec.script, options),
+            memory: reserve_of(&spec.script, root, options),
             units: UnitPool::new(spec.job_count),
             job_count: spec.job_count,
             counter: JobCounter::default(),
             statistics: TaskStatistics::default(),
             next_job_index: 0,
-            open: BTreeSet::new(),
+            open: OpenJobs::default(),
             start_time: None,
             completion_time: None,
             dirty: true,
@@ -59,6 +58,34 @@ impl Task {
             gpu: self.spec.script.gpu_limit,
             memory: self.memory.request(factors).total,
             network: 0,
+        }
+    }
+
+    /// What a job of this group needs, and how many are pending. Retries may need different amounts;
+    /// what is asked for is enough for each of them.
+    pub fn demand(&self, group: Group) -> Option<(Resources, u32)> {
+        let retries = self.pending_retries();
+        let (needed, count) = match group {
+            Group::Usual => {
+                let pending = self.units.pending() - retries.count() as u32;
+                (self.needed(self.memory.current_factors()), pending)
+            }
+            Group::Retries => {
+                let needed = retries.map(|cookie| self.needed(self.memory.factors(cookie)));
+                let (most, count) = needed.fold((None, 0), |(most, count), needed: Resources| {
+                    (Some(most.map_or(needed, |most: Resources| most.max(needed))), count + 1)
+                });
+                (most?, count)
+            }
+        };
+        (count > 0).then_some((needed, count))
+    }
+
+    /// The smallest pending unit of a group.
+    pub fn peek(&self, group: Group) -> Option<u32> {
+        match group {
+            Group::Usual => self.units.peek_where(|cookie| !self.memory.is_overdrafted(cookie)),
+            Group::Retries => self.pending_retries().next(),
         }
     }
 

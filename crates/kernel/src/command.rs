@@ -245,6 +245,28 @@ pub enum Command {
         job_id: JobId,
     },
 
+    // --- of our own
+    /// Why a pool has the fair share that it has.
+    ExplainPool {
+        /// The default one when absent.
+        tree: Option<String>,
+        /// Name.
+        pool: String,
+    },
+    /// What a pool wanted, used and was entitled to.
+    GetPoolHistory {
+        /// The default one when absent.
+        tree: Option<String>,
+        /// Name.
+        pool: String,
+        /// From; an hour before the end when absent.
+        start: Option<When>,
+        /// Until; now when absent.
+        end: Option<When>,
+        /// One mean for each; sensible when absent.
+        step: Option<Span>,
+    },
+
     // --- security and the rest, 8.4, 8.9
     /// `check_permission`.
     CheckPermission {
@@ -266,6 +288,34 @@ pub enum Command {
         /// How much.
         resource_delta: Map,
     },
+}
+
+/// An instant, or how long ago it was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// That instant.
+    At(Time),
+    /// So long before now.
+    Ago(Span),
+}
+
+impl When {
+    /// `now`, `-15m`, `2026-01-02T03:04:05Z`.
+    pub fn parse(text: &str) -> Option<When> {
+        match text.strip_prefix('-') {
+            Some(span) => Span::parse(span).map(When::Ago),
+            None if text == "now" => Some(When::Ago(Span::ZERO)),
+            None => Time::parse(text).map(When::At),
+        }
+    }
+
+    /// As an instant.
+    pub fn at(self, now: Time) -> Time {
+        match self {
+            When::At(time) => time,
+            When::Ago(span) => now - span,
+        }
+    }
 }
 
 /// Filters and paging of `list_operations`.
@@ -327,6 +377,8 @@ impl Command {
                 | Command::GetJob { .. }
                 | Command::GetJobStderr { .. }
                 | Command::CheckPermission { .. }
+                | Command::ExplainPool { .. }
+                | Command::GetPoolHistory { .. }
         )
     }
 }

@@ -63,7 +63,7 @@ impl Kernel {
             node.jobs.remove(&job_id);
         }
         self.scheduler.allocation_finished(job.allocation);
-        self.pending_work.schedule = true;
+        self.pending_work.heard.insert(job.node.clone());
         Some(job)
     }
 
@@ -327,8 +327,9 @@ impl Kernel {
     ) {
         for allocation in allocations {
             if let Some(job) = self.jobs.by_allocation.get(allocation).copied() {
-                self.order_abort(job, reason, &format!("Job aborted: {reason}"), out);
-                self.abort_lost_job(now, job, reason, &format!("Job aborted: {reason}"), out);
+                let text = format!("Job aborted: {reason}");
+                self.order_abort(job, reason, &text, out);
+                self.abort_lost_job(now, job, reason, &text, out);
             }
         }
     }
@@ -356,13 +357,9 @@ impl Kernel {
         if !operation.controller.job(job_id).is_some_and(|view| view.is_interruptible()) {
             return;
         }
-        let message = ServerMessage::Interrupt {
-            job_id,
-            timeout: operation.spec.spec.root.time_limit_job_fail_timeout,
-            reason: InterruptionReason::Unknown,
-            text: "Operation time limit exceeded".into(),
-        };
-        self.tell_node(&job.node, message, 0, out);
+        let timeout = operation.spec.spec.root.time_limit_job_fail_timeout;
+        self.note_interruption(job_id, InterruptionReason::Unknown, None);
+        self.interrupt(job_id, timeout, InterruptionReason::Unknown, "Operation time limit exceeded".into(), out);
     }
 
     /// Sends to a node if it is connected, not before `after` is durable.
@@ -404,13 +401,9 @@ impl Kernel {
                     );
                     return Err(Failure::new(message).with("job_id", job_id));
                 }
-                let message = ServerMessage::Interrupt {
-                    job_id,
-                    timeout,
-                    reason: InterruptionReason::UserRequest,
-                    text: "Job interrupted by user request".into(),
-                };
-                self.tell_node(&job.node, message, 0, out);
+                let text = "Job interrupted by user request".to_owned();
+                self.note_interruption(job_id, InterruptionReason::UserRequest, None);
+                self.interrupt(job_id, timeout, InterruptionReason::UserRequest, text, out);
             }
         }
         Ok(())

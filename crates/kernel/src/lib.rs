@@ -40,11 +40,14 @@ mod operations;
 mod orchid;
 mod parameters;
 mod pass;
+mod preemption;
+mod pool_history;
 mod pools;
 mod records;
 mod recover;
 mod summary;
 mod tree;
+mod volumes;
 
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
@@ -102,8 +105,9 @@ pub struct Kernel {
     periodic: Periodic,
     /// Jobs of the life before may still be reported.
     reviving: bool,
-    /// Volumes as they stand in the store, so that only changes are written.
-    written_volumes: BTreeMap<vocab::ObjectId, Vec<u8>>,
+    /// Volumes as they stand in the store.
+    volumes: volumes::Volumes,
+    pool_history: pool_history::PoolHistories,
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
     /// `//sys/scheduler`.
     scheduler_node: vocab::ObjectId,
@@ -135,15 +139,17 @@ struct PendingWork {
     dirty: BTreeSet<OperationId>,
     /// Somebody became schedulable: an extra fair-share update would help.
     update: bool,
-    /// Room or demand appeared: look at the nodes.
+    /// Demand or shares changed: look at all nodes that have room.
     schedule: bool,
+    /// Nodes that were heard of or whose jobs ended: each is processed once in this turn, as one
+    /// heartbeat (scheduling.md 8).
+    heard: BTreeSet<String>,
 }
 
 /// Clocks of periodic work.
 struct Periodic {
     update: Time,
     housekeeping: Time,
-    volumes: Time,
 }
 
 /// What a reply waits for.
@@ -187,14 +193,17 @@ impl Kernel {
         self.advance_operations(now);
         let updated = self.update_shares(now, extra_update_allowed);
         self.schedule(now, out);
-        self.persist_volumes(now, false);
+        if updated {
+            self.record_pool_history(now);
+        }
+        self.persist_volumes(now, updated);
         self.commit(now, false, out);
         Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update }
     }
 
     /// The last call: writes what is written only now and then.
     pub fn stop(&mut self, now: Time, out: &mut Vec<Effect>) {
-        self.persist_volumes(now, true);
+        self.persist_volumes_at_stop(now);
         self.commit(now, true, out);
     }
 
@@ -242,6 +251,11 @@ impl Kernel {
             }
             Command::CheckPermission { user, permission, path } => {
                 (Waits::Tree, self.check_permission(&user, &permission, &path).map(Body::Value))
+            }
+            Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),
+            Command::GetPoolHistory { tree, pool, start, end, step } => {
+                let range = pool_history::Range { start, end, step };
+                (Waits::Nothing, self.get_pool_history(now, tree, &pool, range))
             }
             Command::GetOperation { operation, attributes } => {
                 (Waits::All, self.get_operation(now, &operation, attributes))

@@ -5,8 +5,8 @@ use crate::{Effect, Kernel, NodeKey, Seq};
 use scheduler::NodeReport;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
-use vocab::{AbortReason, Failure, JobId, Resources, Time};
-use wire::{Heartbeat, Hello, NodeMessage, PROTOCOL_VERSION, ServerMessage};
+use vocab::{AbortReason, Failure, JobId, JobPhase, Resources, Time};
+use wire::{Heartbeat, Hello, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage};
 use yson::{Map, Value};
 
 /// All nodes that are connected or may come back.
@@ -189,7 +189,7 @@ impl Kernel {
             resource_limits: node.effective_limits(hello.resource_limits),
             resource_usage: Resources::ZERO,
             tags: node.tags(&hello.tags),
-            has_waiting_allocations: false,
+            has_waiting_allocations: waits_for_resources(&hello.running),
         };
         let report = node.report.clone();
         self.nodes.by_key.insert(key, address.clone());
@@ -203,6 +203,7 @@ impl Kernel {
             self.job_finished(now, &address, finished, out);
         }
         self.reconcile_jobs(now, &address, hello.running, out);
+        self.repeat_orders(&address, out);
         self.nodes.came_back(&address);
         self.pending_work.update = true;
         self.pending_work.schedule = true;
@@ -232,6 +233,7 @@ impl Kernel {
         node.alerts = heartbeat.alerts;
         node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
         node.report.resource_usage = heartbeat.resource_usage;
+        node.report.has_waiting_allocations = waits_for_resources(&heartbeat.jobs);
         let report = node.report.clone();
         self.reconcile_jobs(now, address, heartbeat.jobs, out);
         // Ends that were heard but whose release got lost: their news came before this message.
@@ -240,7 +242,7 @@ impl Kernel {
         }
         let lost = self.scheduler.heartbeat(now, address, &report).lost;
         self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
-        self.pending_work.schedule = true;
+        self.pending_work.heard.insert(address.to_owned());
     }
 
     fn node_leaving(&mut self, now: Time, address: &str) {
@@ -383,6 +385,11 @@ impl Kernel {
         };
         only(settings.into_iter().chain(map).collect(), wanted)
     }
+}
+
+/// Is a job accepted that has not got its resources yet?
+fn waits_for_resources(jobs: &[JobReport]) -> bool {
+    jobs.iter().any(|job| job.phase == JobPhase::Created)
 }
 
 impl NodeSettings {

@@ -1,10 +1,9 @@
 //! Who gets what: fair-share updates, and starts on nodes with room.
 
 use crate::jobs::Job;
-use crate::{Effect, Kernel, Seq, VOLUMES_PERIOD};
+use crate::{Effect, Kernel, Seq};
 use controller::{Grant, SettleError};
 use scheduler::{SettleFailure, Start, UpdateKind};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::batch::Table;
 use vocab::{AllocationId, JobId, OperationState, Resources, Time, object_type};
@@ -28,12 +27,23 @@ impl Kernel {
         true
     }
 
-    /// Starts what can be started. Nothing is started before the nodes of the life before are back.
+    /// Starts what can be started: on nodes that were heard of, and after a change of demand or shares
+    /// on all that have room. Nothing is started before the nodes of the life before are back.
     pub(crate) fn schedule(&mut self, now: Time, out: &mut Vec<Effect>) {
-        if !std::mem::take(&mut self.pending_work.schedule) || !self.nodes.recovered() {
+        if !self.nodes.recovered() {
             return;
         }
-        self.end_revivals(now, out);
+        let everywhere = std::mem::take(&mut self.pending_work.schedule);
+        let heard = std::mem::take(&mut self.pending_work.heard);
+        if everywhere {
+            self.end_revivals(now, out);
+        }
+        for node in &heard {
+            self.schedule_on(now, node, out);
+        }
+        if !everywhere {
+            return;
+        }
         let trees: Vec<Arc<str>> = self.scheduler.tree_names().cloned().collect();
         for tree in trees {
             if !self.scheduler.has_candidates(&tree).unwrap_or(false) {
@@ -44,7 +54,7 @@ impl Kernel {
                 Err(_) => continue,
             };
             for node in nodes {
-                if self.nodes.get(&node).is_some_and(|n| n.key.is_some()) {
+                if !heard.contains(&*node) {
                     self.schedule_on(now, &node, out);
                     if !self.scheduler.has_candidates(&tree).unwrap_or(false) {
                         break;
@@ -55,6 +65,9 @@ impl Kernel {
     }
 
     fn schedule_on(&mut self, now: Time, node: &str, out: &mut Vec<Effect>) {
+        if self.nodes.get(node).is_none_or(|n| n.key.is_none()) {
+            return;
+        }
         let plan = self.scheduler.plan(now, node);
         let ids = &mut self.ids;
         let starts = self.scheduler.apply(plan, || AllocationId(ids.next(object_type::OTHER)));
@@ -71,6 +84,8 @@ impl Kernel {
             // that a crash could undo; the job itself needs no record: nodes tell of it.
             self.tell_node(node, ServerMessage::Start(orders), after, out);
         }
+        // After the starts: what makes room does not leave before the newcomer is on its way.
+        self.carry_out_orders(out);
     }
 
     /// The controller puts a job into a granted allocation; if it cannot, all is given back.
@@ -140,30 +155,6 @@ impl Kernel {
         }
         self.advance_operations(now);
         self.scheduler.update(now, UpdateKind::Extra);
-    }
-
-    /// Writes volumes of integral pools now and then, always a little less than there is: a crash may
-    /// lose some seconds of accumulation, but nothing is spent twice (fair-share.md 7.1).
-    pub(crate) fn persist_volumes(&mut self, now: Time, graceful_stop: bool) {
-        if now < self.periodic.volumes && !graceful_stop {
-            return;
-        }
-        self.periodic.volumes = now + VOLUMES_PERIOD;
-        let volumes = self.scheduler.export_volumes((!graceful_stop).then_some(VOLUMES_PERIOD));
-        let mut written = BTreeMap::new();
-        for (tree, pool, volume) in volumes {
-            let record: yson::Map = vocab::RESOURCES
-                .into_iter()
-                .map(|r| (r.as_str(), volume.get(r)))
-                .collect::<yson::Map>()
-                .with("tree", &*tree);
-            let bytes = yson::to_binary(&record.into());
-            if self.written_volumes.get(&pool) != Some(&bytes) {
-                self.open.batch.put(Table::Volumes, pool.0.to_bytes(), bytes.clone());
-            }
-            written.insert(pool, bytes);
-        }
-        self.written_volumes = written;
     }
 
     /// Records of operations that have changed in this turn: each part once, however much happened.

@@ -10,19 +10,21 @@ use crate::mutations::Mutations;
 use crate::nodes::Nodes;
 use crate::operation::Operation;
 use crate::operations::note_admission;
+use crate::pool_history::PoolHistories;
 use crate::pools::{Pools, default_tree_key};
 use crate::records::{
     CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value, tree_from_value,
 };
 use crate::summary::Summary;
 use crate::tree::read_scheduler_config;
-use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic, VOLUMES_PERIOD};
+use crate::volumes::Volumes;
+use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic};
 use controller::{ControllerOptions, OperationController, StatePart};
 use cypress::{Context, Last, Layout, Limits, Resolved, Tree};
 use scheduler::{Admission, Scheduler};
 use std::collections::BTreeMap;
 use vocab::batch::{Batch, Table};
-use vocab::{Failure, Guid, GuidGenerator, ObjectId, OperationId, OperationState, Resource, Time, Volume};
+use vocab::{Failure, Guid, GuidGenerator, ObjectId, OperationId, OperationState, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -103,9 +105,10 @@ impl Kernel {
             },
             pools: Pools::default(),
             pending_work: PendingWork::default(),
-            periodic: Periodic { update: now, housekeeping: now, volumes: now + VOLUMES_PERIOD },
+            periodic: Periodic { update: now, housekeeping: now },
             reviving: false,
-            written_volumes: BTreeMap::new(),
+            volumes: Volumes::new(now),
+            pool_history: PoolHistories::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),
@@ -196,15 +199,7 @@ impl Kernel {
         }
         self.restore_pools(pools)?;
         for (key, value) in records.take(Table::Volumes) {
-            let (pool, record) = (object_id(&key)?, parse(&value)?);
-            let mut volume = Volume::default();
-            for r in vocab::RESOURCES {
-                volume.set(r, record.get(Resource::as_str(r)).and_then(Value::as_f64).unwrap_or(0.0));
-            }
-            if let Some(tree) = record.get("tree").and_then(Value::as_str) {
-                // A tree that is gone takes its volumes with it.
-                let _ = self.scheduler.import_volume(tree, pool, volume);
-            }
+            self.restore_volume(object_id(&key)?, &parse(&value)?)?;
         }
         Ok(())
     }

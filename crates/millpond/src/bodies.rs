@@ -31,6 +31,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     let mut config = ServerConfig::new(args.listen.or(file.listen).unwrap_or(DEFAULT_LISTEN), data);
     config.default_tree = file.default_tree.unwrap_or(config.default_tree);
     config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
+    config.heartbeat_period = file.heartbeat_period.unwrap_or(config.heartbeat_period);
     Ok(config)
 }
 

@@ -33,6 +33,9 @@ pub struct ServerSection {
     pub default_tree: Option<String>,
     /// Name of a new cluster, `"millpond"`.
     pub cluster_name: Option<String>,
+    /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
+    #[serde(deserialize_with = "heartbeat_period")]
+    pub heartbeat_period: Option<Span>,
 }
 
 /// `[node]`: exec nodes.
@@ -137,6 +140,12 @@ fn resources<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Amounts>, D::E
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     typed(from, parse_size)
 }
+fn heartbeat_period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+    typed(from, |text| match parse_span(text)? {
+        period if (Span::from_millis(100)..=Span::from_secs(60)).contains(&period) => Ok(period),
+        _ => Err("expected a period from 100ms to 60s".to_owned()),
+    })
+}
 fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
     typed(from, parse_span)
 }
@@ -179,6 +188,7 @@ mod tests {
         check("[node]\nkill_timeout = \"5\"", &["kill_timeout", "unit"]);
         check("[node]\nresources = \"cores=8\"", &["resources", "cores", "cpu"]);
         check("[node]\njob_environment = \"docker\"", &["node.job_environment", "docker", "simple"]);
+        check("[server]\nheartbeat_period = \"5ms\"", &["heartbeat_period", "5ms", "100ms to 60s"]);
         check("[up]\nnodes = -1", &["nodes"]);
     }
 }

@@ -9,12 +9,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("yson", &[]),
     ("vocab", &["yson"]),
     ("wire", &["yson", "vocab"]),
+    ("reserve", &["yson", "vocab"]),
     ("fairshare", &["yson", "vocab"]),
     ("scheduler", &["yson", "vocab", "fairshare"]),
-    ("controller", &["yson", "vocab"]),
+    ("controller", &["yson", "vocab", "reserve"]),
     ("cypress", &["yson", "vocab"]),
+    ("history", &["vocab"]),
     ("nodecore", &["yson", "vocab", "wire"]),
-    ("kernel", &["yson", "vocab", "wire", "scheduler", "controller", "cypress"]),
+    ("kernel", &["yson", "vocab", "wire", "scheduler", "controller", "cypress", "history"]),
+    ("calc", &["yson", "vocab", "reserve", "fairshare", "scheduler", "controller"]),
     ("store", &["vocab"]),
     ("cage", &["yson", "vocab"]),
     ("api", &["yson", "vocab", "kernel"]),
@@ -22,14 +25,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("jobproxy", &["yson", "vocab", "cage"]),
     ("server", &["yson", "vocab", "wire", "kernel", "store", "api"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
-    ("cli", &["yson", "vocab", "client"]),
+    ("cli", &["yson", "vocab", "client", "calc"]),
     ("demo", &["yson", "vocab", "client"]),
-    ("millpond", &["yson", "vocab", "client", "cli", "demo", "server", "node", "jobproxy", "cage"]),
+    ("millpond", &["yson", "vocab", "client", "cli", "demo", "server", "node", "jobproxy"]),
 ];
 
 /// Crates that think: they must not get an async runtime, a socket or a disk through the back door.
 const PURE: &[&str] =
-    &["yson", "vocab", "fairshare", "scheduler", "controller", "cypress", "nodecore", "kernel"];
+    &["yson", "vocab", "reserve", "fairshare", "scheduler", "controller", "cypress", "history", "nodecore", "kernel", "calc"];
 const EDGE_LIBRARIES: &[&str] =
     &["tokio", "axum", "hyper", "tonic", "redb", "rustix", "libc", "ureq", "rand"];
 

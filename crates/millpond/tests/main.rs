@@ -1,4 +1,5 @@
 //! Tests of the house itself and of the whole binary.
 
 mod architecture;
+mod names;
 mod up;

@@ -3,21 +3,28 @@
 //! One definition for tests, the simulator and the debug mode of the kernel. Everything is recomputed
 //! from the smallest facts, so this is slow.
 
+use crate::candidates::ClassKey;
+use crate::groups::Groups;
 use crate::messages::Admission;
 use crate::scheduler::Scheduler;
-use crate::slab::{Key, LeafIdx, PoolIdx, TreeIdx};
+use crate::slab::{AllocIdx, Key, LeafIdx, PoolIdx, TreeIdx};
 use crate::tree::counts::running_counts;
 use crate::tree::{Counts, Standing, Tree};
+use std::collections::BTreeSet;
 use vocab::Resources;
 
 impl Scheduler {
     /// Violated invariants: name, then what was found. Empty if all is well.
     ///
+    /// - `SCHED-1`: the preemption groups of an operation are a partition of its allocations in the order of
+    ///   last job start, with the right sums, and moving the borders again changes nothing.
+    /// - `SCHED-2`: the groups are those that follow from order, usages, shares and thresholds alone.
     /// - `SCHED-5`: counters of operations equal those recomputed from the operations.
     /// - `SCHED-6`: nobody waits while every pool above has room; each queue holds just those who wait
     ///   for that pool.
-    /// - `SCHED-10`: usage of operations, pools and nodes equals the sum over allocations, totals the
-    ///   sum over nodes; nothing is negative.
+    /// - `SCHED-10`: usage of operations, pools and nodes equals the sum over allocations (preempted ones
+    ///   count on their nodes only), totals the sum over nodes; nothing is negative; exceeded limits are
+    ///   known.
     /// - `SCHED-11`: candidates are just the schedulable operations, and the first of them is the one
     ///   that the walk from the root finds.
     /// - `SCHED-12`: the set of nodes with room is just those with room.
@@ -27,6 +34,7 @@ impl Scheduler {
             self.check_counts(tree, &mut found);
             check_queues(tree, &mut found);
             self.check_books(TreeIdx::new(i as u32), tree, &mut found);
+            self.check_groups(tree, &mut found);
             self.check_candidates(tree, &mut found);
         }
         self.check_nodes(&mut found);
@@ -62,19 +70,19 @@ impl Scheduler {
 
     fn check_books(&self, tree_index: TreeIdx, tree: &Tree, found: &mut Vec<String>) {
         for (index, leaf) in tree.leaves.iter() {
-            let of_leaf = leaf.allocations.values().filter_map(|a| self.allocations.get(a));
-            let sum = of_leaf.fold(Resources::ZERO, |sum, a| sum + a.usage);
+            let of_leaf = leaf.allocations.values().filter_map(|a| self.allocations.get(*a));
+            let sum = of_leaf.fold(Resources::ZERO, |sum, a| sum + a.charged());
             if sum != leaf.usage || !sum.dominates(&Resources::ZERO) {
                 found.push(format!(
                     "SCHED-10: operation {} uses {}, allocations {sum}",
                     leaf.desc.id, leaf.usage
                 ));
             }
-            let strangers = leaf
-                .allocations
-                .values()
-                .filter(|a| self.allocations.get(a).is_none_or(|a| a.leaf != index || a.tree != tree_index));
-            found.extend(strangers.map(|a| format!("SCHED-10: allocation {a} is not of {}", leaf.desc.id)));
+            let is_stranger = |a: &AllocIdx| {
+                self.allocations.get(*a).is_none_or(|a| a.leaf != index || a.tree != tree_index)
+            };
+            let strangers = leaf.allocations.values().filter(|a| is_stranger(a));
+            found.extend(strangers.map(|a| format!("SCHED-10: allocation {a:?} is not of {}", leaf.desc.id)));
         }
         for (index, pool) in tree.pools.iter() {
             let below = leaves_below(tree, index).into_iter();
@@ -83,29 +91,79 @@ impl Scheduler {
                 found.push(format!("SCHED-10: pool {} uses {}, operations {sum}", pool.name, pool.usage));
             }
         }
+        let is_over = |amounts: &crate::Amounts, usage: &Resources| !amounts.as_limits().dominates(usage);
+        let pools_over = tree.pools.values().filter(|p| is_over(&p.config.resource_limits, &p.usage)).count();
+        let leaves = tree.leaves.values();
+        let leaves_over = leaves.filter(|l| is_over(&l.parameters.resource_limits, &l.usage)).count();
+        if pools_over + leaves_over != tree.over_limits {
+            found.push(format!(
+                "SCHED-10: tree {} counts {} exceeded limits, there are {}",
+                tree.name,
+                tree.over_limits,
+                pools_over + leaves_over
+            ));
+        }
+        let graceful = tree.leaves.values().filter(|l| l.is_graceful()).count();
+        if graceful != tree.graceful {
+            found.push(format!("SCHED-10: tree {} counts {} graceful operations", tree.name, tree.graceful));
+        }
         let total = tree.nodes.iter().fold(Resources::ZERO, |sum, n| sum + self.nodes[*n].limits);
         if total != tree.total {
             found.push(format!("SCHED-10: tree {} has {}, nodes {total}", tree.name, tree.total));
         }
     }
 
+    fn check_groups(&self, tree: &Tree, found: &mut Vec<String>) {
+        for (_, leaf) in tree.leaves.iter() {
+            let id = leaf.desc.id;
+            let (order, bounds, total) =
+                (&leaf.allocations, &leaf.published.bounds, &tree.published_total);
+            for (sequence, index) in order {
+                if self.allocations[*index].sequence != *sequence {
+                    found.push(format!("SCHED-1: allocations of {id} are not in the order of last start"));
+                }
+            }
+            let (counts, usages) = Groups::from_scratch(order, &self.allocations, bounds, total);
+            let have = leaf.groups.counts(order.len());
+            if have != counts {
+                found.push(format!("SCHED-2: groups of {id} are {have:?}, should be {counts:?}"));
+            }
+            let have = leaf.groups.usages(leaf.usage);
+            if have != usages {
+                found.push(format!("SCHED-1: usages of groups of {id} are {have:?}, should be {usages:?}"));
+            }
+            let mut again = leaf.groups;
+            again.rebalance(order, &self.allocations, bounds, total);
+            if again.counts(order.len()) != leaf.groups.counts(order.len()) {
+                found.push(format!("SCHED-1: rebalancing the groups of {id} again changes them"));
+            }
+        }
+    }
+
     fn check_candidates(&self, tree: &Tree, found: &mut Vec<String>) {
-        let mut wanted = std::collections::BTreeSet::new();
+        let mut wanted = BTreeSet::new();
         for (index, leaf) in tree.leaves.iter() {
             let op = &self.operations[leaf.operation];
             let live = op.enabled && !op.suspended && op.pending_count > 0;
             if live && leaf.is_running() && leaf.published.schedulable {
-                wanted.insert((tree.satisfaction_bits(index, leaf.usage), leaf.published.rank, index));
+                let need = op.aggregated_min_needed();
+                let class = ClassKey::new(&need, leaf.published.priority, leaf.published.high);
+                wanted.insert((class, tree.satisfaction_bits(index, leaf.usage), leaf.published.rank, index));
             }
         }
-        if wanted != tree.candidates {
+        let classes = tree.candidates.classes();
+        let have: BTreeSet<_> = classes
+            .flat_map(|(key, class)| class.members.iter().map(|(bits, rank, leaf)| (*key, *bits, *rank, *leaf)))
+            .collect();
+        let is_empty = tree.candidates.is_empty();
+        if wanted != have || is_empty != wanted.is_empty() {
             found.push(format!("SCHED-11: candidates of tree {} are stale", tree.name));
         }
         if !tree.ranks_are_fresh {
             return;
         }
         let walked = best_leaf(tree, crate::tree::ROOT).map(|(_, leaf)| leaf);
-        let first = tree.candidates.first().map(|(_, _, leaf)| *leaf);
+        let first = tree.candidates.sorted().first().map(|(_, _, leaf)| *leaf);
         if walked != first {
             found.push(format!("SCHED-11: the walk finds {walked:?}, the list {first:?}"));
         }
@@ -114,13 +172,24 @@ impl Scheduler {
     fn check_nodes(&self, found: &mut Vec<String>) {
         let spare = self.config.min_spare_allocation_resources_on_node;
         for (index, node) in self.nodes.iter() {
-            let on_node = node.allocations.values().filter_map(|a| self.allocations.get(a));
+            let on_node = node.allocations.values().filter_map(|a| self.allocations.get(*a));
             let (mut booked, mut confirmed) = (Resources::ZERO, Resources::ZERO);
+            let (mut leaving, mut preempted) = (Resources::ZERO, 0);
             for a in on_node {
-                booked += a.usage;
+                booked += a.held;
                 if a.confirmed {
-                    confirmed += a.usage;
+                    confirmed += a.held;
                 }
+                if a.preempted.is_some() {
+                    leaving += a.held;
+                    preempted += 1;
+                }
+            }
+            if leaving != node.leaving || preempted != node.preempted {
+                found.push(format!(
+                    "SCHED-10: node {} has {} leaving, should be {leaving}",
+                    node.name, node.leaving
+                ));
             }
             if booked != node.booked || confirmed != node.confirmed {
                 found.push(format!(
@@ -128,7 +197,7 @@ impl Scheduler {
                     node.name, node.booked
                 ));
             }
-            let room = node.tree.filter(|_| !node.has_waiting_allocations && node.free().dominates(&spare));
+            let room = node.tree.filter(|_| !node.must_wait() && node.free().dominates(&spare));
             let is_in = node
                 .tree
                 .is_some_and(|t| node.room.is_some_and(|r| self.trees[t.index()].room.contains(&(r, index))));
@@ -180,7 +249,7 @@ fn best_leaf(tree: &Tree, pool: PoolIdx) -> Option<(f64, LeafIdx)> {
     children.sort_by_key(|c| tree.pools[*c].name.clone());
     let from_pools = children.into_iter().filter_map(|c| best_leaf(tree, c));
     let mut leaves: Vec<LeafIdx> =
-        pool.leaves.values().copied().filter(|l| tree.leaves[*l].key.is_some()).collect();
+        pool.leaves.values().copied().filter(|l| tree.leaves[*l].membership.is_some()).collect();
     // Operations of one pool have their order in the rank.
     leaves.sort_by_key(|l| tree.leaves[*l].published.rank);
     let own = leaves.into_iter().map(|l| {

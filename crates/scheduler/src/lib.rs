@@ -35,31 +35,37 @@
 //! rules about pools and counts, `plan` chooses what to start, `update` calls the fair-share crate,
 //! `snapshot` is what readers see, `invariants` is what must always hold. [`config`] has all options.
 //!
-//! # What comes later, and where
-//!
-//! Starvation is computed (`update::starvation`), priorities of preemption (scheduling.md 6.6) will be
-//! read off it; the order of last job start that preemption groups (7) are borders in is kept in every
-//! operation already; preemptive stages (12 to 14) follow the regular one in `plan`. All their options
-//! exist.
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod explain_pool;
+mod figures;
 mod messages;
+mod options;
 mod reasons;
+
+mod preemption;
+mod statistics;
 
 mod scheduler;
 
 mod tree;
+mod volumes;
 
 mod allocations;
+mod groups;
 mod nodes;
 mod operations;
 
+mod candidates;
 mod plan;
 mod update;
 
+mod check_plan;
+mod explain;
 mod invariants;
 mod snapshot;
+mod stuck;
 
 mod amounts;
 mod formula;
@@ -67,10 +73,23 @@ mod slab;
 
 pub use allocations::AllocationState;
 pub use amounts::Amounts;
+pub use explain::{
+    Advice, Explanation, LOSSES_SHOWN, NodeReasons, Numbers, Starving, TreeExplanation, Verdict,
+};
 pub use formula::TagFilter;
 pub use messages::*;
 pub use nodes::NodeState;
-pub use plan::{Plan, PlannedStart, Refusal, Skipped};
+pub use options::OperationOptions;
+pub use plan::{Misfit, Plan, PlannedCause, PlannedPreemption, PlannedStart, Refusal, Skipped};
+pub use preemption::{
+    LimitedElement, Order, PREEMPTION_LOG_LIMIT, Preempt, PreemptionCause, PreemptionGroup, PreemptionKind,
+    PreemptionPriority, PreemptionRecord, Preemptor, Stage,
+};
 pub use reasons::{Deactivation, Unschedulable};
 pub use scheduler::Scheduler;
+pub use statistics::{
+    HeartbeatStatistics, RunningJobStatistics, StarvationEnd, StarvationIntervals, TreeMetrics,
+};
+pub use figures::PoolFigures;
 pub use snapshot::{ElementView, Snapshot, TreeSnapshot};
+pub use volumes::PoolVolume;

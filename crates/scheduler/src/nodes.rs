@@ -2,7 +2,9 @@
 
 use crate::messages::{NodeReport, NodeUpdate};
 use crate::scheduler::Scheduler;
-use crate::slab::{Key, NodeIdx, TreeIdx};
+use crate::preemption::Order;
+use crate::slab::{AllocIdx, Key, NodeIdx, TreeIdx};
+use crate::statistics::{HeartbeatStatistics, RunningJobStatistics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{AllocationId, Failure, Resources, Time};
@@ -18,14 +20,23 @@ pub(crate) struct Node {
     pub tags: BTreeSet<String>,
     pub has_waiting_allocations: bool,
     /// Allocations on it, by sequence number.
-    pub allocations: BTreeMap<u64, AllocationId>,
+    pub allocations: BTreeMap<u64, AllocIdx>,
     /// Sum of their usages.
     pub booked: Resources,
     /// Part of `booked` that the node has reported already; the rest is on its way there.
     pub confirmed: Resources,
-    /// What the node holds for allocations that the scheduler has forgotten: being released, aborted
-    /// or preempted.
+    /// What the node holds for allocations that the scheduler has forgotten: being released or aborted.
     pub releasing: Resources,
+    /// Part of `booked` that preempted allocations hold until they are gone.
+    pub leaving: Resources,
+    /// Number of preempted allocations that are not gone yet.
+    pub preempted: usize,
+    /// An allocation that was started by preemption and waits there until its victims have left.
+    pub waiting: Option<AllocationId>,
+    /// When the preemptive part of a pass ran last (scheduling.md 12.1).
+    pub last_preemptive: Option<Time>,
+    /// Of the newest pass without and the newest with preemptive stages (19.5).
+    pub statistics: [Option<Box<HeartbeatStatistics>>; 2],
     /// Its usage has been above its limits since then.
     pub overcommitted_since: Option<Time>,
     pub last_report: Time,
@@ -37,6 +48,15 @@ impl Node {
     /// All that is taken on the node.
     pub fn usage(&self) -> Resources {
         self.booked + self.releasing
+    }
+    /// What will still be taken when the preempted allocations are gone.
+    pub fn lasting(&self) -> Resources {
+        self.usage() - self.leaving
+    }
+    /// Nothing may be put here now: an accepted allocation waits for resources (scheduling.md 8.2,
+    /// rule 6). What the node says may be older than what was started since.
+    pub fn must_wait(&self) -> bool {
+        self.has_waiting_allocations || self.waiting.is_some()
     }
     /// All that is free; negative components if it is overcommitted.
     pub fn free(&self) -> Resources {
@@ -57,6 +77,12 @@ pub struct NodeState {
     pub allocation_count: usize,
     /// Its usage has been above its limits since then.
     pub overcommitted_since: Option<Time>,
+    /// Its newest pass without preemptive stages.
+    pub last_non_preemptive_heartbeat_statistics: Option<HeartbeatStatistics>,
+    /// Its newest pass with preemptive stages.
+    pub last_preemptive_heartbeat_statistics: Option<HeartbeatStatistics>,
+    /// CPU time of what runs there.
+    pub running_job_statistics: RunningJobStatistics,
 }
 
 impl Scheduler {
@@ -72,10 +98,14 @@ impl Scheduler {
             Some(index) => *index,
             None => self.add_node(name),
         };
+        self.latest = self.latest.max(now);
+        let waiting = self.waiting_usage(index);
         let node = &mut self.nodes[index];
+        // What the node has heard of and what does not wait there.
+        let running = node.confirmed - waiting;
         node.last_report = now;
         node.has_waiting_allocations = report.has_waiting_allocations;
-        node.releasing = (report.resource_usage - node.confirmed).max(Resources::ZERO);
+        node.releasing = (report.resource_usage - running).max(Resources::ZERO);
         let limits = report.resource_limits.max(Resources::ZERO);
         let limits_changed = node.limits != limits;
         let tags_changed = node.tags != report.tags;
@@ -88,13 +118,22 @@ impl Scheduler {
         let is_new = self.nodes[index].tree.is_none();
         let lost = if tags_changed || is_new { self.assign_node(index) } else { Vec::new() };
         let node = &mut self.nodes[index];
-        if !node.limits.dominates(&node.usage()) {
-            node.overcommitted_since.get_or_insert(now);
-        } else {
+        // By what runs on the node (scheduling.md 8.2, step 1): an allocation that waits there, or that it
+        // has not heard of yet, takes nothing.
+        if node.limits.dominates(&report.resource_usage.max(running)) {
             node.overcommitted_since = None;
+        } else {
+            node.overcommitted_since.get_or_insert(now);
         }
         self.refresh_room(index);
         NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
+    }
+
+    /// What an allocation that waits for resources will hold on the node, if the node counts it already.
+    fn waiting_usage(&self, node: NodeIdx) -> Resources {
+        let waiting = self.nodes[node].waiting.and_then(|id| self.allocation_index(id));
+        let waiting = waiting.map(|index| &self.allocations[index]).filter(|a| a.confirmed);
+        waiting.map_or(Resources::ZERO, |a| a.held)
     }
 
     /// Forgets a node; gives back the allocations that were on it, which count as finished.
@@ -107,20 +146,60 @@ impl Scheduler {
 
     /// One node.
     pub fn node(&self, name: &str) -> Option<NodeState> {
-        let node = &self.nodes[*self.node_by_name.get(name)?];
+        let index = *self.node_by_name.get(name)?;
+        let node = &self.nodes[index];
+        let statistics = |i: usize| node.statistics[i].as_deref().cloned();
         Some(NodeState {
             tree: node.tree.map(|t| self.trees[t.index()].name.clone()),
             resource_limits: node.limits,
             resource_usage: node.usage(),
             allocation_count: node.allocations.len(),
             overcommitted_since: node.overcommitted_since,
+            last_non_preemptive_heartbeat_statistics: statistics(0),
+            last_preemptive_heartbeat_statistics: statistics(1),
+            running_job_statistics: self.running_job_statistics(index),
         })
     }
 
     /// Allocations on a node, in the order of their start.
     pub fn allocations_on(&self, node: &str) -> Vec<AllocationId> {
         let node = self.node_by_name.get(node).map(|n| &self.nodes[*n]);
-        node.map(|n| n.allocations.values().copied().collect()).unwrap_or_default()
+        node.map(|n| n.allocations.values().map(|a| self.allocations[*a].id).collect()).unwrap_or_default()
+    }
+
+    /// Orders that a node has been given and that are not carried out yet, oldest allocation first: to be
+    /// sent again to a node that comes back, since what was on the way to it may be lost.
+    pub fn standing_orders(&self, node: &str) -> Vec<Order> {
+        let Some(index) = self.node_by_name.get(node) else { return Vec::new() };
+        let node = &self.nodes[*index];
+        let order = |a: &AllocIdx| {
+            let a = &self.allocations[*a];
+            if a.abort_ordered {
+                return Some(self.abort_order(a));
+            }
+            a.preempted.as_ref().map(|record| Order::Preempt(record.order()))
+        };
+        node.allocations.values().filter_map(order).collect()
+    }
+
+    pub(crate) fn abort_order(&self, a: &crate::allocations::Allocation) -> Order {
+        Order::Abort {
+            allocation: a.id,
+            operation: self.operations[a.operation].desc.id,
+            node: self.nodes[a.node].name.clone(),
+            reason: vocab::AbortReason::NodeWithDisabledJobs,
+        }
+    }
+
+    fn running_job_statistics(&self, node: NodeIdx) -> RunningJobStatistics {
+        let mut statistics = RunningJobStatistics::default();
+        for index in self.nodes[node].allocations.values() {
+            let a = &self.allocations[*index];
+            let group = self.trees[a.tree.index()].leaves[a.leaf].groups.group(a.sequence);
+            let ran = self.latest.since(a.since).as_secs_f64();
+            statistics.cpu_time[group as usize] += a.held.cpu.as_f64() * ran;
+        }
+        statistics
     }
 
     /// Nodes of a tree into which both `need` and the spare resources of option
@@ -160,6 +239,11 @@ impl Scheduler {
             booked: Resources::ZERO,
             confirmed: Resources::ZERO,
             releasing: Resources::ZERO,
+            leaving: Resources::ZERO,
+            preempted: 0,
+            waiting: None,
+            last_preemptive: None,
+            statistics: [None, None],
             overcommitted_since: None,
             last_report: Time::ZERO,
             room: None,
@@ -222,7 +306,8 @@ impl Scheduler {
 
     /// Takes a node out of its tree and forgets the allocations on it.
     fn leave_tree(&mut self, index: NodeIdx) -> Vec<AllocationId> {
-        let lost: Vec<AllocationId> = self.nodes[index].allocations.values().copied().collect();
+        let on_node = self.nodes[index].allocations.values();
+        let lost: Vec<AllocationId> = on_node.map(|a| self.allocations[*a].id).collect();
         for id in &lost {
             self.forget_allocation(*id, true);
         }
@@ -242,9 +327,13 @@ impl Scheduler {
     pub(crate) fn refresh_room(&mut self, index: NodeIdx) {
         let spare = self.config.min_spare_allocation_resources_on_node;
         let node = &mut self.nodes[index];
+        // What waited may start when it fits, or when those that it waits for are gone.
+        if node.waiting.is_some() && (node.preempted == 0 || node.limits.dominates(&node.usage())) {
+            node.waiting = None;
+        }
         let Some(tree) = node.tree else { return };
         let free = node.free();
-        let wanted = (!node.has_waiting_allocations && free.dominates(&spare)).then_some(free.cpu.0);
+        let wanted = (!node.must_wait() && free.dominates(&spare)).then_some(free.cpu.0);
         if node.room != wanted {
             let room = &mut self.trees[tree.index()].room;
             if let Some(old) = node.room {

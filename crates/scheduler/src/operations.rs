@@ -24,6 +24,8 @@ pub(crate) struct Operation {
     pub backoff_until: Time,
     /// Length of the last backoff because of throttling.
     pub throttling_backoff: Span,
+    /// Componentwise minimum of what is to be started (scheduling.md 5.3); kept with `groups`.
+    pub need: Resources,
     pub leaves: Vec<(TreeIdx, LeafIdx)>,
 }
 
@@ -171,6 +173,7 @@ impl Scheduler {
             pending_count: 0,
             backoff_until: Time::ZERO,
             throttling_backoff: Span::ZERO,
+            need: Resources::ZERO,
             leaves,
         });
         joined
@@ -209,7 +212,10 @@ impl Scheduler {
         if enabled && !was_enabled {
             // Starvation starts from zero (scheduling.md 6.3).
             for (tree, leaf) in &self.operations[index].leaves {
-                self.trees[tree.index()].leaves[*leaf].starvation = Default::default();
+                let leaf = &mut self.trees[tree.index()].leaves[*leaf];
+                leaf.starvation = Default::default();
+                leaf.activated = self.latest;
+                (leaf.last_success, leaf.limited_since) = (None, None);
             }
         }
         let dropped = if enabled { Vec::new() } else { self.drop_allocations(index) };
@@ -322,7 +328,8 @@ impl Scheduler {
         let index = self.operation_index(id)?;
         let leaves = self.operations[index].leaves.iter();
         Ok(leaves
-            .flat_map(|(tree, leaf)| self.trees[tree.index()].leaves[*leaf].allocations.values().copied())
+            .flat_map(|(tree, leaf)| self.trees[tree.index()].leaves[*leaf].allocations.values())
+            .map(|a| self.allocations[*a].id)
             .collect())
     }
 

@@ -24,6 +24,8 @@ macro_rules! reasons {
     };
 }
 
+pub(crate) use reasons;
+
 reasons! {
     /// Why an operation was passed over on a node (scheduling.md 17.4).
     Deactivation {

@@ -6,7 +6,9 @@ use crate::config::{SchedulerConfig, TreeConfig};
 use crate::messages::{Alert, Event, PoolDesc};
 use crate::nodes::Node;
 use crate::operations::Operation;
-use crate::slab::{Key, LeafIdx, NodeIdx, OpIdx, Slab, TreeIdx};
+use crate::preemption::{Order, PreemptionLog, PreemptionRecord};
+use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, Slab, TreeIdx};
+use crate::statistics::TreeMetrics;
 use crate::snapshot::Snapshot;
 use crate::tree::{ROOT, Tree};
 use rustc_hash::FxHashMap;
@@ -28,7 +30,15 @@ pub struct Scheduler {
     pub(crate) operation_by_id: FxHashMap<OperationId, OpIdx>,
     pub(crate) nodes: Slab<NodeIdx, Node>,
     pub(crate) node_by_name: FxHashMap<Arc<str>, NodeIdx>,
-    pub(crate) allocations: FxHashMap<AllocationId, Allocation>,
+    pub(crate) allocations: Slab<AllocIdx, Allocation>,
+    pub(crate) allocation_by_id: FxHashMap<AllocationId, AllocIdx>,
+    /// What nodes must be told, until somebody takes it.
+    pub(crate) orders: Vec<Order>,
+    pub(crate) preemption_log: PreemptionLog,
+    /// The latest `now` that anybody has said, for events that come without one.
+    pub(crate) latest: Time,
+    /// When the check of stuck operations is due (scheduling.md 20).
+    pub(crate) next_stuck_check: Time,
     /// Numbers for allocations: the order of start.
     pub(crate) next_sequence: u64,
     pub(crate) user_to_default_pool: BTreeMap<String, String>,
@@ -40,6 +50,7 @@ impl Scheduler {
     /// A scheduler without trees.
     pub fn new(config: SchedulerConfig, now: Time) -> Scheduler {
         let next_scan = now + config.pending_by_pool_operation_scan_period;
+        let next_stuck_check = now + config.operation_hangup_check_period;
         Scheduler {
             config: Arc::new(config),
             started: now,
@@ -49,7 +60,12 @@ impl Scheduler {
             operation_by_id: FxHashMap::default(),
             nodes: Slab::default(),
             node_by_name: FxHashMap::default(),
-            allocations: FxHashMap::default(),
+            allocations: Slab::default(),
+            allocation_by_id: FxHashMap::default(),
+            orders: Vec::new(),
+            preemption_log: PreemptionLog::default(),
+            latest: now,
+            next_stuck_check,
             next_sequence: 0,
             user_to_default_pool: BTreeMap::new(),
             next_scan,
@@ -194,6 +210,28 @@ impl Scheduler {
         self.trees.iter_mut().flat_map(|t| std::mem::take(&mut t.events)).collect()
     }
 
+    /// What nodes must be told because of the calls since the last time, in order. The books count on it:
+    /// whoever applies plans must take these and pass them on.
+    pub fn drain_orders(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// The newest preemptions, oldest first; at most
+    /// [`PREEMPTION_LOG_LIMIT`](crate::PREEMPTION_LOG_LIMIT).
+    pub fn preemption_log(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &Arc<PreemptionRecord>> + ExactSizeIterator {
+        self.preemption_log.iter()
+    }
+
+    /// Counters of a tree since the start.
+    pub fn metrics(&self, tree: &str) -> Result<TreeMetrics, Failure> {
+        let tree = self.tree(tree)?;
+        let mut metrics = tree.metrics.clone();
+        metrics.operation_count_by_preemption_priority = tree.priorities;
+        Ok(metrics)
+    }
+
     /// What is wrong at the moment (scheduling.md 20).
     pub fn alerts(&self) -> Vec<Alert> {
         let mut alerts = Vec::new();
@@ -298,12 +336,14 @@ impl Scheduler {
 
     /// Recomputes whether an operation could be scheduled at this moment, in all its trees.
     pub(crate) fn refresh_live(&mut self, operation: OpIdx) {
-        let op = &self.operations[operation];
+        let op = &mut self.operations[operation];
         let live = op.enabled && !op.suspended && op.pending_count > 0;
+        op.need = op.aggregated_min_needed();
         for &(tree, leaf) in &op.leaves {
             let tree = &mut self.trees[tree.index()];
-            if tree.leaves[leaf].live != live {
-                tree.leaves[leaf].live = live;
+            let l = &mut tree.leaves[leaf];
+            if (l.live, l.need) != (live, op.need) {
+                (l.live, l.need) = (live, op.need);
                 tree.refresh_candidate(leaf);
             }
         }

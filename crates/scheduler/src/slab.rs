@@ -31,6 +31,8 @@ keys! {
     OpIdx,
     /// A node.
     NodeIdx,
+    /// An allocation.
+    AllocIdx,
 }
 
 /// Vector with holes. Iteration goes by index, so it is the same in every run.
@@ -75,6 +77,11 @@ impl<K: Key, T> Slab<K, T> {
 
     pub fn get(&self, key: K) -> Option<&T> {
         self.items.get(key.index()).and_then(Option::as_ref)
+    }
+
+    /// Indices are below this.
+    pub fn capacity(&self) -> usize {
+        self.items.len()
     }
 
     pub fn len(&self) -> usize {

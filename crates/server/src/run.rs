@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::{RedbStore, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use vocab::Failure;
+use vocab::{Failure, Span};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
 
@@ -35,12 +35,20 @@ pub struct ServerConfig {
     pub default_tree: String,
     /// Name of a new cluster.
     pub cluster_name: String,
+    /// Period of nodes' heartbeats.
+    pub heartbeat_period: Span,
 }
 
 impl ServerConfig {
     /// With defaults for what is not an argument.
     pub fn new(listen: SocketAddr, data: PathBuf) -> ServerConfig {
-        ServerConfig { listen, data, default_tree: "physical".into(), cluster_name: "millpond".into() }
+        ServerConfig {
+            listen,
+            data,
+            default_tree: "physical".into(),
+            cluster_name: "millpond".into(),
+            heartbeat_period: Span::from_secs(5),
+        }
     }
 }
 
@@ -144,6 +152,7 @@ fn recover(
     let mut settings = Config::new(&address.to_string(), seed_of_ids(now(), store.life()));
     settings.default_tree.clone_from(&config.default_tree);
     settings.cluster_name.clone_from(&config.cluster_name);
+    settings.heartbeat_period = config.heartbeat_period;
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
     let removed = collect(store, kernel.blobs())?;

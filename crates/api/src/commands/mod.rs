@@ -8,6 +8,7 @@ mod files;
 mod jobs;
 mod local;
 mod operations;
+mod own;
 mod params;
 mod security;
 mod tree;
@@ -16,6 +17,7 @@ pub mod version3;
 pub use files::{read_file, write_file};
 pub use jobs::get_job_stderr;
 pub use local::Local;
+pub use own::{QUESTIONS, Question};
 pub use params::{Params, Result, required};
 
 use kernel::command::Command;

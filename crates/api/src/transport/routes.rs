@@ -1,6 +1,6 @@
 //! All end points (http-api.md 1).
 
-use super::command;
+use super::{command, own};
 use super::failure::HttpFailure;
 use crate::api::Api;
 use crate::commands::{Version, descriptors};
@@ -24,6 +24,7 @@ impl Api {
             .route("/api/{version}", any(list))
             .route("/api/{version}/", any(list))
             .route("/api/{version}/{command}", any(run))
+            .route("/api/millpond/{question}", any(own_question))
             .route("/hosts", any(hosts))
             .route("/hosts/all", any(hosts))
             .route("/ping", any(ping))
@@ -59,6 +60,14 @@ async fn run(State(api): Shared, names: Named<(String, String)>, request: Reques
     match protocol(&version) {
         Some(version) => command::answer(api, version, name, request).await,
         None => no_version(&version).into_response(&api),
+    }
+}
+
+/// Millpond's own questions: `/api/millpond/pool_history?pool=...`.
+async fn own_question(State(api): Shared, name: Named<String>, request: Request) -> Response<Body> {
+    match name {
+        Ok(Path(name)) => own::answer(api, name, request).await,
+        Err(_) => unreadable().into_response(&api),
     }
 }
 
@@ -125,11 +134,11 @@ fn unreadable() -> HttpFailure {
     not_found("The path is not UTF-8".to_owned())
 }
 
-fn not_found(message: String) -> HttpFailure {
+pub(super) fn not_found(message: String) -> HttpFailure {
     HttpFailure::new(StatusCode::NOT_FOUND, Failure::new(message))
 }
 
-fn wrong_method(method: &Method, allowed: &'static str) -> HttpFailure {
+pub(super) fn wrong_method(method: &Method, allowed: &'static str) -> HttpFailure {
     let failure = Failure::new(format!("This address cannot be called by {method}: expected {allowed}"));
     HttpFailure { allow: Some(allowed), ..HttpFailure::new(StatusCode::METHOD_NOT_ALLOWED, failure) }
 }
@@ -146,7 +155,7 @@ fn simple(
     answer().unwrap_or_else(|failure| failure.into_response(api))
 }
 
-fn json(value: &Value) -> Response<Body> {
+pub(super) fn json(value: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(Format::Json(JsonFormat::utf8()).serialize(value)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -25,6 +25,9 @@ pub struct State {
     pub calls: Vec<String>,
     /// Slow ones that have come to their end.
     pub finished: usize,
+    /// Slow ones that are under way, and the most there ever were at a time.
+    pub waiting: usize,
+    pub most_waiting: usize,
     pub files: BTreeMap<String, Vec<u8>>,
     values: BTreeMap<String, Value>,
     ids: u32,
@@ -142,8 +145,15 @@ impl Backend for Fake {
         Box::pin(async move {
             match path.as_str() {
                 "//slow" => {
+                    {
+                        let mut state = fake.lock();
+                        state.waiting += 1;
+                        state.most_waiting = state.most_waiting.max(state.waiting);
+                    }
                     tokio::time::sleep(Duration::from_millis(300)).await;
-                    fake.lock().finished += 1;
+                    let mut state = fake.lock();
+                    state.waiting -= 1;
+                    state.finished += 1;
                 }
                 "//panic_later" => panic!("{}", "the kernel has another bug"),
                 _ => {}

@@ -2,6 +2,7 @@
 
 mod fake;
 mod http;
+mod own;
 
 mod access;
 mod batch;

@@ -1,5 +1,6 @@
 //! What can be typed. Nothing here does anything.
 
+mod calc;
 mod demo;
 mod jobs;
 mod operations;
@@ -8,6 +9,7 @@ mod processes;
 mod run;
 mod tree;
 
+pub use calc::{CalcCommand, FairShareArgs};
 pub use demo::{BurnArgs, DemoArgs};
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};
@@ -158,6 +160,9 @@ pub enum Command {
     /// Burn CPU and hold memory for a while: what the jobs of the demo do
     #[command(hide = true)]
     Burn(BurnArgs),
+    /// Compute by hand what the cluster would
+    #[command(subcommand)]
+    Calc(CalcCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print the version

@@ -63,6 +63,19 @@ pub enum PoolCommand {
         #[command(flatten)]
         tree: PoolTreeArgs,
     },
+    /// Say why a pool has the fair share that it has, and what would change it
+    #[command(after_help = epilogue![
+        "millpond pool explain research",
+        "millpond pool explain research --json",
+        "millpond pool explain research -q     # what binds it, in one word",
+    ])]
+    Explain {
+        /// Name
+        name: String,
+        /// Tree.
+        #[command(flatten)]
+        tree: PoolTreeArgs,
+    },
     /// Show pools as a tree: demand, usage, fair share, guarantees
     #[command(after_help = epilogue!["millpond pool tree", "millpond pool tree --tree gpu --json"])]
     Tree(PoolTreeArgs),

@@ -1,5 +1,6 @@
 //! From arguments to requests, from replies to views.
 
+mod calc;
 mod files;
 mod follow;
 mod jobs;
@@ -53,6 +54,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
     match command {
         Command::Version => return screen.show(&Scalar(env!("CARGO_PKG_VERSION").into())),
         Command::Completions(args) => return completions(args.shell, screen),
+        Command::Calc(command) => return calc::run(screen, command),
         _ => {}
     }
     let session = Session { client: client(common)?, screen };
@@ -74,6 +76,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         | Command::Node(_)
         | Command::Demo(_)
         | Command::Burn(_)
+        | Command::Calc(_)
         | Command::Version
         | Command::Completions(_) => {
             Err(CliError::failed("this command runs processes, which this library does not"))

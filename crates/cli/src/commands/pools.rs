@@ -3,7 +3,7 @@
 use super::Session;
 use crate::args::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs};
 use crate::error::{CliError, nearest};
-use crate::views::{Done, POOL_FIELDS, PoolForest, PoolTable};
+use crate::views::{Done, POOL_FIELDS, PoolExplanation, PoolForest, PoolTable};
 use client::Client;
 use vocab::code;
 use yson::ypath::escape_literal;
@@ -14,6 +14,24 @@ pub fn run(session: &Session, command: PoolCommand) -> Result<(), CliError> {
     match command {
         PoolCommand::List(args) => screen.show(&PoolTable(forest(client, &tree_name(client, &args)?)?)),
         PoolCommand::Tree(args) => screen.show(&forest(client, &tree_name(client, &args)?)?),
+        PoolCommand::Explain { name, tree } => {
+            let tree = tree_name(client, &tree)?;
+            let (tree_step, pool_step) = (escape_literal(&tree), escape_literal(&name));
+            let path = format!(
+                "//sys/scheduler/orchid/scheduler/pool_trees/{tree_step}/pool_explanations/{pool_step}"
+            );
+            let explanation = client.get(&path, &[]).map_err(|error| {
+                let missing = error.contains_code(code::RESOLVE_ERROR);
+                missing.then(|| no_such_pool(client, &tree, &name)).flatten().unwrap_or_else(|| error.into())
+            })?;
+            match explanation.into_bare() {
+                Value::Map(map) => screen.show(&PoolExplanation(map)),
+                other => Err(CliError::failed(format!(
+                    "the server's explanation is {}, expected a map",
+                    other.type_name()
+                ))),
+            }
+        }
         PoolCommand::Create { name, parent, ignore_existing, tree, options } => {
             let tree = tree_name(client, &tree)?;
             let mut attributes = map! {"name" => name.as_str(), "pool_tree" => tree.as_str()}

@@ -1,6 +1,7 @@
 //! Answers of the server as pictures. Every view reads values leniently: a field that is not there is
 //! a dash, not an error, so that an older command line can look at a newer server.
 
+mod explanation;
 mod jobs;
 mod node_list;
 mod operation;
@@ -12,6 +13,7 @@ mod table;
 mod top;
 mod values;
 
+pub use explanation::PoolExplanation;
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};
 pub use node_list::NodeTable;
 pub use operation::OperationCard;

@@ -7,7 +7,7 @@
 //! size does not grow with them: done units are runs, statistics are sums, and the only lists are
 //! of what is open (one byte or two per running job).
 //!
-//! Memory digests, once they learn, belong into their task's part as one more field.
+//! What a task has learned about memory is a field of its part: less than 2 KB, however many jobs.
 //!
 //! A job's record for the archive goes into the same batch as the parts that count its end: then a
 //! node that was not told in time reports a job that is either wholly new or wholly known.
@@ -18,12 +18,13 @@ use super::limits::Life;
 use super::{OperationController, gang};
 use crate::counter::JobCounter;
 use crate::options::ControllerOptions;
-use crate::packed::{Packer, Unpacker};
+use crate::memory::MemoryReserve;
+use crate::open::OpenJobs;
 use crate::spec::OperationSpec;
 use crate::statistics::TaskStatistics;
 use crate::task::Task;
 use crate::units::UnitPool;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use vocab::{OperationId, Time};
 use yson::{Map, Value};
@@ -143,12 +144,15 @@ impl OperationController {
 
 fn task_state(task: &Task) -> Map {
     let (done, open_units) = task.units.pack();
+    let (open_jobs, open_factors) = task.open.pack();
     yson::map! {
         "job_count" => u64::from(task.job_count),
         "done" => Value::String(done),
         "open_units" => Value::String(open_units),
         "next_job_index" => task.next_job_index,
-        "open_jobs" => Value::String(Packer::default().ascending(task.open.iter().copied()).finish()),
+        "open_jobs" => Value::String(open_jobs),
+        "open_factors" => Value::String(open_factors),
+        "memory" => Value::String(task.memory.encode()),
         "completed" => reasons(&task.counter.completed),
         "made_room" => reasons(&task.counter.made_room),
         "aborted" => reasons(&task.counter.aborted),
@@ -166,7 +170,15 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     // broken bytes from asking for gigabytes.
     let units = UnitPool::unpack(state.bytes("done")?, state.bytes("open_units")?, 1 << 24)?;
     task.next_job_index = state.number("next_job_index")?;
-    task.open = Unpacker::new(state.bytes("open_jobs")?).ascending()?.into_iter().collect::<BTreeSet<_>>();
+    // What tasks have learned is newer than the rest: a state without it is that of an older program.
+    if let Some(bytes) = state.later("memory") {
+        task.memory = MemoryReserve::decode(task.memory.settings().clone(), bytes.as_bytes()?).ok()?;
+    }
+    let factors = match state.later("open_factors") {
+        Some(bytes) => Some(bytes.as_bytes()?),
+        None => None,
+    };
+    task.open = OpenJobs::unpack(state.bytes("open_jobs")?, factors, task.memory.current_factors())?;
     task.counter = JobCounter {
         completed: read_reasons(state.get("completed")?)?,
         made_room: read_reasons(state.get("made_room")?)?,
@@ -200,6 +212,11 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn get(&mut self, name: &'static str) -> Option<&'a Value> {
+        self.missing = name;
+        self.map?.get(name)
+    }
+    /// A field that older programs do not write.
+    fn later(&mut self, name: &'static str) -> Option<&'a Value> {
         self.missing = name;
         self.map?.get(name)
     }

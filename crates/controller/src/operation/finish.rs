@@ -82,10 +82,13 @@ impl OperationController {
         }
         let outcome = self.excuse_failure_at_banned_node(&joblet, outcome);
         let task = &mut self.tasks[joblet.task as usize];
-        task.open.remove(&joblet.identity.task_job_index);
+        task.open.remove(joblet.identity.task_job_index);
         task.dirty = true;
+        // Before anybody asks what the next job needs (2.3).
+        task.learn(&joblet, &outcome);
         let breaks_gang =
             if abandoned { abandon_unit(task, &joblet) } else { settle_unit(task, &joblet, &outcome) };
+        task.forget_overdraft(joblet.identity.cookie);
         task.note_completion(now);
         if let JobOutcome::Failed { .. } = outcome {
             self.failed_job_count += 1;
@@ -139,7 +142,7 @@ impl OperationController {
     /// Counts a job as aborted without asking its node.
     pub(super) fn drop_job(&mut self, now: Time, joblet: Joblet, reason: AbortReason) -> JobVerdict {
         let task = &mut self.tasks[joblet.task as usize];
-        task.open.remove(&joblet.identity.task_job_index);
+        task.open.remove(joblet.identity.task_job_index);
         task.dirty = true;
         let error = Failure::new("Job aborted").with("abort_reason", reason);
         let outcome = JobOutcome::Aborted { reason, error };
@@ -173,7 +176,9 @@ impl OperationController {
             finish_time,
             error: error.map(|e| located(&e, joblet)),
             abort_reason,
-            interruption_reason,
+            interruption_reason: interruption_reason.or(joblet.interruption),
+            preempted_for: joblet.preempted_for,
+            predecessor: joblet.predecessor,
             stderr_size: if keep_stderr { joblet.stderr_size } else { 0 },
             operation_incarnation: self.incarnation_name.clone(),
             gang_rank: task.rank_of(joblet.identity.cookie),

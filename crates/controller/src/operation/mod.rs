@@ -22,17 +22,22 @@ pub use revive::{AdoptError, HeldJob};
 pub use settle::{Grant, SettleError};
 
 use crate::job::{JobView, Joblet};
+use crate::memory::Group;
 use crate::options::ControllerOptions;
 use crate::spec::{FileRequest, OperationSpec, RootOptions, check_sandbox_path};
 use crate::task::Task;
 use limits::Life;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::{Artifact, Failure, JobId, JobPhase, JobStatistics, OperationId, Resources, Time};
+use vocab::{
+    AllocationId, Artifact, Failure, InterruptionReason, JobId, JobPhase, JobStatistics, OperationId, Resources,
+    Time,
+};
 
 /// Jobs that a task wants: what one needs at least, and how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Demand {
-    /// Task's number.
+    /// Task's number; the number of tasks more for its units whose job was aborted for its memory
+    /// (`resource_overdraft`), because they need more of it than the others.
     pub task: u32,
     /// Needs of one job.
     pub min_needed: Resources,
@@ -78,7 +83,7 @@ impl OperationController {
             options: options.clone(),
             root: spec.root.clone(),
             start_time,
-            tasks: spec.tasks.iter().map(|t| Task::new(t.clone(), options)).collect(),
+            tasks: spec.tasks.iter().map(|t| Task::new(t.clone(), &spec.root, options)).collect(),
             jobs: BTreeMap::new(),
             next_job_index: 0,
             incarnation: 0,
@@ -136,13 +141,17 @@ impl OperationController {
         if self.life != Life::Running {
             return Vec::new();
         }
-        let tasks = (0u32..).zip(&self.tasks).filter(|(_, t)| t.units.pending() > 0);
-        let demand = tasks.map(|(task, t)| Demand {
-            task,
-            min_needed: t.needed(t.memory.current_factors()),
-            count: t.units.pending().into(),
-        });
-        demand.collect()
+        let mut demand = Vec::new();
+        let retries = self.tasks.len() as u32;
+        for (number, task) in (0u32..).zip(&self.tasks).filter(|(_, t)| t.units.pending() > 0) {
+            // Units that were begun before come first.
+            for (group, task_and_group) in [(Group::Retries, number + retries), (Group::Usual, number)] {
+                if let Some((min_needed, count)) = task.demand(group) {
+                    demand.push(Demand { task: task_and_group, min_needed, count: count.into() });
+                }
+            }
+        }
+        demand
     }
 
     /// Names of tasks, by number.
@@ -197,6 +206,19 @@ impl OperationController {
         let Some(joblet) = self.jobs.get_mut(&job_id) else { return false };
         joblet.exec_start_time.get_or_insert(start_time);
         joblet.phase = joblet.phase.max(JobPhase::Running);
+        true
+    }
+
+    /// A job is told to stop; what it does about it comes with its end. False: no such job here.
+    pub fn job_interrupted(
+        &mut self,
+        job_id: JobId,
+        reason: InterruptionReason,
+        preempted_for: Option<(AllocationId, OperationId)>,
+    ) -> bool {
+        let Some(joblet) = self.jobs.get_mut(&job_id) else { return false };
+        joblet.interruption.get_or_insert(reason);
+        joblet.preempted_for = joblet.preempted_for.or(preempted_for);
         true
     }
 

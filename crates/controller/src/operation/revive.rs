@@ -9,6 +9,7 @@
 use super::limits::Life;
 use super::{JobVerdict, OperationController, OperationEvent};
 use crate::job::Joblet;
+use std::collections::BTreeSet;
 use vocab::{AbortReason, Failure, JobIdentity, JobPhase, Resources, Time, code};
 
 /// Why a job that a node reports does not belong here; the node is to kill and forget it.
@@ -58,7 +59,7 @@ impl OperationController {
         // Orders go out before the state that `settle` changed is durable, so a crash may have forgotten
         // the newest indices. They are given in order: if this one was, those before it were too, and
         // none of their ends has been counted, for that would have made them durable.
-        let is_open = task.open.contains(&index) || index >= task.next_job_index;
+        let is_open = task.open.contains(index) || index >= task.next_job_index;
         if !is_open {
             return Err(AdoptError::AlreadyFinished);
         }
@@ -73,7 +74,9 @@ impl OperationController {
                 task.units.give_back(identity.cookie);
                 return Err(AdoptError::Unknown);
             }
-            task.open.extend(task.next_job_index..=index);
+            // What these were reserved with is forgotten; most likely it was the usual.
+            let usual = task.memory.current_factors();
+            (task.next_job_index..=index).for_each(|forgotten| task.open.insert(forgotten, usual));
             task.next_job_index = index + 1;
             task.dirty = true;
         }
@@ -81,8 +84,9 @@ impl OperationController {
             self.next_job_index = identity.job_index + 1;
             self.dirty = true;
         }
-        let factors = task.memory.factors(identity.cookie);
+        let factors = task.open.factors(index).unwrap_or_else(|| task.memory.factors(identity.cookie));
         let joblet = Joblet {
+            predecessor: task.memory.predecessor(identity.cookie),
             identity: identity.clone(),
             task: number as u32,
             node: held.node_address.into(),
@@ -94,6 +98,8 @@ impl OperationController {
             phase: held.phase,
             statistics: None,
             stderr_size: 0,
+            interruption: None,
+            preempted_for: None,
         };
         self.jobs.insert(identity.job_id, joblet);
         Ok(())
@@ -118,11 +124,11 @@ impl OperationController {
         let mut gang_broken = false;
         for (number, task) in self.tasks.iter_mut().enumerate() {
             let mine = self.jobs.values().filter(|j| j.task as usize == number);
-            let running = mine.map(|j| j.identity.task_job_index).collect();
-            let awaited = task.open.difference(&running).count() as u64;
+            let running: BTreeSet<u64> = mine.map(|j| j.identity.task_job_index).collect();
+            let awaited = (task.open.len() - running.len()) as u64;
             if awaited > 0 {
                 *task.counter.aborted.entry(AbortReason::RevivalConfirmationTimeout).or_default() += awaited;
-                task.open = running;
+                task.open.retain(|index| running.contains(&index));
                 task.dirty = true;
             }
             // A job is missing and a rank is vacant: the gang is not whole. Ranks that are done, or

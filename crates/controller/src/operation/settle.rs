@@ -76,8 +76,9 @@ impl OperationController {
         if self.banned_nodes.contains(grant.node_address) {
             return Err(SettleError::NodeBanned(grant.node_address.to_owned()));
         }
-        let task = self.tasks.get_mut(grant.task as usize).ok_or(SettleError::EmptyInput)?;
-        let cookie = task.units.peek().ok_or(SettleError::EmptyInput)?;
+        let (task_number, group) = self.group(grant.task).ok_or(SettleError::EmptyInput)?;
+        let task = self.tasks.get_mut(task_number as usize).ok_or(SettleError::EmptyInput)?;
+        let cookie = task.peek(group).ok_or(SettleError::EmptyInput)?;
         let factors = task.memory.factors(cookie);
         let needed = task.needed(factors);
         if !grant.resources.dominates(&needed) {
@@ -96,15 +97,17 @@ impl OperationController {
             task_job_index: task.next_job_index,
         };
         self.next_job_index += 1;
-        task.open.insert(task.next_job_index);
+        task.open.insert(task.next_job_index, factors);
         task.next_job_index += 1;
         (self.dirty, task.dirty) = (true, true);
         let reserve = task.memory.request(factors);
-        let environment = self.environment(grant.task, &identity, host);
-        let description = describe(&self.tasks[grant.task as usize], reserve, environment);
+        let predecessor = task.memory.predecessor(cookie);
+        let environment = self.environment(task_number, &identity, host);
+        let description = describe(&self.tasks[task_number as usize], reserve, environment);
         let joblet = Joblet {
             identity: identity.clone(),
-            task: grant.task,
+            task: task_number,
+            predecessor,
             node: grant.node_address.into(),
             granted: grant.resources,
             factors,
@@ -114,6 +117,8 @@ impl OperationController {
             phase: JobPhase::Created,
             statistics: None,
             stderr_size: 0,
+            interruption: None,
+            preempted_for: None,
         };
         let previous = self.jobs.insert(grant.job_id, joblet);
         assert!(previous.is_none(), "job id {} is not fresh", grant.job_id);

@@ -13,7 +13,7 @@ mod script;
 mod task;
 
 pub use files::{FileRequest, TmpfsVolume, check_sandbox_path, is_variable_name};
-pub use memory::{CpuMonitorOptions, ProxyDigestOptions, UserDigestBounds};
+pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use root::RootOptions;
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;

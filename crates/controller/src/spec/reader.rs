@@ -7,6 +7,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use vocab::{Cpu, Failure, Span};
+use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
 
 /// Canonical name first, accepted aliases after it.
@@ -236,6 +237,25 @@ impl<'a> Reader<'a> {
         let empty = Map::new();
         let map = self.section_map(names)?.unwrap_or(&empty);
         self.descend(name, map, read)
+    }
+
+    /// Options of this map whose reader is not one of ours. It takes what it knows, `names` in all, and
+    /// says how the effective values are shown.
+    pub fn options<T>(
+        &mut self,
+        names: &[&'static str],
+        read: impl FnOnce(&mut Fields<'_>) -> Result<T, FieldError>,
+        shown: impl FnOnce(&T) -> Map,
+    ) -> Result<T, Failure> {
+        self.used.extend(names);
+        let options = read(&mut Fields::new(self.input, "")).map_err(|e| {
+            let (name, why) = reserve::error_parts(&e);
+            self.refuse(name, why)
+        })?;
+        for (name, value) in shown(&options).iter() {
+            self.full.insert(name, value.clone());
+        }
+        Ok(options)
     }
 
     /// A section that may be missing.

@@ -1,6 +1,6 @@
 //! Options of the operation's root (jobs-and-nodes.md 8.1, http-api.md 9.7).
 
-use super::memory::{CpuMonitorOptions, ProxyDigestOptions};
+use super::memory::{CpuMonitorOptions, ProxyDigestOptions, cpu_monitor, job_proxy_digest};
 use super::reader::{Reader, child_path, expected, refuse_at};
 use vocab::{Failure, Span};
 use yson::{Map, Value};
@@ -69,10 +69,8 @@ impl RootOptions {
             time_limit_job_fail_timeout: r
                 .span("time_limit_job_fail_timeout", Span::ZERO..=EVER)
                 .or(Span::from_secs(120))?,
-            job_cpu_monitor: r.section(["job_cpu_monitor", "job-cpu-monitor"], CpuMonitorOptions::read)?,
-            job_proxy_memory_digest: r.section("job_proxy_memory_digest", |r| {
-                ProxyDigestOptions::read(r, &ProxyDigestOptions::default())
-            })?,
+            job_cpu_monitor: cpu_monitor(r)?,
+            job_proxy_memory_digest: job_proxy_digest(r, &ProxyDigestOptions::default())?,
             job_proxy_overdraft_multiplier: r
                 .number("job_proxy_resource_overdraft_memory_multiplier", 1.0..=10.0)
                 .optional()?,

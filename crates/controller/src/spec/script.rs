@@ -2,7 +2,7 @@
 //! (jobs-and-nodes.md 8.2).
 
 use super::files::{FileRequest, TmpfsVolume, read_environment, read_files, read_tmpfs};
-use super::memory::{ProxyDigestOptions, UserDigestBounds};
+use super::memory::{MemoryOptions, ProxyDigestOptions, job_proxy_digest, script_memory};
 use super::reader::{Reader, expected};
 use vocab::{Cpu, Failure, Span};
 use yson::Value;
@@ -22,14 +22,10 @@ pub struct UserScript {
     pub gpu_limit: i64,
     /// Bytes; above it the job fails.
     pub memory_limit: i64,
-    /// The user job's reserve factor: bounds and default.
-    pub user_digest: UserDigestBounds,
+    /// How the user job's memory is reserved.
+    pub memory: MemoryOptions,
     /// The job proxy's reserve factor.
     pub job_proxy_digest: ProxyDigestOptions,
-    /// Factor of the reserve after the first overdraft of the user job.
-    pub user_job_overdraft_multiplier: Option<f64>,
-    /// The same for the job proxy.
-    pub job_proxy_overdraft_multiplier: Option<f64>,
     /// Memory file systems.
     pub tmpfs_volumes: Vec<TmpfsVolume>,
     /// Fails the job after this long.
@@ -76,8 +72,6 @@ impl UserScript {
         accept_monitoring(r)?;
         let memory_limit = r.int("memory_limit", 1..=16 << 40).or(512 * MIB)?;
         let tmpfs_volumes = read_tmpfs(r, memory_limit)?;
-        let multiplier_names =
-            ["user_job_resource_overdraft_memory_multiplier", "resource_overdraft_memory_reserve_multiplier"];
         let script = UserScript {
             command: r
                 .with("command", |v| match v.as_str() {
@@ -90,13 +84,8 @@ impl UserScript {
             cpu_limit: r.cores("cpu_limit").or(Cpu(100))?,
             gpu_limit: r.int("gpu_limit", 0..=i64::from(i32::MAX)).or(0)?,
             memory_limit,
-            user_digest: read_user_digest(r, &tmpfs_volumes, memory_limit)?,
-            job_proxy_digest: r
-                .section("job_proxy_memory_digest", |r| ProxyDigestOptions::read(r, root_digest))?,
-            user_job_overdraft_multiplier: r.number(multiplier_names, 1.0..=10.0).optional()?,
-            job_proxy_overdraft_multiplier: r
-                .number("job_proxy_resource_overdraft_memory_multiplier", 1.0..=10.0)
-                .optional()?,
+            memory: script_memory(r)?,
+            job_proxy_digest: job_proxy_digest(r, root_digest)?,
             tmpfs_volumes,
             job_time_limit: r
                 .span(["job_time_limit", "exec_time_limit"], Span::from_secs(1)..=EVER)
@@ -126,19 +115,6 @@ impl UserScript {
     pub fn tmpfs_size(&self) -> i64 {
         self.tmpfs_volumes.iter().fold(0i64, |sum, v| sum.saturating_add(v.size))
     }
-}
-
-fn read_user_digest(
-    r: &mut Reader<'_>,
-    tmpfs: &[TmpfsVolume],
-    memory_limit: i64,
-) -> Result<UserDigestBounds, Failure> {
-    let factor = r.positive("memory_reserve_factor", 1.0).optional()?;
-    let default_value = r.positive("user_job_memory_digest_default_value", 1.0).or(0.5)?;
-    let lower_bound = r.positive("user_job_memory_digest_lower_bound", 1.0).or(0.05)?;
-    let ignore = r.bool("ignore_memory_reserve_factor_less_than_one").or(false)?;
-    let size = tmpfs.iter().fold(0i64, |sum, v| sum.saturating_add(v.size));
-    Ok(UserDigestBounds::resolve(lower_bound, default_value, factor, ignore, size, memory_limit))
 }
 
 /// Options that a vanilla job without tables has no use for, or that nodes do not act on yet: they

@@ -479,6 +479,8 @@ fn reserve_factor_follows_options_and_tmpfs() {
         ("user_job_memory_digest_lower_bound=0.7", 0.7),
     ] {
         let parsed = parse(&task(options)).unwrap_or_else(|e| panic!("{options}: {e}"));
-        assert_eq!(parsed.spec.tasks[0].script.user_digest.default_value, expected, "{options}");
+        let script = &parsed.spec.tasks[0].script;
+        let bounds = script.memory.bounds(script.tmpfs_size(), script.memory_limit, 0.01);
+        assert_eq!(bounds.default, expected, "{options}");
     }
 }

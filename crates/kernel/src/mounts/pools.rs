@@ -1,7 +1,9 @@
 //! `//sys/pool_trees/<tree>/<pool>/<subpool>`: pools as nodes (http-api.md 8.8).
 
 use super::{attribute_value, dressed, missing, names};
-use crate::pools::{ROOT, canonical_name, no_pool_attribute};
+use crate::pools::{
+    ROOT, canonical_list, canonical_name, canonical_option_steps, canonical_steps, no_pool_attribute,
+};
 use crate::{Effect, Kernel};
 use cypress::failures::no_child;
 use cypress::walk::{value_remove, value_set};
@@ -87,7 +89,7 @@ impl Kernel {
 
     pub(crate) fn get_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
         let (target, rest) = self.pool_target(&at.rest)?;
-        let wanted = &options.attributes;
+        let wanted = &canonical_list(&options.attributes);
         match rest {
             [] => Ok(match target {
                 Target::All => {
@@ -107,7 +109,12 @@ impl Kernel {
             }
             [Step::Attribute(name), inside @ ..] => {
                 let attributes = self.target_attributes(at, &target)?;
-                attribute_value(&self.target_path(&target), &attributes, &canonical_name(name), inside)
+                let name = canonical_name(name);
+                let inside = match target {
+                    Target::Tree(_) if name == b"config" => canonical_steps(inside),
+                    _ => canonical_option_steps(&name, inside),
+                };
+                attribute_value(&self.target_path(&target), &attributes, &name, &inside)
             }
             [step, ..] => Err(missing(&self.target_path(&target), step)),
         }
@@ -115,6 +122,8 @@ impl Kernel {
 
     pub(crate) fn list_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
         let (target, rest) = self.pool_target(&at.rest)?;
+        let options =
+            &GetOptions { attributes: canonical_list(&options.attributes), max_size: options.max_size };
         match rest {
             [] => Ok(match target {
                 Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {
@@ -206,8 +215,9 @@ impl Kernel {
                     return self.set_pool_attribute(&tree, &pool, "acl", &acl).unwrap_or(Ok(()));
                 }
                 let mut options = Value::Map(self.pool_options(&tree, &pool)?);
+                let inside = canonical_option_steps(&name, &inside);
                 let mut steps = vec![Step::Child(name)];
-                steps.extend(canonical_steps(&inside));
+                steps.extend(inside);
                 // Maps on the way are made: `set @integral_guarantees/guarantee_type` on a fresh pool.
                 value_set(&mut options, &path, &steps, value, true)?;
                 self.set_pool_options(&tree, &pool, options.as_map().cloned().unwrap_or_default())
@@ -221,11 +231,7 @@ impl Kernel {
         match (target, rest) {
             (Target::Pool(tree, pool), [] | [Step::AllAttributes]) => {
                 let (tree, pool) = (tree.to_owned(), pool.to_owned());
-                let mut options = self.pool_options(&tree, &pool)?;
-                for (name, value) in attributes {
-                    options.insert(canonical_name(&name), value);
-                }
-                self.set_pool_options(&tree, &pool, options)
+                self.multiset_pool(&tree, &pool, attributes)
             }
             (_, [step, ..]) => Err(missing(&path, step)),
             (_, []) => Err(Failure::new(format!("{path}: only attributes of pools can be set together"))),
@@ -245,7 +251,7 @@ impl Kernel {
         match (target, rest) {
             (Target::Pool(tree, pool), []) => {
                 let (tree, pool) = (tree.to_owned(), pool.to_owned());
-                self.remove_pool(&tree, &pool, recursive)
+                self.remove_pool(now, &tree, &pool, recursive)
             }
             (Target::Pool(tree, pool), [Step::Attribute(name), inside @ ..]) => {
                 let (tree, pool) = (tree.to_owned(), pool.to_owned());
@@ -254,8 +260,9 @@ impl Kernel {
                 if options.as_map().is_none_or(|m| !m.contains(&name)) {
                     return Err(no_pool_attribute(&path, &String::from_utf8_lossy(&name)));
                 }
+                let inside = canonical_option_steps(&name, inside);
                 let mut steps = vec![Step::Child(name)];
-                steps.extend(canonical_steps(inside));
+                steps.extend(inside);
                 value_remove(&mut options, &path, &steps, false)?;
                 self.set_pool_options(&tree, &pool, options.as_map().cloned().unwrap_or_default())
             }
@@ -304,15 +311,4 @@ impl Kernel {
         let id = self.relocate_pool(&tree, &pool, &parent, &name)?;
         Ok(Value::Map(yson::map! { "node_id" => id }))
     }
-}
-
-/// Names inside of options may be written with hyphens, too.
-fn canonical_steps(steps: &[Step]) -> Vec<Step> {
-    steps
-        .iter()
-        .map(|step| match step {
-            Step::Child(key) => Step::Child(canonical_name(key)),
-            other => other.clone(),
-        })
-        .collect()
 }

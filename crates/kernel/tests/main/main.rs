@@ -10,5 +10,6 @@ mod pools;
 mod random;
 mod restarts;
 mod storm;
+mod volumes;
 mod walks;
 mod world;

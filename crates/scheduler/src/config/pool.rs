@@ -163,6 +163,13 @@ impl PoolConfig {
         read(o)
     }
 
+    /// Is there an option of this name, or one that had it once?
+    pub fn is_option(name: &str) -> bool {
+        // Nothing is the value of every option; what is left over was not recognised.
+        let nothing = Map::from_iter([(name, yson::Value::Entity)]);
+        PoolConfig::parse(&nothing).is_ok_and(|(_, rest)| rest.is_empty())
+    }
+
     fn check(&self) -> Result<(), Failure> {
         if let (Some(all), Some(running)) = (self.max_operation_count, self.max_running_operation_count)
             && all < running

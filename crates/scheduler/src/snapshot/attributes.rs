@@ -1,11 +1,8 @@
 //! Elements as the Orchid shows them (scheduling.md 19, fair-share.md 12, http-api.md 11.2 to 11.4).
-//!
-//! Attributes of preemption groups (`preemptible_job_count`, ...) belong here too, as soon as there is
-//! something to show.
 
 use super::{ElementInfo, KindInfo, OperationInfo, PoolInfo, TreeSnapshot};
 use crate::config::{GuaranteeType, Mode, fifo_parameter_name, guarantee_type_name, mode_name};
-use crate::reasons::Deactivation;
+use crate::statistics::deactivations;
 use fairshare::FairShare;
 use vocab::{OperationId, RESOURCES, Resources, Share, Span};
 use yson::{Map, Value};
@@ -328,12 +325,12 @@ impl TreeSnapshot {
         w.put("disk_request_media", Vec::<Value>::new);
         w.put("unschedulable_reason", || o.unschedulable_reason);
         w.put("allocation_preemption_timeout", || {
-            milliseconds(
-                o.desc.allocation_preemption_timeout.unwrap_or(self.config.allocation_preemption_timeout),
-            )
+            let own = o.options.allocation_preemption_timeout.or(o.desc.allocation_preemption_timeout);
+            milliseconds(own.unwrap_or(self.config.allocation_preemption_timeout))
         });
         w.put("allocation_graceful_preemption_timeout", || {
-            let own = o.desc.allocation_graceful_preemption_timeout;
+            let changed = o.options.allocation_graceful_preemption_timeout;
+            let own = changed.or(o.desc.allocation_graceful_preemption_timeout);
             milliseconds(own.unwrap_or(self.config.allocation_graceful_preemption_timeout))
         });
         w.put("user", || o.desc.user.as_str());
@@ -341,17 +338,23 @@ impl TreeSnapshot {
         w.put("title", || o.desc.title.as_deref());
         w.put("allocation_count", || o.allocation_count);
         w.put("scheduling_index", || o.scheduling_index);
-        w.put("scheduling_priority", || "medium");
+        w.put("scheduling_priority", || if o.high { "high" } else { "medium" });
+        w.put("preemption_priority", || o.priority);
+        let [protected, aggressively, preemptible] = o.groups_of_allocations;
+        w.put("non_preemptible_job_count", || protected);
+        w.put("aggressively_preemptible_job_count", || aggressively);
+        w.put("preemptible_job_count", || preemptible);
         w.put("deactivation_reasons", || {
-            let counts = Deactivation::ALL.iter().zip(o.refusals.by_reason).filter(|(_, n)| *n > 0);
-            counts.map(|(reason, n)| (reason.as_str(), n as i64)).collect::<Map>()
+            deactivations(&o.refusals.by_reason)
         });
         w.put("min_needed_resources_unsatisfied_count", || {
             let counts = RESOURCES.iter().map(|r| (r.as_str(), o.refusals.unsatisfied[*r as usize] as i64));
             counts.filter(|(_, n)| *n > 0).collect::<Map>()
         });
         if let Some((pool, limit)) = &o.pending_by {
-            w.put("pending_by", || yson::map! { "pool" => &**pool, "limit" => *limit });
+            w.put("pending_by", || {
+                yson::map! { "pool" => &**pool, "limit" => *limit, "queue_position" => o.queue_position }
+            });
         }
     }
 }

@@ -6,6 +6,8 @@ mod attributes;
 
 use crate::config::PoolConfig;
 use crate::messages::{DemandGroup, OperationDesc, RuntimeParameters};
+use crate::options::OperationOptions;
+use crate::preemption::PreemptionPriority;
 use crate::reasons::Unschedulable;
 use crate::tree::leaf::Refusals;
 use crate::tree::{Counts, Tree};
@@ -116,8 +118,16 @@ pub(crate) struct OperationInfo {
     pub lightweight: bool,
     pub unschedulable_reason: Option<Unschedulable>,
     pub scheduling_index: i64,
+    /// Below what guarantees promise (scheduling.md 11.2).
+    pub high: bool,
+    pub priority: PreemptionPriority,
     pub refusals: Refusals,
+    pub options: Arc<OperationOptions>,
     pub allocation_count: i64,
+    /// Numbers of allocations in the preemption groups.
+    pub groups_of_allocations: [i64; 3],
+    /// Place in the queue that it waits in; 0 = next.
+    pub queue_position: Option<i64>,
     pub best_allocation_share: Share,
     pub pending_by: Option<(Arc<str>, i64)>,
 }

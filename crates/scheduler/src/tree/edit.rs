@@ -51,6 +51,7 @@ impl Tree {
         if let Some(remains) = remains {
             self.absorb(remains, index);
         }
+        self.watch_pools();
         self.scan();
         Ok(index)
     }
@@ -83,6 +84,7 @@ impl Tree {
             (pool.own, pool.config, pool.custom) = (p.own, p.config, p.custom);
             self.apply_lightweight(index);
         }
+        self.watch_pools();
         self.scan();
         Ok(())
     }
@@ -107,6 +109,7 @@ impl Tree {
         self.check_children(target, Some(index), Some(newcomer), &BTreeMap::new())?;
         self.check_nesting(newcomer, target, Some(index), &BTreeMap::new())?;
         self.reparent(index, target);
+        self.watch_pools();
         self.scan();
         Ok(())
     }
@@ -145,6 +148,7 @@ impl Tree {
         if let Some(takeover) = takeover {
             self.absorb(takeover, index);
         }
+        self.watch_pools();
         self.scan();
         Ok(())
     }
@@ -181,6 +185,7 @@ impl Tree {
             }
             self.apply_lightweight(index);
         }
+        self.watch_pools();
         self.scan();
         Ok(())
     }
@@ -209,6 +214,7 @@ impl Tree {
             self.pools[index].config = config;
             self.apply_lightweight(index);
         }
+        self.watch_pools();
         self.scan();
         Ok(())
     }

@@ -1,12 +1,16 @@
 //! An operation inside one tree.
 
+use crate::candidates::{Membership, Misfits};
+use crate::groups::{Bounds, Groups};
 use crate::messages::{OperationDesc, RuntimeParameters};
+use crate::options::OperationOptions;
+use crate::preemption::PreemptionPriority;
 use crate::reasons::Deactivation;
-use crate::slab::{OpIdx, PoolIdx};
+use crate::slab::{AllocIdx, OpIdx, PoolIdx};
 use fairshare::HistoricUsage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{AllocationId, OperationType, Resources, Share};
+use vocab::{OperationType, Resources, Share, Time};
 
 /// Is the operation marked running here, or does it wait?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,30 +26,48 @@ pub(crate) enum Standing {
 /// What the newest update decided; heartbeats go by it (scheduling.md 1, "tree snapshot").
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Published {
+    /// Took part in the update: running here and enabled.
+    pub enabled: bool,
     pub schedulable: bool,
     pub fair_share: Share,
     pub demand_share: Share,
     pub demand: Resources,
     /// Position in the fixed order of the tree, which breaks ties of satisfaction [D3].
     pub rank: u32,
+    /// Position in the order of the update (scheduling.md 9.5); -1 if not schedulable.
+    pub scheduling_index: i64,
     /// Scheduling status `normal` (scheduling.md 6.1): a graceful operation gets nothing more.
     pub has_its_share: bool,
+    /// May have others preempted for it, or for its pools (6.6).
+    pub priority: PreemptionPriority,
+    /// The same with scope `operation_only`.
+    pub own_priority: PreemptionPriority,
+    /// Below what guarantees promise (11.2); false unless the tree asks for it.
+    pub high: bool,
+    /// Its aggressively preemptible allocations may be taken (6.2).
+    pub aggressive_preemption_allowed: bool,
+    pub bounds: Bounds,
 }
 
 impl Published {
     pub const NOTHING: Published = Published {
+        enabled: false,
         schedulable: false,
         fair_share: Share::ZERO,
         demand_share: Share::ZERO,
         demand: Resources::ZERO,
         rank: 0,
+        scheduling_index: -1,
         has_its_share: true,
+        priority: PreemptionPriority::None,
+        own_priority: PreemptionPriority::None,
+        high: false,
+        aggressive_preemption_allowed: true,
+        bounds: Bounds::NOTHING,
     };
 }
 
-/// Counts of refusals by reason since the start (scheduling.md 17.4).
-///
-/// Stuck operations (scheduling.md 20) will want a second set of these, cleared when starvation begins.
+/// Counts of refusals by reason (scheduling.md 17.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Refusals {
     pub by_reason: [u64; Deactivation::ALL.len()],
@@ -53,10 +75,34 @@ pub(crate) struct Refusals {
     pub unsatisfied: [u64; 5],
 }
 
+impl Refusals {
+    pub fn add_misfits(&mut self, misfits: &Misfits) {
+        let count = &mut self.by_reason[Deactivation::MinNeededResourcesUnsatisfied as usize];
+        *count = count.wrapping_add(misfits.count);
+        for (sum, more) in self.unsatisfied.iter_mut().zip(misfits.short) {
+            *sum = sum.wrapping_add(more);
+        }
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &Refusals) -> Refusals {
+        let mut out = *self;
+        for (a, b) in out.by_reason.iter_mut().zip(earlier.by_reason) {
+            *a = a.wrapping_sub(b);
+        }
+        for (a, b) in out.unsatisfied.iter_mut().zip(earlier.unsatisfied) {
+            *a = a.wrapping_sub(b);
+        }
+        out
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub operation: OpIdx,
     pub desc: Arc<OperationDesc>,
+    /// Options that may be changed at any time.
+    pub options: Arc<OperationOptions>,
     pub pool: PoolIdx,
     /// Key in [`super::Pool::leaves`].
     pub place: u64,
@@ -68,18 +114,31 @@ pub(crate) struct Leaf {
     pub lightweight: bool,
     /// Enabled, not suspended and with something to start: could be scheduled at this moment.
     pub live: bool,
-    /// Resources of its allocations.
+    /// Least amount for one allocation (scheduling.md 5.3), of what is to be started now.
+    pub need: Resources,
+    /// Charged resources of its allocations: preempted ones count nothing (16.4).
     pub usage: Resources,
-    /// By sequence number: the order of last job start (scheduling.md 7.1). Preemption groups will
-    /// be borders in this order.
-    pub allocations: BTreeMap<u64, AllocationId>,
+    /// Specified limits are exceeded.
+    pub over_limits: bool,
+    /// By sequence number: the order of last job start (scheduling.md 7.1).
+    pub allocations: BTreeMap<u64, AllocIdx>,
+    pub groups: Groups,
     pub published: Published,
     /// Its entry in the candidates of the tree.
-    pub key: Option<(u64, u32)>,
+    pub membership: Option<Membership>,
+    /// Since the start, without what its class counts; see `Tree::refusals`.
     pub refusals: Refusals,
+    /// `refusals` when starvation began (17.4).
+    pub refusals_at_starvation: Refusals,
     pub best_allocation_share: Share,
     pub historic_usage: HistoricUsage,
     pub starvation: crate::update::Starvation,
+    /// When it was enabled, for the check of stuck operations (20).
+    pub activated: Time,
+    /// When something was started last.
+    pub last_success: Option<Time>,
+    /// Since when limits do not even allow one allocation.
+    pub limited_since: Option<Time>,
 }
 
 impl Leaf {
@@ -90,6 +149,10 @@ impl Leaf {
 
     pub fn is_running(&self) -> bool {
         self.standing == Standing::Running
+    }
+
+    pub fn is_graceful(&self) -> bool {
+        self.desc.preemption_mode == crate::messages::PreemptionMode::Graceful
     }
 }
 

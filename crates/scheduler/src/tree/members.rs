@@ -2,6 +2,7 @@
 
 use super::counts::running_counts;
 use super::leaf::{Published, Refusals};
+use crate::groups::Groups;
 use super::place::Placement;
 use super::{Counts, Leaf, Standing, Tree};
 use crate::messages::{Admission, Joined, OperationDesc, RuntimeParameters, TreeParameters};
@@ -9,7 +10,7 @@ use crate::slab::{LeafIdx, OpIdx, PoolIdx};
 use fairshare::HistoricUsage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{Failure, Resources, Share};
+use vocab::{Failure, Resources, Share, Time};
 
 const ONE_OPERATION: Counts = Counts { operations: 1, running: 0, lightweight: 0 };
 
@@ -28,6 +29,7 @@ impl Tree {
         let leaf = self.leaves.insert(Leaf {
             operation,
             desc: desc.clone(),
+            options: Arc::default(),
             pool,
             place,
             slot_index,
@@ -37,15 +39,23 @@ impl Tree {
             standing: Standing::Pending { at: pool, ticket: 0 },
             lightweight: false,
             live: false,
+            need: Resources::ZERO,
             usage: Resources::ZERO,
+            over_limits: false,
             allocations: BTreeMap::new(),
+            groups: Groups::default(),
             published: Published::NOTHING,
-            key: None,
+            membership: None,
             refusals: Refusals::default(),
+            refusals_at_starvation: Refusals::default(),
             best_allocation_share: Share::ONES,
             historic_usage: HistoricUsage::default(),
             starvation: crate::update::Starvation::default(),
+            activated: Time::ZERO,
+            last_success: None,
+            limited_since: None,
         });
+        self.graceful += usize::from(self.leaves[leaf].is_graceful());
         self.pools[pool].leaves.insert(place, leaf);
         self.count(pool, ONE_OPERATION);
         let admission = self.admit(leaf);
@@ -59,7 +69,9 @@ impl Tree {
         let pool = self.leaves[leaf].pool;
         let was_running = self.leaves[leaf].is_running();
         self.detach(leaf);
-        self.leaves.remove(leaf);
+        let gone = self.leaves.remove(leaf);
+        self.graceful -= usize::from(gone.is_graceful());
+        self.over_limits -= usize::from(gone.over_limits);
         if was_running {
             self.release(pool);
         }
@@ -213,5 +225,6 @@ impl Tree {
     /// Replaces the parameters of an operation.
     pub fn set_parameters(&mut self, leaf: LeafIdx, parameters: RuntimeParameters) {
         self.leaves[leaf].parameters = Arc::new(parameters);
+        self.watch_leaf(leaf);
     }
 }

@@ -16,9 +16,11 @@ pub(crate) mod validate;
 pub(crate) use leaf::{Leaf, Published, Standing};
 pub(crate) use pool::{Counts, Ephemeral, Pool};
 
+use crate::candidates::Candidates;
 use crate::config::{ROOT_NAME, TreeConfig};
 use crate::messages::Event;
 use crate::slab::{LeafIdx, NodeIdx, PoolIdx, Slab};
+use crate::statistics::TreeMetrics;
 use fairshare::IntegralState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,8 +45,17 @@ pub(crate) struct Tree {
     /// Ephemeral pools that count against `max_ephemeral_pools_per_user`.
     pub ephemeral_of_user: BTreeMap<String, BTreeSet<Arc<str>>>,
     pub events: Vec<Event>,
-    /// Schedulable operations by (bits of satisfaction, rank): see [`crate::plan`].
-    pub candidates: BTreeSet<(u64, u32, LeafIdx)>,
+    /// Schedulable operations in the order of trial.
+    pub candidates: Candidates,
+    /// Number of pools and operations whose specified limits are exceeded: while there are none, nobody
+    /// needs to look for them (scheduling.md 14.2).
+    pub over_limits: usize,
+    /// Number of graceful operations (14.4).
+    pub graceful: usize,
+    /// Operations by priority of preemption at the newest update (12.2): none, normal, aggressive.
+    pub priorities: [i64; 3],
+    /// Counters since the start.
+    pub metrics: TreeMetrics,
     /// Nothing was moved or renamed since the update that numbered the operations: the ranks are those
     /// of the present tree.
     pub ranks_are_fresh: bool,
@@ -81,7 +92,11 @@ impl Tree {
             next_number: 0,
             ephemeral_of_user: BTreeMap::new(),
             events: Vec::new(),
-            candidates: BTreeSet::new(),
+            candidates: Candidates::default(),
+            over_limits: 0,
+            graceful: 0,
+            priorities: [0; 3],
+            metrics: TreeMetrics::default(),
             ranks_are_fresh: true,
             nodes: BTreeSet::new(),
             total: Resources::ZERO,

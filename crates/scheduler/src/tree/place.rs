@@ -252,6 +252,7 @@ impl Tree {
     /// Takes a pool without operations and children out of the tree.
     pub fn drop_pool(&mut self, index: PoolIdx) {
         let pool = self.pools.remove(index);
+        self.over_limits -= usize::from(pool.over_limits);
         if let Some(parent) = pool.parent {
             self.pools[parent].children.retain(|c| *c != index);
         }

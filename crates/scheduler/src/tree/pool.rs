@@ -45,6 +45,8 @@ pub(crate) struct Pool {
     /// Resources of all allocations below; kept for every pool, so that limits may appear at any
     /// time (scheduling.md 16.1).
     pub usage: Resources,
+    /// Specified limits are exceeded.
+    pub over_limits: bool,
     pub historic_usage: HistoricUsage,
     pub starvation: crate::update::Starvation,
 }
@@ -85,6 +87,7 @@ impl Pool {
             queue: BTreeMap::new(),
             slots: BTreeSet::new(),
             usage: Resources::ZERO,
+            over_limits: false,
             historic_usage: HistoricUsage::default(),
             starvation: crate::update::Starvation::default(),
         }

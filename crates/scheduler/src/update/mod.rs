@@ -6,6 +6,7 @@
 
 mod arena;
 mod best_share;
+mod priority;
 mod publish;
 pub(crate) mod settings;
 mod starvation;
@@ -13,8 +14,8 @@ mod status;
 
 pub(crate) use best_share::BestShares;
 pub(crate) use settings::Settings;
-pub(crate) use starvation::Starvation;
-pub(crate) use status::SchedulingStatus;
+pub(crate) use starvation::{Starvation, StarvationStatus, timeouts as starvation_timeouts};
+pub(crate) use status::{EPS, SchedulingStatus};
 
 use crate::messages::UpdateKind;
 use crate::scheduler::Scheduler;
@@ -29,6 +30,7 @@ impl Scheduler {
     /// Recomputes the fair share of everything and publishes a snapshot; also the periodic scan of the
     /// queues when its time has come (scheduling.md 4.3).
     pub fn update(&mut self, now: Time, kind: UpdateKind) -> Arc<Snapshot> {
+        self.latest = self.latest.max(now);
         if now >= self.next_scan {
             self.next_scan = now + self.config.pending_by_pool_operation_scan_period;
             for tree in &mut self.trees {
@@ -65,8 +67,12 @@ impl Scheduler {
             Ok(output) => {
                 tree.problems = output.problems.iter().map(|p| arena.explain(tree, p)).collect();
                 arena.keep_volumes(tree, &states, kind);
-                let snapshot = publish::publish(tree, &self.operations, &self.nodes, arena, output, now);
-                Arc::new(snapshot)
+                let books = publish::Books {
+                    operations: &self.operations,
+                    nodes: &self.nodes,
+                    allocations: &self.allocations,
+                };
+                Arc::new(publish::publish(tree, books, arena, output, now))
             }
             // The inputs are validated when they are set, so this is a bug; the previous snapshot keeps the
             // cluster going (fair-share.md 18, D6).

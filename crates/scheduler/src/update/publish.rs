@@ -3,15 +3,18 @@
 
 use super::arena::{Arena, Item};
 use super::starvation::{self, Starvation};
-use super::status::{SchedulingStatus, operation_tolerance, status};
+use super::priority::{self, Priorities};
+use super::status::{SchedulingStatus, above_non_blocked, operation_tolerance, status};
+use crate::allocations::Allocation;
 use crate::config::Mode;
+use crate::groups::Bounds;
 use crate::messages::Admission;
 use crate::nodes::Node;
 use crate::operations::Operation;
 use crate::reasons::Unschedulable;
-use crate::slab::{Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
+use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
 use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, PoolInfo, TreeSnapshot};
-use crate::tree::{Published, Tree};
+use crate::tree::{Published, Standing, Tree};
 use fairshare::{ElementOutput, Output, local_satisfaction};
 use std::collections::BTreeMap;
 use vocab::Time;
@@ -26,21 +29,30 @@ struct Derived {
     rank: Vec<u32>,
 }
 
+/// What an update reads besides the tree.
+#[derive(Clone, Copy)]
+pub(super) struct Books<'a> {
+    pub operations: &'a Slab<OpIdx, Operation>,
+    pub nodes: &'a Slab<NodeIdx, Node>,
+    pub allocations: &'a Slab<AllocIdx, Allocation>,
+}
+
 pub(super) fn publish(
     tree: &mut Tree,
-    operations: &Slab<OpIdx, Operation>,
-    nodes: &Slab<NodeIdx, Node>,
+    books: Books<'_>,
     arena: Arena,
     output: Output,
     now: Time,
 ) -> TreeSnapshot {
+    let Books { operations, nodes, allocations } = books;
     let derived = derive(tree, operations, &arena, &output);
     let statuses: Vec<SchedulingStatus> = (0..arena.items.len())
         .map(|i| status_of(i, &arena, &output.elements[i], derived.unschedulable[i]))
         .collect();
-    let starving = starvation::check(tree, &arena, &statuses, now);
-    publish_to_leaves(tree, &arena, &output, &derived, &statuses);
-    let indexes = scheduling_indexes(tree);
+    let starving = starvation::check(tree, &arena, &output, &statuses, now);
+    let priorities = priority::of_elements(tree, &arena, &starving, &derived.schedulable);
+    publish_to_leaves(tree, allocations, &arena, &output, &derived, &statuses, &priorities);
+    number_candidates(tree);
 
     let mut elements = Vec::with_capacity(arena.items.len());
     let mut element_of_pool: BTreeMap<PoolIdx, usize> = BTreeMap::new();
@@ -57,8 +69,7 @@ pub(super) fn publish(
                     in_arena.resize(leaf.index() + 1, false);
                 }
                 in_arena[leaf.index()] = true;
-                let index = indexes.get(&leaf).copied().unwrap_or(-1);
-                let info = operation_info(tree, operations, leaf, derived.unschedulable[i], index);
+                let info = operation_info(tree, operations, leaf, derived.unschedulable[i]);
                 KindInfo::Operation(Box::new(info))
             }
         };
@@ -85,7 +96,7 @@ pub(super) fn publish(
             continue;
         }
         let parent = element_of_pool.get(&tree.leaves[leaf].pool).copied();
-        let info = operation_info(tree, operations, leaf, Some(Unschedulable::IsNotRunning), -1);
+        let info = operation_info(tree, operations, leaf, Some(Unschedulable::IsNotRunning));
         let l = &tree.leaves[leaf];
         elements.push(ElementInfo {
             parent,
@@ -233,47 +244,70 @@ fn ranks(tree: &Tree, arena: &Arena, output: &Output, children: &[Vec<usize>]) -
     rank
 }
 
-/// Puts the results where heartbeats find them and sorts the candidates anew.
+/// Puts the results where heartbeats find them, sorts the candidates anew and moves the borders of the
+/// preemption groups (scheduling.md 5.1, step 7).
 fn publish_to_leaves(
     tree: &mut Tree,
+    allocations: &Slab<AllocIdx, Allocation>,
     arena: &Arena,
     output: &Output,
     derived: &Derived,
     statuses: &[SchedulingStatus],
+    priorities: &[Priorities],
 ) {
     tree.published_total = tree.total;
     tree.ranks_are_fresh = true;
-    for leaf in tree.leaves.keys() {
-        let l = &mut tree.leaves[leaf];
-        l.published = Published::NOTHING;
-        l.key = None;
-    }
-    tree.candidates.clear();
-    let mut candidates = Vec::new();
+    tree.priorities = [0; 3];
+    let config = tree.config.clone();
+    let mut here = vec![false; tree.leaves.capacity()];
     for (i, item) in arena.items.iter().enumerate() {
         let Item::Leaf(leaf) = *item else { continue };
+        here[leaf.index()] = true;
         let e = &output.elements[i];
-        let l = &mut tree.leaves[leaf];
-        l.published = Published {
+        let (fair_share, demand_share) = (e.fair_share.total, e.demand_share);
+        let settings = &arena.settings[i];
+        let threshold = &settings.non_preemptible_resource_usage_threshold;
+        let high = config.enable_guarantee_priority_scheduling
+            && above_non_blocked(
+                &fair_share,
+                &demand_share,
+                &e.promised_guarantee_fair_share.total,
+                &e.usage_share,
+            );
+        tree.priorities[priorities[i].effective as usize] += 1;
+        tree.leaves[leaf].published = Published {
+            enabled: true,
             schedulable: derived.unschedulable[i].is_none(),
-            fair_share: e.fair_share.total,
-            demand_share: e.demand_share,
+            fair_share,
+            demand_share,
             demand: e.resource_demand,
             rank: derived.rank[i],
+            scheduling_index: -1,
             has_its_share: statuses[i] == SchedulingStatus::Normal,
+            priority: priorities[i].effective,
+            own_priority: priorities[i].own,
+            high,
+            aggressive_preemption_allowed: settings.aggressive_preemption_allowed,
+            bounds: Bounds::new(&config, &fair_share, &demand_share, threshold),
         };
-        if l.published.schedulable && l.live {
-            let key = (tree.satisfaction_bits(leaf, tree.leaves[leaf].usage), derived.rank[i]);
-            tree.leaves[leaf].key = Some(key);
-            candidates.push((key.0, key.1, leaf));
-        }
     }
-    tree.candidates.extend(candidates);
+    for leaf in tree.leaves.keys() {
+        if !here[leaf.index()] {
+            tree.leaves[leaf].published = Published::NOTHING;
+        }
+        tree.refresh_candidate(leaf);
+        tree.rebalance(leaf, allocations);
+    }
 }
 
-/// Position of each schedulable operation in the order of this update (scheduling.md 9.5).
-fn scheduling_indexes(tree: &Tree) -> BTreeMap<LeafIdx, i64> {
-    tree.candidates.iter().enumerate().map(|(i, (_, _, leaf))| (*leaf, i as i64)).collect()
+/// Position of each schedulable operation in the order of this update (scheduling.md 9.5): those of
+/// high priority first.
+fn number_candidates(tree: &mut Tree) {
+    let mut order = tree.candidates.sorted();
+    order.sort_by_key(|(_, _, leaf)| !tree.leaves[*leaf].published.high);
+    for (i, (_, _, leaf)) in order.into_iter().enumerate() {
+        tree.leaves[leaf].published.scheduling_index = i as i64;
+    }
 }
 
 fn pool_info(tree: &Tree, index: PoolIdx, schedulable_operation_count: i64) -> PoolInfo {
@@ -292,12 +326,17 @@ fn pool_info(tree: &Tree, index: PoolIdx, schedulable_operation_count: i64) -> P
     }
 }
 
+/// Place of a waiting operation in its queue; 0 = next.
+fn queue_position(tree: &Tree, leaf: LeafIdx) -> Option<i64> {
+    let Standing::Pending { at, ticket } = tree.leaves[leaf].standing else { return None };
+    Some(tree.pools.get(at)?.queue.range(..ticket).count() as i64)
+}
+
 fn operation_info(
     tree: &Tree,
     operations: &Slab<OpIdx, Operation>,
     index: LeafIdx,
     unschedulable_reason: Option<Unschedulable>,
-    scheduling_index: i64,
 ) -> OperationInfo {
     let leaf = &tree.leaves[index];
     let operation = &operations[leaf.operation];
@@ -311,9 +350,14 @@ fn operation_info(
         tentative: leaf.tentative,
         lightweight: leaf.lightweight,
         unschedulable_reason,
-        scheduling_index,
-        refusals: leaf.refusals,
+        scheduling_index: leaf.published.scheduling_index,
+        high: leaf.published.high,
+        priority: leaf.published.priority,
+        refusals: tree.refusals(index),
+        options: leaf.options.clone(),
         allocation_count: leaf.allocations.len() as i64,
+        groups_of_allocations: leaf.groups.counts(leaf.allocations.len()),
+        queue_position: queue_position(tree, index),
         best_allocation_share: leaf.best_allocation_share,
         pending_by: match tree.admission(index) {
             Admission::Running => None,

@@ -1,12 +1,17 @@
 //! Who has been below the fair share for too long (scheduling.md 6.3 to 6.5).
 //!
-//! Statuses change only here, in updates. What follows from them, priorities of preemption (6.6) and
-//! the preemptive stages, is not here.
+//! Statuses change only here, in updates. What follows from them is in [`super::priority`] (6.6) and in
+//! the preemptive stages of plans.
 
+use crate::statistics::StarvationEnd;
 use crate::tree::Tree;
-use vocab::{Span, Time};
+use fairshare::Output;
+use vocab::{Share, Span, Time};
 
 use super::arena::{Arena, Item};
+use super::Settings;
+use crate::config::TreeConfig;
+use crate::slab::LeafIdx;
 use super::status::SchedulingStatus;
 
 /// Starving, and how much.
@@ -29,37 +34,59 @@ impl StarvationStatus {
 }
 
 /// What an element remembers between updates (6.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Starvation {
     pub status: StarvationStatus,
     pub below_fair_share_since: Option<Time>,
     /// Start of the present kind of starvation.
     pub starving_since: Option<Time>,
+    /// What it was entitled to and what it used at that time.
+    pub at_start: (Share, Share),
+}
+
+/// What a step of the automaton did to an element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Change {
+    Began,
+    Ended { after: Span, end: StarvationEnd },
 }
 
 impl Starvation {
     /// One step of the automaton (6.4). Comparisons are strict: with a timeout of zero an element
     /// starves from the second update below its fair share.
-    fn step(&mut self, status: SchedulingStatus, timeout: Span, aggressive_timeout: Option<Span>, now: Time) {
+    fn step(
+        &mut self,
+        status: SchedulingStatus,
+        timeout: Span,
+        aggressive_timeout: Option<Span>,
+        shares: (Share, Share),
+        now: Time,
+    ) -> Option<Change> {
         if status == SchedulingStatus::Normal {
-            *self = Starvation::default();
-            return;
+            let before = std::mem::take(self);
+            let decreased = before.at_start.0.0.iter().zip(shares.0.0).any(|(old, new)| new < *old);
+            let end = if decreased { StarvationEnd::FairShareDecreased } else { StarvationEnd::UsageIncreased };
+            return before.starving_since.map(|since| Change::Ended { after: now.since(since), end });
         }
         let Some(since) = self.below_fair_share_since else {
             self.below_fair_share_since = Some(now);
-            return;
+            return None;
         };
         let next = if aggressive_timeout.is_some_and(|t| now > since + t) {
             StarvationStatus::AggressivelyStarving
         } else if now > since + timeout {
             StarvationStatus::Starving
         } else {
-            return;
+            return None;
         };
-        if self.status != next {
-            self.status = next;
-            self.starving_since = Some(now);
+        if self.status == next {
+            return None;
         }
+        let began = self.status == StarvationStatus::NonStarving;
+        self.status = next;
+        self.starving_since = Some(now);
+        self.at_start = shares;
+        began.then_some(Change::Began)
     }
 }
 
@@ -73,7 +100,13 @@ pub(crate) struct Starving {
 }
 
 /// Moves all automata of the tree on by one update, parents before children.
-pub(super) fn check(tree: &mut Tree, arena: &Arena, statuses: &[SchedulingStatus], now: Time) -> Starving {
+pub(super) fn check(
+    tree: &mut Tree,
+    arena: &Arena,
+    output: &Output,
+    statuses: &[SchedulingStatus],
+    now: Time,
+) -> Starving {
     let n = arena.items.len();
     let mut result = Starving {
         of: vec![Starvation::default(); n],
@@ -84,17 +117,13 @@ pub(super) fn check(tree: &mut Tree, arena: &Arena, statuses: &[SchedulingStatus
     // The root never starves.
     for (i, status) in statuses.iter().enumerate().skip(1) {
         let settings = &arena.settings[i];
-        let mut timeout = settings.fair_share_starvation_timeout;
-        let mut aggressive_timeout = config.fair_share_aggressive_starvation_timeout;
+        let (mut timeout, mut aggressive_timeout) = timeouts(&config, settings, None);
         let state = match arena.items[i] {
             Item::Pool(pool) => &mut tree.pools[pool].starvation,
             Item::Leaf(leaf) => {
-                // Few pending allocations are few: they need not wait as long.
                 if let fairshare::Kind::Operation(operation) = &arena.input.elements[i].kind {
-                    let k = operation.pending_allocation_count as f64
-                        / config.allocation_count_preemption_timeout_coefficient;
-                    timeout = shortened(timeout, k);
-                    aggressive_timeout = shortened(aggressive_timeout, k);
+                    let pending = Some(operation.pending_allocation_count);
+                    (timeout, aggressive_timeout) = timeouts(&config, settings, pending);
                 }
                 &mut tree.leaves[leaf].starvation
             }
@@ -103,9 +132,17 @@ pub(super) fn check(tree: &mut Tree, arena: &Arena, statuses: &[SchedulingStatus
             *state = Starvation::default();
         } else {
             let aggressive = settings.aggressive_starvation_enabled.then_some(aggressive_timeout);
-            state.step(*status, timeout, aggressive, now);
+            let shares = (output.elements[i].fair_share.total, output.elements[i].usage_share);
+            let change = state.step(*status, timeout, aggressive, shares, now);
+            if let (Item::Leaf(leaf), Some(change)) = (arena.items[i], change) {
+                note(tree, leaf, change);
+            }
         }
-        result.of[i] = *state;
+        let state = match arena.items[i] {
+            Item::Pool(pool) => tree.pools[pool].starvation,
+            Item::Leaf(leaf) => tree.leaves[leaf].starvation,
+        };
+        result.of[i] = state;
         let parent = arena.input.elements[i].parent;
         let starves = state.status != StarvationStatus::NonStarving;
         let aggressively = state.status == StarvationStatus::AggressivelyStarving;
@@ -113,6 +150,24 @@ pub(super) fn check(tree: &mut Tree, arena: &Arena, statuses: &[SchedulingStatus
         result.lowest_aggressive[i] = if aggressively { Some(i) } else { result.lowest_aggressive[parent] };
     }
     result
+}
+
+/// Counters of starvation of operations.
+fn note(tree: &mut Tree, leaf: LeafIdx, change: Change) {
+    match change {
+        // Refusals are counted anew from here (17.4).
+        Change::Began => tree.leaves[leaf].refusals_at_starvation = tree.refusals(leaf),
+        Change::Ended { after, end } => tree.metrics.starved(end, after),
+    }
+}
+
+/// Timeouts of an element. Few pending allocations of an operation need not wait as long (6.4).
+pub(crate) fn timeouts(config: &TreeConfig, settings: &Settings, pending: Option<i64>) -> (Span, Span) {
+    let k = pending.map_or(1.0, |n| n as f64 / config.allocation_count_preemption_timeout_coefficient);
+    (
+        shortened(settings.fair_share_starvation_timeout, k),
+        shortened(config.fair_share_aggressive_starvation_timeout, k),
+    )
 }
 
 fn shortened(timeout: Span, k: f64) -> Span {
@@ -134,7 +189,8 @@ mod tests {
             let below = !(125.0..126.0).contains(&seconds);
             let status = if below { SchedulingStatus::BelowFairShare } else { SchedulingStatus::Normal };
             let before = starvation.status;
-            starvation.step(status, Span::from_secs(30), Some(Span::from_secs(120)), now);
+            let shares = (Share::ONES, Share::ZERO);
+            starvation.step(status, Span::from_secs(30), Some(Span::from_secs(120)), shares, now);
             if starvation.status != before {
                 changes.push(format!("{seconds} {}", starvation.status.as_str()));
             }
@@ -148,7 +204,8 @@ mod tests {
         let mut s = Starvation::default();
         let at = |s: &mut Starvation, seconds, aggressive: Option<u64>| {
             let aggressive = aggressive.map(Span::from_secs);
-            s.step(SchedulingStatus::BelowFairShare, Span::ZERO, aggressive, Time::from_secs(seconds));
+            let (below, shares) = (SchedulingStatus::BelowFairShare, (Share::ONES, Share::ZERO));
+            s.step(below, Span::ZERO, aggressive, shares, Time::from_secs(seconds));
             s.status
         };
         assert_eq!(

@@ -3,7 +3,7 @@
 use vocab::{RESOURCES, Share};
 
 /// Tolerance of comparisons of shares [D1].
-const EPS: f64 = 1e-9;
+pub(crate) const EPS: f64 = 1e-9;
 /// Tolerance of "the demand is covered".
 const LARGE_EPS: f64 = 1e-4;
 

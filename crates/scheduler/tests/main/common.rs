@@ -27,6 +27,11 @@ pub fn op(n: u32) -> OperationId {
     OperationId(Guid([n, 0, 0x1_03e8, 7]))
 }
 
+/// Allocations that tests name themselves.
+pub fn allocation(n: u32) -> AllocationId {
+    AllocationId(Guid([n, 0, 0, 0x77]))
+}
+
 impl World {
     pub fn new() -> World {
         World::with(&Map::new(), &Map::new())
@@ -112,6 +117,53 @@ impl World {
         let starts = self.s.schedule(self.now, node, || AllocationId(ids.next(object_type::OTHER)));
         self.check();
         starts
+    }
+
+    /// Schedules and takes the orders; both by what they are about.
+    pub fn pass(&mut self, node: &str) -> (Vec<Start>, Vec<Preempt>) {
+        let starts = self.schedule(node);
+        let orders = self.s.drain_orders();
+        let preempts = orders.into_iter().map(|o| match o {
+            Order::Preempt(p) => p,
+            Order::Abort { .. } => panic!("an abort: {o:?}"),
+        });
+        (starts, preempts.collect())
+    }
+
+    /// Puts a running allocation with number `n` on a node.
+    pub fn place(&mut self, n: u32, operation: u32, node: &str, cpu: f64) {
+        let revived = RevivedAllocation {
+            allocation: allocation(n),
+            operation: op(operation),
+            tree: TREE.into(),
+            node: node.into(),
+            task: 0,
+            resources: cores(cpu),
+        };
+        self.s.revive_allocation(&revived).expect("good");
+        self.check();
+    }
+
+    /// A running operation that wants nothing more.
+    pub fn idle(&mut self, n: u32, pool: &str) {
+        self.register(n, pool).expect("admitted");
+        self.s.set_enabled(op(n), true).expect("known");
+    }
+
+    pub fn wait(&mut self, seconds: f64) {
+        self.now += Span((seconds * 1e6) as u64);
+    }
+
+    /// Numbers of an operation's allocations in the three groups.
+    pub fn groups(&self, n: u32) -> [i64; 3] {
+        self.s.preemption_groups_of(op(n)).expect("known")[0].1
+    }
+
+    /// Attributes of an operation in the newest snapshot.
+    pub fn attribute(&self, n: u32, name: &str) -> yson::Value {
+        let snapshot = self.s.snapshot();
+        let map = snapshot.tree(TREE).and_then(|t| t.operation_attributes(op(n), Some(&[name])));
+        map.and_then(|m| m.get(name).cloned()).unwrap_or(yson::Value::Entity)
     }
 
     pub fn counts(&mut self, pool: &str) -> (i64, i64, i64) {

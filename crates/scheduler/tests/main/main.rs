@@ -10,8 +10,13 @@ mod attributes;
 mod books;
 mod config;
 mod counts;
+mod explain;
+mod explain_pool;
 mod planning;
 mod pools;
+mod preemption;
+mod stuck;
 
 mod model;
+mod preempt_scripts;
 mod scripts;

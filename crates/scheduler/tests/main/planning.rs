@@ -74,7 +74,8 @@ fn work_conserving_beyond_the_fair_share() {
 fn reason(w: &mut World, started: usize, expected: Deactivation) {
     let plan = w.s.plan(w.now, "n");
     assert_eq!(plan.starts.len(), started);
-    let reasons: Vec<Deactivation> = plan.refusals.iter().map(|r| r.reason).collect();
+    let misfits = plan.misfits.iter().map(|_| Deactivation::MinNeededResourcesUnsatisfied);
+    let reasons: Vec<Deactivation> = plan.refusals.iter().map(|r| r.reason).chain(misfits).collect();
     assert_eq!(reasons, [expected]);
     w.s.apply(plan, || AllocationId(Guid::NULL));
     w.check();

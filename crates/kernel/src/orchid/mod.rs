@@ -1,5 +1,9 @@
 //! `//sys/scheduler/orchid`: the state of the scheduler as a tree (http-api.md 11). Everything comes
 //! from the newest snapshot, so a look never holds up a decision; only what a path asks for is built.
+//!
+//! Here are the root and the scheduler's own values, in [`trees`] the pool trees.
+
+mod trees;
 
 use crate::Kernel;
 use crate::mounts::missing;
@@ -12,6 +16,9 @@ use yson::{Map, Value};
 
 /// Fields of pools that were asked for; all when absent.
 type Fields<'a> = Option<&'a [&'a str]>;
+
+/// A value and how many keys lead to it. None: the key after those does not exist.
+type Found = (Option<Value>, usize);
 
 impl Kernel {
     pub(crate) fn get_orchid(
@@ -31,7 +38,7 @@ impl Kernel {
             .map_while(|step| step.key().map(|k| String::from_utf8_lossy(&k).into_owned()))
             .collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let (value, used) = self.orchid_node(now, &keys, fields.as_deref());
+        let (value, used) = self.orchid_node(now, &keys, fields.as_deref())?;
         let path = self.tree.path(at.node);
         let path = used_path(&path, &keys[..used]);
         match value {
@@ -58,12 +65,11 @@ impl Kernel {
         }))
     }
 
-    /// The narrowest value on the way of `keys`, and how many of them lead to it. None: the key after
-    /// those does not exist.
-    fn orchid_node(&self, now: Time, keys: &[&str], fields: Fields<'_>) -> (Option<Value>, usize) {
-        match keys {
+    /// The narrowest value on the way of `keys`.
+    fn orchid_node(&self, now: Time, keys: &[&str], fields: Fields<'_>) -> Result<Found, Failure> {
+        Ok(match keys {
             [] => {
-                let scheduler = self.orchid_node(now, &["scheduler"], fields).0;
+                let scheduler = self.orchid_node(now, &["scheduler"], fields)?.0;
                 (Some(yson::map! { "scheduler" => scheduler, "service" => self.orchid_service() }.into()), 0)
             }
             ["service", ..] => (Some(self.orchid_service()), 1),
@@ -97,7 +103,7 @@ impl Kernel {
                 (Some(all.into()), 2)
             }
             ["scheduler", "pool_trees", tree, rest @ ..] => match self.scheduler.snapshot().tree(tree) {
-                Some(tree) => self.orchid_tree(tree, rest, fields, 3),
+                Some(tree) => self.orchid_tree(now, tree, rest, fields, 3)?,
                 None => (None, 2),
             },
             ["scheduler", "scheduling_info_per_pool_tree"] => {
@@ -108,13 +114,15 @@ impl Kernel {
             ["scheduler", "scheduling_info_per_pool_tree", tree, rest @ ..] => {
                 match (self.scheduler.snapshot().tree(tree), rest) {
                     (None, _) => (None, 2),
-                    (Some(tree), ["fair_share_info", rest @ ..]) => self.orchid_tree(tree, rest, fields, 4),
-                    (Some(tree), rest) => self.orchid_tree(tree, rest, fields, 3),
+                    (Some(tree), ["fair_share_info", rest @ ..]) => {
+                        self.orchid_tree(now, tree, rest, fields, 4)?
+                    }
+                    (Some(tree), rest) => self.orchid_tree(now, tree, rest, fields, 3)?,
                 }
             }
             ["scheduler", name, ..] => (self.orchid_scheduler_value(name), 2).or_parent(1),
             [_, ..] => (None, 0),
-        }
+        })
     }
 
     fn orchid_service(&self) -> Value {
@@ -193,61 +201,6 @@ impl Kernel {
         }
         .into()
     }
-
-    /// `pool_trees/<tree>` in both forms. `used` keys have led here.
-    fn orchid_tree(
-        &self,
-        tree: &TreeSnapshot,
-        rest: &[&str],
-        fields: Fields<'_>,
-        used: usize,
-    ) -> (Option<Value>, usize) {
-        let pool = |name: &str| tree.pool_attributes(name, fields).map(Value::from);
-        let operation = |id: OperationId| tree.operation_attributes(id, fields).map(Value::from);
-        match rest {
-            [] => {
-                let mut map: Map =
-                    TREE_SCALARS.iter().filter_map(|name| Some((*name, tree_value(tree, name)?))).collect();
-                for name in
-                    ["pools", "operations", "operations_by_pool", "child_pools_by_pool", "fair_share_info"]
-                {
-                    map.insert(name, Value::Entity);
-                }
-                (Some(map.into()), used)
-            }
-            ["pools"] => {
-                let all: Map = tree.pool_names().filter_map(|name| Some((&**name, pool(name)?))).collect();
-                (Some(all.into()), used + 1)
-            }
-            ["pools", name, ..] => (pool(name), used + 2).or_parent(used + 1),
-            ["operations"] => {
-                let all: Map =
-                    tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
-                (Some(all.into()), used + 1)
-            }
-            ["operations", id, ..] => (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1),
-            ["operations_by_pool"] | ["child_pools_by_pool"] => {
-                let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
-                (Some(all.into()), used + 1)
-            }
-            ["operations_by_pool", name, ..] => {
-                let inside = tree.operations_of_pool(name).map(|ids| {
-                    let map: Map =
-                        ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
-                    Value::Map(map)
-                });
-                (inside, used + 2).or_parent(used + 1)
-            }
-            ["child_pools_by_pool", name, ..] => {
-                let inside = tree.child_pools(name).map(|names| {
-                    let map: Map = names.iter().filter_map(|name| Some((&**name, pool(name)?))).collect();
-                    Value::Map(map)
-                });
-                (inside, used + 2).or_parent(used + 1)
-            }
-            [name, ..] => (tree_value(tree, name), used + 1).or_parent(used),
-        }
-    }
 }
 
 const SCALARS: &[&str] = &[
@@ -261,42 +214,11 @@ const SCALARS: &[&str] = &[
     "controller_agents",
     "alerts",
 ];
-const TREE_SCALARS: &[&str] = &[
-    "config",
-    "resource_usage",
-    "resource_limits",
-    "node_count",
-    "node_addresses",
-    "pool_count",
-    "resource_distribution_info",
-    "user_to_ephemeral_pools",
-];
-
-fn tree_value(tree: &TreeSnapshot, name: &str) -> Option<Value> {
-    Some(match name {
-        "config" => tree.config().clone().into(),
-        "resource_usage" => tree.resource_usage.to_value(),
-        "resource_limits" => tree.resource_limits.to_value(),
-        "node_count" => tree.node_names.len().into(),
-        "node_addresses" => tree.node_names.iter().map(|n| &**n).collect::<Vec<_>>().into(),
-        "pool_count" => tree.pool_names().len().into(),
-        "resource_distribution_info" => tree.resource_distribution_info().into(),
-        "user_to_ephemeral_pools" => {
-            let map: Map = tree
-                .user_to_ephemeral_pools()
-                .map(|(user, pools)| (user, Value::from(pools.collect::<Vec<_>>())))
-                .collect();
-            map.into()
-        }
-        _ => return None,
-    })
-}
-
 /// What is missing is missing below the parent.
 trait OrParent {
     fn or_parent(self, used: usize) -> Self;
 }
-impl OrParent for (Option<Value>, usize) {
+impl OrParent for Found {
     fn or_parent(self, used: usize) -> Self {
         if self.0.is_some() { self } else { (None, used) }
     }

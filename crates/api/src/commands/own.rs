@@ -1,0 +1,44 @@
+//! Millpond's own questions (http-api.md 1): below `/api/millpond`, not among the commands of the `yt`
+//! client. By GET with a query string; the answer is JSON.
+
+use super::params::{Params, Result, required};
+use kernel::command::{Command, When};
+use vocab::{Failure, Span};
+
+/// A question: its name and the parser of its parameters.
+pub type Question = (&'static str, fn(&Params) -> Result<Command>);
+
+/// All questions.
+pub static QUESTIONS: &[Question] = &[("pool_explanation", pool_explanation), ("pool_history", pool_history)];
+
+fn pool_explanation(params: &Params) -> Result<Command> {
+    Ok(Command::ExplainPool { tree: params.string("pool_tree")?, pool: required("pool", params.string("pool"))? })
+}
+
+fn pool_history(params: &Params) -> Result<Command> {
+    Ok(Command::GetPoolHistory {
+        tree: params.string("pool_tree")?,
+        pool: required("pool", params.string("pool"))?,
+        start: when(params, "start")?,
+        end: when(params, "end")?,
+        step: step(params)?,
+    })
+}
+
+fn when(params: &Params, name: &str) -> Result<Option<When>> {
+    let Some(text) = params.string(name)? else { return Ok(None) };
+    When::parse(&text).map(Some).ok_or_else(|| {
+        Failure::new(format!(
+            "Parameter {name:?} must be a time like \"2026-01-02T03:04:05Z\", or like \"-15m\" or \"now\", found {text:?}"
+        ))
+        .with("parameter", name)
+    })
+}
+
+fn step(params: &Params) -> Result<Option<Span>> {
+    let Some(text) = params.string("step")? else { return Ok(None) };
+    Span::parse(&text).filter(|step| *step > Span::ZERO).map(Some).ok_or_else(|| {
+        Failure::new(format!("Parameter \"step\" must be a duration like \"10s\", found {text:?}"))
+            .with("parameter", "step")
+    })
+}

@@ -1,0 +1,37 @@
+//! `/api/millpond/<question>`: see [`crate::commands::QUESTIONS`].
+
+use super::command::authenticate;
+use super::failure::{HttpFailure, panic_failure};
+use super::query;
+use super::routes::{json, not_found, wrong_method};
+use crate::api::Api;
+use crate::commands::{Params, QUESTIONS};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{Method, Response};
+use std::sync::Arc;
+
+pub(super) async fn answer(api: Arc<Api>, name: String, request: Request) -> Response<Body> {
+    // A task of its own: a panic becomes a reply.
+    let task = tokio::spawn({
+        let api = api.clone();
+        async move { handle(&api, &name, request).await }
+    });
+    let result = task.await.unwrap_or_else(|error| Err(panic_failure(error).into()));
+    result.unwrap_or_else(|failure| failure.into_response(&api))
+}
+
+async fn handle(api: &Api, name: &str, request: Request) -> Result<Response<Body>, HttpFailure> {
+    let (_, parse) = QUESTIONS.iter().find(|(question, _)| *question == name).ok_or_else(|| {
+        let names: Vec<&str> = QUESTIONS.iter().map(|(question, _)| *question).collect();
+        let name: String = name.chars().take(100).collect();
+        not_found(format!("Unknown question {name:?}: expected one of {}", names.join(", ")))
+    })?;
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return Err(wrong_method(request.method(), "GET, HEAD"));
+    }
+    let user = authenticate(api, request.headers()).await?;
+    let params = Params::from_query(query::parse(request.uri().query().unwrap_or_default())?);
+    let value = api.backend.execute(user, None, parse(&params)?).await?;
+    Ok(json(&value))
+}

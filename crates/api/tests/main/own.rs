@@ -1,0 +1,42 @@
+//! Millpond's own questions: `/api/millpond/...`.
+
+use crate::http::Server;
+
+#[test]
+fn questions_reach_the_kernel() {
+    let server = Server::start();
+    for (query, call) in [
+        (
+            "pool_history?pool=a%2Fb&pool_tree=t&start=-15m&end=2026-01-02T03:04:05Z&step=10s",
+            "root GetPoolHistory { tree: Some(\"t\"), pool: \"a/b\", start: Some(Ago(900s)), \
+             end: Some(At(2026-01-02T03:04:05.000000Z)), step: Some(10s) }",
+        ),
+        (
+            "pool_history?pool=p&end=now",
+            "root GetPoolHistory { tree: None, pool: \"p\", start: None, end: Some(Ago(0s)), step: None }",
+        ),
+        ("pool_explanation?pool=p", "root ExplainPool { tree: None, pool: \"p\" }"),
+    ] {
+        let reply = server.ask(&format!("GET /api/millpond/{query} HTTP/1.1"), b"");
+        assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")), "{query}");
+        assert_eq!(server.fake.take_calls(), [call], "{query}");
+    }
+}
+
+#[test]
+fn refusals_name_the_parameter() {
+    let server = Server::start();
+    for (method, query, status, words) in [
+        ("GET", "pool_history", 400, "pool"),
+        ("GET", "pool_history?pool=p&start=yesterday", 400, "yesterday"),
+        ("GET", "pool_history?pool=p&step=0s", 400, "0s"),
+        ("GET", "pool_history?pool=p&step=often", 400, "often"),
+        ("GET", "weather", 404, "pool_explanation, pool_history"),
+        ("POST", "pool_explanation?pool=p", 405, "GET, HEAD"),
+    ] {
+        let reply = server.ask(&format!("{method} /api/millpond/{query} HTTP/1.1"), b"");
+        assert_eq!(reply.status, status, "{query}: {}", reply.text());
+        assert!(reply.text().contains(words), "{query}: {}", reply.text());
+        assert!(server.fake.take_calls().is_empty(), "{query} reached the kernel");
+    }
+}

@@ -1,0 +1,154 @@
+//! What pools wanted, used and were entitled to over the last hours, for charts: in memory, in bounded
+//! space ([`history`]), fed at each update, gone with the process.
+//!
+//! Read as `//sys/scheduler/orchid/scheduler/pool_trees/<tree>/pool_history/<pool>[/<start>[/<end>[/<step>]]]`
+//! and by [`Command::GetPoolHistory`](crate::Command).
+
+use crate::command::When;
+use crate::{Body, Kernel};
+use history::{Chart, History, Settings};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocab::{Failure, Span, Time};
+use yson::{Map, Value};
+
+/// Names and quanta of the columns: a millionth of the cluster, a thousandth of a cluster-second.
+const COLUMNS: [(&str, f64); 7] = [
+    ("demand", 1e-6),
+    ("usage", 1e-6),
+    ("fair_share", 1e-6),
+    ("strong_guarantee", 1e-6),
+    ("integral_guarantee", 1e-6),
+    ("weight_proportional", 1e-6),
+    ("accumulated_resource_ratio_volume", 1e-3),
+];
+
+/// Bytes for all trees together.
+const BUDGET: usize = 160 << 20;
+
+/// What is shown if nobody says since when.
+const USUAL_RANGE: Span = Span::from_secs(3600);
+
+/// Histories by tree.
+#[derive(Default)]
+pub(crate) struct PoolHistories(BTreeMap<Arc<str>, History<7>>);
+
+/// Which part of a history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Range {
+    pub start: Option<When>,
+    pub end: Option<When>,
+    pub step: Option<Span>,
+}
+
+impl Range {
+    /// From the end of an Orchid path: times and a step, as far as they are there; and how many steps
+    /// of the path they are.
+    pub fn from_path(keys: &[&str]) -> (Range, usize) {
+        let when = |i: usize| keys.get(i).and_then(|key| When::parse(key));
+        let start = when(0);
+        let end = start.and_then(|_| when(1));
+        let step = end.and_then(|_| Span::parse(keys.get(2)?));
+        let used = [start.is_some(), end.is_some(), step.is_some()].iter().filter(|given| **given).count();
+        (Range { start, end, step }, used)
+    }
+}
+
+impl Kernel {
+    /// Remembers the newest snapshot.
+    pub(crate) fn record_pool_history(&mut self, now: Time) {
+        let snapshot = self.scheduler.snapshot();
+        for tree in snapshot.trees() {
+            let histories = &mut self.pool_history.0;
+            if !histories.contains_key(&tree.name) {
+                let quanta = COLUMNS.map(|(_, quantum)| quantum);
+                let budget = BUDGET / (histories.len() + 1);
+                histories.insert(tree.name.clone(), History::new(Settings::new(quanta, budget)));
+                histories.values_mut().for_each(|h| h.set_budget(budget));
+            }
+            let Some(history) = histories.get_mut(&tree.name) else { continue };
+            let figures = tree.pool_figures().map(|(name, f)| {
+                let columns = [
+                    f.demand,
+                    f.usage,
+                    f.fair_share,
+                    f.strong_guarantee,
+                    f.integral_guarantee,
+                    f.weight_proportional,
+                    f.volume,
+                ];
+                (name, columns)
+            });
+            history.record(now, figures);
+        }
+    }
+
+    /// A renamed pool keeps its history.
+    pub(crate) fn rename_pool_history(&mut self, tree: &str, old: &str, new: &str) {
+        if let Some(history) = self.pool_history.0.get_mut(tree) {
+            history.rename(old, new);
+        }
+    }
+
+    /// Names of pools of a tree that have a history; removed ones are among them for a while.
+    pub(crate) fn pools_with_history(&self, tree: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.pool_history.0.get(tree).into_iter().flat_map(History::names)
+    }
+
+    /// A part of the history of a pool, column by column. None: there is no such pool.
+    pub(crate) fn pool_history(
+        &self,
+        now: Time,
+        tree: &str,
+        pool: &str,
+        range: Range,
+    ) -> Option<Result<Value, Failure>> {
+        let history = self.pool_history.0.get(tree)?;
+        let end = range.end.map_or(now, |when| when.at(now));
+        let start = range.start.map_or(end - USUAL_RANGE, |when| when.at(now));
+        let chart = history.read(pool, start, end, range.step)?;
+        Some(match chart {
+            Ok(chart) => Ok(to_value(tree, pool, &chart)),
+            Err(error) => Err(Failure::new(format!("Cannot read the history of pool \"{pool}\": {error}"))
+                .with("start", start)
+                .with("end", end)),
+        })
+    }
+}
+
+impl Kernel {
+    /// `GetPoolHistory`.
+    pub(crate) fn get_pool_history(
+        &self,
+        now: Time,
+        tree: Option<String>,
+        pool: &str,
+        range: Range,
+    ) -> Result<Body, Failure> {
+        let tree = tree.unwrap_or_else(|| self.default_tree());
+        let chart = self.pool_history(now, &tree, pool, range).unwrap_or_else(|| {
+            Err(Failure::resolve(format!("Nothing is known of a pool \"{pool}\" in tree \"{tree}\""))
+                .with("pool", pool)
+                .with("pool_tree", tree.as_str()))
+        });
+        chart.map(Body::Value)
+    }
+}
+
+fn to_value(tree: &str, pool: &str, chart: &Chart<7>) -> Value {
+    let millis = |span: Span| span.as_millis() as i64;
+    let column = |i: usize| -> Vec<Value> {
+        chart.points.iter().map(|point| point.map_or(Value::Entity, |p| p[i].into())).collect()
+    };
+    let columns: Map = COLUMNS.iter().enumerate().map(|(i, (name, _))| (*name, column(i))).collect();
+    yson::map! {
+        "pool" => pool,
+        "pool_tree" => tree,
+        "start" => chart.start,
+        "step" => millis(chart.step),
+        "source_step" => millis(chart.source_step),
+        "count" => chart.points.len(),
+        "columns" => columns,
+    }
+    .into()
+}

@@ -1,0 +1,359 @@
+//! The three preemption groups of an operation's allocations (scheduling.md 7).
+//!
+//! The specification moves allocations between three lists. Walking from the oldest, an allocation is
+//! left of a border as long as the usage *before* it is under the bound; usage only grows on the way,
+//! so each border is one place in the order of last job start. Kept here is that place, the usage left
+//! of it and the number of allocations left of it. An event moves a border past the few allocations
+//! that changed sides, whatever the number of allocations; which group one is in is two comparisons.
+
+use crate::allocations::Allocation;
+use crate::amounts::Amounts;
+use crate::config::TreeConfig;
+use crate::preemption::PreemptionGroup;
+use crate::slab::{AllocIdx, Slab};
+use crate::update::EPS;
+use std::collections::BTreeMap;
+use vocab::{RESOURCES, Resources, Share};
+
+/// Where the groups of an operation end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Groups {
+    borders: [Border; 2],
+}
+
+/// One border: allocations with a sequence number up to `last` are left of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Border {
+    last: u64,
+    /// Charged usage left of it.
+    usage: Resources,
+    count: u32,
+}
+
+/// Up to where an operation's usage is protected: the result of an update (scheduling.md 7.3).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Bounds {
+    /// Bound of the non-preemptible group.
+    aggressive: Share,
+    /// Bound of both protected groups; none: everything is protected from the normal stage.
+    normal: Option<Share>,
+    /// Nothing more of the resource is wanted (scheduling.md 1).
+    blocked: [bool; 5],
+    /// Usage strictly under this in every resource is protected anyway.
+    threshold: Resources,
+    /// `consider_allocation_on_fair_share_bound_preemptible`.
+    crossing_is_preemptible: bool,
+}
+
+impl Bounds {
+    /// Nothing is protected: before the first update.
+    pub const NOTHING: Bounds = Bounds {
+        aggressive: Share::ZERO,
+        normal: Some(Share::ZERO),
+        blocked: [true; 5],
+        threshold: Resources::ZERO,
+        crossing_is_preemptible: false,
+    };
+
+    pub fn new(config: &TreeConfig, fair_share: &Share, demand_share: &Share, threshold: &Amounts) -> Bounds {
+        let covered = fair_share.0.iter().zip(demand_share.0).all(|(f, d)| (f - d).abs() <= EPS);
+        let preemptible = !covered || demand_share.max_component() <= EPS;
+        Bounds {
+            aggressive: *fair_share * config.aggressive_preemption_satisfaction_threshold,
+            normal: preemptible.then(|| *fair_share * config.preemption_satisfaction_threshold),
+            blocked: RESOURCES.map(|r| fair_share[r] >= demand_share[r]),
+            threshold: if threshold.is_empty() { Resources::ZERO } else { threshold.as_limits() },
+            crossing_is_preemptible: config.consider_allocation_on_fair_share_bound_preemptible,
+        }
+    }
+
+    /// Does an allocation stay left of a border, with this usage before it and after it?
+    fn protects(&self, border: usize, before: &Resources, after: &Resources, total: &Resources) -> bool {
+        if self.threshold.strictly_dominates(before) {
+            return true;
+        }
+        let bound = match (border, &self.normal) {
+            (0, _) => &self.aggressive,
+            (_, Some(bound)) => bound,
+            (_, None) => return true,
+        };
+        self.reaches(bound, before, total, EPS)
+            && (!self.crossing_is_preemptible || self.reaches(bound, after, total, -EPS))
+    }
+
+    /// Is the bound above the usage, where it matters (scheduling.md 1, `above_non_blocked`)? A negative
+    /// guard reads "at or above".
+    fn reaches(&self, bound: &Share, usage: &Resources, total: &Resources, guard: f64) -> bool {
+        let above = |i: usize| {
+            let r = RESOURCES[i];
+            let usage = if total.raw(r) == 0 { 0.0 } else { usage.get(r) / total.get(r) };
+            bound.0[i] > usage + guard
+        };
+        match self.blocked.iter().all(|b| *b) {
+            true => (0..5).any(above),
+            false => (0..5).filter(|i| !self.blocked[*i]).all(above),
+        }
+    }
+}
+
+impl Groups {
+    /// The group of an allocation by its place in the order.
+    pub fn group(&self, sequence: u64) -> PreemptionGroup {
+        if sequence <= self.borders[0].last {
+            PreemptionGroup::NonPreemptible
+        } else if sequence <= self.borders[1].last {
+            PreemptionGroup::AggressivelyPreemptible
+        } else {
+            PreemptionGroup::Preemptible
+        }
+    }
+
+    /// Numbers of allocations in the three groups, of `all`.
+    pub fn counts(&self, all: usize) -> [i64; 3] {
+        let [first, second] = self.borders.map(|b| i64::from(b.count));
+        [first, second - first, all as i64 - second]
+    }
+
+    /// Charged usage of the three groups, of `all`.
+    pub fn usages(&self, all: Resources) -> [Resources; 3] {
+        let [first, second] = self.borders.map(|b| b.usage);
+        [first, second - first, all - second]
+    }
+
+    /// The charged usage of an allocation changed.
+    pub fn usage_changed(&mut self, sequence: u64, change: Resources) {
+        for border in self.borders.iter_mut().filter(|b| sequence <= b.last) {
+            border.usage += change;
+        }
+    }
+
+    /// An allocation left the order.
+    pub fn removed(&mut self, sequence: u64, usage: Resources) {
+        for border in self.borders.iter_mut().filter(|b| sequence <= b.last) {
+            border.usage -= usage;
+            border.count -= 1;
+        }
+    }
+
+    /// Moves the borders to where they belong. Doing it twice changes nothing.
+    pub fn rebalance(
+        &mut self,
+        order: &BTreeMap<u64, AllocIdx>,
+        allocations: &Slab<AllocIdx, Allocation>,
+        bounds: &Bounds,
+        total: &Resources,
+    ) {
+        for (i, border) in self.borders.iter_mut().enumerate() {
+            let charged = |index: &AllocIdx| allocations[*index].charged();
+            while let Some((sequence, index)) = order.range(..=border.last).next_back() {
+                let before = border.usage - charged(index);
+                if bounds.protects(i, &before, &border.usage, total) {
+                    break;
+                }
+                border.last = sequence - 1;
+                border.usage = before;
+                border.count -= 1;
+            }
+            // A border that stands after an allocation that is gone says the same as one before it.
+            while let Some((sequence, index)) = order.range(border.last + 1..).next() {
+                let after = border.usage + charged(index);
+                if !bounds.protects(i, &border.usage, &after, total) {
+                    break;
+                }
+                border.last = *sequence;
+                border.usage = after;
+                border.count += 1;
+            }
+        }
+    }
+
+    /// The groups by the definition, without any history: for the invariant check.
+    pub fn from_scratch(
+        order: &BTreeMap<u64, AllocIdx>,
+        allocations: &Slab<AllocIdx, Allocation>,
+        bounds: &Bounds,
+        total: &Resources,
+    ) -> ([i64; 3], [Resources; 3]) {
+        let mut counts = [0; 3];
+        let mut usages = [Resources::ZERO; 3];
+        let mut before = Resources::ZERO;
+        for index in order.values() {
+            let usage = allocations[*index].charged();
+            let after = before + usage;
+            let group = (0..2).find(|i| bounds.protects(*i, &before, &after, total)).unwrap_or(2);
+            counts[group] += 1;
+            usages[group] += usage;
+            before = after;
+        }
+        (counts, usages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::TreeConfig;
+    use crate::slab::{Key, LeafIdx, NodeIdx, OpIdx, TreeIdx};
+    use vocab::{AllocationId, Cpu, Guid, Time};
+
+    const TOTAL: Resources = Resources { user_slots: 10, cpu: Cpu(1_000), ..Resources::ZERO };
+    const ONE: Resources = Resources { user_slots: 1, cpu: Cpu(100), ..Resources::ZERO };
+
+    struct Running {
+        order: BTreeMap<u64, AllocIdx>,
+        allocations: Slab<AllocIdx, Allocation>,
+        groups: Groups,
+    }
+
+    impl Running {
+        fn new(count: u64) -> Running {
+            let mut running = Running {
+                order: BTreeMap::new(),
+                allocations: Slab::default(),
+                groups: Groups::default(),
+            };
+            (1..=count).for_each(|sequence| running.push(sequence));
+            running
+        }
+
+        fn push(&mut self, sequence: u64) {
+            let index = self.allocations.insert(Allocation {
+                id: AllocationId(Guid::NULL),
+                operation: OpIdx::new(0),
+                tree: TreeIdx::new(0),
+                leaf: LeafIdx::new(0),
+                node: NodeIdx::new(0),
+                task: 0,
+                held: ONE,
+                ordered_cpu: ONE.cpu,
+                sequence,
+                since: Time::ZERO,
+                confirmed: true,
+                abort_ordered: false,
+                preempted: None,
+            });
+            self.order.insert(sequence, index);
+        }
+
+        #[track_caller]
+        fn check(&mut self, bounds: &Bounds, expected: [i64; 3]) {
+            self.groups.rebalance(&self.order, &self.allocations, bounds, &TOTAL);
+            assert_eq!(self.groups.counts(self.order.len()), expected);
+            let scratch = Groups::from_scratch(&self.order, &self.allocations, bounds, &TOTAL);
+            assert_eq!(scratch.0, expected, "from scratch");
+        }
+    }
+
+    fn amounts(text: &str) -> Amounts {
+        let options = format!("{{non_preemptible_resource_usage_threshold={text}}}");
+        let options = yson::parse(options.as_bytes()).expect("good");
+        let (config, _) = TreeConfig::parse(options.as_map().expect("a map")).expect("good");
+        config.non_preemptible_resource_usage_threshold
+    }
+
+    fn bounds(thresholds: (f64, f64), fair: f64, demand: f64, t: &str) -> Bounds {
+        let config = TreeConfig {
+            aggressive_preemption_satisfaction_threshold: thresholds.0,
+            preemption_satisfaction_threshold: thresholds.1,
+            ..TreeConfig::default()
+        };
+        // The cluster has slots and cores only; shares of the others are zero.
+        let share = |x: f64| Share([x, x, 0.0, 0.0, 0.0]);
+        Bounds::new(&config, &share(fair), &share(demand), &amounts(t))
+    }
+
+    /// Worked example 23.1.
+    #[test]
+    fn thresholds_of_usage() {
+        let mut running = Running::new(10);
+        let mut check = |t: &str, expected| running.check(&bounds((0.4, 0.9), 1.0, 1.5, t), expected);
+        check("{}", [4, 5, 1]);
+        check("{cpu=1}", [4, 5, 1]);
+        check("{cpu=1;user_slots=2}", [4, 5, 1]);
+        check("{cpu=5;user_slots=2}", [4, 5, 1]);
+        check("{cpu=5;user_slots=6}", [5, 4, 1]);
+        check("{user_slots=7}", [7, 2, 1]);
+        check("{cpu=10}", [10, 0, 0]);
+        check("{user_slots=10}", [10, 0, 0]);
+        check("{user_slots=0}", [4, 5, 1]);
+        check("{user_slots=4}", [4, 5, 1]);
+        check("{}", [4, 5, 1]);
+    }
+
+    /// Worked example 23.2.
+    #[test]
+    fn the_crossing_allocation_is_protected() {
+        let mut running = Running::new(8);
+        let mut check = |thresholds, fair, demand, expected| {
+            running.check(&bounds(thresholds, fair, demand, "{}"), expected);
+        };
+        check((0.2, 1.0), 0.5, 1.2, [1, 4, 3]);
+        check((0.5, 1.0), 0.5, 1.2, [3, 2, 3]);
+        check((0.5, 1.0), 0.45, 1.2, [3, 2, 3]);
+        check((0.5, 1.0), 0.0, 1.2, [0, 0, 8]);
+        check((0.2, 1.0), 0.8, 0.8, [2, 6, 0]);
+        // A fair share that is a rounding error too large or too small protects no more and no less [D1].
+        check((0.2, 1.0), 0.5 + 1e-12, 1.2, [1, 4, 3]);
+        check((0.2, 1.0), 0.5 - 1e-12, 1.2, [1, 4, 3]);
+        check((0.2, 1.0), 0.5 + 1e-6, 1.2, [2, 4, 2]);
+    }
+
+    /// The variant of 7.3 in which the crossing allocation is taken; one that ends on the bound stays.
+    #[test]
+    fn the_crossing_allocation_is_taken() {
+        let mut running = Running::new(8);
+        let mut check = |fair: f64, t: &str, expected| {
+            let bounds = Bounds { crossing_is_preemptible: true, ..bounds((0.5, 1.0), fair, 1.2, t) };
+            running.check(&bounds, expected);
+        };
+        check(0.5, "{}", [2, 3, 3]);
+        check(0.45, "{}", [2, 2, 4]);
+        check(0.4, "{}", [2, 2, 4]);
+        check(0.45, "{user_slots=5}", [5, 0, 3]);
+    }
+
+    #[test]
+    fn groups_follow_the_events() {
+        let mut running = Running::new(8);
+        let b = bounds((0.2, 1.0), 0.5, 1.2, "{}");
+        running.check(&b, [1, 4, 3]);
+        // The oldest ends: the others move up.
+        let gone = running.order.remove(&1).expect("there");
+        running.groups.removed(1, running.allocations[gone].charged());
+        running.check(&b, [1, 4, 2]);
+        // A new job in the third makes it the youngest.
+        let index = running.order.remove(&3).expect("there");
+        running.groups.removed(3, ONE);
+        running.order.insert(9, index);
+        running.check(&b, [1, 4, 2]);
+        assert_eq!(running.groups.group(9), PreemptionGroup::Preemptible);
+        assert_eq!(running.groups.group(2), PreemptionGroup::NonPreemptible);
+        // The second grows: what comes after it moves to the right.
+        let index = running.order[&2];
+        let grown = ONE.times(4);
+        running.groups.usage_changed(2, grown - ONE);
+        running.allocations[index].held = grown;
+        running.check(&b, [1, 1, 5]);
+        // More fair share never moves anything to the right (24, 1).
+        let mut before = [0, 0, 7];
+        for fair in 0..=20 {
+            let b = bounds((0.2, 1.0), f64::from(fair) / 20.0, 1.2, "{}");
+            running.groups.rebalance(&running.order, &running.allocations, &b, &TOTAL);
+            let now = running.groups.counts(running.order.len());
+            assert!(now[0] >= before[0] && now[2] <= before[2], "{before:?} {now:?}");
+            before = now;
+        }
+    }
+}
+#[cfg(test)]
+mod sizes {
+    #[test]
+    fn sizes() {
+        use std::mem::size_of;
+        eprintln!("Leaf {} Operation {} Desc {} TreeParameters {} Runtime {} Published {} Starvation {} Membership {} Groups {} Refusals {} ElementInfo {} Output {} OperationInfo {} Allocation {} Settings {} hist {}",
+            size_of::<crate::tree::Leaf>(), size_of::<crate::operations::Operation>(), size_of::<crate::OperationDesc>(),
+            size_of::<crate::TreeParameters>(), size_of::<crate::RuntimeParameters>(), size_of::<crate::tree::Published>(),
+            size_of::<crate::update::Starvation>(), size_of::<crate::candidates::Membership>(), size_of::<super::Groups>(), size_of::<crate::tree::leaf::Refusals>(),
+            size_of::<crate::snapshot::ElementInfo>(), size_of::<fairshare::ElementOutput>(), size_of::<crate::snapshot::OperationInfo>(), size_of::<crate::allocations::Allocation>(), size_of::<crate::update::Settings>(), size_of::<fairshare::HistoricUsage>());
+    }
+}

@@ -1,0 +1,621 @@
+//! Why a pool has the fair share that it has, in words: one situation each.
+
+use crate::common::*;
+use expect_test::{Expect, expect};
+use scheduler::UpdateKind;
+use vocab::Span;
+
+const BURST: &str =
+    "integral_guarantees={guarantee_type=burst;resource_flow={cpu=1};burst_guarantee_resources={cpu=5}}";
+const RELAXED: &str = "integral_guarantees={guarantee_type=relaxed;resource_flow={cpu=1}}";
+
+/// Ten cores, and pools by name with their parent and options.
+fn world(pools: &[(&str, &str, &str)]) -> World {
+    let mut w = World::with(&map(""), &map("integral_guarantees={pool_capacity_saturation_period=1000000}"));
+    w.node("n", 10.0, 100);
+    for (name, parent, options) in pools {
+        w.pool(name, parent, options).expect("a good pool");
+    }
+    w
+}
+
+/// Lets an operation of one-core jobs in each of the pools want so many of them.
+fn demand(w: &mut World, wanted: &[(&str, i64)]) {
+    for (n, (pool, count)) in wanted.iter().enumerate() {
+        w.run(n as u32 + 1, pool, 1.0, *count);
+    }
+}
+
+/// Updates once a second for so long.
+fn pass(w: &mut World, seconds: u64) {
+    for _ in 0..seconds {
+        w.now += Span::from_secs(1);
+        w.s.update(w.now, UpdateKind::Periodic);
+    }
+}
+
+fn words(w: &mut World, pool: &str) -> String {
+    let snapshot = w.update();
+    let explanation = snapshot.tree(TREE).and_then(|t| t.explain_pool(pool)).expect("a pool");
+    let value = explanation.to_value();
+    assert!(value.get("outcome").and_then(|o| o.get("reason")).is_some(), "{value:?}");
+    explanation.to_string()
+}
+
+#[track_caller]
+fn check(w: &mut World, pool: &str, expected: Expect) {
+    expected.assert_eq(&words(w, pool));
+}
+
+#[test]
+fn no_nodes() {
+    let mut w = World::new();
+    w.pool("p", "", "strong_guarantee_resources={cpu=2}").unwrap();
+    w.run(1, "p", 1.0, 5);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to nothing.
+        Why: the tree has no nodes: there is nothing to share.
+        Strong guarantee: 0 % (0 cores); nothing is guaranteed of cpu, which the cluster does not have.
+        What would change it:
+          - nodes that match the tree's nodes_filter
+    "#]]);
+}
+
+#[test]
+fn no_demand() {
+    let mut w = world(&[("p", "", "strong_guarantee_resources={cpu=2}"), ("q", "", "")]);
+    demand(&mut w, &[("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 0 % (0 cores)
+          usage                  0 % (0 cores)
+        Why: nothing in it wants to run.
+        Strong guarantee: 20 % (2 cores); not used.
+        Shares of cpu in <Root>:
+            q: 100 % of 100 % wanted, weight 1, satisfied
+          * p: 0 % of 0 % wanted, weight 1, guaranteed 20 %, satisfied
+        What would change it:
+          - operations with pending jobs
+    "#]]);
+}
+
+#[test]
+fn waiting_operations_are_no_demand() {
+    let mut w = world(&[("p", "", "max_running_operation_count=0")]);
+    w.register(1, "p").unwrap();
+    w.register(2, "p").unwrap();
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 0 % (0 cores)
+          usage                  0 % (0 cores)
+        Why: nothing in it wants to run: 2 operations wait for a limit of operation counts, which is no demand.
+        What would change it:
+          - a higher max_running_operation_count of the pool or of a pool above
+    "#]]);
+}
+
+#[test]
+fn satisfied() {
+    let mut w = world(&[("p", "", "strong_guarantee_resources={cpu=2}"), ("q", "", "")]);
+    demand(&mut w, &[("p", 3), ("q", 3)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
+          by strong guarantee    20 % (2 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              10 % (1 core)
+          demand                 30 % (3 cores)
+          usage                  0 % (0 cores)
+        Why: it is entitled to all that it wants.
+        Strong guarantee: 20 % (2 cores).
+        Shares of cpu in <Root>:
+          * p: 30 % of 30 % wanted, weight 1, guaranteed 20 %, satisfied
+            q: 30 % of 30 % wanted, weight 1, satisfied
+    "#]]);
+}
+
+#[test]
+fn own_resource_limits() {
+    let mut w = world(&[("p", "", "resource_limits={cpu=2.5}")]);
+    demand(&mut w, &[("p", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 25 % of the cluster: 2.5 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              25 % (2.5 cores)
+          demand                 500 % (50 cores)
+          demand within limits   25 % (2.5 cores)
+          usage                  0 % (0 cores)
+        Why: it has reached its own limit: resource_limits/cpu is 2.5 cores.
+        What would change it:
+          - a higher resource_limits/cpu of the pool (now 2.5 cores)
+    "#]]);
+}
+
+#[test]
+fn max_share_ratio() {
+    let mut w = world(&[("p", "", "max_share_ratio=0.25")]);
+    demand(&mut w, &[("p", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 25 % of the cluster: 2.5 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              25 % (2.5 cores)
+          demand                 500 % (50 cores)
+          demand within limits   25 % (2.5 cores)
+          usage                  0 % (0 cores)
+        Why: it has reached its own limit: max_share_ratio 0.25 is 2.5 cores of cpu.
+        What would change it:
+          - a higher max_share_ratio of the pool (now 0.25)
+    "#]]);
+}
+
+#[test]
+fn limit_of_an_ancestor() {
+    let mut w = world(&[("top", "", "resource_limits={cpu=4}"), ("p", "top", ""), ("q", "top", "weight=3.0")]);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 10 % of the cluster: 1 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              10 % (1 core)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: pool "top" above it has reached its limit: resource_limits/cpu is 4 cores.
+        Shares of cpu in top:
+            q: 30 % of 100 % wanted, weight 3
+          * p: 10 % of 100 % wanted, weight 1
+        What would change it:
+          - a higher resource_limits/cpu of pool "top" (now 4 cores)
+    "#]]);
+}
+
+#[test]
+fn limit_of_an_operation_inside() {
+    let mut w = world(&[("p", "", "")]);
+    let mut desc = w.desc(1, "p");
+    desc.trees[0].parameters.resource_limits =
+        scheduler::config::PoolConfig::parse(&map("resource_limits={cpu=3}")).unwrap().0.resource_limits;
+    w.register_desc(desc).unwrap();
+    w.s.set_enabled(op(1), true).unwrap();
+    w.want(1, 1.0, 9);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              30 % (3 cores)
+          demand                 90 % (9 cores)
+          demand within limits   30 % (3 cores)
+          usage                  0 % (0 cores)
+        Why: what is inside cannot take more (operation 1-0-103e8-7: resource_limits/cpu is 3 cores).
+        What would change it:
+          - a higher resource_limits/cpu of operation 1-0-103e8-7 (now 3 cores)
+    "#]]);
+}
+
+#[test]
+fn fifo() {
+    let mut w = world(&[("line", "", "mode=fifo;resource_limits={cpu=7}")]);
+    demand(&mut w, &[("line", 5), ("line", 4), ("line", 3), ("line", 1)]);
+    check(&mut w, "line", expect![[r#"
+        Pool "line" of tree "physical" is entitled to 70 % of the cluster: 7 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              70 % (7 cores)
+          demand                 130 % (13 cores)
+          demand within limits   70 % (7 cores)
+          usage                  0 % (0 cores)
+        Why: it has reached its own limit: resource_limits/cpu is 7 cores.
+        Order: first in, first out; of 4 operations the first 1 has all it wants, 2-0-103e8-7 has 2 cores of 4 cores, 2 have nothing.
+        What would change it:
+          - a higher resource_limits/cpu of the pool (now 7 cores)
+    "#]]);
+}
+
+#[test]
+fn strong_guarantee_and_weights() {
+    let mut w = world(&[
+        ("p", "", "strong_guarantee_resources={cpu=4}"),
+        ("q", "", "weight=2.0"),
+        ("small", "", "weight=0.5"),
+    ]);
+    demand(&mut w, &[("p", 50), ("q", 50), ("small", 1)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 57.1 % of the cluster: 5.71 of 10 cores.
+          by strong guarantee    40 % (4 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              17.1 % (1.71 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Strong guarantee: 40 % (4 cores).
+        Shares of cpu in <Root>:
+          * p: 57.1 % of 100 % wanted, weight 1, guaranteed 40 %
+            q: 34.3 % of 100 % wanted, weight 2
+            small: 8.6 % of 10 % wanted, weight 0.5
+        What would change it:
+          - a higher weight: 2 siblings of the same parent want more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+    "#]]);
+    check(&mut w, "q", expect![[r#"
+        Pool "q" of tree "physical" is entitled to 34.3 % of the cluster: 3.43 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              34.3 % (3.43 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Shares of cpu in <Root>:
+            p: 57.1 % of 100 % wanted, weight 1, guaranteed 40 %
+          * q: 34.3 % of 100 % wanted, weight 2
+            small: 8.6 % of 10 % wanted, weight 0.5
+        What would change it:
+          - a higher weight: 2 siblings of the same parent want more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+    "#]]);
+}
+
+#[test]
+fn strong_guarantee_scaled_by_overcommitment() {
+    let mut w = world(&[
+        ("p", "", "strong_guarantee_resources={cpu=12}"),
+        ("q", "", "strong_guarantee_resources={cpu=8}"),
+    ]);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 60 % of the cluster: 6 of 10 cores.
+          by strong guarantee    60 % (6 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Strong guarantee: 120 % (12 cores), scaled by 0.5 to 60 % (6 cores): guarantees of the first level are 200 % of the cluster.
+        Shares of cpu in <Root>:
+          * p: 60 % of 100 % wanted, weight 1, guaranteed 60 %
+            q: 40 % of 100 % wanted, weight 1, guaranteed 40 %
+        What would change it:
+          - less demand of siblings, or more nodes
+          - for the strong guarantee: smaller guarantees of the first level, or more nodes
+    "#]]);
+}
+
+#[test]
+fn strong_guarantee_cut_by_a_limit_and_by_the_parent() {
+    let mut w = world(&[
+        ("p", "", "strong_guarantee_resources={cpu=6;gpu=2};resource_limits={cpu=4}"),
+        ("in", "p", "strong_guarantee_resources={cpu=3;gpu=2}"),
+        ("out", "p", "strong_guarantee_resources={cpu=3}"),
+    ]);
+    demand(&mut w, &[("in", 50), ("out", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 40 % of the cluster: 4 of 10 cores.
+          by strong guarantee    40 % (4 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 1000 % (100 cores)
+          demand within limits   40 % (4 cores)
+          usage                  0 % (0 cores)
+        Why: it has reached its own limit: resource_limits/cpu is 4 cores.
+        Strong guarantee: 60 % (6 cores), of which the pool's limit leaves 40 % (4 cores): resource_limits/cpu is 4 cores; nothing is guaranteed of gpu, which the cluster does not have.
+        What would change it:
+          - a higher resource_limits/cpu of the pool (now 4 cores)
+          - for the strong guarantee: a higher resource_limits/cpu of the pool (now 4 cores)
+    "#]]);
+    check(&mut w, "in", expect![[r#"
+        Pool "in" of tree "physical" is entitled to 20 % of the cluster: 2 of 10 cores.
+          by strong guarantee    20 % (2 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: pool "p" above it has reached its limit: resource_limits/cpu is 4 cores.
+        Strong guarantee: 30 % (3 cores), scaled by 0.667 to 20 % (2 cores): pool "p" has no more to guarantee; nothing is guaranteed of gpu, which the cluster does not have.
+        Shares of cpu in p:
+          * in: 20 % of 100 % wanted, weight 1, guaranteed 20 %
+            out: 20 % of 100 % wanted, weight 1, guaranteed 20 %
+        What would change it:
+          - a higher resource_limits/cpu of pool "p" (now 4 cores)
+          - for the strong guarantee: a larger one of pool "p"
+    "#]]);
+}
+
+#[test]
+fn burst_with_volume() {
+    let mut w = world(&[("p", "", BURST), ("q", "", "strong_guarantee_resources={cpu=5}")]);
+    pass(&mut w, 500);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 0 % (0 cores)
+          usage                  0 % (0 cores)
+        Why: nothing in it wants to run.
+        Integral guarantee (burst): 0 % (0 cores), all that its demand takes beyond the strong guarantee.
+        Volume: 49.9 of 100 cluster-seconds; 10 % (1 core) flows in, 0 % (0 cores) is spent; full in 8.3 min.
+        What would change it:
+          - operations with pending jobs
+    "#]]);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  50 % (5 cores)
+          by weight              0 % (0 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (burst): 50 % (5 cores), its burst guarantee.
+        Volume: 49.9 of 100 cluster-seconds; 10 % (1 core) flows in, 50 % (5 cores) is spent; at this rate the share can be held for 49.8 s.
+        Shares of cpu in <Root>:
+          * p: 50 % of 100 % wanted, weight 1, guaranteed 50 %
+            q: 50 % of 100 % wanted, weight 1, guaranteed 50 %
+        What would change it:
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: a larger integral_guarantees/burst_guarantee_resources
+    "#]]);
+}
+
+#[test]
+fn burst_exhausted() {
+    let mut w = world(&[("p", "", BURST), ("q", "", "strong_guarantee_resources={cpu=5}")]);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    pass(&mut w, 900);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  10 % (1 core)
+          by weight              20 % (2 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (burst): 10 % (1 core), what flows in: nothing is saved up.
+        Volume: 6 of 100 cluster-seconds; 10 % (1 core) flows in, 10 % (1 core) is spent; it grows, and the share with it, to what flows in.
+        Shares of cpu in <Root>:
+            q: 70 % of 100 % wanted, weight 1, guaranteed 50 %
+          * p: 30 % of 100 % wanted, weight 1, guaranteed 10 %
+        What would change it:
+          - a higher weight: 1 sibling of the same parent wants more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: a larger integral_guarantees/resource_flow, or a time without demand in which the volume fills up
+    "#]]);
+}
+
+#[test]
+fn burst_that_sinks_with_its_volume() {
+    let mut w = world(&[("p", "", BURST), ("q", "", "strong_guarantee_resources={cpu=5}")]);
+    pass(&mut w, 200);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    pass(&mut w, 15);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 39.2 % of the cluster: 3.92 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  28.4 % (2.84 cores)
+          by weight              10.8 % (1.08 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (burst): 28.4 % (2.84 cores), what the volume allows, spread over 60 s.
+        Volume: 17 of 100 cluster-seconds; 10 % (1 core) flows in, 28.4 % (2.84 cores) is spent; it sinks, and the share with it, to what flows in.
+        Shares of cpu in <Root>:
+            q: 60.8 % of 100 % wanted, weight 1, guaranteed 50 %
+          * p: 39.2 % of 100 % wanted, weight 1, guaranteed 28.4 %
+        What would change it:
+          - a higher weight: 1 sibling of the same parent wants more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: a larger integral_guarantees/resource_flow, or a time without demand in which the volume fills up
+    "#]]);
+}
+
+#[test]
+fn relaxed_limited_by_the_multiplier() {
+    let mut w = world(&[("p", "", RELAXED), ("q", "", "weight=100.0")]);
+    pass(&mut w, 900);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 30.7 % of the cluster: 3.07 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  30 % (3 cores)
+          by weight              0.7 % (0.07 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (relaxed): 30 % (3 cores), 3 times its flow, the most that a relaxed pool is given.
+        Volume: 89.9 of 100 cluster-seconds; 10 % (1 core) flows in, 30 % (3 cores) is spent; at this rate the share can be held for 6 min.
+        Shares of cpu in <Root>:
+            q: 69.3 % of 100 % wanted, weight 100
+          * p: 30.7 % of 100 % wanted, weight 1, guaranteed 30 %
+        What would change it:
+          - a higher weight: 1 sibling of the same parent wants more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: a larger integral_guarantees/relaxed_share_multiplier_limit (at most 10) or integral_guarantees/resource_flow
+    "#]]);
+}
+
+#[test]
+fn relaxed_limited_by_what_is_left() {
+    let mut w = world(&[
+        ("p", "", RELAXED),
+        ("other", "", RELAXED),
+        ("q", "", "strong_guarantee_resources={cpu=8}"),
+    ]);
+    pass(&mut w, 900);
+    demand(&mut w, &[("p", 50), ("other", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 10 % of the cluster: 1 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  10 % (1 core)
+          by weight              0 % (0 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (relaxed): 10 % (1 core), its part of the 20 % that used guarantees leave to 2 relaxed pools.
+        Volume: 89.9 of 100 cluster-seconds; 10 % (1 core) flows in, 10 % (1 core) is spent; as much flows in as is spent.
+        Shares of cpu in <Root>:
+            q: 80 % of 100 % wanted, weight 1, guaranteed 80 %
+            other: 10 % of 100 % wanted, weight 1, guaranteed 10 %
+          * p: 10 % of 100 % wanted, weight 1, guaranteed 10 %
+        What would change it:
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: the type burst, which is served before relaxed pools
+    "#]]);
+}
+
+#[test]
+fn volume_is_full() {
+    let mut w = world(&[("p", "", BURST)]);
+    pass(&mut w, 1_100);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 0 % (0 cores)
+          usage                  0 % (0 cores)
+        Why: nothing in it wants to run.
+        Integral guarantee (burst): 0 % (0 cores), all that its demand takes beyond the strong guarantee.
+        Volume: 100 of 100 cluster-seconds; 10 % (1 core) flows in, 0 % (0 cores) is spent; it is full: what flows in is not kept.
+        What would change it:
+          - operations with pending jobs
+    "#]]);
+}
+
+#[test]
+fn integral_options_are_missing() {
+    let mut w = world(&[
+        ("p", "", "integral_guarantees={guarantee_type=burst;burst_guarantee_resources={cpu=5}}"),
+        ("typeless", "", "integral_guarantees={resource_flow={cpu=5}}"),
+    ]);
+    demand(&mut w, &[("p", 50), ("typeless", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              50 % (5 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (burst): without effect, integral_guarantees/resource_flow is not set.
+        Shares of cpu in <Root>:
+          * p: 50 % of 100 % wanted, weight 1
+            typeless: 50 % of 100 % wanted, weight 1
+        What would change it:
+          - a higher weight: 1 sibling of the same parent wants more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: integral_guarantees/resource_flow
+    "#]]);
+    check(&mut w, "typeless", expect![[r#"
+        Pool "typeless" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              50 % (5 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
+        Integral guarantee (none): without effect, integral_guarantees/guarantee_type is not set.
+        Shares of cpu in <Root>:
+            p: 50 % of 100 % wanted, weight 1
+          * typeless: 50 % of 100 % wanted, weight 1
+        What would change it:
+          - a higher weight: 1 sibling of the same parent wants more too
+          - a strong guarantee, or a larger one
+          - less demand of siblings, or more nodes
+          - for the integral guarantee: integral_guarantees/guarantee_type
+    "#]]);
+}
+
+#[test]
+fn burst_limited_by_its_own_limits() {
+    let options = format!("{BURST};resource_limits={{cpu=3}}");
+    let mut w = world(&[("p", "", &options), ("q", "", "")]);
+    pass(&mut w, 900);
+    demand(&mut w, &[("p", 50), ("q", 50)]);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  30 % (3 cores)
+          by weight              0 % (0 cores)
+          demand                 500 % (50 cores)
+          demand within limits   30 % (3 cores)
+          usage                  0 % (0 cores)
+        Why: it has reached its own limit: resource_limits/cpu is 3 cores.
+        Integral guarantee (burst): 30 % (3 cores), as much as its own limits allow.
+        Volume: 89.9 of 100 cluster-seconds; 10 % (1 core) flows in, 30 % (3 cores) is spent; at this rate the share can be held for 6 min.
+        Shares of cpu in <Root>:
+            q: 70 % of 100 % wanted, weight 1
+          * p: 30 % of 30 % wanted, weight 1, guaranteed 30 %, satisfied
+        What would change it:
+          - a higher resource_limits/cpu of the pool (now 3 cores)
+          - for the integral guarantee: higher limits of the pool
+    "#]]);
+}
+
+#[test]
+fn a_gang_that_does_not_fit() {
+    let mut w = World::with(&map(""), &map("enable_step_function_for_gang_operations=%true"));
+    w.node("n", 10.0, 100);
+    w.pool("p", "", "resource_limits={cpu=5}").unwrap();
+    let mut desc = w.desc(1, "p");
+    desc.is_gang = true;
+    w.register_desc(desc).unwrap();
+    w.s.set_enabled(op(1), true).unwrap();
+    w.want(1, 1.0, 6);
+    check(&mut w, "p", expect![[r#"
+        Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              0 % (0 cores)
+          demand                 60 % (6 cores)
+          demand within limits   0 % (0 cores)
+          usage                  0 % (0 cores)
+        Why: what is inside cannot take more (operation 1-0-103e8-7 runs all at once or not at all, and does not fit).
+        What would change it:
+          - smaller gangs, or limits into which they fit
+    "#]]);
+}
+
+#[test]
+fn the_root_and_nobody() {
+    let mut w = world(&[("p", "", "")]);
+    demand(&mut w, &[("p", 50)]);
+    check(&mut w, "<Root>", expect![[r#"
+        Pool "<Root>" of tree "physical" is entitled to 100 % of the cluster: 10 of 10 cores.
+          by strong guarantee    0 % (0 cores)
+          by integral guarantee  0 % (0 cores)
+          by weight              100 % (10 cores)
+          demand                 500 % (50 cores)
+          demand within limits   100 % (10 cores)
+          usage                  0 % (0 cores)
+        Why: nothing is left of the cluster's cpu.
+        What would change it:
+          - more nodes
+    "#]]);
+    let snapshot = w.update();
+    assert!(snapshot.tree(TREE).unwrap().explain_pool("nobody").is_none());
+}

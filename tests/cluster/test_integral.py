@@ -1,0 +1,232 @@
+"""Burst and relaxed pools on a real cluster: volumes against the law of motion (fair-share.md 7).
+
+The periods of the tree are short, so that a volume fills and drains in seconds. What is compared comes
+from the history of the pool: means over seconds of what it was granted, and of its volume.
+"""
+
+import json
+import time
+import urllib.request
+
+import pytest
+
+from harness import ServerError, cluster as make_cluster, wait_for
+
+CORES = 4
+SMOOTH = 2.0
+SATURATION = 12.0
+FOREVER = "sleep 1000"
+# An update charges for the time since the one before, every 200 ms; means are over seconds.
+CLOSE = 0.12
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with make_cluster(resources=f"cpu={CORES},memory=8GiB,user_slots=200") as c:
+        c.set("//sys/pool_trees/physical/@config/integral_guarantees", {
+            "smooth_period": int(SMOOTH * 1000),
+            "pool_capacity_saturation_period": int(SATURATION * 1000),
+        })
+        yield c
+
+
+@pytest.fixture(autouse=True)
+def empty(cluster):
+    """Every test begins with an idle cluster and its own pools."""
+    yield
+    for operation in cluster.command("list_operations", limit=100)["operations"]:
+        if operation["state"] not in ("completed", "failed", "aborted"):
+            cluster.command("abort_operation", operation_id=operation["id"])
+    for pool in cluster.command("list", path="//sys/pools")["value"]:
+        cluster.remove(f"//sys/pools/{pool}", recursive=True)
+
+
+def want_everything(cluster, pool):
+    """An operation that could use the whole cluster."""
+    return cluster.start_vanilla(FOREVER, job_count=10 * CORES, pool=pool, cpu_limit=0.1, memory_limit=16 << 20)
+
+
+def integral(cluster, pool, kind, flow, burst=None, **more):
+    guarantees = {"guarantee_type": kind, "resource_flow": {"cpu": flow * CORES}}
+    if burst is not None:
+        guarantees["burst_guarantee_resources"] = {"cpu": burst * CORES}
+    cluster.create_pool(pool, integral_guarantees={**guarantees, **more})
+
+
+def granted(cluster, pool):
+    return cluster.pool_orchid(pool)["detailed_dominant_fair_share"]["integral_guarantee"]
+
+
+def volume(cluster, pool):
+    return cluster.pool_orchid(pool)["accumulated_resource_ratio_volume"]
+
+
+def history(cluster, pool, seconds, step="1s"):
+    address = f"http://{cluster.address}/api/millpond/pool_history?pool={pool}&start=-{seconds}s&step={step}"
+    with urllib.request.urlopen(address, timeout=10) as reply:
+        return json.load(reply)
+
+
+def check_law_of_motion(cluster, pool, flow, capacity, seconds):
+    """volume(t) = volume(0) + flow x t - integral of the granted share, below the capacity."""
+    chart = history(cluster, pool, seconds)
+    columns = chart["columns"]
+    known = [(v, g) for v, g in zip(columns["accumulated_resource_ratio_volume"], columns["integral_guarantee"])
+             if v is not None]
+    assert len(known) >= 8, chart
+    # The first and the last second may be known in part only.
+    known = known[1:-1]
+    expected = known[0][0]
+    for (_, before), (v, g) in zip(known, known[1:]):
+        expected = min(expected + flow - (before + g) / 2, capacity)
+        assert v == pytest.approx(expected, abs=CLOSE), known
+        expected = v
+    return known
+
+
+def test_burst_pool_spends_and_refills(cluster):
+    flow, burst = 0.25, 0.75
+    capacity = flow * SATURATION
+    integral(cluster, "b", "burst", flow, burst)
+    cluster.create_pool("other", strong_guarantee_resources={"cpu": 0.25 * CORES})
+    begin = time.monotonic()
+    orchid = wait_for(lambda: cluster.exists("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/b")
+                      and cluster.pool_orchid("b"), what="the pool in the Orchid")
+    assert orchid["integral_pool_ratio_capacity"] == pytest.approx(capacity)
+    assert orchid["integral_pool_capacity"]["cpu"] == pytest.approx(capacity * CORES)
+    assert orchid["specified_burst_ratio"] == pytest.approx(burst)
+    assert orchid["specified_resource_flow_ratio"] == pytest.approx(flow)
+
+    # It fills up in the saturation period, and no further.
+    wait_for(lambda: volume(cluster, "b") >= capacity * 0.999, timeout=30, what="a full volume", period=0.1)
+    assert time.monotonic() - begin == pytest.approx(SATURATION, abs=2.5)
+    explanation = cluster.millpond("pool", "explain", "b")[1]
+    assert "it is full" in explanation, explanation
+    time.sleep(1)
+    assert volume(cluster, "b") == pytest.approx(capacity, rel=1e-3)
+    assert cluster.pool_orchid("b")["estimated_burst_usage_duration_seconds"] == pytest.approx(
+        capacity / (burst - flow), rel=0.01)
+
+    # The burst, while the volume lasts; then what flows in.
+    operation = want_everything(cluster, "b")
+    want_everything(cluster, "other")
+    wait_for(lambda: granted(cluster, "b") == pytest.approx(burst, abs=1e-6), what="the burst", period=0.05)
+    explanation = cluster.millpond("pool", "explain", "b")[1]
+    assert "its burst guarantee" in explanation and "can be held for" in explanation, explanation
+    wait_for(lambda: granted(cluster, "b") == pytest.approx(flow, abs=0.01), what="the flow", period=0.1)
+    known = check_law_of_motion(cluster, "b", flow, capacity, 14)
+    assert max(g for _, g in known) == pytest.approx(burst, abs=1e-3)
+    # In equilibrium the volume is the flow over the smooth period (7.2).
+    wait_for(lambda: volume(cluster, "b") == pytest.approx(flow * SMOOTH, abs=0.02), what="the equilibrium")
+
+    # Without demand it refills at once.
+    cluster.command("abort_operation", operation_id=operation)
+    wait_for(lambda: granted(cluster, "b") == 0, what="no share without demand")
+    start = volume(cluster, "b")
+    begin = time.monotonic()
+    wait_for(lambda: volume(cluster, "b") >= start + 1.0, what="the refill", period=0.05)
+    assert time.monotonic() - begin == pytest.approx(1.0 / flow, abs=0.8)
+    # The last 8 s have the change of the demand in them, too.
+    check_law_of_motion(cluster, "b", flow, capacity, 10)
+
+
+def test_relaxed_pool_is_given_a_multiple_of_its_flow(cluster):
+    flow = 0.1
+    integral(cluster, "r", "relaxed", flow, relaxed_share_multiplier_limit=2)
+    cluster.create_pool("other", weight=1000)
+    wait_for(lambda: volume(cluster, "r") >= 0.8, timeout=30, what="some volume", period=0.1)
+    want_everything(cluster, "r")
+    want_everything(cluster, "other")
+    wait_for(lambda: granted(cluster, "r") == pytest.approx(2 * flow, abs=1e-6), what="twice the flow", period=0.05)
+    assert "2 times its flow" in cluster.millpond("pool", "explain", "r")[1]
+    # Live: a higher multiplier acts at once, while the volume lasts.
+    cluster.set("//sys/pools/r/@integral_guarantees/relaxed_share_multiplier_limit", 3)
+    wait_for(lambda: granted(cluster, "r") > 2 * flow + 0.01, what="more than twice the flow", period=0.05)
+    wait_for(lambda: granted(cluster, "r") == pytest.approx(flow, abs=0.01), what="the flow", period=0.1)
+    check_law_of_motion(cluster, "r", flow, flow * SATURATION, 10)
+
+
+def test_guarantees_change_live(cluster):
+    cluster.create_pool("p")
+    cluster.create_pool("q")
+    want_everything(cluster, "p")
+    want_everything(cluster, "q")
+
+    def share(pool, part="total"):
+        return cluster.pool_orchid(pool)["detailed_dominant_fair_share"][part]
+
+    def settles(pool, part, expected):
+        wait_for(lambda: share(pool, part) == pytest.approx(expected, abs=1e-6), period=0.02,
+                 what=f"{part} of {pool} to be {expected}")
+
+    settles("p", "total", 0.5)
+    cluster.set("//sys/pools/p/@weight", 3)
+    settles("p", "total", 0.75)
+    cluster.set("//sys/pools/p/@resource_limits", {"cpu": 1})
+    settles("p", "total", 0.25)
+    settles("q", "total", 0.75)
+    cluster.remove("//sys/pools/p/@resource_limits")
+    cluster.set("//sys/pools/p/@max_share_ratio", 0.125)
+    settles("p", "total", 0.125)
+    cluster.remove("//sys/pools/p/@max_share_ratio")
+    cluster.set("//sys/pools/p/@weight", 1)
+    cluster.set("//sys/pools/q/@strong_guarantee_resources", {"cpu": 3})
+    settles("q", "strong_guarantee", 0.75)
+    settles("q", "total", 0.875)
+    # 6 of 4 cores: both are scaled, and the administrator is told.
+    cluster.set("//sys/pools/p/@strong_guarantee_resources", {"cpu": 3})
+    settles("q", "total", 0.5)
+    alerts = json.dumps(cluster.get("//sys/scheduler/@alerts"))
+    assert "update_fair_share" in alerts and "pool_tree_guarantees_overcommit" in alerts, alerts
+    assert "exceed the cluster" in alerts
+    explanation = cluster.millpond("pool", "explain", "q")[1]
+    assert "scaled by 0.667" in explanation, explanation
+
+
+def test_history_of_a_renamed_pool(cluster):
+    cluster.create_pool("before", strong_guarantee_resources={"cpu": 2})
+    want_everything(cluster, "before")
+    wait_for(lambda: cluster.pool_orchid("before")["fair_share_ratio"] == 1, what="a share")
+    time.sleep(2.2)
+    cluster.set("//sys/pools/before/@name", "after")
+    base = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history"
+    shares = [x for x in cluster.get(f"{base}/after/-30s/now/1s/columns/fair_share") if x is not None]
+    assert 1.0 in shares, shares
+    parts = cluster.get(f"{base}/after/-30s/now/1s/columns/strong_guarantee")
+    assert any(x == pytest.approx(0.5) for x in parts if x is not None), parts
+
+
+@pytest.mark.parametrize(("query", "words"), [
+    ("pool=nobody", "nobody"),
+    ("pool=p&pool_tree=nowhere", "nowhere"),
+    ("pool=p&start=-1s&end=-2s", "after its start"),
+    ("pool=p&start=-100d&step=1s", "at most 20000"),
+    ("pool=p&start=tomorrow", "tomorrow"),
+])
+def test_bad_questions_about_the_past(cluster, query, words):
+    cluster.create_pool("p")
+    time.sleep(0.5)
+    with pytest.raises(urllib.error.HTTPError) as info:
+        urllib.request.urlopen(f"http://{cluster.address}/api/millpond/pool_history?{query}", timeout=10)
+    assert info.value.code == 400
+    assert words in info.value.read().decode()
+
+
+def test_explanations_are_the_same_everywhere(cluster):
+    cluster.create_pool("p", resource_limits={"cpu": 1})
+    want_everything(cluster, "p")
+    wait_for(lambda: cluster.pool_orchid("p")["fair_share_ratio"] == 0.25, what="a share")
+    base = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_explanations"
+    by_orchid = cluster.get(f"{base}/p")
+    with urllib.request.urlopen(f"http://{cluster.address}/api/millpond/pool_explanation?pool=p") as reply:
+        by_question = json.load(reply)
+    by_command = json.loads(cluster.millpond("pool", "explain", "p", "--json")[1])
+    for explanation in (by_orchid, by_question, by_command):
+        assert explanation["outcome"]["reason"] == "own_limit"
+        assert explanation["outcome"]["limit"]["source"] == "resource_limits"
+        assert explanation["outcome"]["limit"]["amount"] == 1
+    assert cluster.millpond("pool", "explain", "p", "-q")[1].strip() == "own_limit"
+    with pytest.raises(ServerError):
+        cluster.get(f"{base}/nobody")
+    code, _, err = cluster.millpond("pool", "explain", "pp", check=False)
+    assert code != 0 and "did you mean p?" in err, err

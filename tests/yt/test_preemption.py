@@ -1,0 +1,287 @@
+"""Promises are kept: starvation, preemption, limits of operations, with real processes and through
+the unmodified `yt` command and Python client (scheduling.md 4, 6, 7, 12 to 15).
+
+Every job takes one core and one slot of a node of eight, so counting jobs is counting cores.
+"""
+
+import json
+import time
+
+import pytest
+import yt.wrapper
+import yt.yson
+from harness import cluster as make_cluster, wait_for
+from yt.wrapper import VanillaSpecBuilder
+
+CORES = 8
+FOREVER = "sleep 1000"
+# The defaults are half a minute and more; the rules are the same.
+FAST = {
+    "fair_share_starvation_timeout": 500,
+    "fair_share_aggressive_starvation_timeout": 1000,
+    "preemptive_scheduling_backoff": 100,
+    "allocation_preemption_timeout": 2000,
+}
+
+
+def quick_cluster(**options):
+    """Decides by heartbeats twice a second instead of once in five seconds."""
+    import contextlib
+    import pathlib
+    import tempfile
+
+    @contextlib.contextmanager
+    def made():
+        with tempfile.TemporaryDirectory() as directory:
+            config = pathlib.Path(directory) / "millpond.toml"
+            config.write_text('[server]\nheartbeat_period = "500ms"\n')
+            with make_cluster(server_arguments=["--config", config], **options) as c:
+                for name, value in FAST.items():
+                    c.yt("set", f"//sys/pool_trees/physical/@config/{name}", json.dumps(value), "--format", "json")
+                yield c
+    return made()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with quick_cluster(resources=f"cpu={CORES},memory=8GiB,user_slots={CORES}") as c:
+        yield c
+
+
+@pytest.fixture
+def client(cluster):
+    client = cluster.client()
+    # The client would try again for hours when there are too many operations.
+    client.config["start_operation_retries"]["enable"] = False
+    yield client
+    for operation in client.list_operations(limit=1000)["operations"]:
+        if operation["state"] not in ("completed", "failed", "aborted"):
+            client.abort_operation(operation["id"])
+    wait_for(lambda: usage(client, "<Root>") == 0, what="an idle cluster")
+    for pool in client.list("//sys/pools"):
+        client.remove(f"//sys/pools/{pool}", recursive=True, force=True)
+
+
+def create_pool(cluster, name, **attributes):
+    parent = attributes.pop("parent_name", None)
+    cluster.yt("create-pool", name, *(["--parent-name", parent] if parent else []),
+               "--attributes", yt.yson.dumps(attributes).decode())
+
+
+def start(client, pool, job_count, command=FOREVER, cpu=1, spec=None, **task):
+    builder = VanillaSpecBuilder().spec({"pool": pool, **(spec or {})})
+    work = builder.begin_task("work").command(command).job_count(job_count).cpu_limit(cpu).memory_limit(64 << 20)
+    work = work.spec(task) if task else work
+    return client.run_operation(work.end_task(), sync=False)
+
+
+def usage(client, pool):
+    return client.get(f"//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/{pool}/resource_usage/user_slots")
+
+
+def orchid(client, operation):
+    return client.get(f"//sys/scheduler/orchid/scheduler/pool_trees/physical/operations/{operation.id}")
+
+
+def running(client, operation):
+    return [j["id"] for j in client.list_jobs(operation.id, job_state="running", limit=1000)["jobs"]]
+
+
+def steady(client, operations, wanted, timeout=30):
+    """Waits until the operations run so many jobs each, and sees that it stays so."""
+    def now():
+        return [len(running(client, o)) for o in operations]
+    wait_for(lambda: now() == wanted, timeout=timeout, what=f"{wanted} running jobs ({now()})", period=0.05)
+    time.sleep(1.5)
+    assert now() == wanted
+
+
+def aborted(client, operation):
+    return client.list_jobs(operation.id, job_state="aborted", limit=1000)["jobs"]
+
+
+def in_two_waves(cluster, client, pool, first, second):
+    """An operation whose jobs of the second wave are surely the later ones."""
+    cluster.yt("set", f"//sys/pools/{pool}/@resource_limits", f"{{user_slots={first}}}")
+    operation = start(client, pool, first + second)
+    steady(client, [operation], [first])
+    early = set(running(client, operation))
+    cluster.yt("remove", f"//sys/pools/{pool}/@resource_limits")
+    steady(client, [operation], [first + second])
+    return operation, early, set(running(client, operation)) - early
+
+
+def test_a_starving_operation_preempts_the_latest_and_no_more(cluster, client):
+    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
+    create_pool(cluster, "guest")
+    guest, early, late = in_two_waves(cluster, client, "guest", 4, 4)
+    owner = start(client, "owner", 4)
+    wait_for(lambda: orchid(client, owner)["starvation_status"] != "non_starving", what="starvation", period=0.02)
+    steady(client, [owner, guest], [4, 4])
+    assert set(running(client, guest)) == early, "the earlier ones go on"
+    victims = aborted(client, guest)
+    assert {v["id"] for v in victims} == late, "exactly the latest four"
+    for victim in victims:
+        error = victim["error"]
+        assert victim["abort_reason"] == "preemption", victim
+        text = error["attributes"]["preemption_reason"]
+        assert text.startswith("Preempted to start allocation"), text
+        assert f"of operation {owner.id}" in text, text
+    # They are not failures, and they wait for a place again.
+    progress = guest.get_progress()
+    assert (progress["failed"], progress["aborted"], progress["pending"]) == (0, 4, 4), progress
+    assert orchid(client, owner)["starvation_status"] == "non_starving"
+
+
+def test_nobody_is_preempted_for_an_operation_above_its_share(cluster, client):
+    create_pool(cluster, "left", strong_guarantee_resources={"cpu": 6})
+    create_pool(cluster, "right", strong_guarantee_resources={"cpu": 2})
+    left = start(client, "left", 6)
+    steady(client, [left], [6])
+    right = start(client, "right", 8)
+    steady(client, [left, right], [6, 2])
+    time.sleep(2)
+    assert aborted(client, left) == [] and aborted(client, right) == []
+
+
+def test_an_interrupted_job_has_its_signal_and_its_grace(cluster, client):
+    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
+    create_pool(cluster, "guest")
+    polite = start(client, "guest", 8, interruption_signal="SIGINT",
+                   command="trap 'echo interrupted >&2; sleep 0.5; exit 0' INT; while :; do sleep 0.05; done")
+    steady(client, [polite], [8])
+    owner = start(client, "owner", 4)
+    steady(client, [owner, polite], [4, 4])
+    done = client.list_jobs(polite.id, job_state="completed", limit=100)["jobs"]
+    assert len(done) == 4 and aborted(client, polite) == []
+    for job in done:
+        assert job["interruption_info"]["interruption_reason"] == "preemption", job
+        assert client.get_job_stderr(polite.id, job["id"]).read() == b"interrupted\n"
+    progress = polite.get_progress()
+    assert progress["pending"] == 4, "the place of an interrupted job is to be filled again"
+
+
+def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
+    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
+    create_pool(cluster, "guest")
+    deaf = start(client, "guest", 8, interruption_signal="SIGINT",
+                 command="trap 'date +%s.%N >&2' INT; while :; do sleep 0.05; done")
+    steady(client, [deaf], [8])
+    owner = start(client, "owner", 4)
+    steady(client, [owner, deaf], [4, 4])
+    victims = aborted(client, deaf)
+    assert len(victims) == 4
+    for victim in victims:
+        assert victim["abort_reason"] == "preemption"
+        signalled = float(client.get_job_stderr(deaf.id, victim["id"]).read().split()[0])
+        finish = time_of(victim["finish_time"])
+        assert finish - signalled >= FAST["allocation_preemption_timeout"] / 1000 - 0.1, "it had its time"
+
+
+def time_of(text):
+    import datetime
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_lowered_limits_are_enforced(cluster, client):
+    """The youngest jobs above the new limit go, exactly as many as needed (scheduling.md 23.9)."""
+    create_pool(cluster, "shrinking")
+    operation, early, late = in_two_waves(cluster, client, "shrinking", 3, 3)
+    cluster.yt("set", "//sys/pools/shrinking/@resource_limits", "{user_slots=3}")
+    steady(client, [operation], [3])
+    assert set(running(client, operation)) == early
+    assert {j["id"] for j in aborted(client, operation)} == late
+
+
+def test_lowered_limits_of_an_operation(cluster, client):
+    create_pool(cluster, "p")
+    operation = start(client, "p", 3)
+    steady(client, [operation], [3])
+    client.update_operation_parameters(operation.id, {
+        "scheduling_options_per_pool_tree": {"physical": {"resource_limits": {"user_slots": 1}}}})
+    steady(client, [operation], [1])
+    assert len(aborted(client, operation)) == 2
+
+
+def test_total_and_running_limits_in_child_and_ancestor(cluster, client):
+    """Scheduling.md 23.11, and the refusal above it."""
+    create_pool(cluster, "parent", max_running_operation_count=3, max_operation_count=7)
+    for child in ("c1", "c2"):
+        create_pool(cluster, child, parent_name="parent", max_running_operation_count=2, max_operation_count=5)
+    def begin(pool):
+        operation = start(client, pool, 1, command="sleep 1000")
+        return operation
+    def states(*operations):
+        return [o.get_state().name for o in operations]
+    o1, o2, o3, o4 = begin("c1"), begin("c1"), begin("c1"), begin("c2")
+    o5, o6 = begin("c2"), begin("c1")
+    wait_for(lambda: states(o1, o2, o3, o4, o5, o6) == ["running", "running", "pending", "running", "pending", "pending"],
+             what="the queue")
+    alert = client.get_operation(o5.id, attributes=["alerts"])["alerts"]["operation_pending"]
+    assert alert["attributes"]["pool"] == "parent", "its own pool has room"
+    o1.abort()
+    wait_for(lambda: states(o3) == ["running"], what="the oldest of the pool that has room again")
+    assert states(o5, o6) == ["pending", "pending"]
+    o2.abort()
+    wait_for(lambda: states(o6) == ["running"], what="the lowest queue first")
+    assert states(o5) == ["pending"]
+    o4.abort()
+    wait_for(lambda: states(o5) == ["running"], what="the queue of the parent")
+    # Totals: three are left; the seventh of the parent is the last, the fifth of a child before it.
+    more = [begin("c1") for _ in range(3)]
+    with pytest.raises(yt.wrapper.YtResponseError) as info:
+        begin("c1")
+    assert info.value.contains_code(202) and '"c1"' in str(info.value), str(info.value)
+    more.append(begin("c2"))
+    with pytest.raises(yt.wrapper.YtResponseError) as info:
+        begin("c2")
+    assert info.value.contains_code(202) and '"parent"' in str(info.value), str(info.value)
+    for operation in more:
+        operation.abort()
+
+
+def test_lightweight_operations(cluster, client):
+    """Vanilla operations of a FIFO pool run beyond the running limit, not beyond the total one (23.12)."""
+    create_pool(cluster, "r", max_running_operation_count=2, max_operation_count=5)
+    create_pool(cluster, "n", parent_name="r")
+    create_pool(cluster, "l", parent_name="r", mode="fifo", enable_lightweight_operations=True)
+    heavy = start(client, "n", 1)
+    light = [start(client, "l", 1) for _ in range(4)]
+    wait_for(lambda: all(o.get_state().name == "running" for o in [heavy, *light]), what="all to run")
+    counters = ["operation_count", "running_operation_count", "lightweight_running_operation_count"]
+    def counts(pool):
+        attributes = client.get(f"//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/{pool}")
+        return [attributes[c] for c in counters]
+    wait_for(lambda: (counts("r"), counts("l"), counts("n")) == ([5, 1, 4], [4, 0, 4], [1, 1, 0]), what="the counters")
+    with pytest.raises(yt.wrapper.YtResponseError) as info:
+        start(client, "l", 1)
+    assert info.value.contains_code(202) and '"r"' in str(info.value), str(info.value)
+
+
+def test_aggressive_starvation_finds_room_on_a_fragmented_cluster():
+    """Scheduling.md 23.5: normal preemption never frees two cores on one node, aggressive does."""
+    with quick_cluster(nodes=4, resources="cpu=2,memory=2GiB,user_slots=2") as cluster:
+        client = cluster.client()
+        for pool in ("a", "b", "c"):
+            create_pool(cluster, pool)
+        # The example's shares: three eighths for each small one, two for the large one.
+        cluster.yt("set", "//sys/pools/a/@strong_guarantee_resources", "{cpu=3}")
+        cluster.yt("set", "//sys/pools/b/@strong_guarantee_resources", "{cpu=3}")
+        cluster.yt("set", "//sys/pools/c/@strong_guarantee_resources", "{cpu=2}")
+        a = start(client, "a", 4)
+        steady(client, [a], [4])
+        b = start(client, "b", 4)
+        steady(client, [a, b], [4, 4])
+        hosts = [{j["address"] for j in client.list_jobs(o.id, job_state="running")["jobs"]} for o in (a, b)]
+        assert [len(h) for h in hosts] == [2, 2], "each has two nodes of its own"
+        c = start(client, "c", 1, cpu=2)
+        wait_for(lambda: orchid(client, c)["starvation_status"] == "starving", what="starvation")
+        time.sleep(3)
+        assert running(client, c) == [] and aborted(client, a) == [] and aborted(client, b) == [], "not enough on any node"
+        cluster.yt("set", "//sys/pools/c/@enable_aggressive_starvation", "%true")
+        wait_for(lambda: len(running(client, c)) == 1, timeout=20, what="the large job")
+        victims = aborted(client, a) + aborted(client, b)
+        assert len(victims) == 2 and len({v["address"] for v in victims}) == 1, victims
+        assert {v["address"] for v in victims} == {client.list_jobs(c.id)["jobs"][0]["address"]}
+        for operation in (a, b, c):
+            operation.abort()
