@@ -271,8 +271,8 @@ def test_tree_commands(cli):
 
 
 @pytest.mark.parametrize("arguments", [
-    ["op", "list"], ["pool", "list"], ["pool", "tree"], ["node", "list"], ["get", "//sys/pool_trees/@default_tree"],
-    ["list", "//sys"], ["exists", "//tmp"], ["top", "--once"], ["version"],
+    ["op", "list"], ["pool", "list"], ["pool", "tree"], ["pool", "explain", "<Root>"], ["node", "list"],
+    ["get", "//sys/pool_trees/@default_tree"], ["list", "//sys"], ["exists", "//tmp"], ["top", "--once"], ["version"],
 ], ids=" ".join)
 def test_json_and_quiet_everywhere(cluster, cli, pool, arguments):
     operation = cluster.run_vanilla("true", pool=pool)

@@ -4,7 +4,8 @@ use crate::memory::{Factors, MemoryRequest};
 use crate::record::{events_value, interruption_value};
 use crate::statistics::{JobFacts, JobSamples, tree};
 use vocab::{
-    AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics, OperationId, Resources, Time,
+    AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics,
+    OperationId, Resources, Time,
 };
 use yson::Map;
 

@@ -16,7 +16,11 @@ use crate::job::Joblet;
 pub use reserve::memory_digest::{Factors, Request as MemoryRequest, Reserves as MemoryReserve};
 
 /// A task that runs this script and has learned nothing yet.
-pub(crate) fn reserve_of(script: &UserScript, root: &RootOptions, options: &ControllerOptions) -> MemoryReserve {
+pub(crate) fn reserve_of(
+    script: &UserScript,
+    root: &RootOptions,
+    options: &ControllerOptions,
+) -> MemoryReserve {
     let bases = Bases {
         footprint: options.footprint_memory,
         // Tables are what is buffered; a task without them has none (2.6).

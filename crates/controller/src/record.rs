@@ -194,8 +194,9 @@ pub(crate) fn interruption_value(
     reason: InterruptionReason,
     preempted_for: Option<(AllocationId, OperationId)>,
 ) -> Map {
-    let preemptor = preempted_for
-        .map(|(allocation, operation)| yson::map! {"allocation_id" => allocation, "operation_id" => operation});
+    let preemptor = preempted_for.map(
+        |(allocation, operation)| yson::map! {"allocation_id" => allocation, "operation_id" => operation},
+    );
     yson::map! {"interruption_reason" => reason}.with_some("preempted_for", preemptor)
 }
 

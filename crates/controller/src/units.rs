@@ -120,7 +120,9 @@ impl UnitPool {
     }
     /// The smallest pending cookie of which this holds. Fast if it holds of most.
     pub fn peek_where(&self, holds: impl Fn(u32) -> bool) -> Option<u32> {
-        self.peek().filter(|cookie| holds(*cookie)).or_else(|| self.pending.iter().find(|cookie| holds(*cookie)))
+        self.peek()
+            .filter(|cookie| holds(*cookie))
+            .or_else(|| self.pending.iter().find(|cookie| holds(*cookie)))
     }
     /// Starts a pending unit; false if it is not pending.
     pub fn start(&mut self, cookie: u32) -> bool {

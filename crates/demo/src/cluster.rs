@@ -18,6 +18,8 @@ use crate::plan::Shape;
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long it may take to stop before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Preemption goes by heartbeats, and minutes stand for hours here.
+const CONFIG: &str = "[server]\nheartbeat_period = \"500ms\"\n";
 /// How often it is looked at.
 const POLL: Duration = Duration::from_millis(50);
 /// Lines of the log that are shown when something is wrong.
@@ -43,6 +45,9 @@ impl ClusterConfig {
     pub fn data(&self) -> PathBuf {
         self.directory.join("cluster")
     }
+    fn file(&self) -> PathBuf {
+        self.directory.join("millpond.toml")
+    }
     fn log(&self) -> PathBuf {
         self.directory.join("up.log")
     }
@@ -55,6 +60,7 @@ impl ClusterConfig {
             .map(str::to_owned)
             .collect();
         arguments.extend(["--node-resources".to_owned(), self.shape.node_resources()]);
+        arguments.extend(["--config".to_owned(), self.file().display().to_string()]);
         if let Some(driver) = &self.job_environment {
             arguments.extend(["--job-environment".to_owned(), driver.clone()]);
         }
@@ -76,6 +82,8 @@ impl Cluster {
     pub fn start(config: &ClusterConfig, interrupt: &Interrupt) -> anyhow::Result<Cluster> {
         let address = free_address()?;
         let log = config.log();
+        std::fs::write(config.file(), CONFIG)
+            .with_context(|| format!("cannot write {}", config.file().display()))?;
         let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let child = Command::new(&config.program)
             .args(config.arguments(&address))
@@ -221,7 +229,7 @@ mod tests {
         assert_eq!(
             config("millpond", Path::new("/d")).arguments("127.0.0.1:9").join(" "),
             "up --listen 127.0.0.1:9 --data /d/cluster --nodes 2 --node-resources \
-             cpu=8,memory=4096MiB,user_slots=16 --job-environment simple"
+             cpu=8,memory=4096MiB,user_slots=16 --config /d/millpond.toml --job-environment simple"
         );
     }
 

@@ -33,11 +33,10 @@ pub struct Pool {
 
 /// All pools, parents first.
 ///
-/// An operation whose fair share is less than one job still gets one when it has none, so many small
-/// operations at once would eat up what others are guaranteed. As on real clusters, the number that
-/// runs at once is limited such that a share is a job at least.
+/// Of small operations whose fair share is less than one job, the number that runs at once is limited,
+/// as on real clusters, such that a share is a job at least.
 pub const POOLS: &[Pool] = &[
-    Pool { guarantee: 0.5, weight: 4.0, max_running: 10, queues: &[3], ..pool("production") },
+    Pool { guarantee: 0.5, queues: &[3], ..pool("production") },
     Pool { guarantee: 0.125, weight: 2.0, ..pool("research") },
     Pool { parent: Some("research"), weight: 2.0, max_running: 2, queues: &[6], ..pool("simulation") },
     Pool { parent: Some("research"), max_running: 2, queues: &[5], ..pool("methods") },
@@ -147,8 +146,8 @@ mod tests {
         };
         assert_eq!(
             text("production"),
-            "{\"name\"=\"production\";\"pool_tree\"=\"physical\";\"weight\"=4.;\"max_operation_count\"=1000;\
-             \"max_running_operation_count\"=10;\"strong_guarantee_resources\"={\"cpu\"=8.;};}"
+            "{\"name\"=\"production\";\"pool_tree\"=\"physical\";\"weight\"=1.;\"max_operation_count\"=1000;\
+             \"max_running_operation_count\"=1000;\"strong_guarantee_resources\"={\"cpu\"=8.;};}"
         );
         assert!(text("batch").contains(r#""mode"="fifo""#));
         assert!(text("methods").contains(r#""parent_name"="research""#));

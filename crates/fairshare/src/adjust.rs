@@ -12,18 +12,16 @@ impl Update<'_> {
     pub(crate) fn adjust_guarantees(&mut self) {
         self.resolve_overcommitment();
         self.collect_tiers();
-        for place in 0..self.tree.preorder.len() {
-            let e = self.tree.preorder[place];
-            if self.pool(e).is_some() {
-                self.fit_children(e);
-            }
+        for &e in &self.tree.pools {
+            self.fit_children(e);
         }
     }
 
     /// The first level against the whole cluster. One factor for all resources.
     fn resolve_overcommitment(&mut self) {
         let total = *self.total();
-        let strong = self.tree.children[0]
+        let strong = self
+            .children(0)
             .iter()
             .fold(Resources::ZERO, |sum, c| sum + self.out[*c].inferred_strong_guarantee_resources);
         let flow = total * self.out[0].total_resource_flow_ratio;
@@ -47,7 +45,7 @@ impl Update<'_> {
             };
             let k = last_true(0.0, 1.0, |k| Share::ONES.dominates(&sum(k))).unwrap_or(0.0);
             self.out[0].strong_guarantee_share = root * k;
-            for &p in &self.burst_pools {
+            for &p in self.burst_pools {
                 self.out[p].burst_ratio *= k;
             }
         }
@@ -56,8 +54,7 @@ impl Update<'_> {
     /// Bottom-up: how much of each guarantee belongs to priority pools.
     fn collect_tiers(&mut self) {
         let without_donor = self.priority_pools_without_donor();
-        for place in (0..self.tree.preorder.len()).rev() {
-            let e = self.tree.preorder[place];
+        for &e in self.tree.pools.iter().rev() {
             let Some(pool) = self.pool(e) else { continue };
             let own = self.out[e].strong_guarantee_share;
             let priority = if pool.enable_priority_strong_guarantee_adjustment
@@ -67,7 +64,7 @@ impl Update<'_> {
             } else if pool.enable_priority_strong_guarantee_adjustment_donorship {
                 Share::ZERO
             } else {
-                self.tree.children[e].iter().fold(Share::ZERO, |sum, c| {
+                self.child_pools(e).iter().fold(Share::ZERO, |sum, c| {
                     sum + self.out[*c].strong_guarantee_share_by_tier.priority_pools
                 })
             };
@@ -106,19 +103,21 @@ impl Update<'_> {
     fn fit_children(&mut self, e: usize) {
         let own = self.out[e].strong_guarantee_share.min(self.out[e].limits_share);
         self.out[e].strong_guarantee_share = own;
-        let children = self.tree.children[e].clone();
+        let children = self.child_pools(e);
         let mut fixed = Share::ZERO;
         let mut exhausted = false;
         for tier in [Tiers::priority_mut, Tiers::regular_mut] {
             if exhausted {
-                for &c in &children {
+                for &c in children {
                     *tier(&mut self.out[c].strong_guarantee_share_by_tier) = Share::ZERO;
                 }
                 continue;
             }
-            let values: Vec<Share> =
-                children.iter().map(|c| *tier(&mut self.out[*c].strong_guarantee_share_by_tier)).collect();
-            let sum = |k: f64| values.iter().fold(Share::ZERO, |sum, share| sum + *share * k);
+            let sum = |update: &mut Self, k: f64| {
+                children.iter().fold(Share::ZERO, |sum, c| {
+                    sum + *tier(&mut update.out[*c].strong_guarantee_share_by_tier) * k
+                })
+            };
             let available = own - fixed;
             self.require(
                 (available + EPS_SHARE).dominates(&Share::ZERO),
@@ -126,16 +125,18 @@ impl Update<'_> {
                 "tiers of children stay within the strong guarantee",
             );
             let available = available.max(Share::ZERO);
-            if !available.dominates(&sum(1.0)) {
-                let k = last_true(0.0, 1.0, |k| available.dominates(&sum(k))).unwrap_or(0.0);
-                for (&c, value) in children.iter().zip(&values) {
-                    *tier(&mut self.out[c].strong_guarantee_share_by_tier) = *value * k;
+            let all = sum(self, 1.0);
+            if !available.dominates(&all) {
+                let k = last_true(0.0, 1.0, |k| available.dominates(&sum(self, k))).unwrap_or(0.0);
+                for &c in children {
+                    let value = tier(&mut self.out[c].strong_guarantee_share_by_tier);
+                    *value = *value * k;
                 }
                 exhausted = true;
             }
-            fixed += sum(1.0);
+            fixed += all;
         }
-        for &c in &children {
+        for &c in children {
             let tiers = self.out[c].strong_guarantee_share_by_tier;
             self.out[c].strong_guarantee_share = tiers.priority_pools + tiers.regular_pools;
         }

@@ -90,18 +90,15 @@ pub enum InputError {
 }
 
 /// Refuses what the computation could not make sense of.
-pub(crate) fn check(input: &Input, state: &[IntegralState]) -> Result<(), InputError> {
+pub(crate) fn check(input: &Input) -> Result<(), InputError> {
     let elements = &input.elements;
-    if state.len() != elements.len() {
-        return Err(InputError::StateCount { states: state.len(), elements: elements.len() });
-    }
     match elements.first().map(|e| &e.kind) {
         Some(Kind::Pool(root))
             if root.mode == Mode::FairShare
                 && root.integral_guarantees.guarantee_type == GuaranteeType::None => {}
         _ => return Err(InputError::NoRoot),
     }
-    options(input)?;
+    check_options(input)?;
     // Index of the nearest integral pool at or above each element.
     let mut integral_above: Vec<Option<usize>> = vec![None; elements.len()];
     for (index, element) in elements.iter().enumerate() {
@@ -121,7 +118,30 @@ pub(crate) fn check(input: &Input, state: &[IntegralState]) -> Result<(), InputE
             Kind::Operation(operation) => demand(index, operation)?,
         }
     }
-    for (element, s) in state.iter().enumerate() {
+    Ok(())
+}
+
+/// One operation of an input that is fine otherwise.
+pub(crate) fn check_operation(input: &Input, index: usize) -> Result<(), InputError> {
+    let element = &input.elements[index];
+    numbers(index, element)?;
+    match &element.kind {
+        Kind::Pool(_) => Ok(()),
+        Kind::Operation(operation) => demand(index, operation),
+    }
+}
+
+/// The state of pools; that of operations is not looked at.
+pub(crate) fn check_states(
+    input: &Input,
+    pools: &[usize],
+    state: &[IntegralState],
+) -> Result<(), InputError> {
+    if state.len() != input.elements.len() {
+        return Err(InputError::StateCount { states: state.len(), elements: input.elements.len() });
+    }
+    for &element in pools {
+        let s = &state[element];
         number(element, "last share", s.last_share, "finite and not negative", |x| x >= 0.0)?;
         for r in RESOURCES {
             let x = s.accumulated_volume.get(r);
@@ -160,7 +180,8 @@ fn number(
     }
 }
 
-fn options(input: &Input) -> Result<(), InputError> {
+/// What does not belong to an element.
+pub(crate) fn check_options(input: &Input) -> Result<(), InputError> {
     let options = &input.options;
     let positive = "finite and positive";
     number(0, "smooth period", options.smooth_period.as_secs_f64(), positive, |x| x > 0.0)?;

@@ -5,8 +5,12 @@ use vocab::Share;
 use crate::output::ElementOutput;
 use crate::state::Update;
 
-/// What a child claims before the rest is divided by weight.
-type Claim = fn(&ElementOutput) -> Share;
+/// One of the three estimates: which attribute it is, and what a pool claims before the rest is divided by
+/// weight. Operations claim nothing.
+struct Estimate {
+    value: fn(&mut ElementOutput) -> &mut Share,
+    claim: fn(&ElementOutput) -> Share,
+}
 
 fn strong(out: &ElementOutput) -> Share {
     out.strong_guarantee_share
@@ -15,38 +19,53 @@ fn strong_and_flow(out: &ElementOutput) -> Share {
     out.strong_guarantee_share + Share::splat(out.total_resource_flow_ratio)
 }
 
+const ESTIMATES: [Estimate; 3] = [
+    Estimate { value: |out| &mut out.promised_fair_share, claim: strong_and_flow },
+    Estimate { value: |out| &mut out.estimated_guarantee_share, claim: strong },
+    Estimate { value: |out| &mut out.estimated_guarantee_share_with_flow, claim: strong_and_flow },
+];
+
 impl Update<'_> {
-    /// Guarantees and weights are final.
-    pub(crate) fn estimate_guarantees(&mut self) {
-        let whole = self.total().share_of(self.total());
+    /// Weights and estimates, top-down; guarantees are final.
+    pub(crate) fn compute_weights_and_estimates(&mut self) {
         let guaranteed = self.out[0].strong_guarantee_share;
-        let promised = self.divide(whole, strong_and_flow);
-        let estimated = self.divide(guaranteed, strong);
-        let with_flow = self.divide(guaranteed, strong_and_flow);
-        for (e, out) in self.out.iter_mut().enumerate() {
-            out.promised_fair_share = promised[e];
-            out.estimated_guarantee_share = estimated[e];
-            out.estimated_guarantee_share_with_flow = with_flow[e];
+        let root = &mut self.out[0];
+        root.promised_fair_share = self.input.total.share_of(&self.input.total);
+        root.estimated_guarantee_share = guaranteed;
+        root.estimated_guarantee_share_with_flow = guaranteed;
+        self.out[0].weight = self.weight(0);
+        for &e in &self.tree.pools {
+            self.compute_weights_below(e);
+            self.estimate_below(e);
         }
     }
 
-    /// Claims in child order as long as there is something, then the rest by weight; top-down.
-    fn divide(&self, root: Share, claim: Claim) -> Vec<Share> {
-        let mut value = vec![Share::ZERO; self.out.len()];
-        value[0] = root;
-        for &e in &self.tree.preorder {
-            let children = &self.tree.children[e];
-            let mut rest = value[e];
-            for &c in children {
-                value[c] = claim(&self.out[c]).min(rest);
-                rest -= value[c];
-            }
-            let weights: f64 = children.iter().map(|c| self.out[*c].weight).sum();
-            for &c in children {
-                let by_weight = rest * self.out[c].weight;
-                value[c] += Share::from_fn(|r| by_weight[r] / weights);
+    /// Claims in child order as long as there is something, then the rest by weight.
+    fn estimate_below(&mut self, e: usize) {
+        let mut rests = ESTIMATES.map(|Estimate { value, .. }| *value(&mut self.out[e]));
+        for &c in self.child_pools(e) {
+            for (Estimate { value, claim }, rest) in ESTIMATES.iter().zip(&mut rests) {
+                let claimed = claim(&self.out[c]).min(*rest);
+                *value(&mut self.out[c]) = claimed;
+                *rest -= claimed;
             }
         }
-        value
+        let slots = self.tree.slots(e);
+        let weights: f64 = self.weights[slots.clone()].iter().sum();
+        for (slot, &c) in slots.zip(self.children(e)) {
+            let is_pool = self.pool(c).is_some();
+            let weight = self.weights[slot];
+            let out = &mut self.out[c];
+            out.weight = weight;
+            for (Estimate { value, .. }, rest) in ESTIMATES.iter().zip(&rests) {
+                // Nobody has a weight: nobody has a part.
+                let part = Share(rest.0.map(|x| if weights > 0.0 { x * weight / weights } else { 0.0 }));
+                if is_pool {
+                    *value(out) += part;
+                } else {
+                    *value(out) = part;
+                }
+            }
+        }
     }
 }

@@ -6,20 +6,37 @@ use vocab::Share;
 
 use crate::input::{FifoSortParameter, Mode};
 use crate::numbers::{EPS, EPS_SHARE};
-use crate::state::Update;
+use crate::state::{Scope, Update};
 
 impl Update<'_> {
-    /// Sorts the children of every FIFO pool and publishes their places.
-    pub(crate) fn sort_fifo_pools(&mut self) {
-        for e in 0..self.out.len() {
+    /// Sorts the children of FIFO pools and publishes their places.
+    pub(crate) fn sort_fifo_pools(&mut self, scope: Scope) {
+        let pools = match scope {
+            Scope::All => &self.tree.pools,
+            Scope::Changed { pools, .. } => pools,
+        };
+        for &e in pools {
             let Some(pool) = self.pool(e).filter(|pool| pool.mode == Mode::Fifo) else { continue };
-            let mut order = self.tree.children[e].clone();
-            order.sort_by(|a, b| self.compare(&pool.fifo_sort_parameters, *a, *b));
+            let mut order = std::mem::take(self.order);
+            order.extend_from_slice(self.children(e));
+            // Without a tie, and without the buffer that a stable sort needs: the last key is the place in
+            // the list.
+            order.sort_unstable_by(|a, b| {
+                self.compare(&pool.fifo_sort_parameters, *a, *b).then_with(|| a.cmp(b))
+            });
             for (index, &c) in order.iter().enumerate() {
                 self.out[c].fifo_index = Some(index);
+                self.out[c].effective_fifo_index = None;
             }
-            self.service_order[e] = order;
+            self.serve(e, order);
         }
+    }
+
+    /// Sets the order of children; the list goes back to where it was taken from.
+    fn serve(&mut self, e: usize, mut order: Vec<usize>) {
+        self.served[self.tree.slots(e)].copy_from_slice(&order);
+        order.clear();
+        *self.order = order;
     }
 
     fn compare(&self, parameters: &[FifoSortParameter], a: usize, b: usize) -> Ordering {
@@ -40,14 +57,18 @@ impl Update<'_> {
     }
 
     /// Lets operations that fit into the strong guarantee go ahead of gangs that do not.
-    pub(crate) fn reorder_fifo_pools(&mut self) {
+    pub(crate) fn reorder_fifo_pools(&mut self, scope: Scope) {
         let tree = &self.input.options;
         if !tree.enable_fifo_children_reordering_for_guarantee_utilization
             || !tree.enable_step_function_for_gang_operations
         {
             return;
         }
-        for e in 0..self.out.len() {
+        let pools = match scope {
+            Scope::All => &self.tree.pools,
+            Scope::Changed { pools, .. } => pools,
+        };
+        for &e in pools {
             let reorders = self.pool(e).is_some_and(|pool| {
                 pool.mode == Mode::Fifo
                     && pool.enable_fifo_children_reordering_for_guarantee_utilization
@@ -57,22 +78,23 @@ impl Update<'_> {
             if !reorders || self.out[e].strong_guarantee_share.max_component() <= EPS {
                 continue;
             }
-            let order = self.order_by_guarantee(e);
-            if order != self.service_order[e] {
+            let mut order = std::mem::take(self.order);
+            self.order_by_guarantee(e, &mut order);
+            if order != self.served(e) {
                 for (index, &c) in order.iter().enumerate() {
                     self.out[c].effective_fifo_index = Some(index);
                 }
-                self.service_order[e] = order;
             }
+            self.serve(e, order);
         }
     }
 
-    fn order_by_guarantee(&self, e: usize) -> Vec<usize> {
+    fn order_by_guarantee(&self, e: usize, order: &mut Vec<usize>) {
         let guarantee = self.out[e].strong_guarantee_share + EPS_SHARE;
-        let (mut accepted, mut deferred) = (Vec::new(), Vec::new());
+        let mut accepted = 0;
         let mut taken = Share::ZERO;
         let mut stopped = false;
-        for &c in &self.service_order[e] {
+        for &c in self.served(e) {
             let child = &self.out[c];
             let gang = self.operation(c).is_some_and(|operation| operation.gang);
             let need = if gang && !child.limits_share.dominates(&child.demand_share) {
@@ -83,15 +105,15 @@ impl Update<'_> {
             let running = !child.resource_usage.is_zero();
             let fits = guarantee.dominates(&(taken + need));
             if stopped || (gang && !running && !fits) {
-                deferred.push(c);
+                order.push(c);
                 continue;
             }
             // The first one that is not a gang may be served in part: whoever is behind it keeps behind.
             stopped |= !fits && !gang;
-            accepted.push(c);
+            // In front of the deferred ones, which stay in order.
+            order.insert(accepted, c);
+            accepted += 1;
             taken += need;
         }
-        accepted.append(&mut deferred);
-        accepted
     }
 }

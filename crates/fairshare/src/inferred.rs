@@ -10,8 +10,8 @@ impl Update<'_> {
     /// Amounts, top-down.
     pub(crate) fn infer_strong_guarantees(&mut self) {
         self.out[0].inferred_strong_guarantee_resources = *self.total();
-        for place in 0..self.tree.preorder.len() {
-            self.infer_for_children(self.tree.preorder[place]);
+        for &e in &self.tree.pools {
+            self.infer_for_children(e);
         }
     }
 
@@ -22,31 +22,30 @@ impl Update<'_> {
     fn infer_for_children(&mut self, e: usize) {
         let main = self.input.options.main_resource;
         let parent = self.out[e].inferred_strong_guarantee_resources;
+        // Operations have no main component, so they would get 0 anyway.
+        let children = self.child_pools(e);
         let mut explicit = Resources::ZERO;
-        for i in 0..self.tree.children[e].len() {
-            let c = self.tree.children[e][i];
+        for &c in children {
             let configured = self.configured(c).or_zero();
             self.out[c].inferred_strong_guarantee_resources = configured;
             explicit += configured;
         }
         let rest = (parent - explicit).max(Resources::ZERO);
         for r in RESOURCES.into_iter().filter(|r| *r != main) {
-            let mut derived: Vec<(usize, f64)> = Vec::new();
-            let mut sum = 0.0;
-            // Operations have no main component, so they would get 0 anyway.
-            for &c in self.tree.children[e].iter().filter(|c| self.pool(**c).is_some()) {
-                if self.configured(c).raw(r).is_none() {
-                    let own = self.out[c].inferred_strong_guarantee_resources.get(main);
+            let derived = |update: &Self, c: usize| {
+                update.configured(c).raw(r).is_none().then(|| {
+                    let own = update.out[c].inferred_strong_guarantee_resources.get(main);
                     let q = if parent.get(main) > 0.0 { own / parent.get(main) } else { 0.0 };
-                    let amount = q * parent.get(r);
-                    sum += amount;
-                    derived.push((c, amount));
-                }
-            }
+                    q * parent.get(r)
+                })
+            };
+            let sum: f64 = children.iter().filter_map(|c| derived(self, *c)).sum();
             // On the first level overcommitment is allowed here; 6.4 deals with it.
             let scale = if e != 0 && sum > rest.get(r) { rest.get(r) / sum } else { 1.0 };
-            for (c, amount) in derived {
-                set(&mut self.out[c].inferred_strong_guarantee_resources, r, amount * scale);
+            for &c in children {
+                if let Some(amount) = derived(self, c) {
+                    set(&mut self.out[c].inferred_strong_guarantee_resources, r, amount * scale);
+                }
             }
         }
     }

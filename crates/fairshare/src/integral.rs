@@ -6,6 +6,18 @@ use vocab::{RESOURCES, Share};
 use crate::numbers::{EPS_SHARE, next_toward_zero};
 use crate::state::Update;
 
+/// What integral guarantees need to know of demand: how much a pool would take. The answers depend on
+/// nothing above the pool.
+pub(crate) trait Taking<'a> {
+    /// The update under way.
+    fn update(&mut self) -> &mut Update<'a>;
+    /// What a pool takes within a guarantee: `by_sugg(0)`.
+    fn within(&mut self, pool: usize, guarantee: Share) -> Share;
+    /// What the relaxed pool takes at a suggestion if its limits were these. All questions about one pool
+    /// come with the same limits.
+    fn under(&mut self, pool: usize, limits: Share, suggestion: f64) -> Share;
+}
+
 impl Update<'_> {
     /// What limits leave over beside guarantees on the way from a pool to the root.
     pub(crate) fn available(&mut self, pool: usize) -> Share {

@@ -1,15 +1,19 @@
 //! Vector hierarchical fair share with strong and integral guarantees (fair-share.md).
 //!
-//! One call computes one update of one pool tree:
+//! An [`Updater`] holds one pool tree and updates it again and again:
 //!
 //! ```text
-//! let output = fairshare::update(&input, &mut volumes, Cycle::Periodic { since_previous })?;
-//! output.elements[i].fair_share.total      // what element i of input.elements is entitled to
+//! let mut updater = Updater::new(input)?;
+//! updater.operation_mut(e).expect("an operation").demand = demand;
+//! let output = updater.update(&mut volumes, Cycle::Periodic { since_previous })?;
+//! output.elements[i].fair_share.total      // what element i of the input is entitled to
 //! ```
+//!
+//! [`update()`] does the same once, for who has no use for the updater afterwards.
 //!
 //! The tree comes as a dense arena, parents before children, the root at index 0; an element is a
 //! *pool* or an *operation*, which here means nothing but "a leaf with demand and usage". The only
-//! thing that lives from call to call is one [`IntegralState`] for each pool.
+//! thing that is part of a result and goes into the next one is one [`IntegralState`] for each pool.
 //!
 //! Around it: [`demand_within_limits`], [`best_allocation_share`] and [`HistoricUsage`] help to prepare the
 //! input, [`local_satisfaction`] reads the output.
@@ -20,15 +24,17 @@
 //! What this crate is not: it reads no clock, keeps no configuration, validates no pool attributes
 //! (fair-share.md 11.1 belongs to the scheduler) and knows no jobs, nodes, starvation or preemption.
 //!
-//! This is the plain form of the algorithm, written to be compared with the specification line by
-//! line: explicit piecewise linear functions, built bottom-up and sampled top-down. Where to start
-//! reading: [`update()`] is the list of steps; `piecewise` and `build` are the machinery below.
+//! Where to start reading: `update` and [`Updater`] have the list of steps, each in the module of its
+//! subject. The functions of fair-share.md 4 and the distribution exist twice. `fast` is what is shipped:
+//! functions are followed as far as somebody asks, and kept while nothing changes. `plain` is the text of
+//! the specification line by line, and exists in tests only, as the oracle that the first is compared with.
 #![forbid(unsafe_code)]
 
 // In reading order: what goes in and comes out, then the steps.
 mod input;
 mod output;
 mod update;
+mod updater;
 
 mod check;
 mod state;
@@ -47,11 +53,13 @@ mod burst;
 mod integral;
 mod relaxed;
 
-mod build;
-mod distribute;
-mod improved;
-mod max_fit;
-mod piecewise;
+mod promised;
+
+#[cfg(test)]
+mod compared;
+mod fast;
+#[cfg(test)]
+mod plain;
 
 mod historic;
 mod numbers;
@@ -78,3 +86,4 @@ pub use output::{ElementOutput, FairShare, FunctionSizes, IntegralOutput, Output
 pub use prepare::{best_allocation_share, demand_within_limits};
 pub use satisfaction::{NO_FAIR_SHARE, local_satisfaction};
 pub use update::update;
+pub use updater::Updater;

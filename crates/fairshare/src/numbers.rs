@@ -9,6 +9,7 @@ pub(crate) const EPS_SHARE: Share = Share::splat(EPS);
 /// Tolerance of what is only shown.
 pub(crate) const LARGE_EPS: f64 = 1e-4;
 /// Tolerance of the removal of breakpoints (3.3).
+#[cfg(test)]
 pub(crate) const COMPRESS_EPS: f64 = 1e-15;
 
 const SIGN: u64 = 1 << 63;

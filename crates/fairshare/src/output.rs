@@ -5,7 +5,7 @@ use vocab::{Resource, Resources, Share, Volume};
 use crate::numbers::LARGE_EPS;
 
 /// Result of one update.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Output {
     /// By the index of the element in the input.
     pub elements: Vec<ElementOutput>,
@@ -15,15 +15,16 @@ pub struct Output {
 
 /// A fair share and its parts; `total` is their sum.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
+#[repr(C)]
 pub struct FairShare {
+    /// All together.
+    pub total: Share,
+    /// Beyond guarantees.
+    pub weight_proportional: Share,
     /// Within the strong guarantee.
     pub strong_guarantee: Share,
     /// Within the integral guarantee.
     pub integral_guarantee: Share,
-    /// Beyond guarantees.
-    pub weight_proportional: Share,
-    /// All together.
-    pub total: Share,
 }
 
 impl FairShare {
@@ -49,14 +50,15 @@ pub struct Tiers {
     pub regular_pools: Share,
 }
 
-/// Numbers of segments of the three functions of an element.
+/// How far the three functions of a pool were followed: numbers of segments up to its fair share. They
+/// have their breakpoints in common. 0 for operations, whose functions are evaluated as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FunctionSizes {
-    /// `by_sugg`; 0 at the root, whose function is not needed and not built.
+    /// `by_sugg`.
     pub fair_share_by_suggestion_size: usize,
     /// `by_fit`.
     pub fair_share_by_fit_factor_size: usize,
-    /// `max_fit`; 0 at the root.
+    /// `max_fit`.
     pub max_fit_factor_by_suggestion_size: usize,
 }
 
@@ -97,12 +99,18 @@ impl IntegralOutput {
 }
 
 /// Attributes of one element.
+///
+/// What every update writes for every operation comes first and is kept together: a large tree is many
+/// times the size of the caches.
 #[derive(Clone, PartialEq, Debug)]
+#[repr(C)]
 pub struct ElementOutput {
-    /// Effective weight (5.3).
-    pub weight: f64,
-    /// Of usage, of demand if nothing is used (2.2).
-    pub dominant_resource: Resource,
+    /// The result.
+    pub fair_share: FairShare,
+    /// What the element would take if it were offered everything: `by_sugg(1)`.
+    pub limited_demand_share: Share,
+    /// Limits over total, within 0 and 1 (5.2).
+    pub limits_share: Share,
     /// Amount; of a pool: the sum over operations below.
     pub resource_usage: Resources,
     /// Amount; of a pool: the sum over operations below.
@@ -111,28 +119,24 @@ pub struct ElementOutput {
     pub usage_share: Share,
     /// Demand over total, not limited; may exceed 1.
     pub demand_share: Share,
-    /// Limits over total, within 0 and 1 (5.2).
-    pub limits_share: Share,
-    /// What the element would take if it were offered everything: `by_sugg(1)`.
-    pub limited_demand_share: Share,
-    /// Configured guarantee with derived components (6.2).
-    pub inferred_strong_guarantee_resources: Resources,
-    /// After all adjustments (6.4).
-    pub strong_guarantee_share: Share,
-    /// By priority, after adjustment by the parent.
-    pub strong_guarantee_share_by_tier: Tiers,
-    /// Integral guarantee given to the element or to pools below (6.6, 6.7).
-    pub proposed_integral_share: Share,
-    /// The result.
-    pub fair_share: FairShare,
-    /// What guarantees alone give, below a pool that asked for it (8.3).
-    pub promised_guarantee_fair_share: FairShare,
+    /// Of usage, of demand if nothing is used (2.2).
+    pub dominant_resource: Resource,
+    /// Effective weight (5.3).
+    pub weight: f64,
     /// 6.5 from the whole cluster; strong guarantees and flows count.
     pub promised_fair_share: Share,
     /// 6.5 by the newest rule: strong guarantees count.
     pub estimated_guarantee_share: Share,
     /// 6.5 by the older rule: strong guarantees and flows count.
     pub estimated_guarantee_share_with_flow: Share,
+    /// Position in a FIFO parent (5.5).
+    pub fifo_index: Option<usize>,
+    /// Position after reordering, if that changed anything (9.5).
+    pub effective_fifo_index: Option<usize>,
+    /// After all adjustments (6.4).
+    pub strong_guarantee_share: Share,
+    /// Integral guarantee given to the element or to pools below (6.6, 6.7).
+    pub proposed_integral_share: Share,
     /// Own burst, after it was scaled down on overcommitment (6.4).
     pub burst_ratio: f64,
     /// Own flow.
@@ -141,14 +145,16 @@ pub struct ElementOutput {
     pub total_burst_ratio: f64,
     /// Of the subtree.
     pub total_resource_flow_ratio: f64,
-    /// Of burst and relaxed pools.
-    pub integral: Option<IntegralOutput>,
-    /// Position in a FIFO parent (5.5).
-    pub fifo_index: Option<usize>,
-    /// Position after reordering, if that changed anything (9.5).
-    pub effective_fifo_index: Option<usize>,
+    /// Configured guarantee with derived components (6.2).
+    pub inferred_strong_guarantee_resources: Resources,
+    /// By priority, after adjustment by the parent.
+    pub strong_guarantee_share_by_tier: Tiers,
     /// `fair_share_functions_statistics`.
     pub function_sizes: FunctionSizes,
+    /// What guarantees alone give, below a pool that asked for it (8.3).
+    pub promised_guarantee_fair_share: FairShare,
+    /// Of burst and relaxed pools.
+    pub integral: Option<IntegralOutput>,
 }
 
 impl Default for ElementOutput {

@@ -3,67 +3,70 @@
 use vocab::Share;
 
 use crate::input::GuaranteeType;
+use crate::integral::Taking;
 use crate::numbers::last_true;
 use crate::state::Update;
 
+/// Divides what the used guarantees of the first level leave over among the relaxed pools, in proportion
+/// to their volumes.
+pub(crate) fn grant_relaxed_guarantees<'a>(taking: &mut impl Taking<'a>, competitors: &mut Vec<Competitor>) {
+    let update = taking.update();
+    if update.relaxed_pools.is_empty() {
+        return;
+    }
+    let available = update.unused_by_guarantees();
+    competitors.clear();
+    update.collect_competitors(competitors);
+    if competitors.is_empty() {
+        return;
+    }
+    let smallest = competitors.iter().map(|c| c.share_by_volume).fold(f64::INFINITY, f64::min);
+    let mut taken = |c: &Competitor, k: f64| {
+        let suggestion = (k * (c.share_by_volume / smallest)).min(1.0);
+        let share = taking.under(c.pool, c.limits_share, suggestion);
+        (share - c.strong_guarantee_share).max(Share::ZERO)
+    };
+    // D9: rounding may break the predicate at 0 already; then nothing to speak of is given.
+    let k = last_true(0.0, 1.0, |k| {
+        let sum = competitors.iter().fold(Share::ZERO, |sum, c| sum + taken(c, k));
+        available.dominates(&sum)
+    });
+    for c in competitors.iter_mut() {
+        c.granted = taken(c, k.unwrap_or(0.0));
+        if k.is_none() {
+            c.granted = c.granted.min(available);
+        }
+    }
+    let update = taking.update();
+    for c in competitors {
+        let granted = c.granted.min(update.available(c.pool));
+        update.raise(c.pool, granted);
+        update.state[c.pool].last_share = granted.max_component();
+    }
+}
+
 /// A relaxed pool with volume, while it competes.
-struct Competitor {
+pub(crate) struct Competitor {
     pool: usize,
     share_by_volume: f64,
-    /// Its limits, which are lower for the time being.
+    /// Lower than its own: what volume and flow allow.
     limits_share: Share,
+    strong_guarantee_share: Share,
+    granted: Share,
 }
 
 impl Update<'_> {
-    /// Divides what the used guarantees of the first level leave over among the relaxed pools, in
-    /// proportion to their volumes.
-    pub(crate) fn grant_relaxed_guarantees(&mut self) {
-        if self.relaxed_pools.is_empty() {
-            return;
-        }
-        let available = self.unused_by_guarantees();
-        let competitors = self.limit_by_volume();
-        if competitors.is_empty() {
-            return;
-        }
-        let smallest = competitors.iter().map(|c| c.share_by_volume).fold(f64::INFINITY, f64::min);
-        let taken = |update: &Update, c: &Competitor, k: f64| {
-            let suggestion = (k * (c.share_by_volume / smallest)).min(1.0);
-            let share = update.by_suggestion(c.pool, suggestion);
-            (share - update.out[c.pool].strong_guarantee_share).max(Share::ZERO)
-        };
-        // D9: rounding may break the predicate at 0 already; then nothing to speak of is given.
-        let k = last_true(0.0, 1.0, |k| {
-            let sum = competitors.iter().fold(Share::ZERO, |sum, c| sum + taken(self, c, k));
-            available.dominates(&sum)
-        });
-        for c in &competitors {
-            let mut granted = taken(self, c, k.unwrap_or(0.0));
-            if k.is_none() {
-                granted = granted.min(available);
-            }
-            let p = c.pool;
-            self.out[p].limits_share = c.limits_share;
-            let granted = granted.min(self.available(p));
-            self.raise(p, granted);
-            self.drop_own_functions(p);
-            self.state[p].last_share = granted.max_component();
-        }
-    }
-
     /// Cluster minus guarantees of the first level, as far as there is demand for them.
     fn unused_by_guarantees(&self) -> Share {
-        self.tree.children[0].iter().fold(Share::ONES, |available, &c| {
+        self.children(0).iter().fold(Share::ONES, |available, &c| {
             let used = self.guarantee_share(c).min(self.out[c].demand_share);
             (available - used).max(Share::ZERO)
         })
     }
 
-    /// Lowers the limits of the pools that have any volume to what it allows, and builds their functions.
-    fn limit_by_volume(&mut self) -> Vec<Competitor> {
-        let mut competitors = Vec::new();
-        for i in 0..self.relaxed_pools.len() {
-            let pool = self.relaxed_pools[i];
+    /// The pools that have any volume, with the limits that it sets.
+    fn collect_competitors(&mut self, competitors: &mut Vec<Competitor>) {
+        for &pool in self.relaxed_pools {
             let share_by_volume = self.share_by_volume(pool);
             if share_by_volume == 0.0 {
                 // D1: in the reference such a pool goes on spending what it was given long ago.
@@ -73,14 +76,18 @@ impl Update<'_> {
                 continue;
             }
             let limit = share_by_volume.min(self.relaxed_share_limit(pool));
-            let out = &mut self.out[pool];
-            let limits_share = out.limits_share;
-            out.limits_share = limits_share.min(Share::splat(limit) + out.strong_guarantee_share);
-            self.build_below(pool);
-            self.build(pool);
-            competitors.push(Competitor { pool, share_by_volume, limits_share });
+            let out = &self.out[pool];
+            let strong_guarantee_share = out.strong_guarantee_share;
+            let limits_share = out.limits_share.min(Share::splat(limit) + strong_guarantee_share);
+            let granted = Share::ZERO;
+            competitors.push(Competitor {
+                pool,
+                share_by_volume,
+                limits_share,
+                strong_guarantee_share,
+                granted,
+            });
         }
-        competitors
     }
 
     /// D1 for pools that are not integral any more: they spend nothing.
@@ -88,7 +95,7 @@ impl Update<'_> {
         if self.input.options.compat_strict {
             return;
         }
-        for e in 0..self.out.len() {
+        for &e in &self.tree.pools {
             if self.guarantee_type(e) == GuaranteeType::None {
                 self.state[e].last_share = 0.0;
             }

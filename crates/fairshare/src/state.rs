@@ -1,63 +1,108 @@
-//! The working state of one update, which the steps read and write.
+//! The working state of updates, which the steps read and write.
 
-use vocab::{Resources, Share};
+use vocab::{RESOURCES, Resources, Share};
 
-use crate::build::Functions;
-use crate::input::{GuaranteeType, Input, IntegralState, Kind, Operation, Pool};
-use crate::output::{ElementOutput, Problem};
+use crate::input::{GuaranteeType, Input, IntegralState, Kind, Mode, Operation, Pool};
+use crate::output::{Output, Problem};
 use crate::tree::Tree;
-use crate::volume::FreeVolume;
+use crate::volume::{FreeVolume, Hungry};
 
-/// One update under way. Each step of fair-share.md 6 is a method, kept in the module of its subject.
-pub(crate) struct Update<'a> {
-    pub(crate) input: &'a Input,
+/// What belongs to one tree and lives from update to update, except the functions.
+#[derive(Default)]
+pub(crate) struct Work {
     pub(crate) tree: Tree,
-    /// Attributes as far as they are known; they become the output.
-    pub(crate) out: Vec<ElementOutput>,
-    /// Copy of the caller's state, copied back at the end.
+    /// Attributes as far as they are known.
+    pub(crate) out: Output,
+    /// Of the update under way; the caller's copy is replaced at the end.
     pub(crate) state: Vec<IntegralState>,
-    pub(crate) problems: Vec<Problem>,
-    /// By element; missing until they are built.
-    pub(crate) functions: Vec<Functions>,
-    /// By element: children of a FIFO pool in the order in which they are served.
-    pub(crate) service_order: Vec<Vec<usize>>,
+    /// Children by slot (see [`Tree::slots`]), those of a FIFO pool in the order in which they are served.
+    served: Vec<usize>,
+    /// By slot.
+    weights: Vec<f64>,
     /// By element: weight of the lightest child, who is offered everything at fit factor 1.
-    pub(crate) smallest_weight: Vec<f64>,
+    smallest_weight: Vec<f64>,
     /// Burst pools in pre-order.
     pub(crate) burst_pools: Vec<usize>,
     /// Relaxed pools in pre-order.
     pub(crate) relaxed_pools: Vec<usize>,
     /// By element.
-    pub(crate) free_volume: Vec<FreeVolume>,
+    free_volume: Vec<FreeVolume>,
+    hungry: Vec<Hungry>,
+    order: Vec<usize>,
+}
+
+impl Work {
+    /// For a tree of this shape; everything computed starts from zero.
+    pub(crate) fn new(input: &Input) -> Work {
+        let n = input.elements.len();
+        let tree = Tree::new(&input.elements);
+        let of_type = |wanted: GuaranteeType| {
+            let is = |e: &usize| match &input.elements[*e].kind {
+                Kind::Pool(pool) => pool.integral_guarantees.guarantee_type == wanted,
+                Kind::Operation(_) => false,
+            };
+            tree.pools.iter().copied().filter(is).collect()
+        };
+        Work {
+            out: Output { elements: vec![Default::default(); n], problems: Vec::new() },
+            state: vec![IntegralState::default(); n],
+            served: tree.all_children().to_vec(),
+            weights: vec![1.0; tree.all_children().len()],
+            smallest_weight: vec![1.0; n],
+            burst_pools: of_type(GuaranteeType::Burst),
+            relaxed_pools: of_type(GuaranteeType::Relaxed),
+            free_volume: vec![FreeVolume::default(); n],
+            hungry: Vec::new(),
+            order: Vec::new(),
+            tree,
+        }
+    }
+
+    /// One update of the tree.
+    pub(crate) fn update<'a>(&'a mut self, input: &'a Input) -> Update<'a> {
+        let total = &input.total;
+        Update {
+            input,
+            // So that a resource which the tree does not have has share 0 (2.2).
+            divisors: RESOURCES.map(|r| if total.raw(r) == 0 { f64::INFINITY } else { total.get(r) }),
+            tree: &self.tree,
+            out: &mut self.out.elements,
+            problems: &mut self.out.problems,
+            state: &mut self.state,
+            served: &mut self.served,
+            weights: &mut self.weights,
+            smallest_weight: &mut self.smallest_weight,
+            burst_pools: &self.burst_pools,
+            relaxed_pools: &self.relaxed_pools,
+            free_volume: &mut self.free_volume,
+            hungry: &mut self.hungry,
+            order: &mut self.order,
+        }
+    }
+}
+
+/// One update under way. Each step of fair-share.md 6 is a method, kept in the module of its subject.
+pub(crate) struct Update<'a> {
+    pub(crate) input: &'a Input,
+    /// Amounts over these are shares.
+    pub(crate) divisors: [f64; 5],
+    pub(crate) tree: &'a Tree,
+    pub(crate) out: &'a mut [crate::ElementOutput],
+    pub(crate) problems: &'a mut Vec<Problem>,
+    pub(crate) state: &'a mut [IntegralState],
+    pub(crate) served: &'a mut [usize],
+    pub(crate) weights: &'a mut [f64],
+    pub(crate) smallest_weight: &'a mut [f64],
+    pub(crate) burst_pools: &'a [usize],
+    pub(crate) relaxed_pools: &'a [usize],
+    pub(crate) free_volume: &'a mut [FreeVolume],
+    /// Empty between uses.
+    pub(crate) hungry: &'a mut Vec<Hungry>,
+    /// Empty between uses.
+    pub(crate) order: &'a mut Vec<usize>,
 }
 
 impl<'a> Update<'a> {
-    /// Everything computed starts from zero.
-    pub(crate) fn new(input: &'a Input, state: &[IntegralState]) -> Update<'a> {
-        let n = input.elements.len();
-        let mut update = Update {
-            input,
-            tree: Tree::new(&input.elements),
-            out: vec![ElementOutput::default(); n],
-            state: state.to_vec(),
-            problems: Vec::new(),
-            functions: (0..n).map(|_| Functions::default()).collect(),
-            service_order: vec![Vec::new(); n],
-            smallest_weight: vec![1.0; n],
-            burst_pools: Vec::new(),
-            relaxed_pools: Vec::new(),
-            free_volume: vec![FreeVolume::default(); n],
-        };
-        for &e in &update.tree.preorder {
-            match update.guarantee_type(e) {
-                GuaranteeType::None => {}
-                GuaranteeType::Burst => update.burst_pools.push(e),
-                GuaranteeType::Relaxed => update.relaxed_pools.push(e),
-            }
-        }
-        update
-    }
-
     pub(crate) fn total(&self) -> &'a Resources {
         &self.input.total
     }
@@ -77,9 +122,38 @@ impl<'a> Update<'a> {
     pub(crate) fn guarantee_type(&self, e: usize) -> GuaranteeType {
         self.pool(e).map_or(GuaranteeType::None, |pool| pool.integral_guarantees.guarantee_type)
     }
+    /// Burst, then relaxed pools.
+    pub(crate) fn integral_pools(&self) -> impl Iterator<Item = usize> + use<'a> {
+        self.burst_pools.iter().chain(self.relaxed_pools).copied()
+    }
     /// Parent of an element below the root.
     pub(crate) fn parent(&self, e: usize) -> usize {
         self.input.elements[e].parent
+    }
+    /// Children in the order of the input.
+    pub(crate) fn children(&self, e: usize) -> &'a [usize] {
+        self.tree.children(e)
+    }
+    /// Those that are pools: operations have no guarantees and no volumes.
+    pub(crate) fn child_pools(&self, e: usize) -> &'a [usize] {
+        self.tree.child_pools(e)
+    }
+    /// Children in the order in which they are served and sums are taken.
+    pub(crate) fn served(&self, e: usize) -> &[usize] {
+        &self.served[self.tree.slots(e)]
+    }
+    /// An operation that takes everything at once or nothing (4.1).
+    pub(crate) fn steps(&self, e: usize, operation: &Operation) -> bool {
+        operation.gang
+            && self.input.options.enable_step_function_for_gang_operations
+            && self.pool(self.parent(e)).is_some_and(|pool| pool.enable_step_function_for_gang_operations)
+    }
+    pub(crate) fn is_fifo(&self, e: usize) -> bool {
+        self.pool(e).is_some_and(|pool| pool.mode == Mode::Fifo)
+    }
+    /// 4.6.
+    pub(crate) fn improved(&self) -> bool {
+        self.input.options.enable_improved_fair_share_by_fit_factor_computation
     }
     /// Strong guarantee and what was given as integral guarantee.
     pub(crate) fn guarantee_share(&self, e: usize) -> Share {
@@ -89,10 +163,27 @@ impl<'a> Update<'a> {
     /// A rule that must hold, up to rounding, whatever the input (D6): a bug stops a debug build; in a
     /// release the caller goes on with the nearest feasible value and operators hear of it.
     pub(crate) fn require(&mut self, holds: bool, element: usize, rule: &'static str) {
+        if holds {
+            return;
+        }
         debug_assert!(holds, "element {element}: {rule}");
         let problem = Problem::Inconsistency { element, rule };
-        if !holds && !self.problems.contains(&problem) {
+        if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
     }
+}
+
+/// Which elements a step has to look at.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'s> {
+    /// All of them.
+    All,
+    /// What changed since the previous update.
+    Changed {
+        /// Operations.
+        operations: &'s [usize],
+        /// Every pool above one of them, bottom-up.
+        pools: &'s [usize],
+    },
 }

@@ -2,15 +2,23 @@
 
 use std::ops::Range;
 
-use crate::input::Element;
+use crate::input::{Element, Kind};
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct Tree {
-    /// By element, in the order of the input.
-    pub(crate) children: Vec<Vec<usize>>,
+    /// All children, those of one parent side by side, in the order of the input.
+    child: Vec<usize>,
+    /// By element and one more: where its children start.
+    start: Vec<usize>,
+    /// The pools among all children, and where those of an element start.
+    child_pool: Vec<usize>,
+    pool_start: Vec<usize>,
     /// Every element after its parent, children in order: first the whole subtree of one, then the next.
     /// Forwards it is a top-down pass, backwards a bottom-up one; no recursion is needed anywhere.
     pub(crate) preorder: Vec<usize>,
+    /// The pools of `preorder`.
+    pub(crate) pools: Vec<usize>,
     /// By element, its place in `preorder`.
     pub(crate) position: Vec<usize>,
     /// By element, the place after the last one of its subtree.
@@ -20,27 +28,65 @@ pub(crate) struct Tree {
 impl Tree {
     /// Elements must have been checked: parents come first.
     pub(crate) fn new(elements: &[Element]) -> Tree {
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); elements.len()];
-        for (e, element) in elements.iter().enumerate().skip(1) {
-            children[element.parent].push(e);
+        let n = elements.len();
+        let mut start = vec![0; n + 1];
+        for element in elements.iter().skip(1) {
+            start[element.parent + 1] += 1;
         }
-        let mut preorder = Vec::with_capacity(elements.len());
+        for e in 0..n {
+            start[e + 1] += start[e];
+        }
+        let mut child = vec![0; n.saturating_sub(1)];
+        let mut next = start.clone();
+        for (e, element) in elements.iter().enumerate().skip(1) {
+            child[next[element.parent]] = e;
+            next[element.parent] += 1;
+        }
+        let mut tree = Tree { child, start, ..Tree::default() };
         let mut stack = vec![0];
         while let Some(e) = stack.pop() {
-            preorder.push(e);
-            stack.extend(children[e].iter().rev());
+            tree.preorder.push(e);
+            stack.extend(tree.children(e).iter().rev());
         }
-        let mut position = vec![0; elements.len()];
-        for (place, e) in preorder.iter().enumerate() {
-            position[*e] = place;
+        tree.position = vec![0; n];
+        for (place, e) in tree.preorder.iter().enumerate() {
+            tree.position[*e] = place;
         }
-        let mut end = vec![0; elements.len()];
-        for &e in preorder.iter().rev() {
-            end[e] = children[e].last().map_or(position[e] + 1, |last| end[*last]);
+        tree.end = vec![0; n];
+        for &e in tree.preorder.iter().rev() {
+            tree.end[e] = tree.children(e).last().map_or(tree.position[e] + 1, |last| tree.end[*last]);
         }
-        Tree { children, preorder, position, end }
+        let is_pool = |e: &usize| matches!(elements[*e].kind, Kind::Pool(_));
+        tree.pool_start = Vec::with_capacity(n + 1);
+        for e in 0..n {
+            tree.pool_start.push(tree.child_pool.len());
+            let pools = tree.child[tree.start[e]..tree.start[e + 1]].iter().copied().filter(is_pool);
+            tree.child_pool.extend(pools);
+        }
+        tree.pool_start.push(tree.child_pool.len());
+        tree.pools = tree.preorder.iter().copied().filter(is_pool).collect();
+        tree
     }
 
+    /// In the order of the input.
+    #[inline]
+    pub(crate) fn children(&self, e: usize) -> &[usize] {
+        &self.child[self.slots(e)]
+    }
+    /// Those that are pools.
+    #[inline]
+    pub(crate) fn child_pools(&self, e: usize) -> &[usize] {
+        &self.child_pool[self.pool_start[e]..self.pool_start[e + 1]]
+    }
+    /// Where the children of an element are among all children; a table by child can be laid out alike.
+    #[inline]
+    pub(crate) fn slots(&self, e: usize) -> Range<usize> {
+        self.start[e]..self.start[e + 1]
+    }
+    /// All children, by slot.
+    pub(crate) fn all_children(&self) -> &[usize] {
+        &self.child
+    }
     /// Places of the subtree of an element in `preorder`, itself first.
     pub(crate) fn subtree(&self, e: usize) -> Range<usize> {
         self.position[e]..self.end[e]

@@ -1,42 +1,44 @@
-//! The steps of one update, in their order.
+//! The steps of one update, in their order (fair-share.md 6).
 
-use crate::check::{InputError, check};
+use crate::check::InputError;
 use crate::input::{Cycle, Input, IntegralState};
 use crate::output::Output;
-use crate::state::Update;
+use crate::state::{Scope, Update};
+use crate::updater::Updater;
 
 /// Computes one update of a tree and moves the integral state on (fair-share.md 6).
 ///
-/// Nothing is changed if the input is refused.
+/// Nothing is changed if the input is refused. Who updates the same tree again and again keeps an
+/// [`Updater`], which does not start from nothing each time.
 pub fn update(input: &Input, state: &mut [IntegralState], cycle: Cycle) -> Result<Output, InputError> {
-    check(input, state)?;
-    let done = compute(input, state, cycle);
-    if let Cycle::Periodic { .. } = cycle {
-        state.copy_from_slice(&done.state);
-    }
-    Ok(Output { elements: done.out, problems: done.problems })
+    let mut updater = Updater::new(input.clone())?;
+    updater.update(state, cycle)?;
+    Ok(updater.into_output())
 }
 
-/// All the steps, on an input that has been checked.
-pub(crate) fn compute<'a>(input: &'a Input, state: &[IntegralState], cycle: Cycle) -> Update<'a> {
-    let mut update = Update::new(input, state);
-    update.infer_strong_guarantees();
-    update.compute_cumulative_attributes();
-    update.sort_fifo_pools();
-    if let Cycle::Periodic { since_previous } = cycle {
-        update.update_volumes(since_previous);
+impl Update<'_> {
+    /// What depends on the configuration and on the total alone.
+    pub(crate) fn prepare_guarantees(&mut self) {
+        self.problems.clear();
+        self.infer_strong_guarantees();
+        self.compute_guarantee_shares();
+        self.compute_limits_of_pools();
+        self.adjust_guarantees();
+        self.compute_weights_and_estimates();
+        self.report_nested_promises();
     }
-    update.adjust_guarantees();
-    update.reorder_fifo_pools();
-    update.compute_weights();
-    update.estimate_guarantees();
-    update.grant_burst_guarantees();
-    update.grant_relaxed_guarantees();
-    update.forget_shares_without_guarantee();
-    update.build_tree();
-    update.distribute();
-    update.distribute_promised();
-    update.publish_functions();
-    update.publish_integral_attributes();
-    update
+
+    /// What has to be known before anything is given. Operations are shown as soon as that is so for them.
+    pub(crate) fn prepare(&mut self, scope: Scope, cycle: Cycle, show: impl FnMut(&mut Self, usize)) {
+        self.compute_usage_and_demand(scope, show);
+        self.sort_fifo_pools(scope);
+        self.reorder_fifo_pools(scope);
+        self.forget_free_volumes();
+        if let Cycle::Periodic { since_previous } = cycle {
+            self.update_volumes(since_previous);
+        }
+        for &e in &self.tree.pools {
+            self.out[e].proposed_integral_share = vocab::Share::ZERO;
+        }
+    }
 }

@@ -20,11 +20,14 @@ pub(crate) struct FreeVolume {
     accepted: Volume,
 }
 
+/// A child, what volume of one resource it could take, its flow.
+pub(crate) type Hungry = (usize, f64, f64);
+
 impl Update<'_> {
     /// Refills and spends over the time since the previous periodic update.
     pub(crate) fn update_volumes(&mut self, since_previous: Option<Span>) {
         let Some(elapsed) = since_previous else { return };
-        if self.total().is_zero() {
+        if self.total().is_zero() || self.integral_pools().next().is_none() {
             return;
         }
         for e in self.integral_pools() {
@@ -34,8 +37,11 @@ impl Update<'_> {
         self.distribute_free_volume();
     }
 
-    fn integral_pools(&self) -> Vec<usize> {
-        [&self.burst_pools[..], &self.relaxed_pools[..]].concat()
+    /// Before volumes are updated, and before an update that leaves them alone.
+    pub(crate) fn forget_free_volumes(&mut self) {
+        for &e in &self.tree.pools {
+            self.free_volume[e] = FreeVolume::default();
+        }
     }
 
     /// D2: the reference rounds `total x ratio` to whole units, which makes small capacities 0.
@@ -71,13 +77,13 @@ impl Update<'_> {
 
     /// Bottom-up: what children lose and could take, as far as they do not balance each other (7.3).
     fn collect_overflow(&mut self) {
-        for &e in self.tree.preorder.iter().rev() {
+        for &e in self.tree.pools.iter().rev() {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
                 continue;
             }
             let (mut overflow, mut acceptable) = (Volume::default(), Volume::default());
-            for &c in &self.tree.children[e] {
+            for &c in self.child_pools(e) {
                 overflow = plus(&overflow, &self.free_volume[c].overflow);
                 acceptable = plus(&acceptable, &self.free_volume[c].acceptable);
             }
@@ -95,8 +101,7 @@ impl Update<'_> {
     /// Top-down.
     fn distribute_free_volume(&mut self) {
         let by_default = self.input.options.should_distribute_free_volume_among_children;
-        for place in 0..self.tree.preorder.len() {
-            let e = self.tree.preorder[place];
+        for &e in &self.tree.pools {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
                 let accepted = self.free_volume[e].accepted;
@@ -116,16 +121,19 @@ impl Update<'_> {
     /// In proportion to flows. Those who cannot take their part come first, so that what they leave goes
     /// to the others.
     fn distribute_resource(&mut self, e: usize, r: Resource, mut free: f64) {
-        // Child, what it could take, its flow.
-        let mut hungry: Vec<(usize, f64, f64)> = self.tree.children[e]
-            .iter()
-            .map(|&c| (c, self.free_volume[c].acceptable.get(r), self.out[c].total_resource_flow_ratio))
-            .filter(|(_, acceptable, flow)| *acceptable > EPS && *flow > EPS)
-            .collect();
-        hungry.sort_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)));
+        let mut hungry = std::mem::take(self.hungry);
+        hungry.extend(
+            self.child_pools(e)
+                .iter()
+                .map(|&c| (c, self.free_volume[c].acceptable.get(r), self.out[c].total_resource_flow_ratio))
+                .filter(|(_, acceptable, flow)| *acceptable > EPS && *flow > EPS),
+        );
+        hungry.sort_unstable_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)).then(a.0.cmp(&b.0)));
         let mut flows: f64 = hungry.iter().map(|(_, _, flow)| flow).sum();
         let mut satisfied = 0;
         for &(c, acceptable, flow) in &hungry {
+            // What is left of a sum may be less than a part of it, by rounding.
+            flows = flows.max(flow);
             if quantize(r, free * (flow / flows)) < acceptable {
                 break;
             }
@@ -135,8 +143,10 @@ impl Update<'_> {
             satisfied += 1;
         }
         for &(c, _, flow) in &hungry[satisfied..] {
-            self.free_volume[c].accepted.set(r, quantize(r, free * (flow / flows)));
+            self.free_volume[c].accepted.set(r, quantize(r, free * (flow / flows.max(flow))));
         }
+        hungry.clear();
+        *self.hungry = hungry;
     }
 
     /// `share_by_volume` of 6.6 and 7.4: the share that the pool could hold for a smooth period.

@@ -4,15 +4,14 @@ use crate::numbers::EPS;
 use crate::state::Update;
 
 impl Update<'_> {
-    /// Of all elements; guarantees are final now.
-    pub(crate) fn compute_weights(&mut self) {
-        for e in 0..self.out.len() {
-            self.out[e].weight = self.weight(e);
+    /// Of the children of a pool; guarantees are final now. And how far the heaviest are from the lightest.
+    pub(crate) fn compute_weights_below(&mut self, e: usize) {
+        let slots = self.tree.slots(e);
+        for (slot, &c) in slots.clone().zip(self.children(e)) {
+            self.weights[slot] = self.weight(c);
         }
-        for (e, children) in self.tree.children.iter().enumerate() {
-            let weights = children.iter().map(|c| self.out[*c].weight);
-            self.smallest_weight[e] = weights.filter(|w| *w > EPS).reduce(f64::min).unwrap_or(1.0);
-        }
+        let weights = self.weights[slots].iter().copied();
+        self.smallest_weight[e] = weights.filter(|w| *w > EPS).reduce(f64::min).unwrap_or(1.0);
     }
 
     /// Of one element. For operations it depends on no guarantee and is known from the start.

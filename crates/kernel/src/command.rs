@@ -1,6 +1,7 @@
 //! What can be asked of the kernel: one variant per command of the HTTP API (http-api.md 8), with
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
+pub use crate::explanations::PreemptionQuery;
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -253,6 +254,13 @@ pub enum Command {
         /// Name.
         pool: String,
     },
+    /// Why an operation has what it has, and what would change it.
+    ExplainOperation {
+        /// Which.
+        operation: OperationRef,
+    },
+    /// Who lost what for whom.
+    GetPreemptionLog(PreemptionQuery),
     /// What a pool wanted, used and was entitled to.
     GetPoolHistory {
         /// The default one when absent.
@@ -378,6 +386,8 @@ impl Command {
                 | Command::GetJobStderr { .. }
                 | Command::CheckPermission { .. }
                 | Command::ExplainPool { .. }
+                | Command::ExplainOperation { .. }
+                | Command::GetPreemptionLog(_)
                 | Command::GetPoolHistory { .. }
         )
     }

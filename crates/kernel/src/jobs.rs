@@ -77,6 +77,7 @@ impl Kernel {
         for event in events {
             match event {
                 JobEvent::Started { job_id, start_time } => {
+                    self.waits_no_more(address, job_id);
                     if let Some(operation) = self.operation_of(job_id) {
                         operation.controller.job_started(job_id, start_time);
                     }
@@ -100,6 +101,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) {
         let job_id = finished.identity.job_id;
+        self.waits_no_more(address, job_id);
         let upload = self.jobs.uploaded.remove(&job_id);
         // A node that comes back after our restart may report the end of a job that this life has
         // never seen: take it over first, as if it still ran, and end it then.
@@ -359,7 +361,13 @@ impl Kernel {
         }
         let timeout = operation.spec.spec.root.time_limit_job_fail_timeout;
         self.note_interruption(job_id, InterruptionReason::Unknown, None);
-        self.interrupt(job_id, timeout, InterruptionReason::Unknown, "Operation time limit exceeded".into(), out);
+        self.interrupt(
+            job_id,
+            timeout,
+            InterruptionReason::Unknown,
+            "Operation time limit exceeded".into(),
+            out,
+        );
     }
 
     /// Sends to a node if it is connected, not before `after` is durable.

@@ -25,6 +25,7 @@
 pub mod command;
 pub mod config;
 pub mod effect;
+mod explanations;
 pub mod input;
 
 mod artifacts;
@@ -40,9 +41,9 @@ mod operations;
 mod orchid;
 mod parameters;
 mod pass;
-mod preemption;
 mod pool_history;
 mod pools;
+mod preemption;
 mod records;
 mod recover;
 mod summary;
@@ -102,6 +103,8 @@ pub struct Kernel {
     open: OpenBatch,
     pools: pools::Pools,
     pending_work: PendingWork,
+    /// Who starved when.
+    starvations: explanations::StarvationLog,
     periodic: Periodic,
     /// Jobs of the life before may still be reported.
     reviving: bool,
@@ -252,6 +255,10 @@ impl Kernel {
             Command::CheckPermission { user, permission, path } => {
                 (Waits::Tree, self.check_permission(&user, &permission, &path).map(Body::Value))
             }
+            Command::ExplainOperation { operation } => {
+                (Waits::Nothing, self.explain_operation(now, &operation))
+            }
+            Command::GetPreemptionLog(query) => (Waits::Nothing, Ok(Body::Value(self.preemptions(&query)))),
             Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),
             Command::GetPoolHistory { tree, pool, start, end, step } => {
                 let range = pool_history::Range { start, end, step };
@@ -360,6 +367,7 @@ impl Kernel {
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
         self.check_bans(now, out);
+        self.fail_stuck_operations(now, out);
         self.check_suitable_nodes(now, out);
         self.forget_old_operations(out);
     }

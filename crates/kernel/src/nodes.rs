@@ -39,6 +39,8 @@ pub(crate) struct Node {
     pub leaving: bool,
     /// Units that it runs for us.
     pub jobs: BTreeSet<JobId>,
+    /// Those of them that waited for resources there at its last report.
+    pub waiting: BTreeSet<JobId>,
 }
 
 /// What administrators may say about a node, `//sys/cluster_nodes/<address>/@...`.
@@ -66,6 +68,7 @@ impl Node {
             last_order: 0,
             leaving: false,
             jobs: BTreeSet::new(),
+            waiting: BTreeSet::new(),
         }
     }
 
@@ -91,6 +94,13 @@ impl Node {
             limits.user_slots = 0;
         }
         limits
+    }
+
+    /// Jobs that are accepted and have not got their resources yet.
+    fn note_waiting(&mut self, jobs: &[JobReport]) {
+        let waiting = jobs.iter().filter(|job| job.phase == JobPhase::Created);
+        self.waiting = waiting.map(|job| job.identity.job_id).collect();
+        self.report.has_waiting_allocations = !self.waiting.is_empty();
     }
 
     fn tags(&self, reported: &[String]) -> BTreeSet<String> {
@@ -189,8 +199,9 @@ impl Kernel {
             resource_limits: node.effective_limits(hello.resource_limits),
             resource_usage: Resources::ZERO,
             tags: node.tags(&hello.tags),
-            has_waiting_allocations: waits_for_resources(&hello.running),
+            has_waiting_allocations: false,
         };
+        node.note_waiting(&hello.running);
         let report = node.report.clone();
         self.nodes.by_key.insert(key, address.clone());
         self.persist_node(&address);
@@ -233,7 +244,7 @@ impl Kernel {
         node.alerts = heartbeat.alerts;
         node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
         node.report.resource_usage = heartbeat.resource_usage;
-        node.report.has_waiting_allocations = waits_for_resources(&heartbeat.jobs);
+        node.note_waiting(&heartbeat.jobs);
         let report = node.report.clone();
         self.reconcile_jobs(now, address, heartbeat.jobs, out);
         // Ends that were heard but whose release got lost: their news came before this message.
@@ -243,6 +254,16 @@ impl Kernel {
         let lost = self.scheduler.heartbeat(now, address, &report).lost;
         self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
         self.pending_work.heard.insert(address.to_owned());
+    }
+
+    /// A job waits for resources no more: it runs, or it is over.
+    pub(crate) fn waits_no_more(&mut self, address: &str, job_id: JobId) {
+        let Some(node) = self.nodes.get_mut(address) else { return };
+        if node.waiting.remove(&job_id) && node.waiting.is_empty() {
+            node.report.has_waiting_allocations = false;
+            self.scheduler.nothing_waits(address);
+            self.pending_work.heard.insert(address.to_owned());
+        }
     }
 
     fn node_leaving(&mut self, now: Time, address: &str) {
@@ -385,11 +406,6 @@ impl Kernel {
         };
         only(settings.into_iter().chain(map).collect(), wanted)
     }
-}
-
-/// Is a job accepted that has not got its resources yet?
-fn waits_for_resources(jobs: &[JobReport]) -> bool {
-    jobs.iter().any(|job| job.phase == JobPhase::Created)
 }
 
 impl NodeSettings {

@@ -80,6 +80,7 @@ impl Kernel {
             operation.enter(now, state);
         }
         self.operations.insert(id, operation);
+        self.pass_options(id);
         self.pending_work.dirty.insert(id);
         self.prepare_operation(now, id, out);
         Ok(Value::Map(yson::map! { "operation_id" => id }))
@@ -393,6 +394,23 @@ impl Kernel {
         }
     }
 
+    /// Operations that the scheduler can do nothing for any more (scheduling.md 20).
+    pub(crate) fn fail_stuck_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
+        for (id, error) in self.scheduler.stuck_operations(now) {
+            self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+        }
+    }
+
+    /// Options of an operation that the scheduler takes apart from its description.
+    pub(crate) fn pass_options(&mut self, id: OperationId) {
+        let Some(operation) = self.operations.get(&id) else { return };
+        let options = scheduler::OperationOptions {
+            enable_limiting_ancestor_check: operation.spec.spec.scheduling.enable_limiting_ancestor_check,
+            ..scheduler::OperationOptions::default()
+        };
+        self.tell_scheduler(|s| s.set_operation_options(id, options));
+    }
+
     /// Operations that have banned every node that could run them.
     pub(crate) fn check_bans(&mut self, now: Time, out: &mut Vec<Effect>) {
         let online: Vec<String> =
@@ -429,8 +447,10 @@ impl Kernel {
                 }
                 continue;
             };
-            let task =
-                operation.controller.task_names().nth(misfit.task as usize).unwrap_or_default().to_owned();
+            // Retries of a task have a demand of their own, numbered behind the tasks.
+            let tasks = operation.controller.task_names().count().max(1);
+            let number = misfit.task as usize % tasks;
+            let task = operation.controller.task_names().nth(number).unwrap_or_default().to_owned();
             let error = Failure::new("No online node can satisfy the resource demand")
                 .with("task_name", task)
                 .with("needed_resources", misfit.min_needed.to_value());

@@ -21,6 +21,7 @@ impl Kernel {
             return false;
         };
         self.scheduler.update(now, kind);
+        self.starvations.extend(self.scheduler.drain_starvation_notices());
         self.pending_work.update = false;
         // More demand than before may count now.
         self.pending_work.schedule = true;
@@ -131,6 +132,24 @@ impl Kernel {
         }
     }
 
+    /// Nodes have come back in any order; groups of preemption go by the start of the jobs, as before
+    /// the restart (scheduling.md 21).
+    fn order_revived_allocations(&mut self) {
+        let mut starts: Vec<_> = self
+            .jobs
+            .ids()
+            .filter_map(|id| {
+                let job = self.jobs.get(id)?;
+                let view = self.operations.get(&job.operation)?.controller.job(id)?;
+                Some((view.start_time(), view.identity().job_index, job.allocation))
+            })
+            .collect();
+        starts.sort_unstable();
+        for (_, _, allocation) in starts {
+            self.scheduler.allocation_job_started(allocation);
+        }
+    }
+
     /// After a restart, when all expected nodes have spoken: what nobody reported is lost.
     fn end_revivals(&mut self, now: Time, out: &mut Vec<Effect>) {
         if !std::mem::take(&mut self.reviving) {
@@ -153,6 +172,7 @@ impl Kernel {
                 self.operation_event(now, id, event, out);
             }
         }
+        self.order_revived_allocations();
         self.advance_operations(now);
         self.scheduler.update(now, UpdateKind::Extra);
     }

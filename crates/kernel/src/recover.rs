@@ -105,6 +105,7 @@ impl Kernel {
             },
             pools: Pools::default(),
             pending_work: PendingWork::default(),
+            starvations: Default::default(),
             periodic: Periodic { update: now, housekeeping: now },
             reviving: false,
             volumes: Volumes::new(now),
@@ -283,6 +284,8 @@ impl Kernel {
         let may_run = operation.trees.iter().any(|t| t.running);
         operation.dirty = true;
         self.pending_work.dirty.insert(id);
+        self.pass_options(id);
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         for state in [OperationState::Orphaned, OperationState::ReviveInitializing, OperationState::Reviving]
         {
             operation.enter(now, state);

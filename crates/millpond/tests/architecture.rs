@@ -31,8 +31,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that think: they must not get an async runtime, a socket or a disk through the back door.
-const PURE: &[&str] =
-    &["yson", "vocab", "reserve", "fairshare", "scheduler", "controller", "cypress", "history", "nodecore", "kernel", "calc"];
+const PURE: &[&str] = &[
+    "yson",
+    "vocab",
+    "reserve",
+    "fairshare",
+    "scheduler",
+    "controller",
+    "cypress",
+    "history",
+    "nodecore",
+    "kernel",
+    "calc",
+];
 const EDGE_LIBRARIES: &[&str] =
     &["tokio", "axum", "hyper", "tonic", "redb", "rustix", "libc", "ureq", "rand"];
 

@@ -53,10 +53,15 @@ fn task() -> Reserves {
     task
 }
 
+/// Both digests learn from a job and are asked what the next one needs.
 #[divan::bench]
-fn factors_of_a_new_job(bencher: Bencher<'_, '_>) {
-    let task = task();
-    bencher.bench_local(|| black_box(&task).factors(black_box(7)));
+fn a_job_of_a_task(bencher: Bencher<'_, '_>) {
+    let mut task = task();
+    let peaks = Peaks { user_job: Some(123_456_789), job_proxy: Some(100_000_000) };
+    bencher.bench_local(|| {
+        task.completed(black_box(peaks));
+        task.factors(black_box(7))
+    });
 }
 
 #[divan::bench]

@@ -158,10 +158,10 @@ fn full(tree: &str) -> World {
         world.want(n, 100);
     }
     for node in 0..world.names.len() {
-        world.s.heartbeat(world.now, &world.names[node], &world.report());
         for id in world.s.allocations_on(&world.names[node]) {
             world.s.allocation_usage(id, one_slot());
         }
+        world.s.heartbeat(world.now, &world.names[node], &world.report());
     }
     world.update();
     world
@@ -272,37 +272,42 @@ fn starving(fits: bool) -> World {
     world.s.register_operation(desc).expect("admitted");
     world.s.set_enabled(operation(id), true).expect("known");
     // What never fits makes the pass try it and give up.
-    let min_needed = one_slot().times(if fits { 2 } else { 99 });
-    let group = DemandGroup { task: 0, min_needed, count: 1_000 };
+    let size = if fits { 2 } else { 99 };
+    let group = DemandGroup { task: 0, min_needed: one_slot().times(size), count: 100_000 / size };
     world.s.set_demand(operation(id), &[group]).expect("known");
     world.update();
     world.update();
     world
 }
 
+/// Operations got their allocations one by one, so the last nodes have those beyond the fair shares.
+const YOUNGEST: usize = 800;
+
 /// A preemptive pass over a node with 100 allocations that starts something and takes victims.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn preemptive_pass(bencher: Bencher) {
-    let world = starving(true);
-    let plan = world.s.plan(world.now, &world.names[0]);
-    assert!(plan.starts.len() == 1 && !plan.preemptions.is_empty(), "{plan:?}");
-    bencher
-        .counter(ItemsCount::new(NODES))
-        .with_inputs(|| world.clone())
-        .bench_local_refs(|world| (0..world.names.len()).map(|node| world.pass(node)).sum::<usize>());
+    let mut world = starving(true);
+    world.names.drain(..NODES as usize - YOUNGEST);
+    bencher.counter(ItemsCount::new(YOUNGEST)).with_inputs(|| world.clone()).bench_local_refs(|world| {
+        let started: usize = (0..world.names.len()).map(|node| world.pass(node)).sum();
+        assert_eq!((started, world.s.drain_orders().len()), (YOUNGEST, 2 * YOUNGEST));
+    });
 }
 
-/// A preemptive pass over a node with 100 allocations in vain.
+/// A preemptive pass over a node with 100 allocations, all of them candidates, in vain.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn preemptive_pass_in_vain(bencher: Bencher) {
-    let world = starving(false);
-    let plan = world.s.plan(world.now, &world.names[0]);
-    assert!(plan.starts.is_empty() && plan.statistics.preemptible_allocation_count > 0, "{plan:?}");
-    bencher.counter(ItemsCount::new(NODES)).bench_local(|| {
+    let mut world = starving(false);
+    world.names.drain(..NODES as usize - YOUNGEST);
+    // It would need all 100, and one is not among them.
+    let mut candidates = 0;
+    bencher.counter(ItemsCount::new(YOUNGEST)).bench_local(|| {
         for node in 0..world.names.len() {
-            black_box(world.s.plan(world.now, &world.names[node]));
+            let plan = world.s.plan(world.now, &world.names[node]);
+            candidates += black_box(plan).statistics.preemptible_allocation_count;
         }
     });
+    assert!(candidates > 0);
 }
 
 /// One update of the whole tree, for comparison.

@@ -70,6 +70,15 @@ pub struct AllocationState {
     pub preempted: Option<Arc<PreemptionRecord>>,
 }
 
+/// Numbers of an operation's allocations in the three groups.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupSizes {
+    /// In this tree.
+    pub tree: Arc<str>,
+    /// By group, in the order of [`PreemptionGroup::ALL`].
+    pub sizes: [i64; 3],
+}
+
 /// What is needed to enter an allocation into the books.
 pub(crate) struct NewAllocation {
     pub id: AllocationId,
@@ -101,14 +110,14 @@ impl Scheduler {
     }
 
     /// Numbers of an operation's allocations in the three groups at this moment, tree by tree.
-    pub fn preemption_groups_of(&self, id: OperationId) -> Result<Vec<(Arc<str>, [i64; 3])>, Failure> {
+    pub fn preemption_groups_of(&self, id: OperationId) -> Result<Vec<GroupSizes>, Failure> {
         let index = self.operation_index(id)?;
         let leaves = self.operations[index].leaves.iter();
         Ok(leaves
             .map(|(tree, leaf)| {
                 let tree = &self.trees[tree.index()];
                 let leaf = &tree.leaves[*leaf];
-                (tree.name.clone(), leaf.groups.counts(leaf.allocations.len()))
+                GroupSizes { tree: tree.name.clone(), sizes: leaf.groups.counts(leaf.allocations.len()) }
             })
             .collect())
     }
@@ -179,14 +188,16 @@ impl Scheduler {
     }
 
     /// Nothing came of an allocation that was granted: all is given back, its demand too, and the
-    /// operation pauses if its controller asks for it (scheduling.md 17.3). False if it is not known.
+    /// operation pauses if its controller asks for it (scheduling.md 17.3). Victims whose orders nobody
+    /// has taken yet ([`Scheduler::drain_orders`]) stay. False if it is not known.
     ///
     /// Call [`Scheduler::set_demand`] afterwards if the demand is another one now.
     pub fn allocation_failed(&mut self, now: Time, id: AllocationId, failure: SettleFailure) -> bool {
         let Some(index) = self.allocation_index(id) else { return false };
         let a = &self.allocations[index];
-        let (operation, tree, leaf, task) = (a.operation, a.tree, a.leaf, a.task);
+        let (operation, tree, leaf, node, task) = (a.operation, a.tree, a.leaf, a.node, a.task);
         self.forget_allocation(id, true);
+        self.spare_victims(id, node);
         let config = self.config.clone();
         let op = &mut self.operations[operation];
         if let Some(group) = op.groups.iter_mut().find(|g| g.task == task) {
@@ -209,7 +220,7 @@ impl Scheduler {
         }
         let tree = &mut self.trees[tree.index()];
         let reason = crate::Deactivation::ScheduleAllocationFailed as usize;
-        tree.leaves[leaf].refusals.by_reason[reason] += 1;
+        tree.leaves[leaf].refusals.get_mut().by_reason[reason] += 1;
         tree.metrics.deactivations[reason] += 1;
         self.refresh_live(operation);
         true

@@ -13,7 +13,7 @@
 
 use crate::preemption::PreemptionPriority;
 use crate::slab::LeafIdx;
-use crate::tree::leaf::Refusals;
+use crate::tree::leaf::Tally;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{RESOURCES, Resources};
 
@@ -113,7 +113,7 @@ impl Candidates {
         leaf: LeafIdx,
         old: Option<Membership>,
         wanted: Option<(u64, u32, ClassKey)>,
-        refusals: &mut Refusals,
+        refusals: &mut Tally,
     ) -> Option<Membership> {
         match (old, wanted) {
             (None, None) => None,
@@ -138,8 +138,11 @@ impl Candidates {
         }
     }
 
-    fn leave(&mut self, leaf: LeafIdx, old: &Membership, refusals: &mut Refusals) {
-        refusals.add_misfits(&self.since(old));
+    fn leave(&mut self, leaf: LeafIdx, old: &Membership, refusals: &mut Tally) {
+        let misfits = self.since(old);
+        if misfits.count > 0 {
+            refusals.get_mut().add_misfits(&misfits);
+        }
         if let Some(class) = self.classes.get_mut(&old.class) {
             class.members.remove(&(old.bits, old.rank, leaf));
             self.count -= 1;

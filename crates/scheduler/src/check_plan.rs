@@ -24,7 +24,8 @@ impl Scheduler {
         let node = self.node_by_name.get(&plan.node).copied();
         let Some((node, tree)) = node.and_then(|n| Some((n, self.nodes[n].tree?))) else {
             if !plan.starts.is_empty() || !plan.preemptions.is_empty() {
-                found.push(format!("PREEMPT-9: something is planned for node {} outside of trees", plan.node));
+                found
+                    .push(format!("PREEMPT-9: something is planned for node {} outside of trees", plan.node));
             }
             return found;
         };
@@ -97,12 +98,11 @@ impl Case<'_> {
         let level = leaf.groups.group(a.sequence).level(leaf.published.aggressive_preemption_allowed);
         let starving = leaf.starvation.status != StarvationStatus::NonStarving;
         let normal = stage.target() == Some(PreemptionPriority::Normal);
-        let protected_pool = self.tree.chain(leaf.pool).any(|p| !self.tree.pools[p].config.allow_normal_preemption);
         level >= stage.minimal_level()
             && leaf.published.enabled
             && !leaf.is_graceful()
-            && !(starving && !config.allow_preemption_from_starving_operations)
-            && !(normal && protected_pool)
+            && (!starving || config.allow_preemption_from_starving_operations)
+            && (!normal || !leaf.published.normal_preemption_forbidden)
     }
 
     fn check_victims(&self, found: &mut Vec<String>) {
@@ -161,7 +161,9 @@ impl Case<'_> {
                 found.push(format!("PREEMPT-9: {} is taken without a reason: {:?}", p.allocation, p.cause));
             }
             let level_needed = match &p.cause {
-                PlannedCause::NodeLimits { stage } | PlannedCause::ResourceLimits { stage, .. } => Some(*stage),
+                PlannedCause::NodeLimits { stage } | PlannedCause::ResourceLimits { stage, .. } => {
+                    Some(*stage)
+                }
                 _ => None,
             };
             if let Some(stage) = level_needed

@@ -207,11 +207,8 @@ mod tests {
 
     impl Running {
         fn new(count: u64) -> Running {
-            let mut running = Running {
-                order: BTreeMap::new(),
-                allocations: Slab::default(),
-                groups: Groups::default(),
-            };
+            let mut running =
+                Running { order: BTreeMap::new(), allocations: Slab::default(), groups: Groups::default() };
             (1..=count).for_each(|sequence| running.push(sequence));
             running
         }
@@ -343,17 +340,5 @@ mod tests {
             assert!(now[0] >= before[0] && now[2] <= before[2], "{before:?} {now:?}");
             before = now;
         }
-    }
-}
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn sizes() {
-        use std::mem::size_of;
-        eprintln!("Leaf {} Operation {} Desc {} TreeParameters {} Runtime {} Published {} Starvation {} Membership {} Groups {} Refusals {} ElementInfo {} Output {} OperationInfo {} Allocation {} Settings {} hist {}",
-            size_of::<crate::tree::Leaf>(), size_of::<crate::operations::Operation>(), size_of::<crate::OperationDesc>(),
-            size_of::<crate::TreeParameters>(), size_of::<crate::RuntimeParameters>(), size_of::<crate::tree::Published>(),
-            size_of::<crate::update::Starvation>(), size_of::<crate::candidates::Membership>(), size_of::<super::Groups>(), size_of::<crate::tree::leaf::Refusals>(),
-            size_of::<crate::snapshot::ElementInfo>(), size_of::<fairshare::ElementOutput>(), size_of::<crate::snapshot::OperationInfo>(), size_of::<crate::allocations::Allocation>(), size_of::<crate::update::Settings>(), size_of::<fairshare::HistoricUsage>());
     }
 }

@@ -116,8 +116,7 @@ impl Scheduler {
     fn check_groups(&self, tree: &Tree, found: &mut Vec<String>) {
         for (_, leaf) in tree.leaves.iter() {
             let id = leaf.desc.id;
-            let (order, bounds, total) =
-                (&leaf.allocations, &leaf.published.bounds, &tree.published_total);
+            let (order, bounds, total) = (&leaf.allocations, &leaf.published.bounds, &tree.published_total);
             for (sequence, index) in order {
                 if self.allocations[*index].sequence != *sequence {
                     found.push(format!("SCHED-1: allocations of {id} are not in the order of last start"));
@@ -153,7 +152,9 @@ impl Scheduler {
         }
         let classes = tree.candidates.classes();
         let have: BTreeSet<_> = classes
-            .flat_map(|(key, class)| class.members.iter().map(|(bits, rank, leaf)| (*key, *bits, *rank, *leaf)))
+            .flat_map(|(key, class)| {
+                class.members.iter().map(|(bits, rank, leaf)| (*key, *bits, *rank, *leaf))
+            })
             .collect();
         let is_empty = tree.candidates.is_empty();
         if wanted != have || is_empty != wanted.is_empty() {

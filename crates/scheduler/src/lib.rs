@@ -1,9 +1,10 @@
-//! Pool trees, operation counts, snapshots, heartbeat plans (scheduling.md).
+//! Pool trees, operation counts, snapshots, heartbeat plans, preemption (scheduling.md).
 //!
 //! [`Scheduler`] knows pools, operations with *grouped demand*, nodes and allocations. It decides who
-//! may run, who is entitled to what, and what a node should start next. It does not know jobs, specs
-//! or statistics; it reads no clock, does no IO, and makes no ids: `now`, ids and demand come in as
-//! arguments, decisions go out as values. The same calls in the same order give the same results.
+//! may run, who is entitled to what, what a node should start next and who must give way. It does not
+//! know jobs, specs or statistics; it reads no clock, does no IO, and makes no ids: `now`, ids and
+//! demand come in as arguments, decisions go out as values. The same calls in the same order give the
+//! same results.
 //!
 //! # Order of calls
 //!
@@ -22,19 +23,31 @@
 //! a node's message:
 //!   allocation_finished, allocation_usage, allocation_job_started   for everything in it, then
 //!   heartbeat(now, node, report)
-//!   plan(now, node) -> Plan;  apply(plan, ids) -> Vec<Start>        the caller settles a job into each
-//!   allocation_failed                                               ... or says that it could not
+//!   plan(now, node) -> Plan;  apply(plan, ids) -> Vec<Start>        after every message, whatever it says:
+//!                                                                   what is due is known here
+//!   the caller settles a job into each start                        or says that it could not:
+//!   allocation_failed                                               its victims are spared then
+//!   drain_orders -> Order::Preempt | Order::Abort                   for the nodes of allocations that must
+//!                                                                   give way
 //!
+//! standing_orders(node)                               a node comes back: what it may not have heard
+//! stuck_operations(now)                               now and then: whom to fail
+//! explain(operation, now)                             why it is where it is
 //! unregister_operation                                finished: its place may let others run
 //! remove_node                                         lost: its allocations are given back
 //! ```
 //!
+//! An allocation that is preempted is no longer charged to its operation and pools from the moment of
+//! the decision, but it stays in the books of its node until `allocation_finished`. What was started in
+//! its place waits on the node until then, and nothing else is put there.
+//!
 //! # Where to start reading
 //!
 //! [`messages`](crate::OperationDesc) are the types at the border, `tree` is one pool tree with the
-//! rules about pools and counts, `plan` chooses what to start, `update` calls the fair-share crate,
-//! `snapshot` is what readers see, `invariants` is what must always hold. [`config`] has all options.
-//!
+//! rules about pools and counts, `update` calls the fair-share crate and moves starvation on, `groups`
+//! says which allocations are protected, `plan` chooses what to start and whom to preempt, `snapshot`
+//! is what readers see, `explain` answers "why", `invariants` and `check_plan` are what must always
+//! hold. [`config`] has all options.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -64,6 +77,7 @@ mod update;
 mod check_plan;
 mod explain;
 mod invariants;
+mod single_tree;
 mod snapshot;
 mod stuck;
 
@@ -71,11 +85,12 @@ mod amounts;
 mod formula;
 mod slab;
 
-pub use allocations::AllocationState;
+pub use allocations::{AllocationState, GroupSizes};
 pub use amounts::Amounts;
 pub use explain::{
     Advice, Explanation, LOSSES_SHOWN, NodeReasons, Numbers, Starving, TreeExplanation, Verdict,
 };
+pub use figures::PoolFigures;
 pub use formula::TagFilter;
 pub use messages::*;
 pub use nodes::NodeState;
@@ -87,9 +102,9 @@ pub use preemption::{
 };
 pub use reasons::{Deactivation, Unschedulable};
 pub use scheduler::Scheduler;
-pub use statistics::{
-    HeartbeatStatistics, RunningJobStatistics, StarvationEnd, StarvationIntervals, TreeMetrics,
-};
-pub use figures::PoolFigures;
 pub use snapshot::{ElementView, Snapshot, TreeSnapshot};
+pub use statistics::{
+    HeartbeatStatistics, RunningJobStatistics, StarvationEnd, StarvationIntervals, StarvationNotice,
+    TreeMetrics,
+};
 pub use volumes::PoolVolume;

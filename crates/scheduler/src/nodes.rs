@@ -1,8 +1,8 @@
 //! Nodes: what they have, what is taken, to which tree they belong (scheduling.md 2.1, 8).
 
 use crate::messages::{NodeReport, NodeUpdate};
+use crate::preemption::{Order, PreemptionRecord};
 use crate::scheduler::Scheduler;
-use crate::preemption::Order;
 use crate::slab::{AllocIdx, Key, NodeIdx, TreeIdx};
 use crate::statistics::{HeartbeatStatistics, RunningJobStatistics};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,6 +129,15 @@ impl Scheduler {
         NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
     }
 
+    /// The last accepted allocation that waited for resources on a node has them, or is gone: known
+    /// before the next report.
+    pub fn nothing_waits(&mut self, name: &str) {
+        if let Some(index) = self.node_by_name.get(name).copied() {
+            self.nodes[index].has_waiting_allocations = false;
+            self.refresh_room(index);
+        }
+    }
+
     /// What an allocation that waits for resources will hold on the node, if the node counts it already.
     fn waiting_usage(&self, node: NodeIdx) -> Resources {
         let waiting = self.nodes[node].waiting.and_then(|id| self.allocation_index(id));
@@ -177,9 +186,18 @@ impl Scheduler {
             if a.abort_ordered {
                 return Some(self.abort_order(a));
             }
-            a.preempted.as_ref().map(|record| Order::Preempt(record.order()))
+            a.preempted.as_ref().map(|record| self.preempt_order(record))
         };
         node.allocations.values().filter_map(order).collect()
+    }
+
+    /// The order that a record stands for; without its text if nodes are not to be told.
+    pub(crate) fn preempt_order(&self, record: &PreemptionRecord) -> Order {
+        let mut order = record.order();
+        if !self.config.send_preemption_reason_in_node_heartbeat {
+            order.reason.clear();
+        }
+        Order::Preempt(order)
     }
 
     pub(crate) fn abort_order(&self, a: &crate::allocations::Allocation) -> Order {

@@ -127,6 +127,7 @@ impl Scheduler {
         if desc.trees.is_empty() {
             return Err(Failure::new(format!("Operation {} names no pool tree", desc.id)));
         }
+        check_options(desc)?;
         for (i, tree) in desc.trees.iter().enumerate() {
             if desc.trees[..i].iter().any(|t| t.tree == tree.tree) {
                 return Err(Failure::new(format!("Pool tree \"{}\" is named twice", tree.tree)));
@@ -153,7 +154,13 @@ impl Scheduler {
         }
     }
 
-    fn join_trees(&mut self, desc: OperationDesc, places: Vec<(TreeParameters, Placement)>) -> Vec<Joined> {
+    fn join_trees(
+        &mut self,
+        mut desc: OperationDesc,
+        places: Vec<(TreeParameters, Placement)>,
+    ) -> Vec<Joined> {
+        // From here on the trees have what concerns them.
+        desc.trees = Vec::new();
         let desc = Arc::new(desc);
         let index = self.operations.next_key();
         let mut leaves = Vec::new();
@@ -356,11 +363,39 @@ enum Refused {
 
 fn check_parameters(parameters: &RuntimeParameters) -> Result<(), Failure> {
     use crate::config::{MAX_WEIGHT, MIN_WEIGHT};
-    match parameters.weight {
-        Some(w) if !(MIN_WEIGHT..=MAX_WEIGHT).contains(&w) => Err(Failure::new(format!(
-            "Bad value of \"weight\": expected a number in {MIN_WEIGHT}..={MAX_WEIGHT}, found {w}"
-        ))
-        .with("option", "weight")),
-        _ => Ok(()),
+    if let Some(w) = parameters.weight {
+        in_range("weight", w, MIN_WEIGHT, MAX_WEIGHT)?;
     }
+    not_negative("resource_limits", &parameters.resource_limits)
+}
+
+/// Options of a description that are numbers (scheduling.md 18.4).
+fn check_options(desc: &OperationDesc) -> Result<(), Failure> {
+    if let Some(tolerance) = desc.fair_share_starvation_tolerance {
+        in_range("fair_share_starvation_tolerance", tolerance, 0.0, 1.0)?;
+    }
+    match &desc.non_preemptible_resource_usage_threshold {
+        Some(threshold) => not_negative("non_preemptible_resource_usage_threshold", threshold),
+        None => Ok(()),
+    }
+}
+
+fn in_range(name: &str, value: f64, from: f64, to: f64) -> Result<(), Failure> {
+    if (from..=to).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("Bad value of \"{name}\": expected a number in {from}..={to}, found {value}");
+    Err(Failure::new(message).with("option", name))
+}
+
+fn not_negative(name: &str, amounts: &crate::Amounts) -> Result<(), Failure> {
+    for r in vocab::RESOURCES {
+        if let Some(raw) = amounts.get(r).filter(|raw| *raw < 0) {
+            let found = crate::amounts::amount_value(r, raw);
+            let message =
+                format!("Bad value of \"{name}/{r}\": expected an amount of at least 0, found {found:?}");
+            return Err(Failure::new(message).with("option", format!("{name}/{r}")));
+        }
+    }
+    Ok(())
 }

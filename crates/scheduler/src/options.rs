@@ -35,8 +35,10 @@ impl OperationOptions {
         let options = OperationOptions {
             allocation_preemption_timeout: o
                 .span(&["allocation_preemption_timeout", "job_interrupt_timeout"], ANY_SPAN)?,
-            allocation_graceful_preemption_timeout: o
-                .span(&["allocation_graceful_preemption_timeout", "job_graceful_interrupt_timeout"], ANY_SPAN)?,
+            allocation_graceful_preemption_timeout: o.span(
+                &["allocation_graceful_preemption_timeout", "job_graceful_interrupt_timeout"],
+                ANY_SPAN,
+            )?,
             enable_limiting_ancestor_check: o.boolean(&["enable_limiting_ancestor_check"])?.unwrap_or(true),
         };
         o.finish()?;
@@ -46,7 +48,11 @@ impl OperationOptions {
 
 impl Scheduler {
     /// Replaces the changeable options of an operation.
-    pub fn set_operation_options(&mut self, id: OperationId, options: OperationOptions) -> Result<(), Failure> {
+    pub fn set_operation_options(
+        &mut self,
+        id: OperationId,
+        options: OperationOptions,
+    ) -> Result<(), Failure> {
         let index = self.operation_index(id)?;
         let options = Arc::new(options);
         for (tree, leaf) in self.operations[index].leaves.clone() {

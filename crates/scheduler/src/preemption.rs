@@ -230,10 +230,9 @@ impl PreemptionRecord {
                     preemptor.allocation, preemptor.operation, preemptor.own_priority
                 )
             }
-            PreemptionCause::NodeLimits { stage } => format!(
-                "Resource limits of node \"{}\" are violated; {of_victim}, stage {stage}",
-                self.node
-            ),
+            PreemptionCause::NodeLimits { stage } => {
+                format!("Resource limits of node \"{}\" are violated; {of_victim}, stage {stage}", self.node)
+            }
             PreemptionCause::ResourceLimits { stage, violated } => {
                 format!("Specified resource limits of {violated} are violated; {of_victim}, stage {stage}")
             }
@@ -377,6 +376,11 @@ impl PreemptionLog {
             self.records.pop_front();
         }
         self.records.push_back(record);
+    }
+
+    /// It did not happen after all.
+    pub fn remove(&mut self, record: &Arc<PreemptionRecord>) {
+        self.records.retain(|r| !Arc::ptr_eq(r, record));
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<PreemptionRecord>> + ExactSizeIterator {

@@ -8,8 +8,8 @@ use crate::nodes::Node;
 use crate::operations::Operation;
 use crate::preemption::{Order, PreemptionLog, PreemptionRecord};
 use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, Slab, TreeIdx};
-use crate::statistics::TreeMetrics;
 use crate::snapshot::Snapshot;
+use crate::statistics::{StarvationNotice, TreeMetrics};
 use crate::tree::{ROOT, Tree};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -216,6 +216,12 @@ impl Scheduler {
         std::mem::take(&mut self.orders)
     }
 
+    /// Starvation of operations that began or ended since the last call, of trees with option
+    /// `enable_detailed_starvation_logs`, in order.
+    pub fn drain_starvation_notices(&mut self) -> Vec<StarvationNotice> {
+        self.trees.iter_mut().flat_map(|t| std::mem::take(&mut t.notices)).collect()
+    }
+
     /// The newest preemptions, oldest first; at most
     /// [`PREEMPTION_LOG_LIMIT`](crate::PREEMPTION_LOG_LIMIT).
     pub fn preemption_log(
@@ -253,6 +259,23 @@ impl Scheduler {
                     "unrecognized_pool_tree_config_options",
                     format!("Unrecognized options of tree \"{}\": {names:?}", tree.name),
                 ));
+            }
+            let preemption = tree.config.allocation_preemption_timeout;
+            let pools =
+                tree.pools.values().map(|p| (&p.name, p.config.waiting_for_resources_on_node_timeout));
+            let waits = pools.chain([(&tree.name, tree.config.waiting_for_resources_on_node_timeout)]);
+            for (name, timeout) in waits {
+                // Who starts by preemption would be aborted before his victims have gone (15.4).
+                if let Some(timeout) = timeout.filter(|t| *t < preemption) {
+                    alerts.push(about(
+                        "waiting_timeout_below_preemption_timeout",
+                        format!(
+                            "\"waiting_for_resources_on_node_timeout\" of \"{name}\" is {timeout}, less than \
+                             \"allocation_preemption_timeout\" of tree \"{}\", which is {preemption}",
+                            tree.name
+                        ),
+                    ));
+                }
             }
             if tree.config.use_user_default_parent_pool_map {
                 for (user, pool) in &self.user_to_default_pool {

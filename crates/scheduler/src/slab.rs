@@ -62,6 +62,10 @@ impl<K: Key, T> Slab<K, T> {
                 K::new(i)
             }
             None => {
+                // Items may be large: a quarter of empty room is enough.
+                if self.items.len() == self.items.capacity() {
+                    self.items.reserve_exact(self.items.len() / 4 + 16);
+                }
                 self.items.push(Some(item));
                 K::new(self.items.len() as u32 - 1)
             }

@@ -2,11 +2,11 @@
 //!
 //! There are no durations here, because the scheduler has no clock; whoever calls it may measure.
 
-use crate::preemption::{PreemptionGroup, PreemptionKind, PreemptionPriority, Stage};
+use crate::preemption::{PreemptionGroup, PreemptionKind, PreemptionPriority, PreemptionRecord, Stage};
 use crate::reasons::Deactivation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{Resources, Span, Time};
+use vocab::{OperationId, Resources, Span, Time};
 use yson::{Map, Value};
 
 /// Why a starvation ended (scheduling.md 6.4).
@@ -26,6 +26,20 @@ impl StarvationEnd {
             StarvationEnd::UsageIncreased => "usage_increased",
         }
     }
+}
+
+/// An operation began to starve, or does not any more (events `operation_starvation_started` and
+/// `operation_starvation_finished`, scheduling.md 20).
+#[derive(Clone, PartialEq, Debug)]
+pub struct StarvationNotice {
+    /// When.
+    pub time: Time,
+    /// Where.
+    pub tree: Arc<str>,
+    /// Who.
+    pub operation: OperationId,
+    /// How it ended after how long; none: it began.
+    pub ended: Option<(StarvationEnd, Span)>,
 }
 
 /// Intervals of starvation that are over.
@@ -64,7 +78,13 @@ pub struct TreeMetrics {
 const POOLS_IN_COUNTERS: usize = 4_096;
 
 impl TreeMetrics {
-    pub(crate) fn preempted(&mut self, pool: &Arc<str>, kind: PreemptionKind, resources: Resources, improper: bool) {
+    pub(crate) fn preempted(
+        &mut self,
+        pool: &Arc<str>,
+        kind: PreemptionKind,
+        resources: Resources,
+        improper: bool,
+    ) {
         // A user may make pools at will; counters must not grow with them for ever.
         let full = self.preempted.len() >= POOLS_IN_COUNTERS;
         let known = self.preempted.contains_key(&(pool.clone(), kind));
@@ -74,6 +94,17 @@ impl TreeMetrics {
         *sum += resources;
         if improper {
             self.improperly_preempted_resources += resources;
+        }
+    }
+
+    /// A preemption that did not happen after all.
+    pub(crate) fn spared(&mut self, record: &PreemptionRecord) {
+        if let Some((count, sum)) = self.preempted.get_mut(&(record.pool.clone(), record.cause.kind())) {
+            *count -= 1;
+            *sum -= record.resources;
+        }
+        if record.is_improper() {
+            self.improperly_preempted_resources -= record.resources;
         }
     }
 

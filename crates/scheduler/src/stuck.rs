@@ -29,7 +29,8 @@ impl Scheduler {
             let errors: Vec<Option<Failure>> =
                 leaves.iter().map(|(tree, leaf)| self.is_stuck(now, index, *tree, *leaf)).collect();
             if !errors.is_empty() && errors.iter().all(Option::is_some) {
-                let mut error = Failure::new(format!("Scheduling of operation {id} is stuck")).with("operation_id", id);
+                let mut error =
+                    Failure::new(format!("Scheduling of operation {id} is stuck")).with("operation_id", id);
                 error.inner_errors = errors.into_iter().flatten().collect();
                 stuck.push((id, error));
             }
@@ -96,7 +97,7 @@ impl Scheduler {
         }
         let last = [Some(l.activated), l.last_success, l.starvation.starving_since];
         let last = last.into_iter().flatten().max().unwrap_or(Time::ZERO);
-        let refusals = t.refusals(leaf).since(&l.refusals_at_starvation);
+        let refusals = t.refusals(leaf).since(&l.refusals_at_starvation.get());
         let names = &self.config.operation_hangup_deactivation_reasons;
         let reasons = names.iter().filter_map(|name| Deactivation::parse(name));
         let attempts: u64 = reasons.map(|r| refusals.by_reason[r as usize]).sum();

@@ -2,17 +2,38 @@
 //! client. By GET with a query string; the answer is JSON.
 
 use super::params::{Params, Result, required};
-use kernel::command::{Command, When};
+use kernel::command::{Command, PreemptionQuery, When};
 use vocab::{Failure, Span};
 
 /// A question: its name and the parser of its parameters.
 pub type Question = (&'static str, fn(&Params) -> Result<Command>);
 
 /// All questions.
-pub static QUESTIONS: &[Question] = &[("pool_explanation", pool_explanation), ("pool_history", pool_history)];
+pub static QUESTIONS: &[Question] = &[
+    ("operation_explanation", operation_explanation),
+    ("pool_explanation", pool_explanation),
+    ("pool_history", pool_history),
+    ("preemption_log", preemption_log),
+];
+
+fn operation_explanation(params: &Params) -> Result<Command> {
+    Ok(Command::ExplainOperation { operation: params.required_operation()? })
+}
+
+fn preemption_log(params: &Params) -> Result<Command> {
+    Ok(Command::GetPreemptionLog(PreemptionQuery {
+        tree: params.string("pool_tree")?,
+        operation: params.parsed("operation_id")?,
+        pool: params.string("pool")?,
+        limit: params.count("limit")?,
+    }))
+}
 
 fn pool_explanation(params: &Params) -> Result<Command> {
-    Ok(Command::ExplainPool { tree: params.string("pool_tree")?, pool: required("pool", params.string("pool"))? })
+    Ok(Command::ExplainPool {
+        tree: params.string("pool_tree")?,
+        pool: required("pool", params.string("pool"))?,
+    })
 }
 
 fn pool_history(params: &Params) -> Result<Command> {

@@ -1,7 +1,7 @@
 //! All end points (http-api.md 1).
 
-use super::{command, own};
 use super::failure::HttpFailure;
+use super::{command, own};
 use crate::api::Api;
 use crate::commands::{Version, descriptors};
 use axum::Router;

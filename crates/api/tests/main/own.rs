@@ -15,6 +15,12 @@ fn questions_reach_the_kernel() {
             "pool_history?pool=p&end=now",
             "root GetPoolHistory { tree: None, pool: \"p\", start: None, end: Some(Ago(0s)), step: None }",
         ),
+        ("operation_explanation?operation_id=1-2-3-4", "root ExplainOperation { operation: Id(1-2-3-4) }"),
+        (
+            "preemption_log?pool_tree=t&pool=p&operation_id=1-2-3-4&limit=5",
+            "root GetPreemptionLog(PreemptionQuery { tree: Some(\"t\"), operation: Some(1-2-3-4), pool: Some(\"p\"), \
+             limit: Some(5) })",
+        ),
         ("pool_explanation?pool=p", "root ExplainPool { tree: None, pool: \"p\" }"),
     ] {
         let reply = server.ask(&format!("GET /api/millpond/{query} HTTP/1.1"), b"");
@@ -31,7 +37,9 @@ fn refusals_name_the_parameter() {
         ("GET", "pool_history?pool=p&start=yesterday", 400, "yesterday"),
         ("GET", "pool_history?pool=p&step=0s", 400, "0s"),
         ("GET", "pool_history?pool=p&step=often", 400, "often"),
-        ("GET", "weather", 404, "pool_explanation, pool_history"),
+        ("GET", "operation_explanation", 400, "operation_id"),
+        ("GET", "preemption_log?limit=-1", 400, "limit"),
+        ("GET", "weather", 404, "pool_explanation, pool_history, preemption_log"),
         ("POST", "pool_explanation?pool=p", 405, "GET, HEAD"),
     ] {
         let reply = server.ask(&format!("{method} /api/millpond/{query} HTTP/1.1"), b"");

@@ -158,6 +158,16 @@ impl<'a> Object<'a> {
         self.get(key).map(read).transpose()
     }
 
+    /// Is a value there, null too?
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.map.contains(key)
+    }
+
+    /// The object as a value again.
+    pub(crate) fn as_node(&self) -> Node<'a> {
+        self.node
+    }
+
     pub(crate) fn flag_or(&self, key: &str, default: bool) -> Result<bool, Refusal> {
         Ok(self.optional(key, |n| n.flag())?.unwrap_or(default))
     }

@@ -5,5 +5,10 @@
 
 mod answers;
 mod corpus;
+mod digest;
+mod monitor;
 mod mutated;
 mod refusals;
+mod scheduling;
+mod scheduling_lines;
+mod scheduling_random;

@@ -9,7 +9,7 @@ mod processes;
 mod run;
 mod tree;
 
-pub use calc::{CalcCommand, FairShareArgs};
+pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 pub use demo::{BurnArgs, DemoArgs};
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};

@@ -41,6 +41,32 @@ pub enum OpCommand {
         #[arg(long, short, value_name = "NAME")]
         attribute: Vec<String>,
     },
+    /// Say why an operation has what it has: why it waits, starves or lost jobs, and what would help
+    #[command(after_help = epilogue![
+        "millpond op explain 1-2-103e8-4",
+        "millpond op explain '*nightly' --json",
+        "millpond op explain 1-2-103e8-4 -q     # the reason, in one word",
+    ])]
+    Explain {
+        /// Id or *alias
+        operation: String,
+    },
+    /// List preemptions, the newest last: who lost what for whom, and why
+    #[command(after_help = epilogue![
+        "millpond op preemptions",
+        "millpond op preemptions 1-2-103e8-4      # what it lost, and what others lost for it",
+        "millpond op preemptions --pool research --limit 100",
+    ])]
+    Preemptions {
+        /// Id or *alias
+        operation: Option<String>,
+        /// Only of operations in this pool
+        #[arg(long, short)]
+        pool: Option<String>,
+        /// At most so many
+        #[arg(long, short, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=4096))]
+        limit: u32,
+    },
     /// Abort operations
     #[command(after_help = epilogue!["millpond op abort 1-2-103e8-4 --message 'wrong input'"])]
     Abort {

@@ -2,10 +2,12 @@
 //!
 //! Ctrl-C is left alone: it ends the process between two writes, and there is nothing to tidy up.
 
-use crate::args::{CalcCommand, FairShareArgs};
+use crate::args::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 use crate::error::CliError;
 use crate::output::Screen;
+use calc::Refusal;
 use calc::fair_share::{Settings, answer};
+use calc::scheduling::{Form, Script};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -18,30 +20,65 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) fn run(screen: Screen, command: CalcCommand) -> Result<(), CliError> {
     match command {
         CalcCommand::FairShare(args) => {
-            let path = args.file.as_deref().filter(|p| *p != Path::new("-"));
-            let name = path.map_or("standard input".to_owned(), |p| p.display().to_string());
-            let input: io::Result<Box<dyn Read>> = match path {
-                Some(path) => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
-                None => Ok(Box::new(io::stdin())),
-            };
-            let input = input.and_then(unpacked).map_err(|e| unreadable(&name, &e))?;
+            let (input, name) = open(args.file.as_deref())?;
             let print = |answer: &[u8]| screen.print(answer);
             fair_share(input, &name, &args, print, |error| screen.complain(error))
+        }
+        CalcCommand::CpuMonitor(args) => lines(screen, &args, calc::cpu_monitor::answer),
+        CalcCommand::MemoryDigest(args) => lines(screen, &args, calc::memory_digest::answer),
+        CalcCommand::Scheduling(SchedulingArgs { file, text, strict }) => {
+            let mut script = Script::new(if text { Form::Text } else { Form::Json });
+            lines(screen, &LinesArgs { file, strict }, |line| script.answer(line))
         }
     }
 }
 
-/// Answers line after line: the answers go to `print`, what is refused to `complain`.
+/// The input and how it is called in errors.
+fn open(file: Option<&Path>) -> Result<(Box<dyn BufRead>, String), CliError> {
+    let path = file.filter(|p| *p != Path::new("-"));
+    let name = path.map_or("standard input".to_owned(), |p| p.display().to_string());
+    let input: io::Result<Box<dyn Read>> = match path {
+        Some(path) => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+        None => Ok(Box::new(io::stdin())),
+    };
+    let input = input.and_then(unpacked).map_err(|e| unreadable(&name, &e))?;
+    Ok((input, name))
+}
+
+/// A calculator without options of its own.
+fn lines(
+    screen: Screen,
+    args: &LinesArgs,
+    answer: impl FnMut(&[u8]) -> Result<Vec<u8>, Refusal>,
+) -> Result<(), CliError> {
+    let (input, name) = open(args.file.as_deref())?;
+    let print = |answer: &[u8]| screen.print(answer);
+    answer_lines(input, &name, args.strict, answer, print, |error| screen.complain(error))
+}
+
 fn fair_share(
-    mut input: impl BufRead,
+    input: impl BufRead,
     name: &str,
     args: &FairShareArgs,
-    mut print: impl FnMut(&[u8]) -> Result<(), CliError>,
-    mut complain: impl FnMut(&CliError),
+    print: impl FnMut(&[u8]) -> Result<(), CliError>,
+    complain: impl FnMut(&CliError),
 ) -> Result<(), CliError> {
     let settings = Settings { repeat: args.repeat, sparse: args.sparse };
     let start = Instant::now();
     let mut clock = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let answer = |line: &[u8]| answer(line, &settings, &mut clock);
+    answer_lines(input, name, args.strict, answer, print, complain)
+}
+
+/// Answers line after line: the answers go to `print`, what is refused to `complain`.
+fn answer_lines(
+    mut input: impl BufRead,
+    name: &str,
+    strict: bool,
+    mut answer: impl FnMut(&[u8]) -> Result<Vec<u8>, Refusal>,
+    mut print: impl FnMut(&[u8]) -> Result<(), CliError>,
+    mut complain: impl FnMut(&CliError),
+) -> Result<(), CliError> {
     let (mut number, mut cases, mut refused) = (0u64, 0u64, 0u64);
     let mut line = Vec::new();
     loop {
@@ -54,12 +91,12 @@ fn fair_share(
             continue;
         }
         cases += 1;
-        match answer(&line, &settings, &mut clock) {
+        match answer(&line) {
             Ok(answer) => print(&answer)?,
             Err(refusal) => {
                 refused += 1;
                 let error = CliError::failed(format!("{name}, line {number}: {refusal}"));
-                if args.strict {
+                if strict {
                     return Err(error);
                 }
                 complain(&error);
@@ -127,6 +164,62 @@ mod tests {
         assert_eq!(out, ANSWER);
         assert!(complaints.is_empty());
         assert_eq!(error.as_deref(), Some(why));
+    }
+
+    /// The same loop for every calculator: each says its own fields.
+    #[test]
+    fn calculators_of_what_is_learned() {
+        type Answer = fn(&[u8]) -> Result<Vec<u8>, Refusal>;
+        let cases: [(Answer, &str, &str, &str); 2] = [
+            (
+                calc::cpu_monitor::answer,
+                "{\"name\":\"x\",\"cpu_limit\":2,\"samples\":[]}\n{\"name\":\"x\",\"cpu_limit\":2,\"samples\":[[1]]}",
+                "{\"name\":\"x\",\"checks\":[],\"statistics\":{}}\n",
+                "cases, line 2: /samples/0: expected a pair [seconds, cumulative CPU seconds or null], found a list",
+            ),
+            (
+                calc::memory_digest::answer,
+                "{\"name\":\"x\",\"memory_limit\":9,\"jobs\":[]}\n{\"name\":\"x\",\"memory_limit\":9,\"jobs\":{}}",
+                "{\"name\":\"x\",\"reserves\":[4],\"factors\":[0.5],\"retry_reserves\":[]}\n",
+                "cases, line 2: /jobs: expected a list, found an object",
+            ),
+        ];
+        for (answer, input, expected, why) in cases {
+            let (mut out, mut complaints) = (Vec::new(), Vec::new());
+            let print = |answer: &[u8]| {
+                out.extend_from_slice(answer);
+                Ok(())
+            };
+            let complain = |error: &CliError| complaints.extend(error.render(false));
+            let result = answer_lines(input.as_bytes(), "cases", false, answer, print, complain);
+            assert_eq!(String::from_utf8(out).expect("UTF-8"), expected);
+            assert_eq!(complaints, [format!("error: {why}\n")]);
+            assert_eq!(result.expect_err("refused").exit_code(), exit::FAILED);
+        }
+    }
+
+    /// Lines of a script belong together; one that is refused does not stop those after it.
+    #[test]
+    fn a_script() {
+        let input = "{\"node\":\"n\",\"limits\":{\"cpu\":2}}\n{\"lost\":\"m\"}\n{\"lost\":\"n\"}\n";
+        let mut script = Script::new(Form::Text);
+        let (mut out, mut complaints) = (Vec::new(), Vec::new());
+        let result = answer_lines(
+            input.as_bytes(),
+            "script",
+            false,
+            |line| script.answer(line),
+            |answer| {
+                out.extend_from_slice(answer);
+                Ok(())
+            },
+            |error| complaints.extend(error.render(false)),
+        );
+        let out = String::from_utf8(out).expect("UTF-8");
+        let headings: Vec<&str> = out.lines().filter(|l| l.starts_with('[')).collect();
+        assert_eq!(headings, ["[1] 0 s  node n", "[2] 0 s  lost n"]);
+        assert_eq!(complaints, ["error: script, line 2: /lost: no such node \"m\", known are n\n"]);
+        assert_eq!(result.expect_err("refused lines").exit_code(), exit::FAILED);
     }
 
     #[test]

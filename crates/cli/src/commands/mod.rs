@@ -8,6 +8,7 @@ mod logs;
 mod nodes;
 mod operations;
 mod pools;
+mod preemptions;
 mod progress;
 mod run;
 mod top;

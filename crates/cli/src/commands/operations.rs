@@ -1,12 +1,12 @@
 //! `op ...`.
 
-use super::{Session, logs};
+use super::{Session, logs, preemptions};
 use crate::args::OpCommand;
 use crate::error::{CliError, exit};
-use crate::views::{Done, OperationCard, OperationTable, Tree};
+use crate::views::{Done, OperationCard, OperationExplanation, OperationTable, Tree, text};
 use client::ClientError;
 use vocab::OperationState;
-use yson::{Map, map};
+use yson::{Map, Value, map};
 
 pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
     let client = &session.client;
@@ -39,6 +39,21 @@ pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
             };
             session.screen.show(&Tree(value))
         }
+        OpCommand::Explain { operation } => {
+            let id = id_of(session, &operation)?;
+            let path = format!("//sys/scheduler/orchid/scheduler/operation_explanations/{id}");
+            match client.get(&path, &[])?.into_bare() {
+                Value::Map(map) => session.screen.show(&OperationExplanation(map)),
+                other => Err(CliError::failed(format!(
+                    "the server's explanation is {}, expected a map",
+                    other.type_name()
+                ))),
+            }
+        }
+        OpCommand::Preemptions { operation, pool, limit } => {
+            let operation = operation.map(|name| id_of(session, &name)).transpose()?;
+            preemptions::run(session, operation.as_deref(), pool.as_deref(), limit as usize)
+        }
         OpCommand::Abort { operations, message } => {
             each(session, "aborted", operations, |id| client.abort_operation(id, message.as_deref()))
         }
@@ -61,6 +76,12 @@ pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
         }
         OpCommand::Logs(args) => logs::run(session, &args),
     }
+}
+
+/// The id behind an id or an alias, which the server must know.
+fn id_of(session: &Session, name: &str) -> Result<String, CliError> {
+    let operation = session.client.get_operation(name, Some(&["id"])).map_err(explain)?;
+    Ok(text(&operation, "id").to_owned())
 }
 
 fn check_state(state: &str) -> Result<(), CliError> {

@@ -1,4 +1,4 @@
-//! `pool explain`: the server says it in words already.
+//! `pool explain` and `op explain`: the server says it in words already.
 
 use crate::output::{Look, Output};
 use crate::views::read::text;
@@ -9,8 +9,7 @@ pub struct PoolExplanation(pub Map);
 
 impl Output for PoolExplanation {
     fn human(&self, _: &Look) -> String {
-        let lines = self.0.get("text").and_then(Value::as_list).unwrap_or_default();
-        lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+        words(&self.0)
     }
     fn json(&self) -> Value {
         self.0.clone().into()
@@ -19,4 +18,28 @@ impl Output for PoolExplanation {
     fn quiet(&self) -> String {
         text(&self.0, "outcome/reason").to_owned()
     }
+}
+
+/// Why an operation has what it has.
+pub struct OperationExplanation(pub Map);
+
+impl Output for OperationExplanation {
+    fn human(&self, _: &Look) -> String {
+        words(&self.0)
+    }
+    fn json(&self) -> Value {
+        self.0.clone().into()
+    }
+    /// The reason, in one word for each tree; of a finished operation its state.
+    fn quiet(&self) -> String {
+        let trees = self.0.get("trees").and_then(Value::as_map).unwrap_or(Map::EMPTY);
+        let reasons: Vec<&str> =
+            trees.iter().filter_map(|(_, tree)| Some(text(tree.as_map()?, "verdict/reason"))).collect();
+        if reasons.is_empty() { text(&self.0, "state").to_owned() } else { reasons.join("\n") }
+    }
+}
+
+fn words(explanation: &Map) -> String {
+    let lines = explanation.get("text").and_then(Value::as_list).unwrap_or_default();
+    lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }

@@ -17,9 +17,9 @@
 use super::limits::Life;
 use super::{OperationController, gang};
 use crate::counter::JobCounter;
-use crate::options::ControllerOptions;
 use crate::memory::MemoryReserve;
 use crate::open::OpenJobs;
+use crate::options::ControllerOptions;
 use crate::spec::OperationSpec;
 use crate::statistics::TaskStatistics;
 use crate::task::Task;

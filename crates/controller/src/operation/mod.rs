@@ -29,8 +29,8 @@ use crate::task::Task;
 use limits::Life;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{
-    AllocationId, Artifact, Failure, InterruptionReason, JobId, JobPhase, JobStatistics, OperationId, Resources,
-    Time,
+    AllocationId, Artifact, Failure, InterruptionReason, JobId, JobPhase, JobStatistics, OperationId,
+    Resources, Time,
 };
 
 /// Jobs that a task wants: what one needs at least, and how many.

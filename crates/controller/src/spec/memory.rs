@@ -20,7 +20,11 @@ pub(super) fn job_proxy_digest(
     base: &ProxyDigestOptions,
 ) -> Result<ProxyDigestOptions, Failure> {
     r.section(ProxyDigestOptions::SECTION, |r| {
-        r.options(&ProxyDigestOptions::NAMES, |f| ProxyDigestOptions::read(f, base), ProxyDigestOptions::to_map)
+        r.options(
+            &ProxyDigestOptions::NAMES,
+            |f| ProxyDigestOptions::read(f, base),
+            ProxyDigestOptions::to_map,
+        )
     })
 }
 

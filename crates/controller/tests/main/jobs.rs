@@ -460,12 +460,12 @@ fn progress_has_the_shape_of_the_api() {
                 "user_slots" = 1;
                 "cpu" = 1.;
                 "gpu" = 0;
-                "memory" = 402653184;
-                "user_memory" = 402653184;
+                "memory" = 435472342;
+                "user_memory" = 435472342;
                 "network" = 0;
             };
-            "job_proxy_memory_reserve_factor" = 1.;
-            "user_job_memory_reserve_factor" = 0.5;
+            "job_proxy_memory_reserve_factor" = 0.505;
+            "user_job_memory_reserve_factor" = 0.561130446106982;
             "user_job_options" = {
                 "cpu_limit" = 1.;
                 "gpu_limit" = 0;

@@ -3,6 +3,7 @@
 mod bench;
 mod jobs;
 mod life;
+mod memory;
 mod properties;
 mod revival;
 mod script;

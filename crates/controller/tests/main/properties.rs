@@ -13,6 +13,8 @@ enum Step {
     Complete(usize),
     Fail(usize),
     Abort(usize),
+    /// Aborted for its memory.
+    Overdraw(usize),
     MakeRoom(usize),
     RunAgain(usize),
     Abandon(usize),
@@ -25,10 +27,11 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let job = 0usize..1_000;
     let step = prop_oneof![
-        8 => (0u32..2).prop_map(Step::Settle),
+        8 => (0u32..4).prop_map(Step::Settle),
         6 => job.clone().prop_map(Step::Complete),
         2 => job.clone().prop_map(Step::Fail),
         2 => job.clone().prop_map(Step::Abort),
+        2 => job.clone().prop_map(Step::Overdraw),
         1 => job.clone().prop_map(Step::MakeRoom),
         1 => job.clone().prop_map(Step::RunAgain),
         1 => job.prop_map(Step::Abandon),
@@ -96,9 +99,11 @@ impl World {
     fn step(&mut self, step: Step) {
         self.b.now += Span::from_secs(1);
         match step {
-            Step::Settle(task) => {
+            // Two groups of each task: the usual units, and those that were aborted for their memory.
+            Step::Settle(group) => {
+                let task = group % 2;
                 let job = self.b.settled;
-                if let Ok((identity, _)) = self.b.settle(task) {
+                if let Ok((identity, _)) = self.b.settle(group) {
                     let twin = |j: &&JobIdentity| j.task == identity.task && j.cookie == identity.cookie;
                     assert!(self.running.values().find(twin).is_none(), "two jobs of one unit");
                     assert_eq!(identity.task, NAMES[task as usize]);
@@ -108,6 +113,7 @@ impl World {
             Step::Complete(n) => self.end(n, done(), |m| m.done += 1),
             Step::Fail(n) => self.end(n, failed(1), |m| m.failed += 1),
             Step::Abort(n) => self.end(n, aborted(AbortReason::Preemption), |m| m.aborted += 1),
+            Step::Overdraw(n) => self.end(n, aborted(AbortReason::ResourceOverdraft), |m| m.aborted += 1),
             Step::MakeRoom(n) => self.end(n, interrupted(false), |m| m.made_room += 1),
             Step::RunAgain(n) => self.end(n, interrupted(true), |m| m.lost += 1),
             Step::Abandon(n) => {
@@ -242,7 +248,7 @@ proptest! {
         }
         let mut rounds = 0;
         while !world.ended {
-            world.step(Step::Settle(rounds % 2));
+            world.step(Step::Settle(rounds % 4));
             world.step(Step::Complete(0));
             rounds += 1;
             prop_assert!(rounds < 200);

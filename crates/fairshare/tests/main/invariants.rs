@@ -16,6 +16,8 @@ fn update(input: &Input, state: &mut [IntegralState], since_previous: Option<Spa
 fn for_each_update(kinds: Kinds, mut check: impl FnMut(&str, &Input, &[IntegralState], &Output)) {
     for seed in 0..tree_count() {
         let (mut input, mut state) = tree(seed, kinds);
+        // D10: by chance the reference gives a pool more integral share than fits.
+        input.options.compat_strict = false;
         let mut random = Random(seed);
         for step in 0..2 {
             let before = state.clone();

@@ -7,4 +7,5 @@ mod fixture;
 mod invariants;
 mod random;
 mod scenarios;
+mod steady;
 mod worked;

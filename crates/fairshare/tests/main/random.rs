@@ -9,10 +9,12 @@ use fairshare::{
 };
 use vocab::{Cpu, RESOURCES, Resource, Resources, Share, Span, Time};
 
-/// How many trees a property looks at.
+/// How many trees a property looks at; properties that take longer look at a part of them.
+///
+/// `MILLPOND_TREES=1000000 cargo test --release -p millpond-fairshare` is for the night.
 #[allow(clippy::disallowed_methods)] // A long run is asked for from outside.
 pub fn tree_count() -> u64 {
-    std::env::var("MILLPOND_FAIRSHARE_TREES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000)
+    std::env::var("MILLPOND_TREES").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
 }
 
 /// SplitMix64: enough randomness for tests, and the same everywhere.

@@ -287,3 +287,18 @@ fn a_long_queue() {
     let output = fixture.update(MINUTE);
     fixture.expect(&output, "A fair=0.5\na0 fair=0.01\na49 fair=0.01 fifo=49\na50 fair=0\na1999 fair==0");
 }
+
+/// Half for the operation of a level, half for the pool below; deeper than the functions are solved ahead,
+/// and deeper than recursion should go.
+#[test]
+fn a_deep_tree() {
+    let levels = 400;
+    let mut tree = String::new();
+    for level in 0..levels {
+        let indent = "  ".repeat(level);
+        tree.push_str(&format!("{indent}pool p{level}\n{indent}  op o{level} demand=all\n"));
+    }
+    let mut fixture = Fixture::parse(&tree);
+    let output = fixture.update(MINUTE);
+    fixture.expect(&output, "o0 fair=0.5\no1 fair=0.25\np2 fair=0.25\no9 fair=0.0009765625\np0 limited=1");
+}

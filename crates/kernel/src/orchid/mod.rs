@@ -79,7 +79,13 @@ impl Kernel {
                     .filter_map(|name| Some((*name, self.orchid_scheduler_value(name)?)))
                     .collect();
                 // Large ones are opaque from above: they are there when asked for by name.
-                for name in ["operations", "nodes", "pool_trees", "scheduling_info_per_pool_tree"] {
+                for name in [
+                    "operations",
+                    "operation_explanations",
+                    "nodes",
+                    "pool_trees",
+                    "scheduling_info_per_pool_tree",
+                ] {
                     map.insert(name, Value::Entity);
                 }
                 (Some(map.into()), 1)
@@ -87,6 +93,20 @@ impl Kernel {
             ["scheduler", "operations"] => {
                 let all: Map = self.operations.keys().map(|id| (id.to_string(), Value::Entity)).collect();
                 (Some(all.into()), 2)
+            }
+            ["scheduler", "operation_explanations"] => {
+                let all: Map = self.operations.keys().map(|id| (id.to_string(), Value::Entity)).collect();
+                (Some(all.into()), 2)
+            }
+            ["scheduler", "operation_explanations", name, ..] => {
+                let id = name
+                    .parse()
+                    .ok()
+                    .filter(|id| self.operations.contains_key(id) || self.finished.contains(*id));
+                match id {
+                    Some(id) => (Some(self.operation_explanation(now, id)?), 3),
+                    None => (None, 2),
+                }
             }
             ["scheduler", "operations", name, ..] => (self.orchid_operation(now, name), 3).or_parent(2),
             ["scheduler", "nodes"] => {
@@ -197,7 +217,13 @@ impl Kernel {
             "job_environment" => node.job_environment.as_str(),
             "running_job_count" => node.jobs.len(),
             "last_seen_time" => node.last_seen,
-            "tree" => state.and_then(|s| s.tree).map(|t| t.to_string()),
+            "tree" => state.as_ref().and_then(|s| s.tree.as_deref()),
+            "overcommitted_since" => state.as_ref().and_then(|s| s.overcommitted_since),
+            "running_job_statistics" => state.as_ref().map(|s| s.running_job_statistics.to_map()),
+            "last_preemptive_heartbeat_statistics" =>
+                state.as_ref().and_then(|s| Some(s.last_preemptive_heartbeat_statistics.as_ref()?.to_map())),
+            "last_non_preemptive_heartbeat_statistics" =>
+                state.as_ref().and_then(|s| Some(s.last_non_preemptive_heartbeat_statistics.as_ref()?.to_map())),
         }
         .into()
     }

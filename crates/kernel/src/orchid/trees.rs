@@ -1,6 +1,7 @@
 //! Pool trees in the Orchid (http-api.md 11.2); and, of our own, explanations and histories of pools.
 
 use super::{Fields, Found, OrParent};
+use crate::explanations::PreemptionQuery;
 use crate::pool_history::Range;
 use crate::{Body, Kernel};
 use scheduler::TreeSnapshot;
@@ -8,7 +9,7 @@ use vocab::{Failure, OperationId, Time};
 use yson::{Map, Value};
 
 /// Subtrees that are shown when they are asked for by name.
-const OPAQUE: [&str; 7] = [
+const OPAQUE: [&str; 10] = [
     "pools",
     "operations",
     "operations_by_pool",
@@ -16,6 +17,9 @@ const OPAQUE: [&str; 7] = [
     "fair_share_info",
     "pool_explanations",
     "pool_history",
+    "preemption_log",
+    "starvation_log",
+    "metrics",
 ];
 
 impl Kernel {
@@ -88,6 +92,13 @@ impl Kernel {
             }
             ["pool_explanations", name, ..] => {
                 (tree.explain_pool(name).map(|e| e.to_value()), used + 2).or_parent(used + 1)
+            }
+            ["metrics", ..] => (self.scheduler.metrics(&tree.name).ok().map(|m| m.to_map().into()), used + 1),
+            ["starvation_log", ..] => (Some(self.starvations.of_tree(&tree.name)), used + 1),
+            ["preemption_log", ..] => {
+                let query =
+                    PreemptionQuery { tree: Some(tree.name.to_string()), ..PreemptionQuery::default() };
+                (Some(self.preemptions(&query)), used + 1)
             }
             ["pool_history"] => {
                 let all: Map = self.pools_with_history(&tree.name).map(|n| (&**n, Value::Entity)).collect();

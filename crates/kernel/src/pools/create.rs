@@ -1,6 +1,6 @@
 //! `create` of pools and pool trees.
 
-use super::names::{canonical_names, text};
+use super::names::{canonical_config, canonical_names, text};
 use super::options::of_pool;
 use super::{PoolObject, ROOT, TreeObject};
 use crate::Kernel;
@@ -110,6 +110,7 @@ impl Kernel {
             })?,
             None => Map::new(),
         };
+        let config = canonical_config(config)?;
         if let Some(other) = attributes.key_strings().next() {
             return Err(Failure::new(format!(
                 "Unknown attribute \"{other}\" of a pool tree: options belong into \"config\""

@@ -1,5 +1,5 @@
 //! Spellings of options: the public documentation writes some names with hyphens; `_` is canonical
-//! (http-api.md 8.8 [X]). Names that are no options stay as they are.
+//! (http-api.md 8.8 [X]). Older names are understood, too. Names that are no options stay as they are.
 
 use scheduler::config::PoolConfig;
 use vocab::Failure;
@@ -11,10 +11,11 @@ const SYSTEM: [&str; 5] = ["parent_name", "pool_tree", "creation_time", "inherit
 
 /// Name of an attribute of a pool in its canonical spelling.
 pub(crate) fn canonical_name(name: &[u8]) -> Vec<u8> {
-    let canonical = underscored(name);
-    let known = std::str::from_utf8(&canonical)
-        .is_ok_and(|text| SYSTEM.contains(&text) || PoolConfig::is_option(text));
-    if known { canonical } else { name.to_vec() }
+    if let Some(option) = std::str::from_utf8(name).ok().and_then(PoolConfig::canonical_option) {
+        return option.into_bytes();
+    }
+    let underscored = underscored(name);
+    if SYSTEM.iter().any(|system| system.as_bytes() == underscored) { underscored } else { name.to_vec() }
 }
 
 /// Attributes of a pool in their canonical spelling; one in both spellings is refused.
@@ -23,9 +24,7 @@ pub(super) fn canonical_names(attributes: Map) -> Result<Map, Failure> {
     for (name, value) in attributes {
         let key = canonical_name(&name);
         if canonical.insert_owned(key.clone(), value).is_some() {
-            let (a, b) = (String::from_utf8_lossy(&key), String::from_utf8_lossy(&name));
-            return Err(Failure::new(format!("The pool option \"{a}\" is given twice: also as \"{b}\""))
-                .with("option", &*a));
+            return Err(twice("pool option", &key, &name));
         }
     }
     Ok(canonical)
@@ -34,7 +33,7 @@ pub(super) fn canonical_names(attributes: Map) -> Result<Map, Failure> {
 /// The rest of a path inside of an attribute with a canonical name.
 pub(crate) fn canonical_option_steps(name: &[u8], inside: &[Step]) -> Vec<Step> {
     match std::str::from_utf8(name) {
-        Ok(text) if PoolConfig::is_option(text) => canonical_steps(inside),
+        Ok(text) if PoolConfig::canonical_option(text).is_some() => canonical_steps(inside),
         _ => inside.to_vec(),
     }
 }
@@ -51,6 +50,45 @@ pub(crate) fn canonical_steps(steps: &[Step]) -> Vec<Step> {
         });
     }
     canonical
+}
+
+/// The configuration of a tree in canonical spelling: all of it are options, but the names of presets.
+pub(super) fn canonical_config(config: Map) -> Result<Map, Failure> {
+    let mut canonical = canonical_keys(config, |key, value| match (key, value) {
+        (b"pool_config_presets", presets) => Ok(presets),
+        (_, value) => canonical_value(value),
+    })?;
+    if let Some(presets) = canonical.get_mut("pool_config_presets").and_then(Value::as_map_mut) {
+        let presets = std::mem::take(presets);
+        let inside: Result<Map, Failure> =
+            presets.into_iter().map(|(name, options)| Ok((name, canonical_value(options)?))).collect();
+        canonical.insert("pool_config_presets", inside?);
+    }
+    Ok(canonical)
+}
+
+fn canonical_value(value: Value) -> Result<Value, Failure> {
+    match value {
+        Value::Map(map) => canonical_keys(map, |_, value| canonical_value(value)).map(Value::Map),
+        other => Ok(other),
+    }
+}
+
+fn canonical_keys(map: Map, inside: impl Fn(&[u8], Value) -> Result<Value, Failure>) -> Result<Map, Failure> {
+    let mut canonical = Map::new();
+    for (name, value) in map {
+        let key = underscored(&name);
+        let value = inside(&key, value)?;
+        if canonical.insert_owned(key.clone(), value).is_some() {
+            return Err(twice("option", &key, &name));
+        }
+    }
+    Ok(canonical)
+}
+
+fn twice(what: &str, key: &[u8], name: &[u8]) -> Failure {
+    let (a, b) = (String::from_utf8_lossy(key), String::from_utf8_lossy(name));
+    Failure::new(format!("The {what} \"{a}\" is given twice: also as \"{b}\"")).with("option", &*a)
 }
 
 fn underscored(name: &[u8]) -> Vec<u8> {

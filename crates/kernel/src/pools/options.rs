@@ -1,6 +1,6 @@
 //! Settings of pools and trees.
 
-use super::names::canonical_names;
+use super::names::{canonical_config, canonical_names};
 use super::records::DEFAULT_TREE_KEY;
 use crate::Kernel;
 use cypress::failures::no_child;
@@ -25,6 +25,7 @@ impl Kernel {
 
     /// Replaces the whole configuration of a tree.
     pub(crate) fn set_tree_config(&mut self, name: &str, config: Map) -> Result<(), Failure> {
+        let config = canonical_config(config)?;
         self.scheduler.set_tree_config(name, &config)?;
         if let Some(tree) = self.pools.trees.get_mut(name) {
             tree.config = config;

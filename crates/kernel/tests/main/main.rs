@@ -7,6 +7,7 @@ mod console;
 mod node;
 mod orchid;
 mod pools;
+mod preemption;
 mod random;
 mod restarts;
 mod storm;

@@ -130,11 +130,18 @@ impl Node {
                     events.push(JobEvent::Finished(report));
                 }
             }
-            ServerMessage::Interrupt { job_id, reason, .. } => {
-                if let Some(job) = self.running.get_mut(job_id) {
+            ServerMessage::Interrupt { job_id, reason, text, .. } => match self.running.get_mut(job_id) {
+                Some(job) if job.start.description.interruption_signal.is_some() => {
                     job.interrupted = Some(*reason);
                 }
-            }
+                Some(_) => {
+                    let error = Failure::new(text.clone()).with("preemption_reason", text.as_str());
+                    let outcome = JobOutcome::Aborted { reason: AbortReason::Preemption, error };
+                    let kept = self.end(now, *job_id, outcome).map(|kept| kept.report.clone());
+                    events.extend(kept.map(JobEvent::Finished));
+                }
+                None => {}
+            },
             ServerMessage::Fail { job_id, error } => {
                 let error = Failure::new("Job failed by external request").because(error.clone());
                 if let Some(kept) = self.end(now, *job_id, JobOutcome::Failed { error }) {

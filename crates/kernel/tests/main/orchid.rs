@@ -208,3 +208,72 @@ fn what_is_not_there_and_what_cannot_be_done() {
           {"resource_limits"={"user_slots"=0;"cpu"=0.;"gpu"=0;"memory"=0;"user_memory"=0;"network"=0;};"resource_usage"={"user_slots"=0;"cpu"=0.;"gpu"=0;"memory"=0;"user_memory"=0;"network"=0;};"exec_node_count"=0;"total_node_count"=0;"resource_limits_by_tags"={};}
     "#]].assert_eq(&transcript);
 }
+
+#[test]
+fn histories_and_explanations() {
+    let mut console = busy_cluster();
+    let tree = format!("{ORCHID}/scheduler/pool_trees/physical");
+    for pool in ["<Root>", "p", "q", "r", "f"] {
+        all_exist(
+            &mut console,
+            &tree,
+            &format!(
+                "pool_explanations/{pool} pool_explanations/{pool}/outcome/reason pool_explanations/{pool}/text \
+                 pool_history/{pool} pool_history/{pool}/columns/demand pool_history/{pool}/-5s/columns/usage \
+                 pool_history/{pool}/-5s/now/step pool_history/{pool}/-1m/-1s/10s/columns/fair_share"
+            ),
+        );
+    }
+    for missing in ["pool_explanations/nobody", "pool_history/nobody", "pool_history/q/columns/nothing"] {
+        assert!(!console.exists(&format!("{tree}/{missing}")), "{missing}");
+    }
+    expect![[r#"
+        > node n1 cpu=4
+          n1 <- welcome
+        > pool create p
+          ok, an object
+        > op start p jobs=2 as o1
+          {"operation_id"="o1";}
+          n1 <- start o1/0#0 o1/1#1
+        > tick 3s
+        > list //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history
+          ["<Root>";"p";]
+        > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/-2s/now/1s/columns/fair_share
+          [0.5;0.5;0.5;]
+        > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/now/-2s
+          error 1: Cannot read the history of pool "p": the end of the range must be after its start
+        > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/-90d/now/1s
+          error 1: Cannot read the history of pool "p": the range has 1000004 steps, at most 20000 are allowed: a step of 51s is long enough
+        > set //sys/pools/p/@name q
+          ok
+        > tick 1s
+        > list //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history
+          ["<Root>";"p";"q";]
+        > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/q/-4s/-2s/1s/columns/fair_share
+          [0.247475;0.5;0.5;]
+        # a history lives as long as its server
+        > crash
+        > restart
+        > tick 500ms
+        > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/q/-5s/-2s/1s/columns/fair_share
+          [#;#;#;#;]
+    "#]].assert_eq(&run(
+        "node n1 cpu=4
+         pool create p
+         op start p jobs=2 as o1
+         tick 3s
+         list //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/-2s/now/1s/columns/fair_share
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/now/-2s
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/p/-90d/now/1s
+         set //sys/pools/p/@name q
+         tick 1s
+         list //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/q/-4s/-2s/1s/columns/fair_share
+         # a history lives as long as its server
+         crash
+         restart
+         tick 500ms
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/q/-5s/-2s/1s/columns/fair_share",
+    ));
+}

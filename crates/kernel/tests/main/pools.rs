@@ -328,3 +328,206 @@ fn a_pool_goes_and_its_operations_stay() {
         "#]],
     );
 }
+
+#[test]
+fn spellings() {
+    check(
+        "pool create a
+         # older names, and hyphens in them
+         set //sys/pools/a/@min-share-resources {cpu=2}
+         set //sys/pools/a/@min_share_resources/cpu 3
+         get //sys/pools/a/@min_share_resources
+         get //sys/pools/a/@strong-guarantee-resources/cpu
+         set //sys/pools/a/@integral-guarantees {guarantee-type=burst;resource-flow={cpu=1};burst-guarantee-resources={cpu=2}}
+         get //sys/pools/a/@integral-guarantees/burst-guarantee-resources/cpu
+         remove //sys/pools/a/@integral-guarantees/burst-guarantee-resources
+         get //sys/pools/a/@integral_guarantees
+         get //sys/pool_trees/physical integral-guarantees
+         multiset //sys/pools/a {integral_guarantees={};integral-guarantees={}}
+         # names that are no options stay as they are
+         set //sys/pools/a/@my-colour {light-blue=1}
+         get //sys/pools/a/@my-colour/light-blue
+         get //sys/pools/a/@my_colour
+         # presets have names of their own
+         set //sys/pool_trees/physical/@config/pool-config-presets {small={resource-limits={cpu=1}}}
+         set //sys/pool_trees/physical/@config/pool-config-presets/small/resource-limits/cpu 2
+         get //sys/pool_trees/physical/@config/pool-config-presets
+         # what moves a pool is set by itself; the access list is not an option
+         multiset //sys/pools/a {parent_name=b;weight=2.0}
+         multiset //sys/pools/a {inherit_acl=yes;weight=2.0}
+         exists //sys/pools/a/@weight
+         multiset //sys/pools/a {inherit_acl=%false;weight=2.0}
+         get //sys/pools/a/@inherit_acl
+         get //sys/pools/a/@weight",
+        expect![[r#"
+            > pool create a
+              ok, an object
+            # older names, and hyphens in them
+            > set //sys/pools/a/@min-share-resources {cpu=2}
+              ok
+            > set //sys/pools/a/@min_share_resources/cpu 3
+              ok
+            > get //sys/pools/a/@min_share_resources
+              {"cpu"=3.;}
+            > get //sys/pools/a/@strong-guarantee-resources/cpu
+              3.
+            > set //sys/pools/a/@integral-guarantees {guarantee-type=burst;resource-flow={cpu=1};burst-guarantee-resources={cpu=2}}
+              ok
+            > get //sys/pools/a/@integral-guarantees/burst-guarantee-resources/cpu
+              2.
+            > remove //sys/pools/a/@integral-guarantees/burst-guarantee-resources
+              ok
+            > get //sys/pools/a/@integral_guarantees
+              {"guarantee_type"="burst";"resource_flow"={"cpu"=1.;};}
+            > get //sys/pool_trees/physical integral-guarantees
+              {"a"=<"integral_guarantees"={"guarantee_type"="burst";"resource_flow"={"cpu"=1.;};};>{};}
+            > multiset //sys/pools/a {integral_guarantees={};integral-guarantees={}}
+              error 1: The pool option "integral_guarantees" is given twice: also as "integral-guarantees"
+            # names that are no options stay as they are
+            > set //sys/pools/a/@my-colour {light-blue=1}
+              ok
+            > get //sys/pools/a/@my-colour/light-blue
+              1
+            > get //sys/pools/a/@my_colour
+              error 500: Attribute "my_colour" of //sys/pool_trees/physical/a is not found
+            # presets have names of their own
+            > set //sys/pool_trees/physical/@config/pool-config-presets {small={resource-limits={cpu=1}}}
+              ok
+            > set //sys/pool_trees/physical/@config/pool-config-presets/small/resource-limits/cpu 2
+              ok
+            > get //sys/pool_trees/physical/@config/pool-config-presets
+              {"small"={"resource_limits"={"cpu"=2;};};}
+            # what moves a pool is set by itself; the access list is not an option
+            > multiset //sys/pools/a {parent_name=b;weight=2.0}
+              error 1: Attribute "parent_name" of a pool is set by itself: it moves the pool
+            > multiset //sys/pools/a {inherit_acl=yes;weight=2.0}
+              error 1: Attribute "inherit_acl": expected boolean, found string
+            > exists //sys/pools/a/@weight
+              %false
+            > multiset //sys/pools/a {inherit_acl=%false;weight=2.0}
+              ok
+            > get //sys/pools/a/@inherit_acl
+              %false
+            > get //sys/pools/a/@weight
+              2.
+        "#]],
+    );
+}
+
+#[test]
+fn numbers_at_the_edge() {
+    // Sums of what is legal do not overflow, with and without nodes.
+    check(
+        "pool create a strong.cpu=1000000000000000 integral_guarantees={guarantee_type=burst;resource_flow={cpu=1000000000000000};burst_guarantee_resources={cpu=1000000000000000}}
+         pool create b strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+         pool create c strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+         pool create d strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+         pool create e strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+         pool create f strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+         pool create g resource_limits={cpu=0;memory=0} max_share_ratio=0.0
+         pool create x strong_guarantee_resources={cpu=0;memory=2305843009213693952}
+         tick 1s
+         node n1 cpu=4
+         op start g jobs=2 as o1
+         tick 2s
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pools/a/detailed_dominant_fair_share
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_explanations/g/outcome
+         show ops
+         disconnect n1
+         tick 2m
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_explanations/g/outcome",
+        expect![[r#"
+            > pool create a strong.cpu=1000000000000000 integral_guarantees={guarantee_type=burst;resource_flow={cpu=1000000000000000};burst_guarantee_resources={cpu=1000000000000000}}
+              ok, an object
+            > pool create b strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+              ok, an object
+            > pool create c strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+              ok, an object
+            > pool create d strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+              ok, an object
+            > pool create e strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+              ok, an object
+            > pool create f strong_guarantee_resources={cpu=1000000000000000;memory=2305843009213693951;user_slots=2305843009213693951}
+              ok, an object
+            > pool create g resource_limits={cpu=0;memory=0} max_share_ratio=0.0
+              ok, an object
+            > pool create x strong_guarantee_resources={cpu=0;memory=2305843009213693952}
+              error 1: Bad value of the pool option "strong_guarantee_resources/memory": expected an integer in 0..=2305843009213693951, found int64 2305843009213693952
+            > tick 1s
+            > node n1 cpu=4
+              n1 <- welcome
+            > op start g jobs=2 as o1
+              {"operation_id"="o1";}
+            > tick 2s
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pools/a/detailed_dominant_fair_share
+              {"strong_guarantee"=0.;"integral_guarantee"=0.;"weight_proportional"=0.;"total"=0.;}
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_explanations/g/outcome
+              {"reason"="own_limit";"limit"={"resource"="cpu";"amount"=0.;"share"=0.;"source"="resource_limits";};}
+            > show ops
+              o1 running total=2 running=0 completed=0 pending=2 failed=0 aborted=0
+            > disconnect n1
+            > tick 2m
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_explanations/g/outcome
+              {"reason"="no_nodes";}
+        "#]],
+    );
+}
+
+#[test]
+fn refusals_name_pool_resource_sum_and_bound() {
+    check(
+        "pool create a strong.cpu=10 integral_guarantees={resource_flow={cpu=4};burst_guarantee_resources={cpu=6}}
+         pool create b parent=a strong.cpu=6 integral_guarantees={guarantee_type=burst;resource_flow={cpu=3};burst_guarantee_resources={cpu=5}}
+         pool create c parent=a integral_guarantees={resource_flow={cpu=2}}
+         pool create c parent=a integral_guarantees={resource_flow={cpu=1};burst_guarantee_resources={cpu=2}}
+         pool create c parent=a integral_guarantees={resource_flow={gpu=1}}
+         pool create c parent=b integral_guarantees={resource_flow={cpu=1}}
+         pool create c parent=b integral_guarantees={guarantee_type=relaxed}
+         set //sys/pools/a/@integral_guarantees/guarantee_type relaxed
+         set //sys/pools/a/b/@integral_guarantees/guarantee_type relaxed
+         set //sys/pools/a/@strong_guarantee_resources/cpu 5
+         pool create d strong_guarantee_resources={gpu=1}
+         pool create d mode=fifo create_ephemeral_subpools=%true
+         pool create d fifo_sort_parameters=[]
+         pool create d config_preset=x config_presets=[x]
+         pool create d weight=%nan
+         pool create d integral_guarantees={flow={cpu=1}}
+         get //sys/pool_trees/physical",
+        expect![[r#"
+            > pool create a strong.cpu=10 integral_guarantees={resource_flow={cpu=4};burst_guarantee_resources={cpu=6}}
+              ok, an object
+            > pool create b parent=a strong.cpu=6 integral_guarantees={guarantee_type=burst;resource_flow={cpu=3};burst_guarantee_resources={cpu=5}}
+              ok, an object
+            > pool create c parent=a integral_guarantees={resource_flow={cpu=2}}
+              error 1: Resource flow of resource for pool "a" is less than the sum of children guarantees: "cpu" 4.0 < 5.0
+            > pool create c parent=a integral_guarantees={resource_flow={cpu=1};burst_guarantee_resources={cpu=2}}
+              error 1: Burst guarantee of resource for pool "a" is less than the sum of children guarantees: "cpu" 6.0 < 7.0
+            > pool create c parent=a integral_guarantees={resource_flow={gpu=1}}
+              error 1: Resource flow is explicitly configured at child pool "c" but is not configured at parent "a": resource "gpu"
+            > pool create c parent=b integral_guarantees={resource_flow={cpu=1}}
+              error 1: Integral pool "b" cannot have children with integral resources: pool "c" has them
+            > pool create c parent=b integral_guarantees={guarantee_type=relaxed}
+              error 1: Integral pool "b" cannot have integral pool "c" inside
+            > set //sys/pools/a/@integral_guarantees/guarantee_type relaxed
+              error 1: Burst guarantees cannot be specified for integral guarantee type "relaxed"
+            > set //sys/pools/a/b/@integral_guarantees/guarantee_type relaxed
+              error 1: Burst guarantees cannot be specified for integral guarantee type "relaxed"
+            > set //sys/pools/a/@strong_guarantee_resources/cpu 5
+              error 1: Strong guarantee of resource for pool "a" is less than the sum of children guarantees: "cpu" 5.0 < 6.0
+            > pool create d strong_guarantee_resources={gpu=1}
+              error 1: Main resource guarantee must be specified in order to set guarantees for any other resource: pool "d" has no guarantee of "cpu"
+            > pool create d mode=fifo create_ephemeral_subpools=%true
+              error 1: Fifo pool cannot create ephemeral subpools
+            > pool create d fifo_sort_parameters=[]
+              error 1: Bad value of the pool option "fifo_sort_parameters": expected a non-empty list of "weight", "start_time", "pending_job_count", found list []
+            > pool create d config_preset=x config_presets=[x]
+              error 1: "config_preset" ("x") and "config_presets" cannot be specified together
+            > pool create d weight=%nan
+              error 1: Bad value of the pool option "weight": expected a number in 0.000000014901161193847656..=67108864, found double NaN
+            > pool create d integral_guarantees={flow={cpu=1}}
+              error 1: Unknown pool option "integral_guarantees/flow"
+            > get //sys/pool_trees/physical
+              {"a"={"b"={};};}
+        "#]],
+    );
+}

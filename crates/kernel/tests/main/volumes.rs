@@ -97,10 +97,9 @@ impl Cluster {
     }
 
     fn start(&mut self) {
-        let spec = value("{tasks={t={command=x;job_count=500;cpu_limit=1.0;memory_limit=1000000}}}");
+        let spec = value("{tasks={t={command=x;job_count=20;cpu_limit=1.0;memory_limit=1000000}}}");
         let spec: Map = spec.as_map().cloned().unwrap_or_default().with("pool", self.pool.as_str());
-        let reply =
-            self.change(Command::StartOperation { operation_type: OperationType::Vanilla, spec });
+        let reply = self.change(Command::StartOperation { operation_type: OperationType::Vanilla, spec });
         self.operation =
             reply.and_then(|r| r.get("operation_id").and_then(|id| id.as_str()?.parse::<OperationId>().ok()));
     }
@@ -200,13 +199,13 @@ fn storm(seed: u64, steps: usize) -> (usize, f64) {
 #[test]
 fn nothing_is_spent_twice() {
     let (mut crashes, mut spent) = (0, 0.0);
-    for seed in 0..25 {
+    for seed in 0..12 {
         let (died, used) = storm(seed, 40);
         crashes += died;
         spent += used;
     }
     // Otherwise this would show nothing.
-    assert!(crashes > 100 && spent > 20.0, "{crashes} crashes, {spent} spent");
+    assert!(crashes > 50 && spent > 10.0, "{crashes} crashes, {spent} spent");
 }
 
 /// A crash costs at most the accumulation, and the allowance, of a write period.

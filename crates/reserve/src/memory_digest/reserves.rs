@@ -124,22 +124,32 @@ pub struct Reserves {
     pub(super) job_proxy: LogDigest,
     /// By cookie, until the unit is done.
     pub(super) overdrafts: BTreeMap<u32, Overdraft>,
+    /// What the digests answer. They are asked at every start of a job and change at the end of one.
+    current: Factors,
 }
 
 impl Reserves {
     /// Nothing is known yet.
     pub fn new(settings: Settings) -> Reserves {
-        Reserves {
-            user_job: LogDigest::new(settings.user_job.bounds),
-            job_proxy: LogDigest::new(settings.job_proxy.bounds),
-            overdrafts: BTreeMap::new(),
-            settings,
-        }
+        let user_job = LogDigest::new(settings.user_job.bounds);
+        let job_proxy = LogDigest::new(settings.job_proxy.bounds);
+        Reserves::with(settings, user_job, job_proxy, BTreeMap::new())
+    }
+
+    /// This is known.
+    pub(super) fn with(
+        settings: Settings,
+        user_job: LogDigest,
+        job_proxy: LogDigest,
+        overdrafts: BTreeMap<u32, Overdraft>,
+    ) -> Reserves {
+        let current = answers(&settings, &user_job, &job_proxy);
+        Reserves { settings, user_job, job_proxy, overdrafts, current }
     }
 
     /// Factors of a new run of a unit (2.4).
     pub fn factors(&self, cookie: u32) -> Factors {
-        let learned = self.current_factors();
+        let learned = self.current;
         let Some(state) = self.overdrafts.get(&cookie) else { return learned };
         let choose = |status, settings: &ProcessSettings, learned| match status {
             Status::None => learned,
@@ -154,10 +164,7 @@ impl Reserves {
 
     /// Factors of the moment, for units without a past.
     pub fn current_factors(&self) -> Factors {
-        Factors {
-            user_job: self.user_job.quantile(self.settings.user_job.quantile),
-            job_proxy: self.job_proxy.quantile(self.settings.job_proxy.quantile),
-        }
+        self.current
     }
 
     /// The request of a job with these factors.
@@ -170,6 +177,7 @@ impl Reserves {
         let bases = &self.settings.bases;
         learn(&mut self.user_job, peaks.user_job, bases.memory_limit, 1.0);
         learn(&mut self.job_proxy, peaks.job_proxy, bases.job_proxy_estimate(), 1.0);
+        self.current = answers(&self.settings, &self.user_job, &self.job_proxy);
     }
 
     /// A job was aborted because its node lacked memory and it was above its reserve (2.3, 2.5).
@@ -186,6 +194,7 @@ impl Reserves {
         learn(&mut self.user_job, peak, bases.memory_limit, factor);
         let (peak, factor) = sample(job.peaks.job_proxy, reserve.job_proxy_reserve, blame.job_proxy);
         learn(&mut self.job_proxy, peak, bases.job_proxy_estimate(), factor);
+        self.current = answers(&self.settings, &self.user_job, &self.job_proxy);
 
         let none = Overdraft { user_job: Status::None, job_proxy: Status::None, predecessor: job.job_id };
         let state = self.overdrafts.entry(job.cookie).or_insert(none);
@@ -230,6 +239,13 @@ impl Reserves {
     /// What is known about job proxies.
     pub fn job_proxy(&self) -> &LogDigest {
         &self.job_proxy
+    }
+}
+
+fn answers(settings: &Settings, user_job: &LogDigest, job_proxy: &LogDigest) -> Factors {
+    Factors {
+        user_job: user_job.quantile(settings.user_job.quantile),
+        job_proxy: job_proxy.quantile(settings.job_proxy.quantile),
     }
 }
 

@@ -84,7 +84,7 @@ fn read(settings: Settings, input: &mut Reader<'_>) -> Option<Reserves> {
         overdrafts.insert(cookie, Overdraft { user_job, job_proxy: proxy, predecessor });
     }
     let whole = input.at == input.bytes.len();
-    whole.then_some(Reserves { settings, user_job, job_proxy, overdrafts })
+    whole.then(|| Reserves::with(settings, user_job, job_proxy, overdrafts))
 }
 
 fn tag(status: Status) -> u8 {

@@ -141,6 +141,17 @@ impl Default for PoolConfig {
     }
 }
 
+/// Older names of options.
+const ALIASES: [(&str, &str); 7] = [
+    ("aggressive_starvation_enabled", "enable_aggressive_starvation"),
+    ("allow_aggressive_starvation_preemption", "allow_aggressive_preemption"),
+    ("fair_share_preemption_timeout", "fair_share_starvation_timeout"),
+    ("min_share_resources", "strong_guarantee_resources"),
+    ("scheduling_tag", "scheduling_tag_filter"),
+    ("truncate_fifo_pool_unsatisfied_child_fair_share", "enable_fair_share_truncation_in_fifo_pool"),
+    ("waiting_job_timeout", "waiting_for_resources_on_node_timeout"),
+];
+
 /// Options whose meaning lies outside scheduling; known, kept, shown.
 const OPAQUE: [&str; 2] = ["enable_by_user_profiling", "metering_tags"];
 
@@ -163,11 +174,16 @@ impl PoolConfig {
         read(o)
     }
 
-    /// Is there an option of this name, or one that had it once?
-    pub fn is_option(name: &str) -> bool {
-        // Nothing is the value of every option; what is left over was not recognised.
-        let nothing = Map::from_iter([(name, yson::Value::Entity)]);
-        PoolConfig::parse(&nothing).is_ok_and(|(_, rest)| rest.is_empty())
+    /// The canonical name of an option, from any of its names, in either spelling of `_`; none if there
+    /// is no such option.
+    pub fn canonical_option(name: &str) -> Option<String> {
+        let name = name.replace('-', "_");
+        if let Some((_, canonical)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+            return Some((*canonical).to_owned());
+        }
+        // "Not set" is a value of every option; what is left over was not recognised.
+        let nothing = Map::from_iter([(&name, yson::Value::Entity)]);
+        PoolConfig::parse(&nothing).is_ok_and(|(_, rest)| rest.is_empty()).then_some(name)
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -323,4 +339,34 @@ fn integral_guarantees(o: &mut Options<'_>) -> Result<IntegralGuarantees, Failur
         should_distribute_free_volume_among_children: o
             .boolean(&["should_distribute_free_volume_among_children"])?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each alias is accepted by the reader, and shown under the name that the table says.
+    #[test]
+    fn aliases_are_those_of_the_reader() {
+        for (alias, canonical) in ALIASES {
+            let value: yson::Value = match canonical {
+                "strong_guarantee_resources" => Map::new().into(),
+                "scheduling_tag_filter" => "a".into(),
+                name if name.ends_with("timeout") => 1_000i64.into(),
+                _ => true.into(),
+            };
+            let (config, rest) = PoolConfig::parse(&Map::from_iter([(alias, value)])).expect(alias);
+            assert!(rest.is_empty(), "{alias} is no option");
+            assert!(config.specified.contains(canonical), "{alias} is shown as {:?}", config.specified);
+            assert_eq!(PoolConfig::canonical_option(alias).as_deref(), Some(canonical));
+        }
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(PoolConfig::canonical_option(name).as_deref(), expected, "{name}");
+        };
+        check("min-share-resources", Some("strong_guarantee_resources"));
+        check("integral-guarantees", Some("integral_guarantees"));
+        check("weight", Some("weight"));
+        check("my-colour", None);
+        check("name", None);
+    }
 }

@@ -160,7 +160,9 @@ impl<'a> Case<'a> {
             PreemptionPriority::None => Verdict::BelowShare,
             priority => Verdict::Preempts {
                 priority,
-                for_ancestor: (l.published.own_priority < priority).then(|| self.starving_ancestor(priority)).flatten(),
+                for_ancestor: (l.published.own_priority < priority)
+                    .then(|| self.starving_ancestor(priority))
+                    .flatten(),
             },
         }
     }
@@ -270,9 +272,10 @@ impl<'a> Case<'a> {
             Verdict::NoNodes => vec![Advice::AddNodes],
             Verdict::NoMatchingNode { filter, .. } => vec![Advice::MatchFilter { filter: filter.clone() }],
             Verdict::TooLarge { short, .. } if short.is_empty() => vec![Advice::AddNodes],
-            Verdict::TooLarge { short, .. } => {
-                short.iter().map(|(resource, at_most)| Advice::NeedLess { resource: *resource, at_most: *at_most }).collect()
-            }
+            Verdict::TooLarge { short, .. } => short
+                .iter()
+                .map(|(resource, at_most)| Advice::NeedLess { resource: *resource, at_most: *at_most })
+                .collect(),
             Verdict::LimitTooSmall { element, limits, needed } => {
                 raise(element, limits, &Resources::ZERO, needed)
             }

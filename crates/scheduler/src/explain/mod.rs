@@ -5,6 +5,7 @@
 //! the sentences.
 
 mod find;
+mod value;
 mod words;
 
 use crate::preemption::{LimitedElement, PreemptionPriority, PreemptionRecord};

@@ -27,7 +27,11 @@ impl TreeExplanation {
             writeln!(f, "  {nodes}")?;
         }
         if self.loss_count > 0 {
-            writeln!(f, "  {} taken away from it lately; the newest:", plural(self.loss_count, "allocation was", "allocations were"))?;
+            writeln!(
+                f,
+                "  {} taken away from it lately; the newest:",
+                plural(self.loss_count, "allocation was", "allocations were")
+            )?;
         }
         for record in &self.losses {
             writeln!(
@@ -82,8 +86,11 @@ fn spell(span: Span) -> String {
 
 /// Amounts that are not zero.
 fn some(resources: &Resources) -> String {
-    let parts: Vec<String> =
-        RESOURCES.into_iter().filter(|r| resources.raw(*r) != 0).map(|r| amount(r, resources.raw(r))).collect();
+    let parts: Vec<String> = RESOURCES
+        .into_iter()
+        .filter(|r| resources.raw(*r) != 0)
+        .map(|r| amount(r, resources.raw(r)))
+        .collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
@@ -212,10 +219,14 @@ fn whose(element: &LimitedElement) -> String {
 impl Starving {
     fn text(&self, now: Time) -> String {
         let below = format!("Below its fair share for {}", spell(now.since(self.below_since)));
-        let in_time = |at: Time| if at > now { format!("in {}", spell(at.since(now))) } else { "at the next update".to_owned() };
+        let in_time = |at: Time| {
+            if at > now { format!("in {}", spell(at.since(now))) } else { "at the next update".to_owned() }
+        };
         match (self.since, self.aggressively, self.aggressive_timeout) {
             (None, ..) => format!("{below}; it starves {}.", in_time(self.below_since + self.timeout)),
-            (Some(since), true, _) => format!("{below}, aggressively starving for {}.", spell(now.since(since))),
+            (Some(since), true, _) => {
+                format!("{below}, aggressively starving for {}.", spell(now.since(since)))
+            }
             (Some(since), false, Some(timeout)) => format!(
                 "{below}, starving for {}; aggressively {}.",
                 spell(now.since(since)),
@@ -249,8 +260,7 @@ impl NodeReasons {
     fn reason_text(&self, reason: Deactivation) -> String {
         match reason {
             Deactivation::MinNeededResourcesUnsatisfied => {
-                let short: Vec<String> =
-                    self.short.iter().map(|(r, n)| format!("{r} on {n}")).collect();
+                let short: Vec<String> = self.short.iter().map(|(r, n)| format!("{r} on {n}")).collect();
                 format!("with too little free ({})", short.join(", "))
             }
             Deactivation::UnmatchedSchedulingTag => "that filters exclude".to_owned(),
@@ -282,14 +292,16 @@ impl Advice {
             }
             Advice::AddNodes => "To change that: nodes must come.".to_owned(),
             Advice::MoreShare => {
-                "To change that: others finish, or its pool is given a guarantee or a larger weight.".to_owned()
+                "To change that: others finish, or its pool is given a guarantee or a larger weight."
+                    .to_owned()
             }
             Advice::Wait { until: Some(at) } if *at > now => {
                 format!("Nothing needs to be done before {} have passed.", spell(at.since(now)))
             }
             Advice::Wait { .. } => "Nothing needs to be done: it is a matter of time.".to_owned(),
             Advice::EnableAggressiveStarvation => {
-                "If it takes too long: enable_aggressive_starvation of its pool lets it preempt more.".to_owned()
+                "If it takes too long: enable_aggressive_starvation of its pool lets it preempt more."
+                    .to_owned()
             }
         }
     }

@@ -145,14 +145,14 @@ fn bound(subject: Subject<'_>, g: &IntegralGuarantee) -> IntegralBound {
         .present()
         .map(|r| out.limited_demand_share[r] - out.strong_guarantee_share[r])
         .fold(0.0, f64::max);
-    let demanded = subject
-        .present()
-        .map(|r| out.demand_share[r] - out.strong_guarantee_share[r])
-        .fold(0.0, f64::max);
+    let demanded =
+        subject.present().map(|r| out.demand_share[r] - out.strong_guarantee_share[r]).fold(0.0, f64::max);
     if g.given >= demanded - EPS {
         return IntegralBound::Demand;
     }
-    if let Some(full) = std::iter::once(subject).chain(subject.ancestors()).find(|a| !a.is_root() && is_full(*a)) {
+    if let Some(full) =
+        std::iter::once(subject).chain(subject.ancestors()).find(|a| !a.is_root() && is_full(*a))
+    {
         return match full.pool() {
             Some(pool) if full.index != subject.index => {
                 IntegralBound::AncestorLimit { pool: pool.name.to_string() }

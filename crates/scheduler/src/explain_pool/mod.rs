@@ -3,12 +3,15 @@
 //! [`TreeSnapshot::explain_pool`] reads nothing but the snapshot, so an explanation always fits the
 //! numbers that the Orchid shows at the same moment. [`outcome`] finds what keeps the pool from having
 //! more, [`guarantees`] and [`integral`] say what each kind of guarantee gave and why, [`siblings`] who
-//! else wants something. [`words`] writes it down for people, [`value`] for programs.
+//! else wants something, [`changes`] what would help. [`words`] writes it down for people, [`value`] for
+//! programs.
 
+mod changes;
 mod guarantees;
 mod integral;
 mod outcome;
 mod siblings;
+mod units;
 mod value;
 mod words;
 
@@ -95,7 +98,7 @@ impl TreeSnapshot {
             fifo,
             changes: Vec::new(),
         };
-        explanation.changes = words::changes(&explanation);
+        explanation.changes = changes::of(&explanation);
         Some(explanation)
     }
 }

@@ -167,5 +167,8 @@ fn inside(subject: Subject<'_>) -> Outcome {
     if found.is_empty() && gangs.is_empty() {
         return Outcome::NothingFits;
     }
-    Outcome::Inside { limits: found.into_iter().take(SHOWN).map(|(_, name, limit)| (name, limit)).collect(), gangs }
+    Outcome::Inside {
+        limits: found.into_iter().take(SHOWN).map(|(_, name, limit)| (name, limit)).collect(),
+        gangs,
+    }
 }

@@ -53,13 +53,16 @@ impl PoolExplanation {
         .with_some("parent", self.parent.as_deref())
         .with_some("strong_guarantee", self.strong.as_ref().map(strong))
         .with_some("integral_guarantee", self.integral.as_ref().map(integral))
-        .with_some("fifo", self.fifo.as_ref().map(|f| {
-            let first_short = f.first_short.as_ref().map(|(id, share, demand)| {
-                yson::map! { "id" => id.as_str(), "fair_share" => *share, "demand" => *demand }
-            });
-            yson::map! { "operations" => f.operations, "satisfied" => f.satisfied, "empty" => f.empty }
-                .with_some("first_short", first_short)
-        }))
+        .with_some(
+            "fifo",
+            self.fifo.as_ref().map(|f| {
+                let first_short = f.first_short.as_ref().map(|(id, share, demand)| {
+                    yson::map! { "id" => id.as_str(), "fair_share" => *share, "demand" => *demand }
+                });
+                yson::map! { "operations" => f.operations, "satisfied" => f.satisfied, "empty" => f.empty }
+                    .with_some("first_short", first_short)
+            }),
+        )
         .into()
     }
 }

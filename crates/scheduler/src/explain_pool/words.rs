@@ -1,12 +1,13 @@
 //! An explanation for people.
 
+use super::units::{amount, counted, duration, number, percent, trimmed};
 use super::{
     GuaranteeCut, IntegralBound, IntegralGuarantee, Limit, LimitSource, Outcome, PoolExplanation,
     StrongGuarantee, Trend,
 };
 use crate::config::guarantee_type_name;
 use std::fmt::{self, Display, Formatter};
-use vocab::{Resource, Share};
+use vocab::Share;
 
 impl Display for PoolExplanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -103,7 +104,9 @@ impl PoolExplanation {
             Outcome::Inside { limits, gangs } => {
                 let mut reasons: Vec<String> =
                     limits.iter().map(|(name, limit)| format!("{name}: {}", limit_words(limit))).collect();
-                reasons.extend(gangs.iter().map(|g| format!("{g} runs all at once or not at all, and does not fit")));
+                reasons.extend(
+                    gangs.iter().map(|g| format!("{g} runs all at once or not at all, and does not fit")),
+                );
                 format!("what is inside cannot take more ({}).", reasons.join("; "))
             }
             Outcome::AncestorLimit { pool, limit } => {
@@ -167,7 +170,8 @@ impl PoolExplanation {
         };
         if !strong.absent.is_empty() {
             let names: Vec<&str> = strong.absent.iter().map(|r| r.as_str()).collect();
-            text += &format!("; nothing is guaranteed of {}, which the cluster does not have", names.join(", "));
+            text +=
+                &format!("; nothing is guaranteed of {}, which the cluster does not have", names.join(", "));
         }
         let unused = effective[self.resource] - strong.given[self.resource];
         if strong.given[self.resource] <= 0.0 && unused > 0.0 {
@@ -192,7 +196,9 @@ impl PoolExplanation {
         }
         let bound = match &g.bound {
             IntegralBound::Inert => "without effect".to_owned(),
-            IntegralBound::Demand if g.given <= 0.0 => "nothing is wanted beyond the strong guarantee".to_owned(),
+            IntegralBound::Demand if g.given <= 0.0 => {
+                "nothing is wanted beyond the strong guarantee".to_owned()
+            }
             IntegralBound::Demand => "all that its demand takes beyond the strong guarantee".to_owned(),
             IntegralBound::Burst if g.burst_ratio < g.specified_burst_ratio - super::EPS => format!(
                 "its burst guarantee, scaled from {} because guarantees of the first level exceed the cluster",
@@ -207,7 +213,10 @@ impl PoolExplanation {
             }
             IntegralBound::Multiplier => {
                 let times = if g.flow_ratio > 0.0 { g.relaxed_limit / g.flow_ratio } else { 0.0 };
-                format!("{} times its flow, the most that a relaxed pool is given", trimmed(format!("{times:.2}")))
+                format!(
+                    "{} times its flow, the most that a relaxed pool is given",
+                    trimmed(format!("{times:.2}"))
+                )
             }
             IntegralBound::Leftover { available, pools } => format!(
                 "its part of the {} that used guarantees leave to {}",
@@ -215,7 +224,9 @@ impl PoolExplanation {
                 counted(*pools as i64, "relaxed pool", "relaxed pools"),
             ),
             IntegralBound::OwnLimit => "as much as its own limits allow".to_owned(),
-            IntegralBound::AncestorLimit { pool } => format!("as much as the limits of pool \"{pool}\" allow"),
+            IntegralBound::AncestorLimit { pool } => {
+                format!("as much as the limits of pool \"{pool}\" allow")
+            }
         };
         let trend = match g.trend {
             Trend::Full => "it is full: what flows in is not kept".to_owned(),
@@ -269,105 +280,6 @@ impl PoolExplanation {
     }
 }
 
-/// What would give a pool more.
-pub(super) fn changes(e: &PoolExplanation) -> Vec<String> {
-    let mut list = Vec::new();
-    let raise = |pool: &str, limit: &Limit| match limit.source {
-        LimitSource::ResourceLimits => {
-            let r = limit.resource;
-            format!("a higher resource_limits/{r} of {pool} (now {})", amount(r, limit.amount))
-        }
-        LimitSource::MaxShareRatio(ratio) => format!("a higher max_share_ratio of {pool} (now {ratio})"),
-        LimitSource::TagFilter => {
-            format!("more nodes that match the scheduling_tag_filter of {pool}, or a wider filter")
-        }
-        LimitSource::BestAllocation => format!("jobs of {pool} with memory that fills the nodes better"),
-    };
-    match &e.outcome {
-        Outcome::NoNodes => list.push("nodes that match the tree's nodes_filter".to_owned()),
-        Outcome::NoDemand { waiting: 0 } => list.push("operations with pending jobs".to_owned()),
-        Outcome::NoDemand { .. } => {
-            list.push("a higher max_running_operation_count of the pool or of a pool above".to_owned());
-        }
-        Outcome::Satisfied => {}
-        Outcome::OwnLimit(limit) => list.push(raise("the pool", limit)),
-        Outcome::AncestorLimit { pool, limit } => list.push(raise(&format!("pool \"{pool}\""), limit)),
-        Outcome::Inside { limits, gangs } => {
-            list.extend(limits.iter().map(|(name, limit)| raise(name, limit)));
-            if !gangs.is_empty() {
-                list.push("smaller gangs, or limits into which they fit".to_owned());
-            }
-        }
-        Outcome::ClusterFull { .. } | Outcome::NothingFits => {
-            let others = e.siblings.iter().filter(|s| !s.is_self && s.wants_more).count();
-            let by_weight = e.siblings.iter().any(|s| s.fair_share > s.guarantee + super::EPS);
-            if others > 0 && by_weight {
-                list.push(format!(
-                    "a higher weight: {} of the same parent {} more too",
-                    counted(others as i64, "sibling", "siblings"),
-                    if others == 1 { "wants" } else { "want" },
-                ));
-            }
-            if e.parent.is_none() {
-                list.push("more nodes".to_owned());
-            } else {
-                if e.strong.as_ref().is_none_or(|s| s.cut.is_none()) {
-                    list.push("a strong guarantee, or a larger one".to_owned());
-                }
-                list.push("less demand of siblings, or more nodes".to_owned());
-            }
-        }
-    }
-    if let Some(cut) = e.strong.as_ref().and_then(|s| s.cut.as_ref()) {
-        list.push(match cut {
-            GuaranteeCut::OwnLimit(limit) => {
-                format!("for the strong guarantee: {}", raise("the pool", limit))
-            }
-            GuaranteeCut::Overcommit { .. } => {
-                "for the strong guarantee: smaller guarantees of the first level, or more nodes".to_owned()
-            }
-            GuaranteeCut::Parent { pool, .. } => {
-                format!("for the strong guarantee: a larger one of pool \"{pool}\"")
-            }
-        });
-    }
-    if let Some(g) = &e.integral {
-        list.extend(integral_change(g, e));
-    }
-    list
-}
-
-fn integral_change(g: &IntegralGuarantee, e: &PoolExplanation) -> Option<String> {
-    let short = !matches!(e.outcome, Outcome::NoNodes | Outcome::NoDemand { .. } | Outcome::Satisfied);
-    Some(match &g.bound {
-        IntegralBound::Inert => {
-            let missing: Vec<String> =
-                g.missing.iter().map(|m| format!("integral_guarantees/{m}")).collect();
-            format!("for the integral guarantee: {}", missing.join(" and "))
-        }
-        _ if !short => return None,
-        IntegralBound::Demand => return None,
-        IntegralBound::Burst => {
-            "for the integral guarantee: a larger integral_guarantees/burst_guarantee_resources".to_owned()
-        }
-        IntegralBound::Volume => {
-            "for the integral guarantee: a larger integral_guarantees/resource_flow, or a time without demand in \
-             which the volume fills up"
-                .to_owned()
-        }
-        IntegralBound::Multiplier => "for the integral guarantee: a larger \
-             integral_guarantees/relaxed_share_multiplier_limit (at most 10) or integral_guarantees/resource_flow"
-            .to_owned(),
-        IntegralBound::Leftover { .. } => {
-            "for the integral guarantee: the type burst, which is served before relaxed pools".to_owned()
-        }
-        IntegralBound::OwnLimit => "for the integral guarantee: higher limits of the pool".to_owned(),
-        IntegralBound::AncestorLimit { pool } => {
-            format!("for the integral guarantee: higher limits of pool \"{pool}\"")
-        }
-    })
-}
-
 fn limit_words(limit: &Limit) -> String {
     let amount = amount(limit.resource, limit.amount);
     match limit.source {
@@ -382,51 +294,4 @@ fn limit_words(limit: &Limit) -> String {
             format!("its jobs can fill at most {amount} of the nodes' {}", limit.resource)
         }
     }
-}
-
-/// `1 pool`, `2 pools`.
-fn counted(n: i64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{} %", trimmed(format!("{:.1}", share * 100.0)))
-}
-
-fn number(x: f64, r: Resource) -> String {
-    match r {
-        Resource::Memory => trimmed(format!("{:.1}", x / f64::from(1 << 30))),
-        _ => trimmed(format!("{x:.2}")),
-    }
-}
-
-fn amount(r: Resource, x: f64) -> String {
-    let n = number(x, r);
-    let unit = |one: &'static str, many: &'static str| if n == "1" { one } else { many };
-    match r {
-        Resource::UserSlots => format!("{n} {}", unit("slot", "slots")),
-        Resource::Cpu => format!("{n} {}", unit("core", "cores")),
-        Resource::Gpu => format!("{n} {}", unit("GPU", "GPUs")),
-        Resource::Memory => format!("{n} GiB"),
-        Resource::Network => format!("{n} of network"),
-    }
-}
-
-/// Without zeros at the end; never `-0`.
-fn trimmed(text: String) -> String {
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
-    };
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-fn duration(seconds: f64) -> String {
-    let (x, unit) = match seconds {
-        s if s < 120.0 => (s, "s"),
-        s if s < 7_200.0 => (s / 60.0, "min"),
-        s if s < 172_800.0 => (s / 3_600.0, "h"),
-        s => (s / 86_400.0, "days"),
-    };
-    format!("{} {unit}", trimmed(format!("{x:.1}")))
 }

@@ -71,7 +71,7 @@ impl Scheduler {
         for refusal in &plan.refusals {
             tree.metrics.deactivations[refusal.reason as usize] += 1;
             if tree.leaves.get(refusal.leaf).is_some_and(|l| l.desc.id == refusal.operation) {
-                let counts = &mut tree.leaves[refusal.leaf].refusals;
+                let counts = tree.leaves[refusal.leaf].refusals.get_mut();
                 counts.by_reason[refusal.reason as usize] += 1;
                 for (count, short) in counts.unsatisfied.iter_mut().zip(refusal.unsatisfied) {
                     *count = count.wrapping_add(u64::from(short));
@@ -86,7 +86,7 @@ impl Scheduler {
                 let Some(l) = tree.leaves.get(*leaf) else { continue };
                 if l.membership.is_some_and(|m| m.class == misfit.class) {
                     // Its class has just counted it; it has been counted by itself.
-                    let counts = &mut tree.leaves[*leaf].refusals;
+                    let counts = tree.leaves[*leaf].refusals.get_mut();
                     counts.by_reason[reason] = counts.by_reason[reason].wrapping_sub(1);
                     for (count, short) in counts.unsatisfied.iter_mut().zip(misfit.unsatisfied) {
                         *count = count.wrapping_sub(u64::from(short));
@@ -119,7 +119,8 @@ impl Scheduler {
         start: &PlannedStart,
         new_id: &mut impl FnMut() -> AllocationId,
     ) -> Option<Start> {
-        let possible = !self.nodes[node].must_wait() && self.still_possible(tree, start, self.nodes[node].free());
+        let possible =
+            !self.nodes[node].must_wait() && self.still_possible(tree, start, self.nodes[node].free());
         possible.then(|| self.start(plan.time, tree, node, start, new_id()))
     }
 
@@ -136,7 +137,9 @@ impl Scheduler {
         let n = &self.nodes[node];
         let mut lasting = n.lasting() + start.resources;
         let mut needed = Vec::new();
-        for victim in victims.iter().filter(|v| self.is_victim_still(tree, node, v, start.stage.minimal_level())) {
+        for victim in
+            victims.iter().filter(|v| self.is_victim_still(tree, node, v, start.stage.minimal_level()))
+        {
             if n.limits.dominates(&lasting) {
                 break;
             }
@@ -162,7 +165,13 @@ impl Scheduler {
     }
 
     /// The allocation is there as it was planned, and its level still allows to take it.
-    fn is_victim_still(&self, tree: TreeIdx, node: NodeIdx, p: &PlannedPreemption, minimal_level: u8) -> bool {
+    fn is_victim_still(
+        &self,
+        tree: TreeIdx,
+        node: NodeIdx,
+        p: &PlannedPreemption,
+        minimal_level: u8,
+    ) -> bool {
         let Some(a) = self.allocations.get(p.index).filter(|a| a.id == p.allocation) else { return false };
         let leaf = &self.trees[tree.index()].leaves[a.leaf];
         let level = leaf.groups.group(a.sequence).level(leaf.published.aggressive_preemption_allowed);
@@ -172,7 +181,9 @@ impl Scheduler {
     /// A preemption that stands alone, if its reason still holds.
     fn preempt_alone(&mut self, plan: &Plan, tree: TreeIdx, node: NodeIdx, p: &PlannedPreemption) {
         let minimal_level = match &p.cause {
-            PlannedCause::NodeLimits { stage } | PlannedCause::ResourceLimits { stage, .. } => stage.minimal_level(),
+            PlannedCause::NodeLimits { stage } | PlannedCause::ResourceLimits { stage, .. } => {
+                stage.minimal_level()
+            }
             _ => 0,
         };
         if !self.is_victim_still(tree, node, p, minimal_level) {
@@ -183,15 +194,17 @@ impl Scheduler {
         let t = &self.trees[tree.index()];
         let cause = match &p.cause {
             PlannedCause::Start { .. } => return,
-            PlannedCause::NodeLimits { stage } => (!n.limits.dominates(&n.lasting()))
-                .then_some(PreemptionCause::NodeLimits { stage: *stage }),
+            PlannedCause::NodeLimits { stage } => {
+                (!n.limits.dominates(&n.lasting())).then_some(PreemptionCause::NodeLimits { stage: *stage })
+            }
             // Looked at again for each one, after what has been taken off (scheduling.md 16.5).
             PlannedCause::ResourceLimits { stage, .. } => t
                 .violated(a.leaf, |_| Resources::ZERO)
                 .map(|violated| PreemptionCause::ResourceLimits { stage: *stage, violated }),
             PlannedCause::NodeOvercommit { since } => (n.overcommitted_since == Some(*since))
                 .then_some(PreemptionCause::NodeOvercommit { since: *since }),
-            PlannedCause::Graceful => (t.leaves[a.leaf].groups.group(a.sequence) == PreemptionGroup::Preemptible)
+            PlannedCause::Graceful => (t.leaves[a.leaf].groups.group(a.sequence)
+                == PreemptionGroup::Preemptible)
                 .then_some(PreemptionCause::Graceful),
         };
         if let Some(cause) = cause {
@@ -199,7 +212,14 @@ impl Scheduler {
         }
     }
 
-    fn start(&mut self, now: Time, tree: TreeIdx, node: NodeIdx, start: &PlannedStart, id: AllocationId) -> Start {
+    fn start(
+        &mut self,
+        now: Time,
+        tree: TreeIdx,
+        node: NodeIdx,
+        start: &PlannedStart,
+        id: AllocationId,
+    ) -> Start {
         let t = &mut self.trees[tree.index()];
         let leaf = &mut t.leaves[start.leaf];
         leaf.last_success = Some(now);
@@ -271,10 +291,55 @@ impl Scheduler {
         let node = &mut self.nodes[a.node];
         node.leaving += held;
         node.preempted += 1;
-        self.orders.push(Order::Preempt(record.order()));
+        let order = self.preempt_order(&record);
+        self.orders.push(order);
         self.preemption_log.push(record.clone());
         self.allocations[index].preempted = Some(record);
         self.trees[tree_index.index()].rebalance(leaf_index, &self.allocations);
+    }
+
+    /// An allocation came to nothing before its victims were told: they stay. So do those that had to go
+    /// for a limit which is kept without it (scheduling.md 12.4).
+    pub(crate) fn spare_victims(&mut self, preemptor: AllocationId, node: NodeIdx) {
+        let of_node = |order: &Order| match order {
+            Order::Preempt(p) => {
+                self.allocation_index(p.allocation).filter(|i| self.allocations[*i].node == node)
+            }
+            Order::Abort { .. } => None,
+        };
+        let told_nobody: Vec<AllocIdx> = self.orders.iter().filter_map(of_node).collect();
+        for index in told_nobody {
+            let a = &self.allocations[index];
+            let is_spared = a.preempted.as_ref().is_some_and(|r| match &r.cause {
+                PreemptionCause::Start { preemptor: p, .. } => p.allocation == preemptor,
+                PreemptionCause::ResourceLimits { .. } => self.trees[a.tree.index()]
+                    .available(a.leaf, false, |_| Resources::ZERO)
+                    .dominates(&a.held),
+                _ => false,
+            });
+            if is_spared {
+                self.spare(index);
+            }
+        }
+        self.refresh_room(node);
+    }
+
+    /// The opposite of [`Scheduler::preempt`].
+    fn spare(&mut self, index: AllocIdx) {
+        let a = &mut self.allocations[index];
+        let Some(record) = a.preempted.take() else { return };
+        let (tree, leaf, node, sequence, held) = (a.tree, a.leaf, a.node, a.sequence, a.held);
+        let id = a.id;
+        let node = &mut self.nodes[node];
+        node.leaving -= held;
+        node.preempted -= 1;
+        let tree = &mut self.trees[tree.index()];
+        tree.leaves[leaf].groups.usage_changed(sequence, held);
+        tree.charge(leaf, held);
+        tree.metrics.spared(&record);
+        tree.rebalance(leaf, &self.allocations);
+        self.preemption_log.remove(&record);
+        self.orders.retain(|o| !matches!(o, Order::Preempt(p) if p.allocation == id));
     }
 
     fn note_pass(&mut self, tree: TreeIdx, node: NodeIdx, plan: &Plan) {
@@ -296,7 +361,10 @@ impl Scheduler {
     }
 
     /// An operation's preemption log: what it lost, newest last.
-    pub fn preemptions_of(&self, operation: OperationId) -> impl DoubleEndedIterator<Item = &Arc<PreemptionRecord>> {
+    pub fn preemptions_of(
+        &self,
+        operation: OperationId,
+    ) -> impl DoubleEndedIterator<Item = &Arc<PreemptionRecord>> {
         self.preemption_log.iter().filter(move |r| r.operation == operation)
     }
 }

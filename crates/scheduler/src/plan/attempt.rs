@@ -42,10 +42,12 @@ impl Trial<'_> {
             return Err(Deactivation::FairShareExceeded);
         }
         let tags = &self.scheduler.nodes[self.node].tags;
-        let filters = std::iter::once(&l.parameters.scheduling_tag_filter)
-            .chain(self.tree.chain(l.pool).filter(|p| *p != ROOT).map(|p| {
-                &self.tree.pools[p].config.scheduling_tag_filter
-            }));
+        let filters = std::iter::once(&l.parameters.scheduling_tag_filter).chain(
+            self.tree
+                .chain(l.pool)
+                .filter(|p| *p != ROOT)
+                .map(|p| &self.tree.pools[p].config.scheduling_tag_filter),
+        );
         for filter in filters {
             if !filter.is_empty() && !filter.matches(tags) {
                 return Err(Deactivation::UnmatchedSchedulingTag);

@@ -2,7 +2,6 @@
 
 use super::trial::Trial;
 use super::{Plan, PlannedCause, PlannedPreemption};
-use crate::messages::PreemptionMode;
 use crate::preemption::{PreemptionGroup, PreemptionPriority, Stage};
 use crate::slab::{AllocIdx, Key, LeafIdx};
 use crate::update::StarvationStatus;
@@ -79,12 +78,11 @@ impl Trial<'_> {
     fn preemption_forbidden(&self, leaf: LeafIdx, stage: Stage) -> bool {
         let tree = self.tree;
         let l = &tree.leaves[leaf];
-        let forbidden_above = || tree.chain(l.pool).any(|p| !tree.pools[p].config.allow_normal_preemption);
         !l.published.enabled
-            || l.desc.preemption_mode == PreemptionMode::Graceful
+            || l.is_graceful()
             || (l.starvation.status != StarvationStatus::NonStarving
                 && !tree.config.allow_preemption_from_starving_operations)
-            || (stage.target() == Some(PreemptionPriority::Normal) && forbidden_above())
+            || (stage.target() == Some(PreemptionPriority::Normal) && l.published.normal_preemption_forbidden)
     }
 
     /// After a stage: makes the node fit again, then the pools (scheduling.md 13, 14.1, 14.2). False if
@@ -129,7 +127,9 @@ impl Trial<'_> {
     pub(super) fn long_overcommit(&mut self, plan: &mut Plan) {
         let node = &self.scheduler.nodes[self.node];
         let allowed = self.scheduler.config.allowed_node_resources_overcommit_duration;
-        let Some(since) = node.overcommitted_since.filter(|since| self.now > *since + allowed) else { return };
+        let Some(since) = node.overcommitted_since.filter(|since| self.now > *since + allowed) else {
+            return;
+        };
         let limits = node.limits;
         let mut sum = Resources::ZERO;
         for v in self.running().iter().rev() {

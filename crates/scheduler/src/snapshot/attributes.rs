@@ -179,6 +179,7 @@ impl TreeSnapshot {
         let share = |s: Share| move || s.to_value();
         w.put("scheduling_status", || element.scheduling_status.as_str());
         w.put("starvation_status", || element.starvation.status.as_str());
+        w.put("below_fair_share_since", || element.starvation.below_fair_share_since);
         let name = |ancestor: Option<usize>| ancestor.map(|a| self.element_id(&self.elements[a]));
         w.some("lowest_starving_ancestor", name(element.lowest_starving_ancestor));
         w.some("lowest_aggressively_starving_ancestor", name(element.lowest_aggressively_starving_ancestor));
@@ -344,11 +345,10 @@ impl TreeSnapshot {
         w.put("non_preemptible_job_count", || protected);
         w.put("aggressively_preemptible_job_count", || aggressively);
         w.put("preemptible_job_count", || preemptible);
-        w.put("deactivation_reasons", || {
-            deactivations(&o.refusals.by_reason)
-        });
+        w.put("deactivation_reasons", || deactivations(&o.refusals.get().by_reason));
         w.put("min_needed_resources_unsatisfied_count", || {
-            let counts = RESOURCES.iter().map(|r| (r.as_str(), o.refusals.unsatisfied[*r as usize] as i64));
+            let unsatisfied = o.refusals.get().unsatisfied;
+            let counts = RESOURCES.iter().map(|r| (r.as_str(), unsatisfied[*r as usize] as i64));
             counts.filter(|(_, n)| *n > 0).collect::<Map>()
         });
         if let Some((pool, limit)) = &o.pending_by {

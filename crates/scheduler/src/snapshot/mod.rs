@@ -9,7 +9,7 @@ use crate::messages::{DemandGroup, OperationDesc, RuntimeParameters};
 use crate::options::OperationOptions;
 use crate::preemption::PreemptionPriority;
 use crate::reasons::Unschedulable;
-use crate::tree::leaf::Refusals;
+use crate::tree::leaf::Tally;
 use crate::tree::{Counts, Tree};
 use crate::update::{SchedulingStatus, Settings, Starvation};
 use fairshare::{ElementOutput, FairShare};
@@ -121,7 +121,7 @@ pub(crate) struct OperationInfo {
     /// Below what guarantees promise (scheduling.md 11.2).
     pub high: bool,
     pub priority: PreemptionPriority,
-    pub refusals: Refusals,
+    pub refusals: Tally,
     pub options: Arc<OperationOptions>,
     pub allocation_count: i64,
     /// Numbers of allocations in the preemption groups.

@@ -46,6 +46,8 @@ pub(crate) struct Published {
     pub high: bool,
     /// Its aggressively preemptible allocations may be taken (6.2).
     pub aggressive_preemption_allowed: bool,
+    /// A pool above does not let the normal stage take anything (12.3).
+    pub normal_preemption_forbidden: bool,
     pub bounds: Bounds,
 }
 
@@ -63,6 +65,7 @@ impl Published {
         own_priority: PreemptionPriority::None,
         high: false,
         aggressive_preemption_allowed: true,
+        normal_preemption_forbidden: false,
         bounds: Bounds::NOTHING,
     };
 }
@@ -97,6 +100,24 @@ impl Refusals {
     }
 }
 
+/// Counts of refusals that take no room until there are some: most operations have none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally(Option<Box<Refusals>>);
+
+impl Tally {
+    pub fn new(refusals: Refusals) -> Tally {
+        Tally((refusals != Refusals::default()).then(|| Box::new(refusals)))
+    }
+
+    pub fn get(&self) -> Refusals {
+        self.0.as_deref().copied().unwrap_or_default()
+    }
+
+    pub fn get_mut(&mut self) -> &mut Refusals {
+        self.0.get_or_insert_default()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub operation: OpIdx,
@@ -109,6 +130,8 @@ pub(crate) struct Leaf {
     pub slot_index: u32,
     pub parameters: Arc<RuntimeParameters>,
     pub tentative: bool,
+    /// Its `preemption_mode`, here because every preemptive pass asks (14.4).
+    pub graceful: bool,
     pub standing: Standing,
     /// Counted as lightweight (scheduling.md 4.6).
     pub lightweight: bool,
@@ -127,9 +150,9 @@ pub(crate) struct Leaf {
     /// Its entry in the candidates of the tree.
     pub membership: Option<Membership>,
     /// Since the start, without what its class counts; see `Tree::refusals`.
-    pub refusals: Refusals,
+    pub refusals: Tally,
     /// `refusals` when starvation began (17.4).
-    pub refusals_at_starvation: Refusals,
+    pub refusals_at_starvation: Tally,
     pub best_allocation_share: Share,
     pub historic_usage: HistoricUsage,
     pub starvation: crate::update::Starvation,
@@ -152,7 +175,7 @@ impl Leaf {
     }
 
     pub fn is_graceful(&self) -> bool {
-        self.desc.preemption_mode == crate::messages::PreemptionMode::Graceful
+        self.graceful
     }
 }
 

@@ -82,7 +82,7 @@ impl Tree {
     /// Refusals of an operation since it came, with those that its class counts for it.
     pub fn refusals(&self, leaf: LeafIdx) -> Refusals {
         let l = &self.leaves[leaf];
-        let mut refusals = l.refusals;
+        let mut refusals = l.refusals.get();
         if let Some(membership) = &l.membership {
             refusals.add_misfits(&self.candidates.since(membership));
         }

@@ -1,11 +1,11 @@
 //! Operations come, go and change their pool (scheduling.md 4.2, 4.3, 4.5).
 
 use super::counts::running_counts;
-use super::leaf::{Published, Refusals};
-use crate::groups::Groups;
+use super::leaf::{Published, Tally};
 use super::place::Placement;
 use super::{Counts, Leaf, Standing, Tree};
-use crate::messages::{Admission, Joined, OperationDesc, RuntimeParameters, TreeParameters};
+use crate::groups::Groups;
+use crate::messages::{Admission, Joined, OperationDesc, PreemptionMode, RuntimeParameters, TreeParameters};
 use crate::slab::{LeafIdx, OpIdx, PoolIdx};
 use fairshare::HistoricUsage;
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ impl Tree {
             slot_index,
             parameters: Arc::new(tree.parameters.clone()),
             tentative: tree.tentative,
+            graceful: desc.preemption_mode == PreemptionMode::Graceful,
             // Until `admit` has decided; nothing reads it before.
             standing: Standing::Pending { at: pool, ticket: 0 },
             lightweight: false,
@@ -46,8 +47,8 @@ impl Tree {
             groups: Groups::default(),
             published: Published::NOTHING,
             membership: None,
-            refusals: Refusals::default(),
-            refusals_at_starvation: Refusals::default(),
+            refusals: Tally::default(),
+            refusals_at_starvation: Tally::default(),
             best_allocation_share: Share::ONES,
             historic_usage: HistoricUsage::default(),
             starvation: crate::update::Starvation::default(),

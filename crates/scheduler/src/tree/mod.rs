@@ -20,7 +20,7 @@ use crate::candidates::Candidates;
 use crate::config::{ROOT_NAME, TreeConfig};
 use crate::messages::Event;
 use crate::slab::{LeafIdx, NodeIdx, PoolIdx, Slab};
-use crate::statistics::TreeMetrics;
+use crate::statistics::{StarvationNotice, TreeMetrics};
 use fairshare::IntegralState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(crate) struct Tree {
     pub priorities: [i64; 3],
     /// Counters since the start.
     pub metrics: TreeMetrics,
+    /// Starvation that began or ended, if the tree wants to tell.
+    pub notices: Vec<StarvationNotice>,
     /// Nothing was moved or renamed since the update that numbered the operations: the ranks are those
     /// of the present tree.
     pub ranks_are_fresh: bool,
@@ -97,6 +99,7 @@ impl Tree {
             graceful: 0,
             priorities: [0; 3],
             metrics: TreeMetrics::default(),
+            notices: Vec::new(),
             ranks_are_fresh: true,
             nodes: BTreeSet::new(),
             total: Resources::ZERO,

@@ -2,8 +2,8 @@
 //! 5 to 9).
 
 use super::arena::{Arena, Item};
-use super::starvation::{self, Starvation};
 use super::priority::{self, Priorities};
+use super::starvation::{self, Starvation};
 use super::status::{SchedulingStatus, above_non_blocked, operation_tolerance, status};
 use crate::allocations::Allocation;
 use crate::config::Mode;
@@ -14,6 +14,7 @@ use crate::operations::Operation;
 use crate::reasons::Unschedulable;
 use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
 use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, PoolInfo, TreeSnapshot};
+use crate::tree::leaf::Tally;
 use crate::tree::{Published, Standing, Tree};
 use fairshare::{ElementOutput, Output, local_satisfaction};
 use std::collections::BTreeMap;
@@ -275,6 +276,8 @@ fn publish_to_leaves(
                 &e.usage_share,
             );
         tree.priorities[priorities[i].effective as usize] += 1;
+        let normal_preemption_forbidden =
+            tree.chain(tree.leaves[leaf].pool).any(|p| !tree.pools[p].config.allow_normal_preemption);
         tree.leaves[leaf].published = Published {
             enabled: true,
             schedulable: derived.unschedulable[i].is_none(),
@@ -288,6 +291,7 @@ fn publish_to_leaves(
             own_priority: priorities[i].own,
             high,
             aggressive_preemption_allowed: settings.aggressive_preemption_allowed,
+            normal_preemption_forbidden,
             bounds: Bounds::new(&config, &fair_share, &demand_share, threshold),
         };
     }
@@ -353,7 +357,7 @@ fn operation_info(
         scheduling_index: leaf.published.scheduling_index,
         high: leaf.published.high,
         priority: leaf.published.priority,
-        refusals: tree.refusals(index),
+        refusals: Tally::new(tree.refusals(index)),
         options: leaf.options.clone(),
         allocation_count: leaf.allocations.len() as i64,
         groups_of_allocations: leaf.groups.counts(leaf.allocations.len()),

@@ -3,16 +3,17 @@
 //! Statuses change only here, in updates. What follows from them is in [`super::priority`] (6.6) and in
 //! the preemptive stages of plans.
 
-use crate::statistics::StarvationEnd;
+use crate::statistics::{StarvationEnd, StarvationNotice};
 use crate::tree::Tree;
+use crate::tree::leaf::Tally;
 use fairshare::Output;
 use vocab::{Share, Span, Time};
 
-use super::arena::{Arena, Item};
 use super::Settings;
+use super::arena::{Arena, Item};
+use super::status::SchedulingStatus;
 use crate::config::TreeConfig;
 use crate::slab::LeafIdx;
-use super::status::SchedulingStatus;
 
 /// Starving, and how much.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,7 +66,8 @@ impl Starvation {
         if status == SchedulingStatus::Normal {
             let before = std::mem::take(self);
             let decreased = before.at_start.0.0.iter().zip(shares.0.0).any(|(old, new)| new < *old);
-            let end = if decreased { StarvationEnd::FairShareDecreased } else { StarvationEnd::UsageIncreased };
+            let end =
+                if decreased { StarvationEnd::FairShareDecreased } else { StarvationEnd::UsageIncreased };
             return before.starving_since.map(|since| Change::Ended { after: now.since(since), end });
         }
         let Some(since) = self.below_fair_share_since else {
@@ -135,7 +137,7 @@ pub(super) fn check(
             let shares = (output.elements[i].fair_share.total, output.elements[i].usage_share);
             let change = state.step(*status, timeout, aggressive, shares, now);
             if let (Item::Leaf(leaf), Some(change)) = (arena.items[i], change) {
-                note(tree, leaf, change);
+                note(tree, leaf, change, now);
             }
         }
         let state = match arena.items[i] {
@@ -152,12 +154,28 @@ pub(super) fn check(
     result
 }
 
-/// Counters of starvation of operations.
-fn note(tree: &mut Tree, leaf: LeafIdx, change: Change) {
-    match change {
+/// Notices that nobody has taken; older ones are dropped.
+const NOTICES_KEPT: usize = 10_000;
+
+/// Counters of starvation of operations, and news of it.
+fn note(tree: &mut Tree, leaf: LeafIdx, change: Change, now: Time) {
+    let ended = match change {
         // Refusals are counted anew from here (17.4).
-        Change::Began => tree.leaves[leaf].refusals_at_starvation = tree.refusals(leaf),
-        Change::Ended { after, end } => tree.metrics.starved(end, after),
+        Change::Began => {
+            tree.leaves[leaf].refusals_at_starvation = Tally::new(tree.refusals(leaf));
+            None
+        }
+        Change::Ended { after, end } => {
+            tree.metrics.starved(end, after);
+            Some((end, after))
+        }
+    };
+    if tree.config.enable_detailed_starvation_logs {
+        if tree.notices.len() >= NOTICES_KEPT {
+            tree.notices.remove(0);
+        }
+        let operation = tree.leaves[leaf].desc.id;
+        tree.notices.push(StarvationNotice { time: now, tree: tree.name.clone(), operation, ended });
     }
 }
 
@@ -217,5 +235,39 @@ mod tests {
         assert_eq!(at(&mut s, 7, Some(5)), StarvationStatus::AggressivelyStarving);
         assert_eq!(at(&mut s, 8, None), StarvationStatus::Starving);
         assert_eq!(at(&mut s, 9, Some(5)), StarvationStatus::AggressivelyStarving, "the clock went on");
+    }
+
+    /// A status never gets to a starving kind before its timeout has passed since the last normal update
+    /// (24, 4).
+    #[test]
+    fn no_status_comes_too_early() {
+        let mut state = 1u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for _ in 0..2_000 {
+            let (timeout, aggressive) = (Span::from_secs(random(4)), Span::from_secs(3 + random(4)));
+            let mut s = Starvation::default();
+            let mut now = Time::from_secs(100);
+            let mut last_normal = now;
+            for _ in 0..60 {
+                now += Span::from_millis(random(1_500));
+                let normal = random(12) == 0;
+                let status = if normal { SchedulingStatus::Normal } else { SchedulingStatus::BelowFairShare };
+                let enabled = random(3) > 0;
+                s.step(status, timeout, enabled.then_some(aggressive), (Share::ONES, Share::ZERO), now);
+                if normal {
+                    last_normal = now;
+                }
+                match s.status {
+                    StarvationStatus::NonStarving => assert!(s.starving_since.is_none()),
+                    StarvationStatus::Starving => assert!(now.since(last_normal) > timeout),
+                    StarvationStatus::AggressivelyStarving => {
+                        assert!(enabled && now.since(last_normal) > aggressive);
+                    }
+                }
+            }
+        }
     }
 }

@@ -70,4 +70,29 @@ mod tests {
         check(0.5, 0.39, false, true);
         check(0.0, 0.0, true, false);
     }
+
+    /// More usage or less fair share never turns `normal` into `below_fair_share` (24, 3), as long as
+    /// what is blocked stays so.
+    #[test]
+    fn status_is_monotone() {
+        let mut state = 7u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % 11) as f64 / 10.0
+        };
+        for _ in 0..20_000 {
+            let demand = Share::from_fn(|_| random());
+            let fair = Share::from_fn(|_| random()).min(demand);
+            let usage = Share::from_fn(|_| random());
+            let tolerance = random();
+            if status(&fair, &demand, &usage, tolerance) == SchedulingStatus::BelowFairShare {
+                continue;
+            }
+            let more = usage + Share::from_fn(|_| random());
+            assert_eq!(status(&fair, &demand, &more, tolerance), SchedulingStatus::Normal);
+            // Less of what is not blocked anyway.
+            let less = Share::from_fn(|r| if fair[r] < demand[r] { fair[r] * random() } else { fair[r] });
+            assert_eq!(status(&less, &demand, &usage, tolerance), SchedulingStatus::Normal);
+        }
+    }
 }

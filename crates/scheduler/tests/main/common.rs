@@ -156,7 +156,7 @@ impl World {
 
     /// Numbers of an operation's allocations in the three groups.
     pub fn groups(&self, n: u32) -> [i64; 3] {
-        self.s.preemption_groups_of(op(n)).expect("known")[0].1
+        self.s.preemption_groups_of(op(n)).expect("known")[0].sizes
     }
 
     /// Attributes of an operation in the newest snapshot.

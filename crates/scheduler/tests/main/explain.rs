@@ -33,22 +33,30 @@ fn waits_for_a_pool() {
         w.register(n, "p1").unwrap();
     }
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p/p1" of tree "physical": it waits to run: 1 operation runs in pool "p", at most 1 may; 1 operation is before it in the queue.
           It has 0 allocations, wants 0 more; usage 0 % of the cluster, fair share 0 %, demand 0 %.
           To change that: others in pool "p" finish, or its max_running_operation_count is at least 3.
-    "#]]);
+    "#]],
+    );
     assert_eq!(advice(&w, 1), [Advice::RaiseRunningLimit { pool: "p".into(), to: 3 }]);
     // What it says is right.
     w.s.set_pool_options(TREE, "p", &map("max_running_operation_count=3")).unwrap();
     assert_eq!(w.standing(1), "running");
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p/p1" of tree "physical": it is not running yet, so it takes no part in scheduling.
           It has 0 allocations, wants 0 more; usage 0 % of the cluster, fair share 0 %, demand 0 %.
           Nothing needs to be done: it is a matter of time.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -57,35 +65,51 @@ fn suspended_and_satisfied() {
     w.run(1, "p", 1.0, 2);
     w.s.set_suspended(op(1), true).unwrap();
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": it is suspended.
           It has 0 allocations, wants 2 more; usage 0 % of the cluster, fair share 0 %, demand 0 %.
           To change that: resume it.
-    "#]]);
+    "#]],
+    );
     w.s.set_suspended(op(1), false).unwrap();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": its demand is new: the next fair-share update counts it.
           It has 0 allocations, wants 2 more; usage 0 % of the cluster, fair share 0 %, demand 0 %.
           Nothing needs to be done: it is a matter of time.
-    "#]]);
+    "#]],
+    );
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": there is room on 1 node: something is started in the next pass.
           It has 0 allocations, wants 2 more; usage 0 % of the cluster, fair share 50 %, demand 50 %.
           Below its fair share for 0 s; it starves in 30 s.
           Of 1 node: 1 with room for it.
           Nothing needs to be done: it is a matter of time.
-    "#]]);
+    "#]],
+    );
     w.schedule("n");
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": all that it needs is started.
           It has 2 allocations, wants 0 more; usage 50 % of the cluster, fair share 50 %, demand 50 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 0 to any starving one.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -95,12 +119,16 @@ fn far_behind_in_a_line() {
     w.run(1, "line", 1.0, 5);
     w.run(2, "line", 1.0, 5);
     w.update();
-    check(&w, 2, expect![[r#"
+    check(
+        &w,
+        2,
+        expect![[r#"
         Operation TWO
         In pool "/line" of tree "physical": it is too far behind in its FIFO pool (number 2): without a fair share only the first 1 are looked at.
           It has 0 allocations, wants 5 more; usage 0 % of the cluster, fair share 0 %, demand 125 %.
           Nothing needs to be done: it is a matter of time.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -109,20 +137,28 @@ fn no_nodes_and_no_matching_node() {
     w.pool("picky", "", "scheduling_tag_filter=\"ssd & big\"").unwrap();
     w.run(1, "picky", 1.0, 5);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/picky" of tree "physical": no node matches the filter "ssd & big" of pool "picky".
           It has 0 allocations, wants 5 more; usage 0 % of the cluster, fair share 0 %, demand 125 %.
           To change that: change the filter, or a node comes that matches "ssd & big".
-    "#]]);
+    "#]],
+    );
     w.s.remove_node("n");
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/picky" of tree "physical": the tree has no nodes.
           It has 0 allocations, wants 5 more; usage 0 % of the cluster, fair share 0 %, demand 0 %.
           To change that: nodes must come.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -130,13 +166,17 @@ fn too_large() {
     let mut w = world("");
     w.run(1, "p", 6.0, 1);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": no node is large enough for one allocation (1 slot, 6 cores, 1 GiB): the largest it may use has 4 cores.
           It has 0 allocations, wants 1 more; usage 0 % of the cluster, fair share 100 %, demand 150 %.
           Below its fair share for 0 s; it starves in 30 s.
           To change that: its jobs ask for at most 4 cores, or a larger node comes.
-    "#]]);
+    "#]],
+    );
     assert_eq!(advice(&w, 1), [Advice::NeedLess { resource: Resource::Cpu, at_most: 400 }]);
 }
 
@@ -146,24 +186,32 @@ fn limits() {
     w.run(1, "p", 1.5, 3);
     w.s.set_pool_options(TREE, "p", &map("resource_limits={cpu=1}")).unwrap();
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the limits of pool "p" (1 core) are smaller than one allocation (1 slot, 1.5 cores, 1 GiB).
           It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 112.5 %.
           Below its fair share for 0 s; it starves in 30 s.
           To change that: others finish, or the limit of pool "p" for cpu is at least 1.5 cores.
-    "#]]);
+    "#]],
+    );
     w.s.set_pool_options(TREE, "p", &map("resource_limits={cpu=2.5}")).unwrap();
     w.update();
     assert_eq!(w.schedule("n").len(), 1);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the limits of pool "p" (2.5 cores) are reached: 1 slot, 1.5 cores, 1 GiB in use, one allocation needs 1 slot, 1.5 cores, 1 GiB.
           It has 1 allocation, wants 2 more; usage 37.5 % of the cluster, fair share 62.5 %, demand 112.5 %. Of its allocations 1 are protected, 0 give way only to aggressively starving ones, 0 to any starving one.
           Below its fair share for 0.4 s; it starves in 29.6 s.
           To change that: others finish, or the limit of pool "p" for cpu is at least 3 cores.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -176,13 +224,17 @@ fn a_pause_of_the_controller() {
     w.update();
     w.s.allocation_failed(w.now, start.allocation, SettleFailure::Throttled);
     w.now = Time(w.now.0 - 150_000);
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": its controller could not use a place a moment ago; it is tried again in 0.1 s.
           It has 0 allocations, wants 1 more; usage 0 % of the cluster, fair share 25 %, demand 25 %.
           Below its fair share for 0.1 s; it starves in 30 s.
           Nothing needs to be done before 0.1 s have passed.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -197,12 +249,16 @@ fn graceful() {
         w.place(n + 1, 1, "n", 0.9);
     }
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": it has its fair share, and a graceful operation gets nothing above it.
           It has 3 allocations, wants 8 more; usage 67.5 % of the cluster, fair share 50 %, demand 267.5 %. Of its allocations 1 are protected, 2 give way only to aggressively starving ones, 0 to any starving one.
           To change that: others finish, or its pool is given a guarantee or a larger weight.
-    "#]]);
+    "#]],
+    );
 }
 
 /// The node is full of operation 2; operation 1 has waited for `seconds`.
@@ -221,20 +277,27 @@ fn full(tree: &str, seconds: f64) -> World {
 
 #[test]
 fn below_its_share() {
-    check(&full("", 10.0), 1, expect![[r#"
+    check(
+        &full("", 10.0),
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the nodes are taken. It is entitled to more, but has not waited long enough to have others preempted.
           It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 50 %, demand 200 %.
           Below its fair share for 10.2 s; it starves in 19.8 s.
           Of 1 node: 1 with too little free (cpu on 1).
           Nothing needs to be done before 19.8 s have passed.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn starving_and_preempting() {
     let mut w = full("", 31.0);
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the nodes are taken; it starves, so what others have above their fair share is preempted for it.
           It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 50 %, demand 200 %.
@@ -242,11 +305,15 @@ fn starving_and_preempting() {
           Of 1 node: 1 with too little free (cpu on 1).
           Nothing needs to be done: it is a matter of time.
           If it takes too long: enable_aggressive_starvation of its pool lets it preempt more.
-    "#]]);
+    "#]],
+    );
     let (starts, preempts) = w.pass("n");
     assert_eq!((starts.len(), preempts.len()), (1, 1));
     w.wait(2.0);
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the nodes are taken; it starves, so what others have above their fair share is preempted for it.
           It has 1 allocation, wants 7 more; usage 25 % of the cluster, fair share 50 %, demand 200 %. Of its allocations 1 are protected, 0 give way only to aggressively starving ones, 0 to any starving one.
@@ -254,39 +321,52 @@ fn starving_and_preempting() {
           Of 1 node: 1 where an allocation waits for resources.
           Nothing needs to be done: it is a matter of time.
           If it takes too long: enable_aggressive_starvation of its pool lets it preempt more.
-    "#]]);
-    check(&w, 2, expect![[r#"
+    "#]],
+    );
+    check(
+        &w,
+        2,
+        expect![[r#"
         Operation TWO
         In pool "/q" of tree "physical": all that it needs is started.
           It has 3 allocations and is losing 1, wants 0 more; usage 75 % of the cluster, fair share 50 %, demand 100 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 2 to any starving one.
           1 allocation was taken away from it lately; the newest:
             2 s ago on node "n", 1 slot, 1 core, 1 GiB: Preempted to start allocation 1d0b14e4-100b05e5-17fff-db018fed of operation ONE; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn aggressively_starving() {
-    check(&full("enable_aggressive_starvation=%true", 125.0), 1, expect![[r#"
+    check(
+        &full("enable_aggressive_starvation=%true", 125.0),
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the nodes are taken; it starves, so all that is not protected is preempted for it.
           It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 50 %, demand 200 %.
           Below its fair share for 125.2 s, aggressively starving for 0 s.
           Of 1 node: 1 with too little free (cpu on 1).
           Nothing needs to be done: it is a matter of time.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn for_its_pool() {
     let w = crate::preemption::scope_world("operation_and_ancestors");
-    check(&w, 3, expect![[r#"
+    check(
+        &w,
+        3,
+        expect![[r#"
         Operation 3-0-103e8-7
         In pool "/s" of tree "physical": the nodes are taken; its pool "s" starves, so what others have above their fair share is preempted for it.
           It has 2 allocations, wants 10 more; usage 40 % of the cluster, fair share 41 %, demand 240 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 0 to any starving one.
           Of 1 node: 1 with too little free (cpu on 1).
           Nothing needs to be done: it is a matter of time.
           If it takes too long: enable_aggressive_starvation of its pool lets it preempt more.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -301,13 +381,17 @@ fn has_its_share() {
         w.place(n, 1, "n", 1.0);
     }
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the nodes are taken, and it has its fair share.
           It has 2 allocations, wants 8 more; usage 50 % of the cluster, fair share 50 %, demand 250 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 0 to any starving one.
           Of 1 node: 1 with too little free (cpu on 1).
           To change that: others finish, or its pool is given a guarantee or a larger weight.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -322,14 +406,18 @@ fn what_nodes_say() {
     w.place(2, 2, "ssd2", 1.5);
     w.run(1, "picky", 1.0, 8);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/picky" of tree "physical": the nodes are taken. It is entitled to more, but has not waited long enough to have others preempted.
           It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 40 %, demand 80 %.
           Below its fair share for 0 s; it starves in 30 s.
           Of 4 nodes: 1 with jobs disabled; 1 that filters exclude; 2 with too little free (cpu on 2).
           Nothing needs to be done before 30 s have passed.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Why a pool has the fair share that it has, in words: one situation each.
 
 use crate::common::*;
+use crate::random::Random;
 use expect_test::{Expect, expect};
 use scheduler::UpdateKind;
-use vocab::Span;
+use scheduler::config::GuaranteeType;
+use scheduler::explain_pool::{IntegralBound, Outcome};
+use std::collections::BTreeSet;
+use vocab::{RESOURCES, Span};
 
 const BURST: &str =
     "integral_guarantees={guarantee_type=burst;resource_flow={cpu=1};burst_guarantee_resources={cpu=5}}";
@@ -52,20 +56,27 @@ fn no_nodes() {
     let mut w = World::new();
     w.pool("p", "", "strong_guarantee_resources={cpu=2}").unwrap();
     w.run(1, "p", 1.0, 5);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to nothing.
         Why: the tree has no nodes: there is nothing to share.
         Strong guarantee: 0 % (0 cores); nothing is guaranteed of cpu, which the cluster does not have.
         What would change it:
           - nodes that match the tree's nodes_filter
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn no_demand() {
     let mut w = world(&[("p", "", "strong_guarantee_resources={cpu=2}"), ("q", "", "")]);
     demand(&mut w, &[("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -79,7 +90,8 @@ fn no_demand() {
           * p: 0 % of 0 % wanted, weight 1, guaranteed 20 %, satisfied
         What would change it:
           - operations with pending jobs
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -87,7 +99,10 @@ fn waiting_operations_are_no_demand() {
     let mut w = world(&[("p", "", "max_running_operation_count=0")]);
     w.register(1, "p").unwrap();
     w.register(2, "p").unwrap();
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -97,14 +112,18 @@ fn waiting_operations_are_no_demand() {
         Why: nothing in it wants to run: 2 operations wait for a limit of operation counts, which is no demand.
         What would change it:
           - a higher max_running_operation_count of the pool or of a pool above
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn satisfied() {
     let mut w = world(&[("p", "", "strong_guarantee_resources={cpu=2}"), ("q", "", "")]);
     demand(&mut w, &[("p", 3), ("q", 3)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
           by strong guarantee    20 % (2 cores)
           by integral guarantee  0 % (0 cores)
@@ -116,14 +135,18 @@ fn satisfied() {
         Shares of cpu in <Root>:
           * p: 30 % of 30 % wanted, weight 1, guaranteed 20 %, satisfied
             q: 30 % of 30 % wanted, weight 1, satisfied
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn own_resource_limits() {
     let mut w = world(&[("p", "", "resource_limits={cpu=2.5}")]);
     demand(&mut w, &[("p", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 25 % of the cluster: 2.5 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -134,14 +157,18 @@ fn own_resource_limits() {
         Why: it has reached its own limit: resource_limits/cpu is 2.5 cores.
         What would change it:
           - a higher resource_limits/cpu of the pool (now 2.5 cores)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn max_share_ratio() {
     let mut w = world(&[("p", "", "max_share_ratio=0.25")]);
     demand(&mut w, &[("p", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 25 % of the cluster: 2.5 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -152,14 +179,19 @@ fn max_share_ratio() {
         Why: it has reached its own limit: max_share_ratio 0.25 is 2.5 cores of cpu.
         What would change it:
           - a higher max_share_ratio of the pool (now 0.25)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn limit_of_an_ancestor() {
-    let mut w = world(&[("top", "", "resource_limits={cpu=4}"), ("p", "top", ""), ("q", "top", "weight=3.0")]);
+    let mut w =
+        world(&[("top", "", "resource_limits={cpu=4}"), ("p", "top", ""), ("q", "top", "weight=3.0")]);
     demand(&mut w, &[("p", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 10 % of the cluster: 1 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -173,7 +205,8 @@ fn limit_of_an_ancestor() {
           * p: 10 % of 100 % wanted, weight 1
         What would change it:
           - a higher resource_limits/cpu of pool "top" (now 4 cores)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -185,7 +218,10 @@ fn limit_of_an_operation_inside() {
     w.register_desc(desc).unwrap();
     w.s.set_enabled(op(1), true).unwrap();
     w.want(1, 1.0, 9);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -196,14 +232,18 @@ fn limit_of_an_operation_inside() {
         Why: what is inside cannot take more (operation 1-0-103e8-7: resource_limits/cpu is 3 cores).
         What would change it:
           - a higher resource_limits/cpu of operation 1-0-103e8-7 (now 3 cores)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn fifo() {
     let mut w = world(&[("line", "", "mode=fifo;resource_limits={cpu=7}")]);
     demand(&mut w, &[("line", 5), ("line", 4), ("line", 3), ("line", 1)]);
-    check(&mut w, "line", expect![[r#"
+    check(
+        &mut w,
+        "line",
+        expect![[r#"
         Pool "line" of tree "physical" is entitled to 70 % of the cluster: 7 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -215,7 +255,8 @@ fn fifo() {
         Order: first in, first out; of 4 operations the first 1 has all it wants, 2-0-103e8-7 has 2 cores of 4 cores, 2 have nothing.
         What would change it:
           - a higher resource_limits/cpu of the pool (now 7 cores)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -226,7 +267,10 @@ fn strong_guarantee_and_weights() {
         ("small", "", "weight=0.5"),
     ]);
     demand(&mut w, &[("p", 50), ("q", 50), ("small", 1)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 57.1 % of the cluster: 5.71 of 10 cores.
           by strong guarantee    40 % (4 cores)
           by integral guarantee  0 % (0 cores)
@@ -244,8 +288,12 @@ fn strong_guarantee_and_weights() {
           - a higher weight: 2 siblings of the same parent want more too
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
-    "#]]);
-    check(&mut w, "q", expect![[r#"
+    "#]],
+    );
+    check(
+        &mut w,
+        "q",
+        expect![[r#"
         Pool "q" of tree "physical" is entitled to 34.3 % of the cluster: 3.43 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -262,7 +310,8 @@ fn strong_guarantee_and_weights() {
           - a higher weight: 2 siblings of the same parent want more too
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -272,7 +321,10 @@ fn strong_guarantee_scaled_by_overcommitment() {
         ("q", "", "strong_guarantee_resources={cpu=8}"),
     ]);
     demand(&mut w, &[("p", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 60 % of the cluster: 6 of 10 cores.
           by strong guarantee    60 % (6 cores)
           by integral guarantee  0 % (0 cores)
@@ -288,7 +340,8 @@ fn strong_guarantee_scaled_by_overcommitment() {
         What would change it:
           - less demand of siblings, or more nodes
           - for the strong guarantee: smaller guarantees of the first level, or more nodes
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -299,7 +352,10 @@ fn strong_guarantee_cut_by_a_limit_and_by_the_parent() {
         ("out", "p", "strong_guarantee_resources={cpu=3}"),
     ]);
     demand(&mut w, &[("in", 50), ("out", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 40 % of the cluster: 4 of 10 cores.
           by strong guarantee    40 % (4 cores)
           by integral guarantee  0 % (0 cores)
@@ -312,8 +368,12 @@ fn strong_guarantee_cut_by_a_limit_and_by_the_parent() {
         What would change it:
           - a higher resource_limits/cpu of the pool (now 4 cores)
           - for the strong guarantee: a higher resource_limits/cpu of the pool (now 4 cores)
-    "#]]);
-    check(&mut w, "in", expect![[r#"
+    "#]],
+    );
+    check(
+        &mut w,
+        "in",
+        expect![[r#"
         Pool "in" of tree "physical" is entitled to 20 % of the cluster: 2 of 10 cores.
           by strong guarantee    20 % (2 cores)
           by integral guarantee  0 % (0 cores)
@@ -329,14 +389,18 @@ fn strong_guarantee_cut_by_a_limit_and_by_the_parent() {
         What would change it:
           - a higher resource_limits/cpu of pool "p" (now 4 cores)
           - for the strong guarantee: a larger one of pool "p"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn burst_with_volume() {
     let mut w = world(&[("p", "", BURST), ("q", "", "strong_guarantee_resources={cpu=5}")]);
     pass(&mut w, 500);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -344,13 +408,17 @@ fn burst_with_volume() {
           demand                 0 % (0 cores)
           usage                  0 % (0 cores)
         Why: nothing in it wants to run.
-        Integral guarantee (burst): 0 % (0 cores), all that its demand takes beyond the strong guarantee.
+        Integral guarantee (burst): 0 % (0 cores), nothing is wanted beyond the strong guarantee.
         Volume: 49.9 of 100 cluster-seconds; 10 % (1 core) flows in, 0 % (0 cores) is spent; full in 8.3 min.
         What would change it:
           - operations with pending jobs
-    "#]]);
+    "#]],
+    );
     demand(&mut w, &[("p", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  50 % (5 cores)
@@ -368,7 +436,8 @@ fn burst_with_volume() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: a larger integral_guarantees/burst_guarantee_resources
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -376,7 +445,10 @@ fn burst_exhausted() {
     let mut w = world(&[("p", "", BURST), ("q", "", "strong_guarantee_resources={cpu=5}")]);
     demand(&mut w, &[("p", 50), ("q", 50)]);
     pass(&mut w, 900);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  10 % (1 core)
@@ -386,7 +458,7 @@ fn burst_exhausted() {
           usage                  0 % (0 cores)
         Why: nothing is left of the cluster's cpu; what guarantees leave over is divided by weight in <Root>.
         Integral guarantee (burst): 10 % (1 core), what flows in: nothing is saved up.
-        Volume: 6 of 100 cluster-seconds; 10 % (1 core) flows in, 10 % (1 core) is spent; it grows, and the share with it, to what flows in.
+        Volume: 6 of 100 cluster-seconds; 10 % (1 core) flows in, 10 % (1 core) is spent; as much flows in as is spent.
         Shares of cpu in <Root>:
             q: 70 % of 100 % wanted, weight 1, guaranteed 50 %
           * p: 30 % of 100 % wanted, weight 1, guaranteed 10 %
@@ -395,7 +467,8 @@ fn burst_exhausted() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: a larger integral_guarantees/resource_flow, or a time without demand in which the volume fills up
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -404,7 +477,10 @@ fn burst_that_sinks_with_its_volume() {
     pass(&mut w, 200);
     demand(&mut w, &[("p", 50), ("q", 50)]);
     pass(&mut w, 15);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 39.2 % of the cluster: 3.92 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  28.4 % (2.84 cores)
@@ -423,7 +499,8 @@ fn burst_that_sinks_with_its_volume() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: a larger integral_guarantees/resource_flow, or a time without demand in which the volume fills up
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -431,7 +508,10 @@ fn relaxed_limited_by_the_multiplier() {
     let mut w = world(&[("p", "", RELAXED), ("q", "", "weight=100.0")]);
     pass(&mut w, 900);
     demand(&mut w, &[("p", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 30.7 % of the cluster: 3.07 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  30 % (3 cores)
@@ -450,19 +530,20 @@ fn relaxed_limited_by_the_multiplier() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: a larger integral_guarantees/relaxed_share_multiplier_limit (at most 10) or integral_guarantees/resource_flow
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn relaxed_limited_by_what_is_left() {
-    let mut w = world(&[
-        ("p", "", RELAXED),
-        ("other", "", RELAXED),
-        ("q", "", "strong_guarantee_resources={cpu=8}"),
-    ]);
+    let mut w =
+        world(&[("p", "", RELAXED), ("other", "", RELAXED), ("q", "", "strong_guarantee_resources={cpu=8}")]);
     pass(&mut w, 900);
     demand(&mut w, &[("p", 50), ("other", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 10 % of the cluster: 1 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  10 % (1 core)
@@ -481,14 +562,18 @@ fn relaxed_limited_by_what_is_left() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: the type burst, which is served before relaxed pools
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn volume_is_full() {
     let mut w = world(&[("p", "", BURST)]);
     pass(&mut w, 1_100);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -496,11 +581,12 @@ fn volume_is_full() {
           demand                 0 % (0 cores)
           usage                  0 % (0 cores)
         Why: nothing in it wants to run.
-        Integral guarantee (burst): 0 % (0 cores), all that its demand takes beyond the strong guarantee.
+        Integral guarantee (burst): 0 % (0 cores), nothing is wanted beyond the strong guarantee.
         Volume: 100 of 100 cluster-seconds; 10 % (1 core) flows in, 0 % (0 cores) is spent; it is full: what flows in is not kept.
         What would change it:
           - operations with pending jobs
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -510,7 +596,10 @@ fn integral_options_are_missing() {
         ("typeless", "", "integral_guarantees={resource_flow={cpu=5}}"),
     ]);
     demand(&mut w, &[("p", 50), ("typeless", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -528,8 +617,12 @@ fn integral_options_are_missing() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: integral_guarantees/resource_flow
-    "#]]);
-    check(&mut w, "typeless", expect![[r#"
+    "#]],
+    );
+    check(
+        &mut w,
+        "typeless",
+        expect![[r#"
         Pool "typeless" of tree "physical" is entitled to 50 % of the cluster: 5 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -547,7 +640,8 @@ fn integral_options_are_missing() {
           - a strong guarantee, or a larger one
           - less demand of siblings, or more nodes
           - for the integral guarantee: integral_guarantees/guarantee_type
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -556,7 +650,10 @@ fn burst_limited_by_its_own_limits() {
     let mut w = world(&[("p", "", &options), ("q", "", "")]);
     pass(&mut w, 900);
     demand(&mut w, &[("p", 50), ("q", 50)]);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 30 % of the cluster: 3 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  30 % (3 cores)
@@ -573,7 +670,8 @@ fn burst_limited_by_its_own_limits() {
         What would change it:
           - a higher resource_limits/cpu of the pool (now 3 cores)
           - for the integral guarantee: higher limits of the pool
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -586,7 +684,10 @@ fn a_gang_that_does_not_fit() {
     w.register_desc(desc).unwrap();
     w.s.set_enabled(op(1), true).unwrap();
     w.want(1, 1.0, 6);
-    check(&mut w, "p", expect![[r#"
+    check(
+        &mut w,
+        "p",
+        expect![[r#"
         Pool "p" of tree "physical" is entitled to 0 % of the cluster: 0 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -597,14 +698,18 @@ fn a_gang_that_does_not_fit() {
         Why: what is inside cannot take more (operation 1-0-103e8-7 runs all at once or not at all, and does not fit).
         What would change it:
           - smaller gangs, or limits into which they fit
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_root_and_nobody() {
     let mut w = world(&[("p", "", "")]);
     demand(&mut w, &[("p", 50)]);
-    check(&mut w, "<Root>", expect![[r#"
+    check(
+        &mut w,
+        "<Root>",
+        expect![[r#"
         Pool "<Root>" of tree "physical" is entitled to 100 % of the cluster: 10 of 10 cores.
           by strong guarantee    0 % (0 cores)
           by integral guarantee  0 % (0 cores)
@@ -615,7 +720,124 @@ fn the_root_and_nobody() {
         Why: nothing is left of the cluster's cpu.
         What would change it:
           - more nodes
-    "#]]);
+    "#]],
+    );
     let snapshot = w.update();
     assert!(snapshot.tree(TREE).unwrap().explain_pool("nobody").is_none());
+}
+
+/// Whatever the tree looks like, the explanation of each pool fits its numbers.
+#[test]
+fn explanations_fit_the_numbers() {
+    let mut seen = BTreeSet::new();
+    for seed in 0..1_000 {
+        let mut random = Random::new(seed);
+        let mut w = World::with(&map(""), &map("integral_guarantees={smooth_period=2000}"));
+        w.node("n", 10.0, 30);
+        let mut pools = vec![String::new()];
+        for i in 0..random.below(6) + 1 {
+            let parent = pools[random.below(pools.len())].clone();
+            let options: Vec<&str> = [
+                "resource_limits={cpu=3}",
+                "resource_limits={user_slots=2;cpu=6}",
+                "max_share_ratio=0.3",
+                "weight=5.0",
+                "strong_guarantee_resources={cpu=4}",
+                "integral_guarantees={guarantee_type=burst;resource_flow={cpu=1};burst_guarantee_resources={cpu=3}}",
+                "integral_guarantees={guarantee_type=relaxed;resource_flow={cpu=2}}",
+                "mode=fifo",
+            ]
+            .into_iter()
+            .filter(|_| random.below(3) == 0)
+            .collect();
+            let mut names: Vec<&str> = Vec::new();
+            let options: Vec<&str> = options
+                .into_iter()
+                .filter(|o| {
+                    let name = o.split('=').next().unwrap_or_default();
+                    let new = !names.contains(&name);
+                    names.push(name);
+                    new
+                })
+                .collect();
+            let name = format!("p{i}");
+            // Many combinations are refused, and that is fine.
+            if w.pool(&name, &parent, &options.join(";")).is_ok() {
+                pools.push(name);
+            }
+        }
+        pass(&mut w, random.below(60) as u64);
+        for n in 0..random.below(7) as u32 {
+            let pool = &pools[random.below(pools.len())];
+            if !pool.is_empty() && w.register(n + 1, pool).is_ok() {
+                w.s.set_enabled(op(n + 1), true).unwrap();
+                w.want(n + 1, [0.5, 1.0, 3.0][random.below(3)], 1 + random.below(12) as i64);
+            }
+            pass(&mut w, random.below(4) as u64);
+        }
+        let snapshot = w.update();
+        let tree = snapshot.tree(TREE).expect("the tree");
+        for name in tree.pool_names() {
+            let e = tree.explain_pool(name).expect("a pool");
+            let text = e.to_string();
+            let at = format!("seed {seed}, {text}");
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{at}");
+            let short = RESOURCES
+                .iter()
+                .any(|r| tree.resource_limits.raw(*r) > 0 && e.demand[*r] > e.fair_share.total[*r] + 1e-6);
+            let takes_all = RESOURCES.iter().all(|r| e.limited_demand[*r] <= e.fair_share.total[*r] + 1e-6);
+            match &e.outcome {
+                Outcome::NoDemand { .. } => assert!(e.demand.is_zero(), "{at}"),
+                Outcome::Satisfied => assert!(!short, "{at}"),
+                Outcome::OwnLimit(limit) => {
+                    let share = e.fair_share.total[limit.resource];
+                    assert!(short && takes_all && (share - limit.share).abs() < 1e-5, "{at}");
+                }
+                Outcome::Inside { limits, gangs } => {
+                    assert!(short && !limits.is_empty() && gangs.is_empty(), "{at}");
+                }
+                Outcome::AncestorLimit { pool, limit } => {
+                    let above = tree.explain_pool(pool).expect("a pool");
+                    let share = above.fair_share.total[limit.resource];
+                    assert!(short && !takes_all && (share - limit.share).abs() < 1e-5, "{at}");
+                }
+                Outcome::ClusterFull { resources } => {
+                    let root = tree.explain_pool("<Root>").expect("the root").fair_share.total;
+                    assert!(short && resources.iter().all(|r| root[*r] > 1.0 - 1e-5), "{at}");
+                }
+                Outcome::NoNodes | Outcome::NothingFits => panic!("{at}"),
+            }
+            if let Some(g) = &e.integral {
+                let most = match g.kind {
+                    GuaranteeType::None => 0.0,
+                    GuaranteeType::Burst => g.burst_ratio.min(g.share_by_volume),
+                    GuaranteeType::Relaxed => g.relaxed_limit.min(g.share_by_volume),
+                };
+                assert!(g.given <= most + 1e-6, "{at}");
+                let bounded = matches!(
+                    g.bound,
+                    IntegralBound::Volume | IntegralBound::Burst | IntegralBound::Multiplier
+                );
+                assert_eq!(bounded, g.given >= most - 1e-6 && g.kind != GuaranteeType::None, "{at}");
+                seen.insert(format!("{:?}", g.bound).split([' ', '(']).next().unwrap_or_default().to_owned());
+            }
+            seen.insert(format!("{:?}", e.outcome).split([' ', '(']).next().unwrap_or_default().to_owned());
+        }
+    }
+    // Otherwise this would show little.
+    for kind in [
+        "NoDemand",
+        "Satisfied",
+        "OwnLimit",
+        "Inside",
+        "AncestorLimit",
+        "ClusterFull",
+        "Volume",
+        "Burst",
+        "Multiplier",
+        "Demand",
+        "Leftover",
+    ] {
+        assert!(seen.contains(kind), "{kind} was never seen: {seen:?}");
+    }
 }

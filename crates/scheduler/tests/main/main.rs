@@ -13,6 +13,7 @@ mod counts;
 mod explain;
 mod explain_pool;
 mod planning;
+mod policy;
 mod pools;
 mod preemption;
 mod stuck;

@@ -144,6 +144,11 @@ impl Script {
             self.note_id(start.allocation);
             self.allocations.push(start.allocation);
             self.started += 1;
+            if self.random.chance(10) {
+                // Its controller has no use for it; nobody was told of its victims yet.
+                self.w.s.allocation_failed(self.w.now, start.allocation, SettleFailure::Other);
+                self.w.check();
+            }
         }
         for order in self.w.s.drain_orders() {
             let id = order.allocation();
@@ -151,7 +156,7 @@ impl Script {
             self.preempted += 1;
             let state = self.w.s.allocation(id).expect("it is there until the node is done with it");
             if let Order::Preempt(_) = order {
-                assert!(state.preempted.is_some());
+                assert!(state.preempted.is_some(), "{order:?}");
             }
         }
     }

@@ -52,10 +52,7 @@ fn normal_preemption_23_3() {
 
     let first = &preempts[0];
     let id = starts[0].allocation;
-    assert!(first.reason.starts_with(&format!(
-        "Preempted to start allocation {id} of operation {}",
-        op(3)
-    )));
+    assert!(first.reason.starts_with(&format!("Preempted to start allocation {id} of operation {}", op(3))));
     assert_eq!(first.preempted_for, Some((id, op(3))));
     assert_eq!(first.timeout, Span::from_secs(10));
     assert_eq!(first.deadline, w.now + Span::from_secs(10));
@@ -107,6 +104,34 @@ fn aggressive_preemption_23_4() {
     assert!(plan.preemptive);
     assert_eq!((plan.starts.len(), plan.preemptions.len()), (0, 0));
     assert_eq!(plan.statistics.resource_usage_discount.cpu, Cpu(400));
+}
+
+#[test]
+fn a_pool_that_gives_nothing_to_the_normal_stage() {
+    let mut w = example_23_3("", "allow_normal_preemption=%false", 2.0);
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), numbers(&preempts)), (1, vec![10]));
+    // The aggressive one takes it nevertheless.
+    let aggressive = "enable_aggressive_starvation=%true";
+    let mut w = example_23_3(aggressive, "allow_normal_preemption=%false", 2.0);
+    w.wait(61.0);
+    w.update();
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), numbers(&preempts)), (1, vec![6, 10]));
+}
+
+/// 13: among those that are not preemptible anyway, whoever uses less CPU than ordered goes first.
+#[test]
+fn a_gap_of_cpu_makes_expendable() {
+    let mut w = example_23_3("enable_aggressive_starvation=%true", "", 5.0);
+    w.wait(61.0);
+    w.update();
+    // The CPU monitor has lowered the third, so the fifth begins below the fair share.
+    w.s.allocation_usage(allocation(3), Resources { cpu: Cpu(99), ..cores(1.0) });
+    w.check();
+    assert_eq!(w.groups(1), [2, 3, 1]);
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), numbers(&preempts)), (1, vec![6, 10, 3, 5]));
 }
 
 #[test]
@@ -229,7 +254,9 @@ fn limits_23_9() {
 #[test]
 fn limits_of_a_pool_over_several_nodes() {
     // The same limit is watched by all nodes; together they take just what is too much (16.5).
-    let mut w = World::with(&map(""), &map("preemptive_scheduling_backoff=0"));
+    let thresholds =
+        "preemption_satisfaction_threshold=0.01;aggressive_preemption_satisfaction_threshold=0.01";
+    let mut w = World::with(&map(""), &map(&format!("preemptive_scheduling_backoff=0;{thresholds}")));
     w.pool("p", "", "").unwrap();
     w.idle(1, "p");
     for n in 0..6 {
@@ -241,13 +268,13 @@ fn limits_of_a_pool_over_several_nodes() {
     w.update();
     // Plans made from one state, carried out one after another.
     let plans: Vec<Plan> = (0..6).map(|n| w.s.plan(w.now, &format!("n{n}"))).collect();
-    assert_eq!(plans.iter().map(|p| p.preemptions.len()).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1]);
+    assert_eq!(plans.iter().map(|p| p.preemptions.len()).collect::<Vec<_>>(), [0, 1, 1, 1, 1, 1]);
     for plan in plans {
         w.s.apply(plan, || unreachable!("nothing is started"));
         w.check();
     }
     let orders = w.s.drain_orders();
-    assert_eq!(orders.iter().map(|o| o.allocation().0.0[0]).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(orders.iter().map(|o| o.allocation().0.0[0]).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(w.s.pool_usage(TREE, "p").unwrap().cpu, Cpu(400));
 }
 
@@ -333,7 +360,10 @@ fn graceful_preemption_14_4() {
     };
     w.s.heartbeat(w.now, "n", &report);
     let (_, preempts) = w.pass("n");
-    assert_eq!((numbers(&preempts), kinds(&preempts)), (vec![4, 3], vec![PreemptionKind::GracefulPreemption; 2]));
+    assert_eq!(
+        (numbers(&preempts), kinds(&preempts)),
+        (vec![4, 3], vec![PreemptionKind::GracefulPreemption; 2])
+    );
     assert_eq!(preempts[0].timeout, Span::from_secs(60));
     assert_eq!(w.pass("n"), (vec![], vec![]), "once");
 }
@@ -412,7 +442,7 @@ fn disabled_nodes_8_2() {
     let orders = w.s.drain_orders();
     let reason = AbortReason::NodeWithDisabledJobs;
     let expected = Order::Abort { allocation: allocation(1), operation: op(1), node: "n".into(), reason };
-    assert_eq!(orders, [expected.clone()]);
+    assert_eq!(orders, std::slice::from_ref(&expected));
     w.schedule("n");
     assert_eq!(w.s.drain_orders(), [], "once");
     assert_eq!(w.s.standing_orders("n"), [expected]);
@@ -447,6 +477,28 @@ fn a_stale_preemption_happens_as_a_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_preemptor_that_comes_to_nothing_spares_its_victims() {
+    let mut w = example_23_3("preemptive_scheduling_backoff=0", "", 2.0);
+    let starts = w.schedule("n");
+    assert_eq!(starts.len(), 1);
+    assert_eq!(w.s.preemption_log().len(), 2);
+    // Its controller has no use for it, and nobody was told yet.
+    w.s.allocation_failed(w.now, starts[0].allocation, SettleFailure::Other);
+    w.check();
+    assert_eq!((w.s.drain_orders(), w.s.preemption_log().len()), (vec![], 0));
+    assert_eq!(w.s.pool_usage(TREE, "a").unwrap().cpu, Cpu(600));
+    assert_eq!(w.s.pool_usage(TREE, "b").unwrap().cpu, Cpu(200));
+    assert_eq!(w.s.metrics(TREE).unwrap().preempted[&("b".into(), PreemptionKind::Preemption)].0, 0);
+    // The next one is sent: then it is too late.
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), preempts.len()), (1, 2));
+    w.s.allocation_failed(w.now, starts[0].allocation, SettleFailure::Other);
+    w.check();
+    assert_eq!(w.s.pool_usage(TREE, "b").unwrap().cpu, Cpu(0));
+    assert_eq!(w.s.plan(w.now, "n").skipped, None, "nobody waits there any more");
+}
+
+#[test]
 fn a_node_lost_in_the_middle_of_a_preemption() {
     let mut w = example_23_3("", "", 2.0);
     let (starts, preempts) = w.pass("n");
@@ -477,6 +529,12 @@ fn options_of_operations() {
     assert_eq!(timeouts, [(6, 3_000), (10, 10_000)]);
     w.update();
     assert_eq!(w.attribute(1, "allocation_preemption_timeout").as_i64(), Some(3_000));
+    // The text is for users; nodes need not hear it.
+    let (config, _) =
+        scheduler::config::SchedulerConfig::parse(&map("send_preemption_reason_in_node_heartbeat=%false"))
+            .unwrap();
+    w.s.set_config(config);
+    assert!(w.s.standing_orders("n").iter().all(|o| matches!(o, Order::Preempt(p) if p.reason.is_empty())));
 }
 
 #[test]

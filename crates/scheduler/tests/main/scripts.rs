@@ -165,9 +165,16 @@ impl Script {
 
     fn heartbeat(&mut self) {
         let name = format!("n{}", self.random.below(4));
-        let starts = self.w.schedule(&name);
-        self.log += &format!("{name} {starts:?}\n");
-        self.allocations.extend(starts.iter().map(|s| s.allocation));
+        loop {
+            let starts = self.w.schedule(&name);
+            let orders = self.w.s.drain_orders();
+            self.log += &format!("{name} {starts:?} {orders:?}\n");
+            self.allocations.extend(starts.iter().map(|s| s.allocation));
+            // What is taken away for a limit is free at once, and may be more than had to be.
+            if orders.is_empty() {
+                break;
+            }
+        }
         self.check_limits();
         // SCHED-12: what could have been started was, unless there is a reason.
         let Some(node) = self.w.s.node(&name).filter(|n| n.tree.is_some()) else { return };

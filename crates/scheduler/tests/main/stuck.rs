@@ -41,7 +41,8 @@ fn limits_below_one_allocation() {
 
 #[test]
 fn refused_again_and_again() {
-    let scheduler = "operation_hangup_min_schedule_allocation_attempts=20;operation_hangup_safe_timeout=600000";
+    let scheduler =
+        "operation_hangup_min_schedule_allocation_attempts=20;operation_hangup_safe_timeout=600000";
     let mut w = World::with(&map(scheduler), &map(""));
     w.pool("p", "", "").unwrap();
     w.node("n", 10.0, 10);

@@ -5,8 +5,8 @@
 
 use vocab::Share;
 
+use super::piecewise::{Function, Point, Segment, pointwise_min};
 use crate::numbers::EPS;
-use crate::piecewise::{Function, Point, Segment, pointwise_min};
 
 /// One lane between guarantee and limit, both pulled into the range of the lane.
 struct Range {

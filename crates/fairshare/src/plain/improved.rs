@@ -6,7 +6,7 @@
 
 use vocab::Share;
 
-use crate::piecewise::{Cursor, Function, Lanes};
+use super::piecewise::{Cursor, Function, Lanes};
 
 /// Children of a pool and the order in which their breakpoints come.
 pub(crate) struct Events {

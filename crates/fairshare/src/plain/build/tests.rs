@@ -4,11 +4,11 @@ use vocab::{Share, Span};
 
 use crate::fixture::Fixture;
 use crate::input::{Cycle, Kind, Mode};
-use crate::max_fit::closed_form;
-use crate::piecewise::{Function, sum};
+use crate::plain::Plain;
+use crate::plain::max_fit::closed_form;
+use crate::plain::piecewise::{Function, sum};
 use crate::random::{Kinds, Random, tree, tree_count};
-use crate::state::Update;
-use crate::update::compute;
+use crate::state::Work;
 
 const CYCLE: Cycle = Cycle::Periodic { since_previous: Some(Span::from_secs(60)) };
 const DELTA: f64 = 1e-12;
@@ -16,7 +16,9 @@ const DELTA: f64 = 1e-12;
 /// Builds the tree and shows its functions by name.
 fn with_functions(text: &str, check: impl Fn(&dyn Fn(&str) -> Functions)) {
     let fixture = Fixture::parse(&format!("options strict\n{text}"));
-    let mut update = compute(&fixture.input, &fixture.state, CYCLE);
+    let mut work = Work::new(&fixture.input);
+    work.state.copy_from_slice(&fixture.state);
+    let mut update = Plain::compute(&mut work, &fixture.input, CYCLE);
     update.build(0);
     check(&|id| Functions::of(&update, fixture.index(id)));
 }
@@ -28,7 +30,7 @@ struct Functions {
 }
 
 impl Functions {
-    fn of(update: &Update, e: usize) -> Functions {
+    fn of(update: &Plain, e: usize) -> Functions {
         let functions = &update.functions[e];
         Functions {
             by_fit: functions.by_fit.clone().expect("built"),
@@ -153,10 +155,12 @@ pool B
     });
 }
 
-fn for_each_pool(mut check: impl FnMut(&str, &Update, usize)) {
-    for seed in 0..tree_count() / 2 {
+fn for_each_pool(mut check: impl FnMut(&str, &Plain, usize)) {
+    for seed in 0..tree_count() / 40 {
         let (input, state) = tree(seed, Kinds { integral: true, improved: true, gangs: true });
-        let mut update = compute(&input, &state, CYCLE);
+        let mut work = Work::new(&input);
+        work.state.copy_from_slice(&state);
+        let mut update = Plain::compute(&mut work, &input, CYCLE);
         update.build(0);
         for e in 0..input.elements.len() {
             check(&format!("tree {seed}, element {e}"), &update, e);
@@ -193,7 +197,7 @@ fn functions_agree_with_the_closed_form() {
     let mut random = Random(1);
     for_each_pool(|at, update, e| {
         let Functions { by_fit, max_fit, by_sugg } = Functions::of(update, e);
-        let (guarantee, limits) = (update.guarantee_share(e), update.out[e].limits_share);
+        let (guarantee, limits) = (update.u.guarantee_share(e), update.u.out[e].limits_share);
         for _ in 0..8 {
             let s = random.unit();
             let (below, above) = ((s - DELTA).max(0.0), (s + DELTA).min(1.0));
@@ -215,8 +219,8 @@ fn functions_agree_with_the_closed_form() {
 fn concatenation_is_the_sum() {
     let mut seen = 0;
     for_each_pool(|at, update, e| {
-        let fifo = matches!(&update.input.elements[e].kind, Kind::Pool(pool) if pool.mode == Mode::Fifo);
-        let order = &update.service_order[e];
+        let fifo = matches!(&update.u.input.elements[e].kind, Kind::Pool(pool) if pool.mode == Mode::Fifo);
+        let order = update.u.served(e);
         if !fifo || order.is_empty() {
             return;
         }

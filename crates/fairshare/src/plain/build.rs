@@ -6,12 +6,12 @@
 
 use vocab::Share;
 
-use crate::improved::Events;
+use super::Plain;
+use super::improved::Events;
+use super::max_fit::{max_fit, max_fit_at_one, max_fit_at_zero, starts_within};
+use super::piecewise::{Function, compose, compress, sum};
 use crate::input::{Mode, Operation};
-use crate::max_fit::{max_fit, max_fit_at_one, max_fit_at_zero, starts_within};
 use crate::numbers::COMPRESS_EPS;
-use crate::piecewise::{Function, compose, compress, sum};
-use crate::state::Update;
 
 /// Functions of one element, as far as they are built.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Functions {
     pub(crate) events: Option<Events>,
 }
 
-impl Update<'_> {
+impl Plain<'_> {
     /// Of everything that has none yet. The root needs only `by_fit`: nobody suggests anything to it but
     /// 0 and 1, and at these places the other two can be evaluated without being built.
     pub(crate) fn build_tree(&mut self) {
@@ -33,8 +33,8 @@ impl Update<'_> {
 
     /// Of everything below an element.
     pub(crate) fn build_below(&mut self, e: usize) {
-        for place in self.tree.subtree(e).skip(1).rev() {
-            self.build(self.tree.preorder[place]);
+        for place in self.u.tree.subtree(e).skip(1).rev() {
+            self.build(self.u.tree.preorder[place]);
         }
     }
 
@@ -44,14 +44,14 @@ impl Update<'_> {
             return;
         }
         self.build_by_fit(e);
-        let (guarantee, limits) = (self.guarantee_share(e), self.out[e].limits_share);
+        let (guarantee, limits) = (self.u.guarantee_share(e), self.u.out[e].limits_share);
         let by_fit = self.by_fit(e);
         let feasible = starts_within(by_fit, limits);
         let max_fit = max_fit(by_fit, guarantee, limits);
         let by_sugg = compress(&compose(by_fit, &max_fit), COMPRESS_EPS);
         self.functions[e].max_fit = Some(max_fit);
         self.functions[e].by_sugg = Some(by_sugg);
-        self.require(feasible, e, "what is taken at fit factor 0 lies within the limits");
+        self.u.require(feasible, e, "what is taken at fit factor 0 lies within the limits");
     }
 
     /// Only the first function. It depends neither on limits nor on guarantees of the element itself.
@@ -59,10 +59,10 @@ impl Update<'_> {
         if self.functions[e].by_fit.is_some() {
             return;
         }
-        let by_fit = match (self.operation(e), self.pool(e).map(|pool| pool.mode)) {
+        let by_fit = match (self.u.operation(e), self.u.pool(e).map(|pool| pool.mode)) {
             (Some(operation), _) => self.operation_by_fit(e, operation),
             (None, Some(Mode::Fifo)) => self.fifo_by_fit(e),
-            (None, _) if self.improved() => self.improved_by_fit(e),
+            (None, _) if self.u.improved() => self.improved_by_fit(e),
             (None, _) => self.fair_share_by_fit(e),
         };
         self.functions[e].by_fit = Some(by_fit);
@@ -74,18 +74,12 @@ impl Update<'_> {
         self.functions[e].by_sugg = None;
     }
 
-    pub(crate) fn improved(&self) -> bool {
-        self.input.options.enable_improved_fair_share_by_fit_factor_computation
-    }
-
     /// 4.1: usage first, all resources equally, then the rest of the demand in proportion.
     fn operation_by_fit(&self, e: usize, operation: &Operation) -> Function<Share> {
-        let (usage, demand) = (self.out[e].usage_share, self.out[e].demand_share);
+        let (usage, demand) = (self.u.out[e].usage_share, self.u.out[e].demand_share);
         let mut f = Function::builder(8);
         f.add_point(0.0, Share::ZERO);
-        let step = self.input.options.enable_step_function_for_gang_operations
-            && self.pool(self.parent(e)).is_some_and(|pool| pool.enable_step_function_for_gang_operations);
-        if operation.gang && step {
+        if self.u.steps(e, operation) {
             f.add_point(1.0, Share::ZERO);
             f.add_point(1.0, demand);
             f.add_point(2.0, demand);
@@ -120,7 +114,7 @@ impl Update<'_> {
     }
 
     fn improved_by_fit(&mut self, e: usize) -> Function<Share> {
-        if self.tree.children[e].is_empty() {
+        if self.u.children(e).is_empty() {
             return Function::constant(0.0, 1.0, Share::ZERO);
         }
         let events = Events::new(self.scaled_children(e, |_| true).collect());
@@ -134,15 +128,15 @@ impl Update<'_> {
         e: usize,
         keep: impl Fn(&Function<Share>) -> bool + 'a,
     ) -> impl Iterator<Item = Function<Share>> + 'a {
-        let smallest = self.smallest_weight[e];
-        self.tree.children[e].iter().filter(move |c| keep(self.by_sugg(**c))).map(move |&c| {
-            self.by_sugg(c).clone().scale_argument(self.out[c].weight / smallest).extend_right(1.0)
+        let smallest = self.u.smallest_weight[e];
+        self.u.children(e).iter().filter(move |c| keep(self.by_sugg(**c))).map(move |&c| {
+            self.by_sugg(c).clone().scale_argument(self.u.out[c].weight / smallest).extend_right(1.0)
         })
     }
 
     /// 4.3: children occupy one unit of the fit factor each, so that their sum is a concatenation.
     fn fifo_by_fit(&self, e: usize) -> Function<Share> {
-        let order = &self.service_order[e];
+        let order = self.u.served(e);
         if order.is_empty() {
             return Function::constant(0.0, 1.0, Share::ZERO);
         }
@@ -181,15 +175,15 @@ impl Update<'_> {
             None => {
                 debug_assert!(s == 0.0 || s == 1.0, "element {e} has no functions to sample at {s}");
                 let at = if s == 0.0 { max_fit_at_zero } else { max_fit_at_one };
-                at(self.by_fit(e), self.guarantee_share(e), self.out[e].limits_share)
+                at(self.by_fit(e), self.u.guarantee_share(e), self.u.out[e].limits_share)
             }
         }
     }
 
-    /// `by_sugg(0)` with the present guarantee, from `by_fit` alone: what is taken within guarantees.
-    pub(crate) fn within_guarantees(&self, e: usize) -> Share {
+    /// `by_sugg(0)` with a guarantee, from `by_fit` alone: what is taken within it.
+    pub(crate) fn within_guarantee(&self, e: usize, guarantee: Share) -> Share {
         let by_fit = self.by_fit(e);
-        by_fit.value(max_fit_at_zero(by_fit, self.guarantee_share(e), self.out[e].limits_share))
+        by_fit.value(max_fit_at_zero(by_fit, guarantee, self.u.out[e].limits_share))
     }
 
     /// Right bound of `by_fit`.
@@ -197,19 +191,10 @@ impl Update<'_> {
         self.by_fit(e).last().x
     }
 
-    /// Limited demand and sizes of functions.
+    /// Limited demand; sizes of whole functions are not what is published.
     pub(crate) fn publish_functions(&mut self) {
-        for e in 0..self.out.len() {
-            let limited_demand_share = self.by_suggestion(e, 1.0);
-            let functions = &self.functions[e];
-            let out = &mut self.out[e];
-            out.limited_demand_share = limited_demand_share;
-            out.function_sizes.fair_share_by_fit_factor_size =
-                functions.by_fit.as_ref().map_or(0, Function::segment_count);
-            out.function_sizes.max_fit_factor_by_suggestion_size =
-                functions.max_fit.as_ref().map_or(0, Function::segment_count);
-            out.function_sizes.fair_share_by_suggestion_size =
-                functions.by_sugg.as_ref().map_or(0, Function::segment_count);
+        for e in 0..self.u.out.len() {
+            self.u.out[e].limited_demand_share = self.by_suggestion(e, 1.0);
         }
     }
 }

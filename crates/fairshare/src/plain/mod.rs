@@ -1,0 +1,84 @@
+//! The plain form of the functions and of the distribution (fair-share.md 3, 4, 8).
+//!
+//! Written to be compared with the specification line by line: explicit piecewise linear functions of
+//! every element, built bottom-up and sampled top-down, nothing kept from update to update. It is the
+//! oracle that the shipped form ([`crate::fast`]) is tested against, and exists in tests only.
+
+mod build;
+mod distribute;
+mod improved;
+mod max_fit;
+mod piecewise;
+
+use vocab::Share;
+
+use crate::burst::grant_burst_guarantees;
+use crate::check::{InputError, check, check_states};
+use crate::input::{Cycle, Input, IntegralState};
+use crate::integral::Taking;
+use crate::output::Output;
+use crate::relaxed::grant_relaxed_guarantees;
+use crate::state::{Scope, Update, Work};
+use build::Functions;
+
+/// As [`crate::update()`].
+pub(crate) fn update(input: &Input, state: &mut [IntegralState], cycle: Cycle) -> Result<Output, InputError> {
+    check(input)?;
+    let mut work = Work::new(input);
+    check_states(input, &work.tree.pools, state)?;
+    work.state.copy_from_slice(state);
+    Plain::compute(&mut work, input, cycle);
+    if let Cycle::Periodic { .. } = cycle {
+        state.copy_from_slice(&work.state);
+    }
+    Ok(work.out)
+}
+
+/// An update with all functions.
+pub(crate) struct Plain<'a> {
+    u: Update<'a>,
+    /// By element; missing until they are built.
+    functions: Vec<Functions>,
+}
+
+impl<'a> Plain<'a> {
+    /// All the steps, on an input that has been checked.
+    fn compute(work: &'a mut Work, input: &'a Input, cycle: Cycle) -> Plain<'a> {
+        let functions = (0..input.elements.len()).map(|_| Functions::default()).collect();
+        let mut plain = Plain { u: work.update(input), functions };
+        plain.u.prepare_guarantees();
+        plain.u.prepare(Scope::All, cycle, |_, _| {});
+        grant_burst_guarantees(&mut plain);
+        grant_relaxed_guarantees(&mut plain, &mut Vec::new());
+        for &p in plain.u.relaxed_pools {
+            plain.drop_own_functions(p);
+        }
+        plain.u.forget_shares_without_guarantee();
+        plain.build_tree();
+        plain.distribute();
+        plain.distribute_promised();
+        plain.publish_functions();
+        plain.u.publish_integral_attributes();
+        plain
+    }
+}
+
+impl<'a> Taking<'a> for Plain<'a> {
+    fn update(&mut self) -> &mut Update<'a> {
+        &mut self.u
+    }
+
+    fn within(&mut self, pool: usize, guarantee: Share) -> Share {
+        self.build_below(pool);
+        self.build_by_fit(pool);
+        self.within_guarantee(pool, guarantee)
+    }
+
+    fn under(&mut self, pool: usize, limits: Share, suggestion: f64) -> Share {
+        let own = std::mem::replace(&mut self.u.out[pool].limits_share, limits);
+        self.build_below(pool);
+        self.build(pool);
+        self.u.out[pool].limits_share = own;
+        self.by_suggestion(pool, suggestion)
+    }
+}

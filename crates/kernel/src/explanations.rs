@@ -1,0 +1,105 @@
+//! Answers to "why": of an operation, and who lost what for whom.
+
+use crate::command::OperationRef;
+use crate::{Body, Kernel};
+use scheduler::{PreemptionRecord, StarvationNotice};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vocab::{Failure, OperationId, Time};
+use yson::{Value, map};
+
+/// Which preemptions are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreemptionQuery {
+    /// Only of this tree.
+    pub tree: Option<String>,
+    /// Only of or for this operation.
+    pub operation: Option<OperationId>,
+    /// Only of operations of this pool.
+    pub pool: Option<String>,
+    /// At most so many, the newest.
+    pub limit: Option<usize>,
+}
+
+impl PreemptionQuery {
+    fn wants(&self, record: &PreemptionRecord) -> bool {
+        let involves = |id: OperationId| {
+            record.operation == id || record.cause.preemptor().is_some_and(|p| p.operation == id)
+        };
+        self.tree.as_deref().is_none_or(|tree| *record.tree == *tree)
+            && self.pool.as_deref().is_none_or(|pool| *record.pool == *pool)
+            && self.operation.is_none_or(involves)
+    }
+}
+
+/// The newest beginnings and ends of starvation, of trees that want them (option
+/// `enable_detailed_starvation_logs`).
+#[derive(Default)]
+pub(crate) struct StarvationLog(VecDeque<StarvationNotice>);
+
+impl StarvationLog {
+    const LIMIT: usize = 1_000;
+
+    pub fn extend(&mut self, notices: Vec<StarvationNotice>) {
+        self.0.extend(notices);
+        let excess = self.0.len().saturating_sub(Self::LIMIT);
+        self.0.drain(..excess);
+    }
+
+    /// Oldest first.
+    pub fn of_tree(&self, tree: &str) -> Value {
+        let notices = self.0.iter().filter(|notice| *notice.tree == *tree);
+        let value = |notice: &StarvationNotice| -> Value {
+            let event = match notice.ended {
+                None => "operation_starvation_started",
+                Some(_) => "operation_starvation_finished",
+            };
+            let map = map! {"time" => notice.time, "event" => event, "operation_id" => notice.operation};
+            match notice.ended {
+                None => map.into(),
+                Some((reason, lasted)) => {
+                    map.with("reason", reason.as_str()).with("duration", lasted.as_millis() as i64).into()
+                }
+            }
+        };
+        notices.map(value).collect::<Vec<_>>().into()
+    }
+}
+
+impl Kernel {
+    /// `ExplainOperation`.
+    pub(crate) fn explain_operation(&self, now: Time, operation: &OperationRef) -> Result<Body, Failure> {
+        self.operation_explanation(now, self.find_operation(operation)?).map(Body::Value)
+    }
+
+    pub(crate) fn operation_explanation(&self, now: Time, id: OperationId) -> Result<Value, Failure> {
+        if let Some(summary) = self.finished.get(id) {
+            let text = format!("Operation {id} is {}: it takes no part in scheduling.", summary.state);
+            return Ok(map! {
+                "operation_id" => id, "time" => now, "state" => summary.state, "text" => vec![text],
+                "trees" => yson::Map::new(),
+            }
+            .into());
+        }
+        let mut explanation = self.scheduler.explain(id, now)?.to_value();
+        if let (Value::Map(map), Some(operation)) = (&mut explanation, self.operations.get(&id)) {
+            map.insert("state", operation.state);
+        }
+        Ok(explanation)
+    }
+
+    /// `GetPreemptionLog`: oldest first.
+    pub(crate) fn preemptions(&self, query: &PreemptionQuery) -> Value {
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let newest = self.scheduler.preemption_log().rev().filter(|record| query.wants(record)).take(limit);
+        let mut records: Vec<&Arc<PreemptionRecord>> = newest.collect();
+        records.reverse();
+        records.into_iter().map(|record| self.preemption_value(record)).collect::<Vec<_>>().into()
+    }
+
+    /// The scheduler knows allocations; people look for jobs. The job of an allocation is known while it
+    /// is still there.
+    fn preemption_value(&self, record: &PreemptionRecord) -> Value {
+        record.to_map().with_some("job_id", self.jobs.by_allocation(record.allocation)).into()
+    }
+}

@@ -1,0 +1,180 @@
+//! What becomes of the scheduler's decision to take something away (scheduling.md 12 to 15).
+
+use crate::console::run;
+use expect_test::{Expect, expect};
+
+fn check(script: &str, expected: Expect) {
+    expected.assert_eq(&run(script));
+}
+
+#[test]
+fn the_latest_jobs_make_room() {
+    check(
+        "node n1 cpu=4
+         pool create owner strong.cpu=2
+         pool create guest
+         op start guest jobs=4 as g
+         op start owner jobs=2 as o
+         tick 30s
+         show ops
+         tick 15s
+         show ops
+         show jobs",
+        expect![[r#"
+            > node n1 cpu=4
+              n1 <- welcome
+            > pool create owner strong.cpu=2
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=4 as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1 g/2#2 g/3#3
+            > op start owner jobs=2 as o
+              {"operation_id"="o";}
+            > tick 30s
+            > show ops
+              g running total=4 running=4 completed=0 pending=0 failed=0 aborted=0
+              o running total=2 running=0 completed=0 pending=2 failed=0 aborted=0
+            > tick 15s
+              n1 <- start o/0#0
+              n1 <- interrupt g/3#3 preemption
+              n1 <- release g/3#3
+              n1 <- start o/1#1
+              n1 <- interrupt g/2#2 preemption
+              n1 <- release g/2#2
+            > show ops
+              g running total=4 running=2 completed=0 pending=2 failed=0 aborted=2
+              o running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+            > show jobs
+              g/2#2 aborted n1 preemption
+              g/3#3 aborted n1 preemption
+        "#]],
+    );
+}
+
+#[test]
+fn an_interrupted_job_may_end_by_itself() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 40s
+         show jobs
+         finish g/1
+         show jobs
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > show jobs
+            > finish g/1
+              n1 <- release g/1#1
+            > show jobs
+              g/1#1 completed n1
+            > show ops
+              g running total=3 running=1 completed=1 pending=1 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_that_comes_back_is_told_again() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 40s
+         disconnect n1
+         tick 1s
+         connect n1
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > disconnect n1
+            > tick 1s
+            > connect n1
+              n1 <- welcome
+              n1 <- interrupt g/1#1 preemption
+            > show ops
+              g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+#[test]
+fn a_restarted_server_decides_anew() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 40s
+         crash
+         restart
+         connect n1
+         show ops
+         tick 40s
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > show ops
+              g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+            > tick 40s
+              n1 <- interrupt g/1#1 preemption
+            > show ops
+              g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
