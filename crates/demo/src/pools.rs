@@ -83,22 +83,24 @@ pub fn of_queue(queue: u64) -> Option<&'static Pool> {
 
 /// Operations that a pool takes: more than the window has.
 const MAX_OPERATIONS: i64 = 1000;
-/// How long a pool is below its fair share before it may preempt, in milliseconds. Two minutes stand
-/// for six hours here: the default of 30 seconds would stand for an hour and a half.
-const STARVATION_TIMEOUT: i64 = 2_000;
+/// Options of the tree. Two minutes stand for six hours here: what the default of 30 seconds would wait
+/// for an hour and a half, half a second does.
+const TREE_OPTIONS: &[(&str, f64)] = &[
+    ("fair_share_starvation_timeout", 500.0),
+    ("fair_share_starvation_tolerance", 0.95),
+    ("preemptive_scheduling_backoff", 250.0),
+];
 
 /// Makes the pools; gives the name of the tree.
 pub fn create(client: &Client, cores: f64) -> Result<String, ClientError> {
     let tree = client.get("//sys/scheduler/orchid/scheduler/default_pool_tree", &[])?;
     let tree = tree.as_str().unwrap_or("physical").to_owned();
     let config = format!("//sys/pool_trees/{tree}/@config");
-    client.set(
-        &format!("{config}/fair_share_starvation_timeout"),
-        &STARVATION_TIMEOUT.into(),
-        false,
-        false,
-    )?;
-    client.set(&format!("{config}/preemptive_scheduling_backoff"), &Value::from(500i64), false, false)?;
+    for (option, value) in TREE_OPTIONS {
+        // Times are whole milliseconds.
+        let value = if value.fract() == 0.0 { Value::from(*value as i64) } else { Value::from(*value) };
+        client.set(&format!("{config}/{option}"), &value, false, false)?;
+    }
     for pool in POOLS {
         client.create_object("scheduler_pool", pool.options(&tree, cores), true)?;
     }
