@@ -1,6 +1,7 @@
 //! `update_operation_parameters` (http-api.md 8.5): all or nothing, visible at once.
 
 use crate::{Effect, Kernel, OperationRef};
+use scheduler::config::{MAX_WEIGHT, MIN_WEIGHT};
 use scheduler::{Amounts, RuntimeParameters};
 use vocab::{AbortReason, Failure, OperationState, RESOURCES, Resource, Time, code};
 use yson::{Map, Value};
@@ -194,9 +195,10 @@ fn read_tree_option(change: &mut TreeChange, name: &str, value: &Value, path: &s
             change.pool = Some(pool.to_owned());
         }
         "weight" => {
-            let weight = value.as_f64().filter(|w| w.is_finite() && *w > 0.0);
-            change.weight =
-                Some(weight.ok_or_else(|| bad(path, "expected a positive finite number", value))?);
+            let weight = value.as_f64().filter(|w| (MIN_WEIGHT..=MAX_WEIGHT).contains(w));
+            change.weight = Some(weight.ok_or_else(|| {
+                bad(path, &format!("expected a number from {MIN_WEIGHT:e} to {MAX_WEIGHT:e}"), value)
+            })?);
         }
         "resource_limits" => {
             let limits = map(value, path)?;

@@ -117,7 +117,8 @@ impl Kernel {
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
                 self.add_job(job_id, job);
-                Some((StartJob { identity, resources: start.resources, description }, durable))
+                let Start { resources, waiting_timeout, .. } = start;
+                Some((StartJob { identity, resources, description, waiting_timeout }, durable))
             }
             Err(error) => {
                 let failure = match error {

@@ -151,7 +151,8 @@ impl NodeCore {
         }
         let mut job = Job::new(start, now);
         self.ledger.enqueue(job.usage);
-        self.timers.set(&mut job, Some(now + self.settings.waiting_jobs_timeout));
+        let timeout = job.waiting_timeout(&self.settings);
+        self.timers.set(&mut job, Some(now + timeout));
         self.jobs.insert(id, job);
         self.waiting.push_back(id);
         self.look_at_waiting = true;

@@ -1,8 +1,9 @@
 //! One job as the core sees it.
 
-use vocab::{InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Time};
+use vocab::{InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Span, Time};
 use wire::{FinishedJob, JobReport, StartJob};
 
+use crate::settings::Settings;
 use crate::{JobRecord, KeptStderr};
 
 /// Where the job is on its way. It only moves forward, and may skip to `Killing`, `Uploading` or `Over`.
@@ -157,6 +158,11 @@ impl Job {
                 Room::Untouched | Room::Clean | Room::Broken => JobPhase::Finished,
             },
         }
+    }
+
+    /// How long it may wait for its resources.
+    pub fn waiting_timeout(&self, settings: &Settings) -> Span {
+        self.start.waiting_timeout.unwrap_or(settings.waiting_jobs_timeout)
     }
 
     pub fn report(&self) -> JobReport {

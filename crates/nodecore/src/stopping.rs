@@ -117,7 +117,7 @@ impl NodeCore {
         match job.stage {
             Stage::Waiting => {
                 let error = Failure::coded(code::WAITING_JOB_TIMEOUT, "Job waiting has timed out")
-                    .with("timeout", self.settings.waiting_jobs_timeout.as_millis() as i64);
+                    .with("timeout", job.waiting_timeout(&self.settings).as_millis() as i64);
                 self.stop(now, id, aborted(AbortReason::WaitingTimeout, error), fx);
             }
             Stage::Fetching { .. } | Stage::PreparingSandbox => {

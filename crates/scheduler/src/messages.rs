@@ -241,6 +241,8 @@ pub struct Start {
     pub task: u32,
     /// How much.
     pub resources: Resources,
+    /// How long it may wait for its resources on the node (scheduling.md 15.4); none: as the node likes.
+    pub waiting_timeout: Option<Span>,
 }
 
 /// An allocation that runs already, found after a restart.

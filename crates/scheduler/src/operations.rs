@@ -1,11 +1,13 @@
 //! Registration and life of operations (scheduling.md 4, 21).
 
+use crate::config::{MAX_WEIGHT, MIN_WEIGHT, Mode};
 use crate::messages::{
     Admission, DemandGroup, Joined, OperationDesc, Registered, RuntimeParameters, TreeParameters,
 };
 use crate::scheduler::Scheduler;
 use crate::slab::{Key, LeafIdx, OpIdx, TreeIdx};
 use crate::tree::place::{Context, Placement};
+use crate::tree::{Ephemeral, ROOT};
 use std::sync::Arc;
 use vocab::{AllocationId, Failure, OperationId, Resources, Span, Time, code};
 
@@ -91,12 +93,17 @@ impl Scheduler {
     }
 
     fn revive_operation(&mut self, desc: OperationDesc) -> Result<Registered, Failure> {
-        self.check_new(&desc)?;
+        self.check_identity(&desc)?;
         let mut places = Vec::new();
         let mut erased = Vec::new();
         for tree in &desc.trees {
             match self.place_revived(&desc, tree) {
-                Ok(place) => places.push((tree.clone(), place)),
+                Ok(place) => {
+                    // What was accepted once does not end an operation now; ranges may have become narrower.
+                    let mut tree = tree.clone();
+                    tree.parameters.weight = tree.parameters.weight.map(|w| w.clamp(MIN_WEIGHT, MAX_WEIGHT));
+                    places.push((tree, place));
+                }
                 Err(e) => erased.push((Arc::from(tree.tree.as_str()), e)),
             }
         }
@@ -109,15 +116,33 @@ impl Scheduler {
         Ok(Registered { trees: self.join_trees(desc, places), erased })
     }
 
-    /// The name may be that of a subpool that went away with the restart: `P$user` means `P`.
+    /// Where it was: nothing of scheduling.md 4.2 is asked again. Ephemeral pools went away with the
+    /// restart and are made anew; `P$user` is a subpool of `P`.
     fn place_revived(&self, desc: &OperationDesc, tree: &TreeParameters) -> Result<Placement, Failure> {
         let t = self.tree(&tree.tree)?;
-        let name = tree.pool.as_deref();
-        let base = name.filter(|n| t.pool(n).is_none()).and_then(|n| n.split_once('$')).map(|(base, _)| base);
-        t.place(base.or(name), &desc.user, self.context(Some(false)))
+        let name = tree.pool.as_deref().unwrap_or(&desc.user);
+        if let Some(found) = t.pool(name) {
+            return Ok(Placement::Existing(found));
+        }
+        let may_have_children = |pool| pool == ROOT || t.pools[pool].config.mode != Mode::Fifo;
+        let base = name.split_once('$').and_then(|(base, _)| t.pool(base)).filter(|p| may_have_children(*p));
+        if let Some(parent) = base {
+            let name = name.to_owned();
+            return Ok(Placement::New { name, parent, ephemeral: Ephemeral::Subpool });
+        }
+        let parent = t.default_parent(&desc.user, &self.user_to_default_pool);
+        let parent = if may_have_children(parent) { parent } else { ROOT };
+        let ephemeral = Ephemeral::OfUser(desc.user.clone());
+        Ok(Placement::New { name: name.to_owned(), parent, ephemeral })
     }
 
     fn check_new(&self, desc: &OperationDesc) -> Result<(), Failure> {
+        self.check_identity(desc)?;
+        check_options(desc)?;
+        desc.trees.iter().try_for_each(|tree| check_parameters(&tree.parameters))
+    }
+
+    fn check_identity(&self, desc: &OperationDesc) -> Result<(), Failure> {
         if self.operation_by_id.contains_key(&desc.id) {
             return Err(Failure::coded(
                 code::ALREADY_EXISTS,
@@ -127,12 +152,10 @@ impl Scheduler {
         if desc.trees.is_empty() {
             return Err(Failure::new(format!("Operation {} names no pool tree", desc.id)));
         }
-        check_options(desc)?;
         for (i, tree) in desc.trees.iter().enumerate() {
             if desc.trees[..i].iter().any(|t| t.tree == tree.tree) {
                 return Err(Failure::new(format!("Pool tree \"{}\" is named twice", tree.tree)));
             }
-            check_parameters(&tree.parameters)?;
         }
         Ok(())
     }

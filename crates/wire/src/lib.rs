@@ -202,6 +202,8 @@ pub struct StartJob {
     pub resources: Resources,
     /// What to run.
     pub description: JobDescription,
+    /// How long it may wait for its resources; none: as the node likes.
+    pub waiting_timeout: Option<Span>,
 }
 
 /// One job to stop.

@@ -980,3 +980,57 @@ fn files_of_running_operations_survive_their_removal_and_a_crash() {
         "#]],
     );
 }
+
+#[test]
+fn what_was_accepted_is_not_asked_again() {
+    check(
+        "node n1 cpu=3
+         pool create line mode=fifo
+         pool create later
+         op start anywhere jobs=1 as o1
+         op start later jobs=1 as o2
+         op update o1 {weight=1e300}
+         set //sys/scheduler/config/ephemeral_pool_name_regex \"[a-d]+\"
+         set //sys/pool_trees/physical/@config/default_parent_pool line
+         set //sys/pools/later/@create_ephemeral_subpools %true
+         crash
+         restart
+         connect n1
+         show ops
+         show pools",
+        expect![[r#"
+            > node n1 cpu=3
+              n1 <- welcome
+            > pool create line mode=fifo
+              ok, an object
+            > pool create later
+              ok, an object
+            > op start anywhere jobs=1 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > op start later jobs=1 as o2
+              {"operation_id"="o2";}
+              n1 <- start o2/0#0
+            > op update o1 {weight=1e300}
+              error 1: Parameter /weight: expected a number from 1.4901161193847656e-8 to 6.7108864e7, found double 1e300
+            > set //sys/scheduler/config/ephemeral_pool_name_regex "[a-d]+"
+              ok
+            > set //sys/pool_trees/physical/@config/default_parent_pool line
+              ok
+            > set //sys/pools/later/@create_ephemeral_subpools %true
+              ok
+            > crash
+            > restart
+            > connect n1
+              n1 <- welcome
+            > show ops
+              o1 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+              o2 running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+            > show pools
+              <Root> operations=2 running=2 cpu=2 share=0.67
+              anywhere operations=1 running=1 cpu=1 share=0.33
+              later operations=1 running=1 cpu=1 share=0.33
+              line operations=0 running=0 cpu=0 share=0.00
+        "#]],
+    );
+}

@@ -598,9 +598,9 @@ fn parameters_of_a_running_operation() {
             > op update o1 {weight=3.0;color=red}
               error 1: Parameter /color: unknown parameter, expected one of acl, annotations, options_per_job_shell, owners, pool, resource_limits, scheduling_options_per_pool_tree, tasks, weight, found string "red"
             > op update o1 {weight=-1.0}
-              error 1: Parameter /weight: expected a positive finite number, found double -1.0
+              error 1: Parameter /weight: expected a number from 1.4901161193847656e-8 to 6.7108864e7, found double -1.0
             > op update o1 {weight=%nan}
-              error 1: Parameter /weight: expected a positive finite number, found double NaN
+              error 1: Parameter /weight: expected a number from 1.4901161193847656e-8 to 6.7108864e7, found double NaN
             > op update o1 {scheduling_options_per_pool_tree={physical={resource_limits={cpu=1.0}}}}
               ok
             > op update o1 {scheduling_options_per_pool_tree={moon={weight=1.0}}}

@@ -27,6 +27,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
         executable: false,
     };
     StartJob {
+        waiting_timeout: None,
         identity: JobIdentity {
             job_id: job_id(n),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),

@@ -223,6 +223,7 @@ impl Scheduler {
         let t = &mut self.trees[tree.index()];
         let leaf = &mut t.leaves[start.leaf];
         leaf.last_success = Some(now);
+        let waiting_timeout = leaf.published.waiting_timeout;
         let operation = leaf.operation;
         t.metrics.scheduled_allocations[start.stage as usize] += 1;
         t.metrics.scheduled_resources[start.stage as usize] += start.resources;
@@ -247,7 +248,13 @@ impl Scheduler {
         if exhausted {
             self.refresh_live(operation);
         }
-        Start { allocation: id, operation: start.operation, task: start.task, resources: start.resources }
+        Start {
+            allocation: id,
+            operation: start.operation,
+            task: start.task,
+            resources: start.resources,
+            waiting_timeout,
+        }
     }
 
     /// Takes an allocation away: from now on its operation and the pools above are not charged for it, and

@@ -10,7 +10,7 @@ use crate::slab::{AllocIdx, OpIdx, PoolIdx};
 use fairshare::HistoricUsage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{OperationType, Resources, Share, Time};
+use vocab::{OperationType, Resources, Share, Span, Time};
 
 /// Is the operation marked running here, or does it wait?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,8 @@ pub(crate) struct Published {
     pub aggressive_preemption_allowed: bool,
     /// A pool above does not let the normal stage take anything (12.3).
     pub normal_preemption_forbidden: bool,
+    /// How long an accepted allocation may wait on its node (15.4); none: as the node likes.
+    pub waiting_timeout: Option<Span>,
     pub bounds: Bounds,
 }
 
@@ -66,6 +68,7 @@ impl Published {
         high: false,
         aggressive_preemption_allowed: true,
         normal_preemption_forbidden: false,
+        waiting_timeout: None,
         bounds: Bounds::NOTHING,
     };
 }

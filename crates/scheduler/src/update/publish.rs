@@ -292,6 +292,7 @@ fn publish_to_leaves(
             high,
             aggressive_preemption_allowed: settings.aggressive_preemption_allowed,
             normal_preemption_forbidden,
+            waiting_timeout: settings.waiting_for_resources_on_node_timeout,
             bounds: Bounds::new(&config, &fair_share, &demand_share, threshold),
         };
     }

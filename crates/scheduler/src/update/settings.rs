@@ -76,6 +76,9 @@ impl Settings {
             non_preemptible_resource_usage_threshold: threshold,
             aggressive_preemption_allowed: parent.aggressive_preemption_allowed
                 && (!desc.is_gang || tree.allow_aggressive_preemption_for_gang_operations),
+            waiting_for_resources_on_node_timeout: desc
+                .waiting_job_timeout
+                .or(parent.waiting_for_resources_on_node_timeout),
             ..*parent
         }
     }

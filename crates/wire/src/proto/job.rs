@@ -261,6 +261,7 @@ impl From<&StartJob> for pb::StartJob {
             identity: Some((&s.identity).into()),
             resources: Some((&s.resources).into()),
             description: Some((&s.description).into()),
+            waiting_timeout: s.waiting_timeout.map(|t| t.0),
         }
     }
 }
@@ -271,6 +272,7 @@ impl TryFrom<pb::StartJob> for StartJob {
             identity: required("identity", s.identity)?.try_into()?,
             resources: required("resources", s.resources)?.into(),
             description: required("description", s.description)?.try_into()?,
+            waiting_timeout: s.waiting_timeout.map(Span),
         })
     }
 }

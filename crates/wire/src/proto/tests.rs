@@ -222,8 +222,14 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
     ]
 }
 fn server_message() -> impl Strategy<Value = ServerMessage> {
-    let start = (identity(), resources(), description())
-        .prop_map(|(identity, resources, description)| StartJob { identity, resources, description });
+    let start = (identity(), resources(), description(), proptest::option::of(any::<u64>())).prop_map(
+        |(identity, resources, description, timeout)| StartJob {
+            identity,
+            resources,
+            description,
+            waiting_timeout: timeout.map(Span),
+        },
+    );
     let abort = (id(), reason(AbortReason::ALL), text()).prop_map(|(job, reason, text)| AbortJob {
         job_id: JobId(job),
         reason,
