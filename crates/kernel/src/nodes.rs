@@ -282,6 +282,7 @@ impl Kernel {
         {
             node.key = None;
             node.last_seen = now;
+            self.scheduler.set_away(&address);
             if node.leaving {
                 self.lose_node(now, &address, out);
             }

@@ -40,6 +40,8 @@ pub(crate) struct Node {
     /// Its usage has been above its limits since then.
     pub overcommitted_since: Option<Time>,
     pub last_report: Time,
+    /// Its connection is gone; it may come back with what it runs.
+    pub away: bool,
     /// Key in the tree's set of nodes with room.
     pub room: Option<i64>,
 }
@@ -104,6 +106,7 @@ impl Scheduler {
         // What the node has heard of and what does not wait there.
         let running = node.confirmed - waiting;
         node.last_report = now;
+        node.away = false;
         node.has_waiting_allocations = report.has_waiting_allocations;
         node.releasing = (report.resource_usage - running).max(Resources::ZERO);
         let limits = report.resource_limits.max(Resources::ZERO);
@@ -127,6 +130,14 @@ impl Scheduler {
         }
         self.refresh_room(index);
         NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
+    }
+
+    /// The connection of a node is gone: it keeps what it has, and nothing is started there until it
+    /// reports again.
+    pub fn set_away(&mut self, name: &str) {
+        if let Some(index) = self.node_by_name.get(name).copied() {
+            self.nodes[index].away = true;
+        }
     }
 
     /// The last accepted allocation that waited for resources on a node has them, or is gone: known
@@ -235,7 +246,7 @@ impl Scheduler {
             .range(enough)
             .rev()
             .map(|(_, index)| &self.nodes[*index])
-            .filter(move |n| n.free().dominates(&need))
+            .filter(move |n| !n.away && n.free().dominates(&need))
             .map(|n| &n.name))
     }
 
@@ -253,6 +264,7 @@ impl Scheduler {
             limits: Resources::ZERO,
             tags: BTreeSet::new(),
             has_waiting_allocations: false,
+            away: false,
             allocations: BTreeMap::new(),
             booked: Resources::ZERO,
             confirmed: Resources::ZERO,

@@ -237,9 +237,9 @@ impl PreemptionRecord {
                 format!("Specified resource limits of {violated} are violated; {of_victim}, stage {stage}")
             }
             PreemptionCause::NodeOvercommit { since } => format!(
-                "Resources of node \"{}\" have been overcommitted for {}; {of_victim}",
+                "Resources of node \"{}\" have been overcommitted for {:.1} s; {of_victim}",
                 self.node,
-                self.time.since(*since)
+                self.time.since(*since).as_secs_f64()
             ),
             PreemptionCause::Graceful => {
                 format!("Graceful operation has more than its fair share; {of_victim}")

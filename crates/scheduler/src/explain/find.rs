@@ -57,7 +57,7 @@ impl<'a> Case<'a> {
             },
             numbers: self.numbers(),
             starvation: self.starvation(),
-            advice: self.advice(&verdict),
+            advice: self.advice(&verdict, nodes.as_ref()),
             verdict,
             nodes,
             loss_count: losses.len(),
@@ -158,12 +158,14 @@ impl<'a> Case<'a> {
         match l.published.priority {
             PreemptionPriority::None if l.published.has_its_share => Verdict::HasItsShare,
             PreemptionPriority::None => Verdict::BelowShare,
-            priority => Verdict::Preempts {
-                priority,
-                for_ancestor: (l.published.own_priority < priority)
-                    .then(|| self.starving_ancestor(priority))
-                    .flatten(),
-            },
+            priority => {
+                let for_ancestor =
+                    (l.published.own_priority < priority).then(|| self.starving_ancestor(priority)).flatten();
+                match nodes.as_ref().is_some_and(|n| n.preemptible + n.waiting > 0) {
+                    true => Verdict::Preempts { priority, for_ancestor },
+                    false => Verdict::CannotPreempt { priority, for_ancestor },
+                }
+            }
         }
     }
 
@@ -230,6 +232,10 @@ impl<'a> Case<'a> {
         let mut short = [0; 5];
         for index in &self.tree.nodes {
             let node = &self.scheduler.nodes[*index];
+            if node.away {
+                reasons.offline += 1;
+                continue;
+            }
             if node.limits.user_slots == 0 {
                 reasons.disabled += 1;
                 continue;
@@ -241,6 +247,14 @@ impl<'a> Case<'a> {
             let trial = Trial::new(self.scheduler, self.now, self.tree_index, *index);
             let stage = Stage::RegularMediumPriority;
             let present = trial.presence(self.index, stage).map_err(|reason| (reason, [false; 5]));
+            let preemptive = match self.leaf.published.priority {
+                PreemptionPriority::None => None,
+                PreemptionPriority::Normal => Some(Stage::PreemptiveNormal),
+                PreemptionPriority::Aggressive => Some(Stage::PreemptiveAggressive),
+            };
+            if preemptive.is_some_and(|stage| trial.would_make_room(self.index, stage)) {
+                reasons.preemptible += 1;
+            }
             match present.and_then(|()| trial.consider(self.index, stage, Resources::ZERO)) {
                 Ok(_) if !node.free().dominates(&spare) => reasons.no_spare += 1,
                 Ok(_) => reasons.ready += 1,
@@ -258,8 +272,19 @@ impl<'a> Case<'a> {
         reasons
     }
 
-    fn advice(&self, verdict: &Verdict) -> Vec<Advice> {
+    fn advice(&self, verdict: &Verdict, nodes: Option<&NodeReasons>) -> Vec<Advice> {
         match verdict {
+            Verdict::CannotPreempt { priority, .. } => {
+                let enabled = self.element.is_some_and(|e| e.settings.aggressive_starvation_enabled);
+                let mut advice = vec![Advice::OthersFinish];
+                if nodes.is_some_and(|n| n.no_spare > 0) {
+                    advice.insert(0, Advice::LowerSpare);
+                }
+                if *priority == PreemptionPriority::Normal && !enabled && self.aggressive_would_help() {
+                    advice.push(Advice::EnableAggressiveStarvation);
+                }
+                advice
+            }
             Verdict::WaitsForPool { pool, running, ahead, .. } => {
                 vec![Advice::RaiseRunningLimit { pool: pool.clone(), to: running + *ahead as i64 + 1 }]
             }
@@ -292,6 +317,13 @@ impl<'a> Case<'a> {
                 advice
             }
         }
+    }
+
+    fn aggressive_would_help(&self) -> bool {
+        self.tree.nodes.iter().filter(|n| !self.scheduler.nodes[**n].away).any(|node| {
+            let trial = Trial::new(self.scheduler, self.now, self.tree_index, *node);
+            trial.would_make_room(self.index, Stage::PreemptiveAggressive)
+        })
     }
 
     fn starves_at(&self) -> Option<Time> {

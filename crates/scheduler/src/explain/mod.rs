@@ -155,6 +155,14 @@ pub enum Verdict {
         /// Only for a pool that it is in (6.6).
         for_ancestor: Option<Arc<str>>,
     },
+    /// The nodes are taken; it may have others preempted, but nothing that may be taken for it would make
+    /// room on any node.
+    CannotPreempt {
+        /// Its priority.
+        priority: PreemptionPriority,
+        /// Only for a pool that it is in (6.6).
+        for_ancestor: Option<Arc<str>>,
+    },
     /// There is room: the next pass over these nodes starts something.
     Starts {
         /// So many nodes.
@@ -186,6 +194,11 @@ pub struct NodeReasons {
     pub ready: usize,
     /// Nodes that are passed over at present: an allocation waits there.
     pub waiting: usize,
+    /// Nodes that are away: nothing is started there until they are back.
+    pub offline: usize,
+    /// Nodes where preemption for it would make room, if it may have others preempted; they are counted
+    /// among the others too.
+    pub preemptible: usize,
     /// Nodes without slots: jobs are disabled there.
     pub disabled: usize,
     /// Nodes without the spare resources that scheduling wants to see.
@@ -238,6 +251,11 @@ pub enum Advice {
         /// Until then, if nothing else happens before.
         until: Option<Time>,
     },
+    /// Option `min_spare_allocation_resources_on_node` must be lowered: nodes with less free than that are
+    /// not looked at.
+    LowerSpare,
+    /// Others must finish: they are protected.
+    OthersFinish,
     /// Aggressive starvation must be enabled for its pool: what it may preempt is not enough on any node.
     EnableAggressiveStarvation,
 }

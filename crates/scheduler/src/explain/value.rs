@@ -64,6 +64,8 @@ impl NodeReasons {
             "total" => self.total,
             "ready" => self.ready,
             "waiting" => self.waiting,
+            "offline" => self.offline,
+            "preemptible" => self.preemptible,
             "disabled" => self.disabled,
             "no_spare" => self.no_spare,
             "by_reason" => self.by_reason.iter().map(|(reason, n)| (reason.as_str(), *n)).collect::<Map>(),
@@ -92,6 +94,7 @@ impl Verdict {
             Verdict::HasItsShare => "has_its_share",
             Verdict::BelowShare => "below_share",
             Verdict::Preempts { .. } => "preempts",
+            Verdict::CannotPreempt { .. } => "cannot_preempt",
             Verdict::Starts { .. } => "starts",
         }
     }
@@ -124,7 +127,8 @@ impl Verdict {
                 .with("usage", usage.to_value())
                 .with("needed", needed.to_value()),
             Verdict::Backoff { until } => map.with("until", *until),
-            Verdict::Preempts { priority, for_ancestor } => {
+            Verdict::Preempts { priority, for_ancestor }
+            | Verdict::CannotPreempt { priority, for_ancestor } => {
                 map.with("priority", *priority).with_some("for_pool", for_ancestor.as_deref())
             }
             Verdict::Starts { nodes } => map.with("nodes", *nodes),
@@ -159,6 +163,8 @@ impl Advice {
             Advice::AddNodes => action("add_nodes"),
             Advice::MoreShare => action("more_share"),
             Advice::Wait { until } => action("wait").with_some("until", *until),
+            Advice::LowerSpare => action("lower_spare"),
+            Advice::OthersFinish => action("others_finish"),
             Advice::EnableAggressiveStarvation => action("enable_aggressive_starvation"),
         }
     }

@@ -201,6 +201,19 @@ impl Verdict {
                 };
                 format!("the nodes are taken; {why}, so {whom} is preempted for it.")
             }
+            Verdict::CannotPreempt { priority, for_ancestor } => {
+                let whom = match priority {
+                    PreemptionPriority::Aggressive => "all that is not protected",
+                    _ => "what others have above their fair share",
+                };
+                let why = match for_ancestor {
+                    Some(pool) => format!("its pool \"{pool}\" starves"),
+                    None => "it starves".to_owned(),
+                };
+                format!(
+                    "the nodes are taken; {why}, but {whom} is not enough to make room for it on any node."
+                )
+            }
             Verdict::Starts { nodes } => format!(
                 "there is room on {}: something is started in the next pass.",
                 plural(*nodes, "node", "nodes")
@@ -247,6 +260,7 @@ impl fmt::Display for NodeReasons {
         };
         add(self.ready, "with room for it".to_owned());
         add(self.waiting, "where an allocation waits for resources".to_owned());
+        add(self.offline, "offline".to_owned());
         add(self.disabled, "with jobs disabled".to_owned());
         add(self.no_spare, "without the spare resources that scheduling wants to see".to_owned());
         for (reason, n) in &self.by_reason {
@@ -287,6 +301,14 @@ impl Advice {
                 "To change that: its jobs ask for at most {}, or a larger node comes.",
                 amount(*resource, *at_most)
             ),
+            Advice::LowerSpare => {
+                "To change that: lower min_spare_allocation_resources_on_node, an option of the \
+                                   scheduler: nodes with less free are not looked at."
+                    .to_owned()
+            }
+            Advice::OthersFinish => {
+                "To change that: others finish; they are protected from preemption.".to_owned()
+            }
             Advice::MatchFilter { filter } => {
                 format!("To change that: change the filter, or a node comes that matches \"{filter}\".")
             }

@@ -5,6 +5,7 @@ use super::stage::Discount;
 use super::trial::Trial;
 use crate::preemption::{PreemptionPriority, Stage};
 use crate::reasons::Deactivation;
+use crate::slab::LeafIdx;
 use vocab::{Resources, Span};
 
 impl Trial<'_> {
@@ -20,6 +21,16 @@ impl Trial<'_> {
         }
         // The last stage also looks for exceeded limits.
         self.preemptive_stage(plan, Stage::PreemptiveNormal);
+    }
+
+    /// Would there be room here for an allocation of the operation, were everything gone that the stage may
+    /// take from others?
+    pub(crate) fn would_make_room(&self, leaf: LeafIdx, stage: Stage) -> bool {
+        let others = self.candidates(stage).into_iter().filter(|v| v.leaf != leaf);
+        let discount = others.fold(Resources::ZERO, |sum, v| sum + v.held);
+        let spare = self.scheduler.config.min_spare_allocation_resources_on_node;
+        let free = self.scheduler.nodes[self.node].free() + discount;
+        free.dominates(&spare) && self.consider(leaf, stage, discount).is_ok()
     }
 
     /// Scheduling.md 12.1: at the first pass ever, then not more often than the backoff.

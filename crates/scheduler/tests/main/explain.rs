@@ -425,3 +425,85 @@ fn unknown_operation() {
     let w = world("");
     assert_eq!(w.s.explain(op(77), w.now).unwrap_err().code, code::NO_SUCH_OPERATION);
 }
+
+#[test]
+fn preemption_that_cannot_help() {
+    // All that the other one has is protected.
+    let mut w = world("");
+    let protected = "non_preemptible_resource_usage_threshold={user_slots=100}";
+    w.s.set_pool_options(TREE, "q", &map(protected)).unwrap();
+    w.run(2, "q", 1.0, 4);
+    w.update();
+    assert_eq!(w.schedule("n").len(), 4);
+    w.run(1, "p", 1.0, 2);
+    w.update();
+    w.wait(31.0);
+    w.update();
+    check(
+        &w,
+        1,
+        expect![[r#"
+            Operation ONE
+            In pool "/p" of tree "physical": the nodes are taken; it starves, but what others have above their fair share is not enough to make room for it on any node.
+              It has 0 allocations, wants 2 more; usage 0 % of the cluster, fair share 50 %, demand 50 %.
+              Below its fair share for 31.2 s, starving for 0 s.
+              Of 1 node: 1 with too little free (cpu on 1).
+              To change that: others finish; they are protected from preemption.
+        "#]],
+    );
+    assert!(advice(&w, 1).contains(&Advice::OthersFinish));
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), preempts.len()), (0, 0), "what it says is right");
+    w.s.set_pool_options(TREE, "q", &map("")).unwrap();
+    w.update();
+    let verdict = w.s.explain(op(1), w.now).expect("known").trees.remove(0).verdict;
+    assert!(matches!(verdict, Verdict::Preempts { .. }), "{verdict:?}");
+}
+
+#[test]
+fn too_little_is_spare() {
+    // The default wants a whole core to be free before it looks at a node.
+    let mut w = World::with(&map("min_spare_allocation_resources_on_node={cpu=1}"), &map(""));
+    w.pool("p", "", "").unwrap();
+    w.node("n", 4.0, 20);
+    w.run(1, "p", 0.5, 8);
+    w.update();
+    assert_eq!(w.schedule("n").len(), 7);
+    w.update();
+    w.wait(31.0);
+    w.update();
+    check(
+        &w,
+        1,
+        expect![[r#"
+            Operation ONE
+            In pool "/p" of tree "physical": the nodes are taken; it starves, but what others have above their fair share is not enough to make room for it on any node.
+              It has 7 allocations, wants 1 more; usage 87.5 % of the cluster, fair share 100 %, demand 100 %. Of its allocations 2 are protected, 5 give way only to aggressively starving ones, 0 to any starving one.
+              Below its fair share for 31.4 s, starving for 0 s.
+              Of 1 node: 1 without the spare resources that scheduling wants to see.
+              To change that: lower min_spare_allocation_resources_on_node, an option of the scheduler: nodes with less free are not looked at.
+              To change that: others finish; they are protected from preemption.
+        "#]],
+    );
+    assert!(advice(&w, 1).contains(&Advice::LowerSpare));
+}
+
+#[test]
+fn a_node_that_is_away() {
+    let mut w = world("");
+    w.run(1, "p", 1.0, 2);
+    w.update();
+    w.s.set_away("n");
+    check(
+        &w,
+        1,
+        expect![[r#"
+        Operation ONE
+        In pool "/p" of tree "physical": the nodes are taken. It is entitled to more, but has not waited long enough to have others preempted.
+          It has 0 allocations, wants 2 more; usage 0 % of the cluster, fair share 50 %, demand 50 %.
+          Below its fair share for 0 s; it starves in 30 s.
+          Of 1 node: 1 offline.
+          Nothing needs to be done before 30 s have passed.
+    "#]],
+    );
+}
