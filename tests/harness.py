@@ -99,7 +99,7 @@ class Cluster:
     """A server and nodes as separate processes."""
 
     def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment="auto",
-                 server_arguments=(), directory=None):
+                 server_arguments=(), directory=None, server_config="", node_config=""):
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
         self.directory.mkdir(parents=True, exist_ok=True)
         self.mark = {MARK: str(self.directory), "RUST_BACKTRACE": "1"}
@@ -108,7 +108,7 @@ class Cluster:
         self.server = Process(
             "server",
             [BINARY, "server", "--listen", self.address, "--data", self.directory / "server", "--supervised",
-             *server_arguments],
+             *server_arguments, *self.configuration("server", server_config)],
             self.directory / "server.log", self.mark,
         )
         self.nodes = []
@@ -118,9 +118,18 @@ class Cluster:
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--stop-jobs", "--supervised"],
+                 "--job-environment", environment, "--stop-jobs", "--supervised",
+                 *self.configuration("node", node_config)],
                 self.directory / f"node-{i}.log", self.mark,
             ))
+
+    def configuration(self, section, text):
+        """Arguments for settings that have no argument of their own: one section of a configuration file."""
+        if not text:
+            return []
+        file = self.directory / f"{section}.toml"
+        file.write_text(f"[{section}]\n{text}")
+        return ["--config", file]
 
     # --- life
 

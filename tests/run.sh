@@ -9,7 +9,7 @@ export PATH="$HOME/.cargo/bin:$PATH"
 mkdir -p build
 steps=build/steps.txt
 : >"$steps"
-rm -f build/cargo-test.log build/pytest-counts.json
+rm -f build/cargo-test.log build/pytest-counts.json build/vm.log
 started=$(date +%s)
 
 heading() {
@@ -50,10 +50,11 @@ trap 'rm -f "$before"' EXIT
 step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "Rust tests: units, properties, one program per crate" cargo_tests
+step "cgroup v2 in a virtual machine" bash tests/vm/run.sh build/vm.log
 if step "release build" cargo build --release --locked -p millpond; then
     step "the yt client, clusters, command line, faults" python_tests
 fi
 step "nothing left on the machine" .venv/bin/python tests/leftovers.py compare "$before"
 
 heading "summary"
-.venv/bin/python tests/summary.py "$steps" build/cargo-test.log build/pytest-counts.json
+.venv/bin/python tests/summary.py "$steps" build/cargo-test.log build/pytest-counts.json build/vm.log

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what it does. Usage: setup.sh base|python
+# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -49,8 +49,21 @@ python() {
     fi
 }
 
+# For tests/vm: the one step that may be skipped, so nothing here ends the run.
+vm() {
+    for need in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio strip:binutils; do
+        command -v "${need%%:*}" >/dev/null 2>&1 && continue
+        command -v apt-get >/dev/null 2>&1 || return 1
+        say "${need%%:*} is missing: installing the package ${need##*:}"
+        local sudo=""
+        [ "$(id -u)" = 0 ] || sudo="sudo -n"
+        { $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends "${need##*:}" >/dev/null; } || return 1
+    done
+}
+
 case "${1:-base}" in
     base) base ;;
     python) base; python ;;
-    *) echo "usage: setup.sh base|python" >&2; exit 2 ;;
+    vm) vm ;;
+    *) echo "usage: setup.sh base|python|vm" >&2; exit 2 ;;
 esac

@@ -1,4 +1,4 @@
-"""Counts of all tests by kind, from the logs of a run: summary.py STEPS CARGO_LOG PYTEST_COUNTS.
+"""Counts of all tests by kind, from the logs of a run: summary.py STEPS CARGO_LOG PYTEST_COUNTS VM_LOG.
 
 The last line is "N passed, N failed, N skipped"; the exit code is 1 if anything failed, was not
 reached, or if no test ran at all.
@@ -11,7 +11,7 @@ import re
 import sys
 
 # Steps without tests of their own count as one check each.
-WITH_COUNTS = ("Rust tests", "the yt client")
+WITH_COUNTS = ("Rust tests", "the yt client", "cgroup v2 in a virtual machine")
 PYTHON_KINDS = {
     "yt": "the real yt client",
     "cluster": "clusters of real processes, cgroups",
@@ -47,8 +47,23 @@ def rust(log):
     return counts, broken
 
 
+def virtual_machine(log):
+    """(Counter, note) of the programs that ran in the virtual machine."""
+    count = collections.Counter()
+    for line in log.splitlines():
+        if m := re.search(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", line):
+            for name, number in zip(("passed", "failed", "skipped"), m.groups(), strict=True):
+                count[name] += int(number)
+        elif line.startswith("SKIPPED cgroup v2"):
+            return collections.Counter(skipped=1), line
+    if not re.search(r"^MILLPOND-VM-EXIT 0", log, re.M) and not count["failed"]:
+        count["failed"] += 1
+        return count, "the virtual machine did not come to its end, or left groups behind"
+    return count, None
+
+
 def main():
-    steps_path, cargo_path, pytest_path = map(pathlib.Path, sys.argv[1:4])
+    steps_path, cargo_path, pytest_path, vm_path = map(pathlib.Path, sys.argv[1:5])
     total = collections.Counter()
     rows, notes = [], []
 
@@ -75,6 +90,12 @@ def main():
         elif any(s.startswith("Rust tests") for s in failed_steps) and not total["failed"]:
             total["failed"] += 1
             notes.append("cargo test failed without a failed test: see above")
+
+    if vm_path.exists():
+        count, note = virtual_machine(vm_path.read_text(errors="replace"))
+        rows.append(("virtual machine: cage on cgroup v2 alone", count["passed"], count["failed"], count["skipped"], ""))
+        total += count
+        notes += [note] if note else []
 
     if pytest_path.exists():
         data = json.loads(pytest_path.read_text())

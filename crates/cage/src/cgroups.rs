@@ -10,7 +10,9 @@ use crate::environment::{
     CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
 };
 use crate::group::{Group, named};
+use crate::init::Init;
 use crate::mounts::MountTable;
+use crate::process::ProcessInfo;
 use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
 use crate::tracking::Tracking;
 use crate::{knobs_v1, knobs_v2, sys};
@@ -157,6 +159,7 @@ impl CgroupEnvironment {
             places,
             has_memsw: self.has_memsw,
             never_capped: false,
+            init: None,
         }
     }
 
@@ -290,6 +293,8 @@ struct CgroupContainer {
     has_memsw: bool,
     /// No cap was set, so nothing can have been throttled and one file less is read.
     never_capped: bool,
+    /// Of the job's namespaces, once an isolated process was started.
+    init: Option<Init>,
 }
 
 impl CgroupContainer {
@@ -321,13 +326,22 @@ impl Container for CgroupContainer {
             Tracking::V2(_) => self.places.distinct()[1..].iter().map(|g| g.c_path("tasks")).collect(),
             Tracking::Freezer(_) => self.places.distinct().iter().map(|g| g.c_path("tasks")).collect(),
         };
-        let Tracking::V2(group) = &self.tracking else {
-            return spawn(spec, &Birthplace { join: &joins, ..Birthplace::default() });
+        let (directory, procs): (Option<OwnedFd>, Option<CString>) = match &self.tracking {
+            Tracking::V2(group) => {
+                let opened = fs::File::open(&group.path).map_err(CageError::io("open group", &group.path))?;
+                (Some(opened.into()), Some(group.c_path("cgroup.procs")))
+            }
+            Tracking::Freezer(_) => (None, None),
         };
-        let directory: OwnedFd =
-            fs::File::open(&group.path).map_err(CageError::io("open group", &group.path))?.into();
-        let procs = group.c_path("cgroup.procs");
-        spawn(spec, &Birthplace { v2_group: Some(directory.as_fd()), join: &joins, v2_procs: Some(&procs) })
+        let place = Birthplace {
+            v2_group: directory.as_ref().map(AsFd::as_fd),
+            join: &joins,
+            v2_procs: procs.as_deref(),
+        };
+        if let (Some(isolation), None) = (spec.isolation, &self.init) {
+            self.init = Some(Init::start(isolation, &place)?);
+        }
+        spawn(spec, &place, self.init.as_ref().filter(|_| spec.isolation.is_some()))
     }
 
     fn set_cpu_guarantee(&mut self, cores: Cpu) -> Result<(), CageError> {
@@ -368,6 +382,13 @@ impl Container for CgroupContainer {
         }
     }
 
+    fn cpu_wait(&mut self) -> Option<Duration> {
+        match &self.tracking {
+            Tracking::V2(group) => knobs_v2::cpu_wait(group),
+            Tracking::Freezer(_) => None,
+        }
+    }
+
     fn memory(&mut self) -> Result<MemoryUsage, CageError> {
         let read = if self.is_v2() { knobs_v2::memory } else { knobs_v1::memory };
         read(&self.places.memory)
@@ -375,6 +396,12 @@ impl Container for CgroupContainer {
 
     fn pids(&mut self) -> Result<Vec<u32>, CageError> {
         self.tracking.group().processes()
+    }
+
+    fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
+        let init = self.init.as_ref().map(|i| i.pid);
+        let pids = self.pids()?.into_iter().filter(|pid| Some(*pid) != init);
+        Ok(ProcessInfo::list(pids))
     }
 
     fn signal(&mut self, signal: i32) -> Result<(), CageError> {

@@ -89,6 +89,14 @@ pub enum CageError {
         /// The system's word.
         source: io::Error,
     },
+    /// Namespaces or mounts of a job could not be made.
+    #[error("Cannot isolate a job: cannot {what}: {source}")]
+    Isolation {
+        /// Which step.
+        what: String,
+        /// The system's word.
+        source: io::Error,
+    },
     /// Processes are alive after the deadline of a kill, probably in uninterruptible sleep.
     #[error("Processes of job {job_id} are alive {waited:?} after they were killed: {pids:?}")]
     StillAlive {
@@ -253,15 +261,17 @@ pub trait Container: Send {
     fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError>;
     /// CPU used so far; never goes back.
     fn cpu(&mut self) -> Result<CpuUsage, CageError>;
+    /// How long some process was ready to run and had no processor; none if nobody keeps count.
+    fn cpu_wait(&mut self) -> Option<Duration> {
+        None
+    }
     /// Memory now.
     fn memory(&mut self) -> Result<MemoryUsage, CageError>;
     /// Processes now, zombies included or not as the kernel pleases.
     fn pids(&mut self) -> Result<Vec<u32>, CageError>;
     /// Details of the processes, largest first.
     fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
-        let mut list: Vec<ProcessInfo> = self.pids()?.into_iter().filter_map(ProcessInfo::of).collect();
-        list.sort_by_key(|p| std::cmp::Reverse(p.rss));
-        Ok(list)
+        Ok(ProcessInfo::list(self.pids()?.into_iter()))
     }
     /// Sends a signal to every process.
     fn signal(&mut self, signal: i32) -> Result<(), CageError>;

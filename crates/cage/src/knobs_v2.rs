@@ -41,6 +41,14 @@ pub(crate) fn cpu(group: &Group) -> Result<CpuUsage, CageError> {
     Ok(CpuUsage { user: get("user_usec"), system: get("system_usec"), throttled: get("throttled_usec") })
 }
 
+/// Pressure of the group (4.5); kernels can be without it, and it works without any controller too.
+pub(crate) fn cpu_wait(group: &Group) -> Option<Duration> {
+    let pressure = group.read("cpu.pressure").ok()?;
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
+    let total = some.rsplit_once("total=")?.1.trim().parse().ok()?;
+    Some(Duration::from_micros(total))
+}
+
 pub(crate) fn memory(group: &Group) -> Result<MemoryUsage, CageError> {
     let stat = group.read("memory.stat")?;
     let get = |key| field(&stat, key).unwrap_or(0) as i64;

@@ -47,7 +47,14 @@ mod mounts;
 
 mod simple;
 
+pub mod isolation;
+
+mod init;
+mod privileges;
+
 pub mod spawn;
+
+pub mod volumes;
 
 pub mod process;
 pub mod sys;
@@ -56,5 +63,6 @@ pub use environment::{
     CageError, Capabilities, Container, CpuUsage, Driver, EnvironmentConfig, JobEnvironment, JobLimits,
     MemoryUsage, open,
 };
+pub use isolation::{Bind, Isolation, RootFs};
 pub use process::{ProcessId, ProcessInfo};
 pub use spawn::{ProcessSpec, Spawned};

@@ -53,7 +53,7 @@ impl MountTable {
 }
 
 /// Blanks and the like are written as `\040`.
-fn unescape(field: &str) -> PathBuf {
+pub(crate) fn unescape(field: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let bytes = field.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

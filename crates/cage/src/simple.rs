@@ -9,7 +9,8 @@
 use crate::environment::{
     CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
 };
-use crate::process::{Stat, descendants, environ_contains, memory_of};
+use crate::init::Init;
+use crate::process::{ProcessInfo, Stat, descendants, environ_contains, memory_of};
 use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
 use crate::sys;
 use std::collections::BTreeSet;
@@ -60,6 +61,8 @@ struct SimpleContainer {
     owns_descendants: bool,
     sessions: BTreeSet<u32>,
     marker: Vec<u8>,
+    /// Of the job's namespaces, once an isolated process was started.
+    init: Option<Init>,
     /// Counters never go back, though processes take theirs with them.
     cpu_seen: CpuUsage,
 }
@@ -72,6 +75,7 @@ impl SimpleContainer {
             owns_descendants,
             sessions: BTreeSet::new(),
             marker,
+            init: None,
             cpu_seen: CpuUsage::default(),
         }
     }
@@ -122,7 +126,13 @@ impl SimpleContainer {
 
 impl Container for SimpleContainer {
     fn spawn(&mut self, spec: &ProcessSpec<'_>) -> Result<Spawned, CageError> {
-        let spawned = spawn(spec, &Birthplace::default())?;
+        if let (Some(isolation), None) = (spec.isolation, &self.init) {
+            let init = Init::start(isolation, &Birthplace::default())?;
+            self.sessions.insert(init.pid);
+            self.init = Some(init);
+        }
+        let init = self.init.as_ref().filter(|_| spec.isolation.is_some());
+        let spawned = spawn(spec, &Birthplace::default(), init)?;
         // The child is a session leader.
         self.sessions.insert(spawned.pid);
         Ok(spawned)
@@ -170,6 +180,10 @@ impl Container for SimpleContainer {
 
     fn pids(&mut self) -> Result<Vec<u32>, CageError> {
         Ok(self.members().iter().map(|m| m.pid).collect())
+    }
+    fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
+        let init = self.init.as_ref().map(|i| i.pid);
+        Ok(ProcessInfo::list(self.members().iter().map(|m| m.pid).filter(|pid| Some(*pid) != init)))
     }
     fn signal(&mut self, signal: i32) -> Result<(), CageError> {
         self.signal_all(&self.members(), signal)

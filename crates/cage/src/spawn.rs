@@ -7,7 +7,9 @@
 //! program is never outside.
 
 use crate::environment::CageError;
-use crate::sys;
+use crate::init::{self, Init};
+use crate::isolation::Isolation;
+use crate::{privileges, sys};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -30,6 +32,10 @@ pub struct ProcessSpec<'a> {
     pub user: Option<(u32, u32)>,
     /// Most open files.
     pub open_files_limit: u64,
+    /// Namespaces, mounts and privileges; none: those of the caller.
+    pub isolation: Option<&'a Isolation>,
+    /// Most processes and threads of the user; none: as the caller.
+    pub processes_limit: Option<u64>,
 }
 
 /// A started process. Not reaped on drop: the caller does.
@@ -53,7 +59,7 @@ pub(crate) struct Birthplace<'a> {
 }
 
 /// Steps of the child, for the error text.
-const STAGES: [&str; 10] = [
+const STAGES: [&str; 13] = [
     "",
     "cannot become a session leader",
     "cannot join its control groups",
@@ -64,6 +70,9 @@ const STAGES: [&str; 10] = [
     "cannot arrange descriptors",
     "cannot execute",
     "cannot reset signals",
+    "cannot join its namespaces",
+    "cannot drop its capabilities",
+    "cannot filter its system calls",
 ];
 const SETSID: usize = 1;
 const JOIN: usize = 2;
@@ -74,6 +83,9 @@ const DIRECTORY: usize = 6;
 const DESCRIPTORS: usize = 7;
 const EXEC: usize = 8;
 const SIGNALS: usize = 9;
+const NAMESPACES: usize = 10;
+const CAPABILITIES: usize = 11;
+const FILTER: usize = 12;
 
 /// Everything the child needs, prepared by the parent: the child must not allocate.
 struct ChildContext<'a> {
@@ -82,6 +94,8 @@ struct ChildContext<'a> {
     envp: Vec<*const libc::c_char>,
     join: &'a [CString],
     join_v2: Option<&'a CStr>,
+    /// Init of the namespaces to join.
+    init: Option<RawFd>,
     failed_stage: usize,
     errno: i32,
 }
@@ -89,30 +103,35 @@ struct ChildContext<'a> {
 /// `struct clone_args` of the kernel, version 2 (88 bytes).
 #[repr(C, align(8))]
 #[derive(Default)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
+pub(crate) struct CloneArgs {
+    pub flags: u64,
+    pub pidfd: u64,
+    pub child_tid: u64,
+    pub parent_tid: u64,
+    pub exit_signal: u64,
+    pub stack: u64,
+    pub stack_size: u64,
+    pub tls: u64,
+    pub set_tid: u64,
+    pub set_tid_size: u64,
+    pub cgroup: u64,
 }
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
-const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
-const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// The child needs a few frames of libc calls; the rest is headroom for unoptimised builds.
 const CHILD_STACK: usize = 32 << 10;
 
-pub(crate) fn spawn(spec: &ProcessSpec<'_>, place: &Birthplace<'_>) -> Result<Spawned, CageError> {
+/// With an init the process joins its namespaces: they were made by `spec.isolation`.
+pub(crate) fn spawn(
+    spec: &ProcessSpec<'_>,
+    place: &Birthplace<'_>,
+    init: Option<&Init>,
+) -> Result<Spawned, CageError> {
     assert!(spec.descriptors.iter().all(|(_, n)| (0..10).contains(n)), "descriptor numbers must be below 10");
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
         list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
@@ -123,6 +142,7 @@ pub(crate) fn spawn(spec: &ProcessSpec<'_>, place: &Birthplace<'_>) -> Result<Sp
         envp: pointers(spec.environment),
         join: place.join,
         join_v2: None,
+        init: init.map(|i| i.as_fd().as_raw_fd()),
         failed_stage: 0,
         errno: 0,
     };
@@ -130,6 +150,7 @@ pub(crate) fn spawn(spec: &ProcessSpec<'_>, place: &Birthplace<'_>) -> Result<Sp
         let program = spec.program.to_string_lossy().into_owned();
         move |source: io::Error| CageError::Spawn { program, stage, source }
     };
+    let _inside = init.map(Init::children_inside).transpose().map_err(failed(STAGES[NAMESPACES]))?;
     let started = match clone_child(&mut context, place.v2_group) {
         Err(e) if place.v2_group.is_some() && refuses_birth_in_group(&e) => {
             context.join_v2 = place.v2_procs;
@@ -146,7 +167,7 @@ pub(crate) fn spawn(spec: &ProcessSpec<'_>, place: &Birthplace<'_>) -> Result<Sp
 }
 
 /// Old kernels, seccomp filters and emulators; not "no memory" and the like.
-fn refuses_birth_in_group(e: &io::Error) -> bool {
+pub(crate) fn refuses_birth_in_group(e: &io::Error) -> bool {
     matches!(
         e.raw_os_error(),
         Some(libc::ENOSYS | libc::EINVAL | libc::E2BIG | libc::EPERM | libc::EOPNOTSUPP)
@@ -184,10 +205,10 @@ fn clone_child(context: &mut ChildContext<'_>, group: Option<BorrowedFd<'_>>) ->
 }
 
 /// All signals blocked in this thread while it lives.
-struct BlockedSignals(libc::sigset_t);
+pub(crate) struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {
-    fn all() -> BlockedSignals {
+    pub fn all() -> BlockedSignals {
         // SAFETY: sigset_t is plain data; both sets are locals.
         unsafe {
             let mut all: libc::sigset_t = std::mem::zeroed();
@@ -295,11 +316,12 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
         let check = |ok: bool, stage: usize| if ok { Ok(()) } else { Err(stage) };
         check(libc::setsid() >= 0, SETSID)?;
         for path in context.join.iter().map(CString::as_c_str).chain(context.join_v2) {
-            let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            check(fd >= 0 && libc::write(fd, c"0".as_ptr().cast(), 1) == 1, JOIN)?;
-            libc::close(fd);
+            check(sys::write_zero(path), JOIN)?;
         }
-        for (resource, value) in [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, spec.open_files_limit)] {
+        check(context.init.is_none_or(init::join), NAMESPACES)?;
+        let processes = spec.processes_limit.map(|n| (libc::RLIMIT_NPROC, n));
+        let limits = [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, spec.open_files_limit)];
+        for (resource, value) in limits.into_iter().chain(processes) {
             let mut limit = libc::rlimit { rlim_cur: value, rlim_max: value };
             if libc::setrlimit(resource, &limit) != 0 {
                 // Raising needs a privilege: take what there is.
@@ -309,6 +331,10 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
             }
         }
         check(libc::chdir(spec.working_directory.as_ptr()) == 0, DIRECTORY)?;
+        let confined = spec.isolation.is_some();
+        if confined {
+            privileges::drop_bounding_set();
+        }
         if let Some((uid, gid)) = spec.user {
             let (uid, gid) = (libc::c_long::from(uid), libc::c_long::from(gid));
             let nothing = std::ptr::null::<libc::gid_t>();
@@ -316,6 +342,7 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
             check(libc::syscall(libc::SYS_setresgid, gid, gid, gid) == 0, USER)?;
             check(libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0, USER)?;
         }
+        check(!confined || privileges::drop_capabilities(), CAPABILITIES)?;
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, NO_NEW_PRIVS)?;
 
         // First copies above all targets, so that no target overwrites a later source.
@@ -335,6 +362,7 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         check(libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0, SIGNALS)?;
+        check(!confined || privileges::filter_system_calls(), FILTER)?;
         libc::execve(spec.program.as_ptr(), context.argv.as_ptr(), context.envp.as_ptr());
     }
     Err(EXEC)

@@ -22,6 +22,7 @@ pub mod error;
 pub mod files;
 pub mod jobs;
 pub mod operations;
+pub mod questions;
 pub mod tree;
 
 mod address;
@@ -32,5 +33,6 @@ mod request;
 
 pub use error::ClientError;
 pub use files::WriteFileOptions;
+pub use questions::EventsFrom;
 pub use request::{Client, Retries};
 pub use tree::CreateFlags;

@@ -55,3 +55,13 @@ pub(crate) fn value(mut response: Response<Body>, address: &str) -> Result<Value
     yson::parse(&body)
         .map_err(|e| ClientError::Protocol { address: address.to_owned(), problem: e.to_string() })
 }
+
+/// The whole body, which is JSON.
+pub(crate) fn json(mut response: Response<Body>, address: &str) -> Result<Value, ClientError> {
+    let mut body = Vec::new();
+    response.body_mut().as_reader().take(MAX_VALUE).read_to_end(&mut body).map_err(|e| {
+        ClientError::Connection { address: address.to_owned(), cause: format!("the reply broke off: {e}") }
+    })?;
+    from_json(&body, &JsonFormat::utf8())
+        .map_err(|e| ClientError::Protocol { address: address.to_owned(), problem: e.to_string() })
+}

@@ -147,6 +147,22 @@ impl Client {
         self.copy(response, output)
     }
 
+    /// GET of a path whose answer is JSON.
+    pub(crate) fn ask(&self, path: &str) -> Result<Value, ClientError> {
+        let mut request = Request::builder().method("GET").uri(format!("{}{path}", self.base));
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("OAuth {token}"));
+        }
+        if let Some(user) = &self.user {
+            request = request.header("X-YT-User-Name", user);
+        }
+        let request = request.body(()).map_err(|e| ClientError::Usage(e.to_string()))?;
+        let request =
+            self.agent.configure_request(request).timeout_recv_response(Some(LIGHT_TIMEOUT)).build();
+        let response = self.agent.run(request).map_err(|e| self.explain(e))?;
+        reply::json(reply::check(response, &self.base)?, &self.base)
+    }
+
     fn find(&self, name: &str, output: Kind) -> Result<&'static Command, ClientError> {
         let command = Command::find(name).ok_or_else(|| unknown(name))?;
         if command.output != output {

@@ -87,6 +87,10 @@ impl<'a> JobView<'a> {
     pub fn granted(&self) -> Resources {
         self.joblet.granted
     }
+    /// The run of the same unit that was aborted for its memory last.
+    pub fn predecessor(&self) -> Option<JobId> {
+        self.joblet.predecessor
+    }
     /// Bytes of stderr so far.
     pub fn stderr_size(&self) -> u64 {
         self.joblet.stderr_size

@@ -21,6 +21,11 @@ pub(crate) fn reserve_of(
     root: &RootOptions,
     options: &ControllerOptions,
 ) -> MemoryReserve {
+    MemoryReserve::new(settings_of(script, root, options))
+}
+
+/// How it is reserved and learned.
+pub(crate) fn settings_of(script: &UserScript, root: &RootOptions, options: &ControllerOptions) -> Settings {
     let bases = Bases {
         footprint: options.footprint_memory,
         // Tables are what is buffered; a task without them has none (2.6).
@@ -28,19 +33,23 @@ pub(crate) fn reserve_of(
         memory_limit: script.memory_limit,
         tmpfs_size: script.tmpfs_size(),
     };
-    MemoryReserve::new(Settings::new(
+    Settings::new(
         bases,
         &options.memory_digest,
         &script.memory,
         &script.job_proxy_digest,
         (&root.job_proxy_memory_digest, root.job_proxy_overdraft_multiplier),
-    ))
+    )
 }
 
-/// What a job was measured with. Zero is what nodes report of a job that never ran.
+/// What a job was measured with, memory file systems included. Zero is what nodes report of a job that
+/// never ran.
 fn peaks(statistics: Option<&JobStatistics>) -> Peaks {
     let measured = |of: fn(&JobStatistics) -> i64| statistics.map(of).filter(|peak| *peak > 0);
-    Peaks { user_job: measured(|s| s.user_job_max_memory), job_proxy: measured(|s| s.job_proxy_max_memory) }
+    Peaks {
+        user_job: measured(|s| s.user_job_peak_memory.max(s.user_job_max_memory)),
+        job_proxy: measured(|s| s.job_proxy_max_memory),
+    }
 }
 
 impl Task {

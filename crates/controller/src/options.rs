@@ -1,25 +1,37 @@
-//! Options of all controllers of a cluster (jobs-and-nodes.md 10).
+//! Options of all controllers of a cluster (jobs-and-nodes.md 10): the document
+//! `//sys/controller_agents/config`.
 
 use reserve::memory_digest::ClusterOptions;
+use vocab::{Cpu, Failure};
+use yson::fields::{FieldError, Fields};
+use yson::{Map, Value};
 
-/// Cluster-wide settings; see the field docs for defaults.
+/// Cluster-wide settings; see the field docs for names and defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerOptions {
     /// Memory of a job proxy that is not scaled by any factor, bytes. Default 128 MiB.
     pub footprint_memory: i64,
-    /// How memory reserves are learned.
+    /// How memory reserves are learned; its names stand at the root of the document.
     pub memory_digest: ClusterOptions,
-    /// Most tasks of a vanilla operation. Default 100.
-    pub max_task_count: usize,
-    /// Most jobs of a vanilla operation. Default 100,000.
-    pub max_total_job_count: u32,
     /// Failed and user-aborted jobs of one operation whose stderr is kept. Default 200.
     pub max_job_nodes_per_operation: u64,
-    /// Different custom statistics of one operation. Default 1024.
+    /// `vanilla_operation_options/max_task_count`: most tasks of an operation. Default 100.
+    pub max_task_count: usize,
+    /// `vanilla_operation_options/max_total_job_count`: most jobs of an operation. Default 100,000.
+    pub max_total_job_count: u32,
+    /// `vanilla_operation_options/custom_statistics_count_limit`: different custom statistics of one
+    /// operation. Default 1024.
     pub custom_statistics_count_limit: usize,
-    /// Default of the task option of the same name. Default false.
+    /// `vanilla_operation_options/set_container_cpu_limit`: all jobs have a CPU cap, by the next two.
+    /// Default false.
     pub set_container_cpu_limit: bool,
-    /// A gang may begin a new incarnation; otherwise its first failure ends the operation. Default true.
+    /// `vanilla_operation_options/cpu_limit_overcommit_multiplier`: the cap is the job's `cpu_limit`
+    /// times this. Default 1.
+    pub cpu_limit_overcommit_multiplier: f64,
+    /// `vanilla_operation_options/initial_cpu_limit_overcommit`: and so many cores more. Default 2.
+    pub initial_cpu_limit_overcommit: f64,
+    /// `vanilla_operation_options/gang_manager/enabled`: a gang may begin a new incarnation; otherwise
+    /// its first failure ends the operation. Default true.
     pub gang_manager_enabled: bool,
 }
 
@@ -28,12 +40,164 @@ impl Default for ControllerOptions {
         ControllerOptions {
             footprint_memory: 128 << 20,
             memory_digest: ClusterOptions::default(),
+            max_job_nodes_per_operation: 200,
             max_task_count: 100,
             max_total_job_count: 100_000,
-            max_job_nodes_per_operation: 200,
             custom_statistics_count_limit: 1024,
             set_container_cpu_limit: false,
+            cpu_limit_overcommit_multiplier: 1.0,
+            initial_cpu_limit_overcommit: 2.0,
             gang_manager_enabled: true,
         }
+    }
+}
+
+/// Section of the options of one type of operations.
+const VANILLA: &str = "vanilla_operation_options";
+
+impl ControllerOptions {
+    /// Reads the document. Unknown options are refused, so that a typing error does not go unseen.
+    pub fn parse(document: &Map) -> Result<ControllerOptions, Failure> {
+        let mut fields = Fields::new(document, "");
+        let options = read(&mut fields).and_then(|options| fields.finish().map(|()| options));
+        options.map_err(|e| Failure::new(e.to_string()).with("option", e.path.as_str()))
+    }
+
+    /// Effective values, in the form of the document.
+    pub fn to_map(&self) -> Map {
+        let vanilla = yson::map! {
+            "max_task_count" => self.max_task_count,
+            "max_total_job_count" => i64::from(self.max_total_job_count),
+            "custom_statistics_count_limit" => self.custom_statistics_count_limit,
+            "set_container_cpu_limit" => self.set_container_cpu_limit,
+            "cpu_limit_overcommit_multiplier" => self.cpu_limit_overcommit_multiplier,
+            "initial_cpu_limit_overcommit" => self.initial_cpu_limit_overcommit,
+            "gang_manager" => yson::map! {"enabled" => self.gang_manager_enabled},
+        };
+        let own = yson::map! {
+            "footprint_memory" => self.footprint_memory,
+            "max_job_nodes_per_operation" => self.max_job_nodes_per_operation,
+        };
+        own.into_iter().chain(self.memory_digest.to_map()).chain(yson::map! {VANILLA => vanilla}).collect()
+    }
+
+    /// The CPU cap of a job (jobs-and-nodes.md 4.5). A script that asks for one has exactly its
+    /// `cpu_limit`, whatever the administrator says.
+    pub(crate) fn cpu_cap(&self, asked_for: bool, cpu_limit: Cpu) -> Option<Cpu> {
+        match (asked_for, self.set_container_cpu_limit) {
+            (true, _) => Some(cpu_limit),
+            (false, true) => Some(Cpu::from_f64(
+                cpu_limit.as_f64() * self.cpu_limit_overcommit_multiplier + self.initial_cpu_limit_overcommit,
+            )),
+            (false, false) => None,
+        }
+    }
+}
+
+fn read(f: &mut Fields<'_>) -> Result<ControllerOptions, FieldError> {
+    let mut out = ControllerOptions {
+        footprint_memory: int(f, "footprint_memory", 0..=1 << 40)?.unwrap_or(128 << 20),
+        memory_digest: ClusterOptions::read(f)?,
+        ..ControllerOptions::default()
+    };
+    let nodes = int(f, "max_job_nodes_per_operation", 0..=1_000_000)?;
+    out.max_job_nodes_per_operation = nodes.map_or(out.max_job_nodes_per_operation, i64::unsigned_abs);
+    f.nested(VANILLA, |f| read_vanilla(f, &mut out))?;
+    Ok(out)
+}
+
+fn read_vanilla(f: &mut Fields<'_>, out: &mut ControllerOptions) -> Result<(), FieldError> {
+    if let Some(n) = int(f, "max_task_count", 1..=10_000)? {
+        out.max_task_count = n as usize;
+    }
+    if let Some(n) = int(f, "max_total_job_count", 1..=10_000_000)? {
+        out.max_total_job_count = n as u32;
+    }
+    if let Some(n) = int(f, "custom_statistics_count_limit", 0..=1_000_000)? {
+        out.custom_statistics_count_limit = n as usize;
+    }
+    out.set_container_cpu_limit = f.take_bool("set_container_cpu_limit").or(out.set_container_cpu_limit)?;
+    out.cpu_limit_overcommit_multiplier =
+        cores(f, "cpu_limit_overcommit_multiplier")?.unwrap_or(out.cpu_limit_overcommit_multiplier);
+    out.initial_cpu_limit_overcommit =
+        cores(f, "initial_cpu_limit_overcommit")?.unwrap_or(out.initial_cpu_limit_overcommit);
+    f.nested("gang_manager", |f| {
+        out.gang_manager_enabled = f.take_bool("enabled").or(out.gang_manager_enabled)?;
+        Ok::<(), FieldError>(())
+    })?;
+    Ok(())
+}
+
+fn int(
+    f: &mut Fields<'_>,
+    name: &'static str,
+    range: std::ops::RangeInclusive<i64>,
+) -> Result<Option<i64>, FieldError> {
+    let allowed = format!("an integer from {} to {}", range.start(), range.end());
+    let good = |v: &&Value| v.as_i64().is_some_and(|n| range.contains(&n));
+    Ok(f.take_value(name).check(&allowed, good).optional()?.and_then(Value::as_i64))
+}
+
+fn cores(f: &mut Fields<'_>, name: &'static str) -> Result<Option<f64>, FieldError> {
+    let good = |v: &&Value| v.as_f64().is_some_and(|x| (0.0..=1e6).contains(&x));
+    Ok(f.take_value(name).check("a number from 0 to 1000000", good).optional()?.and_then(Value::as_f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ControllerOptions, Failure> {
+        let document = yson::parse(text.as_bytes()).expect("YSON");
+        ControllerOptions::parse(document.as_map().expect("a map"))
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification_and_read_themselves_back() {
+        let defaults = parse("{}").expect("empty");
+        assert_eq!(defaults, ControllerOptions::default());
+        assert_eq!(ControllerOptions::parse(&defaults.to_map()), Ok(defaults));
+        let changed = parse(
+            "{footprint_memory=44040192; user_job_memory_reserve_quantile=0.8; max_job_nodes_per_operation=3;
+              user_job_resource_overdraft_memory_multiplier=1.5;
+              vanilla_operation_options={max_task_count=7; gang_manager={enabled=%false};
+                set_container_cpu_limit=%true; cpu_limit_overcommit_multiplier=2; initial_cpu_limit_overcommit=0.05}}",
+        )
+        .expect("good");
+        assert_eq!(changed.footprint_memory, 42 << 20);
+        assert_eq!(changed.memory_digest.user_job_resource_overdraft_memory_multiplier, Some(1.5));
+        assert_eq!((changed.max_task_count, changed.gang_manager_enabled), (7, false));
+        assert_eq!(ControllerOptions::parse(&changed.to_map()), Ok(changed));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, parts) in [
+            ("{footprint_memory=-1}", ["footprint_memory", "-1", "from 0 to"].as_slice()),
+            ("{user_job_memory_reserve_quantile=1.5}", &["user_job_memory_reserve_quantile", "1.5", "0 to 1"]),
+            ("{footprnt=1}", &["footprnt", "unknown"]),
+            ("{vanilla_operation_options={max_task_count=0}}", &["vanilla_operation_options/max_task_count"]),
+            ("{vanilla_operation_options={gang_manager={on=1}}}", &["gang_manager/on", "unknown"]),
+            ("{vanilla_operation_options=7}", &["vanilla_operation_options", "map"]),
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn caps() {
+        let with = ControllerOptions {
+            set_container_cpu_limit: true,
+            cpu_limit_overcommit_multiplier: 2.0,
+            initial_cpu_limit_overcommit: 0.05,
+            ..ControllerOptions::default()
+        };
+        let without = ControllerOptions::default();
+        let cpu = Cpu(10);
+        assert_eq!(with.cpu_cap(false, cpu), Some(Cpu(25)));
+        assert_eq!(with.cpu_cap(true, cpu), Some(cpu));
+        assert_eq!(without.cpu_cap(true, cpu), Some(cpu));
+        assert_eq!(without.cpu_cap(false, cpu), None);
     }
 }

@@ -176,9 +176,10 @@ impl JobRecord {
             stderr_size: next()?.as_u64()?,
             operation_incarnation: text(next()?)?,
             gang_rank: optional(next()?, |v| v.as_u64()?.try_into().ok())?,
-            samples: JobSamples {
-                system: JobSamples::unpack_system(next()?.as_bytes()?)?,
-                custom: next()?.as_list()?.iter().map(custom_from).collect::<Option<_>>()?,
+            samples: {
+                let system = next()?.as_bytes()?;
+                let custom = next()?.as_list()?.iter().map(custom_from).collect::<Option<_>>()?;
+                JobSamples::unpack_system(system, custom)?
             },
             preempted_for: optional(next()?, |v| {
                 let [allocation, operation] = v.as_list()? else { return None };

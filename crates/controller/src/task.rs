@@ -15,6 +15,8 @@ pub(crate) struct Task {
     pub spec: TaskSpec,
     /// Files of the sandbox; resolved by the owner of the metadata tree.
     pub artifacts: Vec<Artifact>,
+    /// Resolved `layer_paths`, topmost first.
+    pub layers: Vec<Artifact>,
     pub memory: MemoryReserve,
     pub units: UnitPool,
     /// Jobs wanted; the spec's until it is changed at run time.
@@ -36,6 +38,7 @@ impl Task {
     pub fn new(spec: TaskSpec, root: &RootOptions, options: &ControllerOptions) -> Task {
         Task {
             artifacts: Vec::new(),
+            layers: Vec::new(),
             memory: reserve_of(&spec.script, root, options),
             units: UnitPool::new(spec.job_count),
             job_count: spec.job_count,

@@ -8,9 +8,9 @@
 #[path = "../tests/main/harness.rs"]
 mod harness;
 
-use cage::Driver;
+use cage::{Bind, Driver, Isolation};
 use harness::{Event, FakeNode};
-use jobproxy::protocol::FromProxy;
+use jobproxy::protocol::{FromProxy, JobStart};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -28,9 +28,15 @@ fn main() {
             println!("{driver}: skipped, {e}");
             continue;
         }
-        for command in ["/bin/true", "exec /bin/true"] {
+        let root = rustix::process::geteuid().is_root();
+        for (command, isolated) in [("/bin/true", false), ("exec /bin/true", false), ("/bin/true", true)] {
+            if isolated && !root {
+                println!("{driver}, isolated: skipped, it needs root");
+                continue;
+            }
             let before = cage::sys::children_usage();
-            let (rate, first, node_cpu) = jobs_per_second(driver, command, jobs);
+            let (rate, first, node_cpu) = jobs_per_second(driver, command, isolated, jobs);
+            let command = format!("{command}{}", if isolated { " (isolated)" } else { "" });
             let cpu = children_cpu_since(before, jobs);
             println!(
                 "{driver}, {command:?}: {rate:.0} jobs/s = {:.0} % of bare; start to Started {first:.0?}; CPU per \
@@ -63,10 +69,26 @@ fn bare_loop(jobs: usize) -> f64 {
     jobs as f64 / start.elapsed().as_secs_f64()
 }
 
-fn jobs_per_second(driver: Driver, command: &str, jobs: usize) -> (f64, Duration, Duration) {
+/// What a node of root gives its jobs by default.
+fn isolate(job: &mut JobStart) {
+    let bind = Bind { source: job.sandbox.clone(), target: job.sandbox.clone(), read_only: false };
+    job.user = Some((54_321, 54_321));
+    job.isolation = Some(Isolation {
+        hostname: "slot_0-bench".to_owned(),
+        root: None,
+        covers: vec![job.job_directory.clone()],
+        binds: vec![bind],
+        scratch_size: 1 << 20,
+    });
+}
+
+fn jobs_per_second(driver: Driver, command: &str, isolated: bool, jobs: usize) -> (f64, Duration, Duration) {
     let mut node = FakeNode::new(driver);
     // Directories are the node's business, and it uses them again.
     let mut idle: Vec<_> = (0..PARALLEL).map(|_| node.job(command)).collect();
+    if isolated {
+        idle.iter_mut().for_each(isolate);
+    }
     let cpu_before = cage::sys::own_usage();
     let start = Instant::now();
     let (mut started, mut done, mut latency) = (0, 0, Duration::ZERO);

@@ -42,6 +42,7 @@ pub fn of_exit(
 pub fn memory_limit_exceeded(
     usage: i64,
     limit: i64,
+    tmpfs_usage: i64,
     oom_killed: bool,
     processes: &[ProcessInfo],
 ) -> JobOutcome {
@@ -49,12 +50,39 @@ pub fn memory_limit_exceeded(
     let mut error = Failure::coded(code::MEMORY_LIMIT_EXCEEDED, "Memory limit exceeded")
         .with("usage", usage)
         .with("limit", limit)
-        .with("tmpfs_usage", 0_i64)
+        .with("tmpfs_usage", tmpfs_usage)
         .with("processes", list);
     if oom_killed {
         error = error.with("oom_killed", true);
     }
     user_job_failed(error)
+}
+
+/// The sandbox takes more on disk than was asked for (4.9).
+pub fn disk_overdrafted(space: (i64, Option<i64>), inodes: (i64, Option<i64>)) -> JobOutcome {
+    let mut error =
+        Failure::new("Disk usage overdraft occurred").with("usage", space.0).with("inode_usage", inodes.0);
+    for (name, limit) in [("limit", space.1), ("inode_limit", inodes.1)] {
+        if let Some(limit) = limit {
+            error = error.with(name, limit);
+        }
+    }
+    user_job_failed(error)
+}
+
+/// The proxy itself is too far above its reserve (4.8).
+pub fn proxy_overdrafted(usage: i64, reserve: i64, overcommit_limit: i64) -> JobOutcome {
+    let error = Failure::coded(code::RESOURCE_OVERDRAFT, "Job proxy exceeded its memory reserve")
+        .with("usage", usage)
+        .with("reserve", reserve)
+        .with("overcommit_limit", overcommit_limit);
+    aborted(AbortReason::ResourceOverdraft, error)
+}
+
+/// The job reads its own pages again and again (4.8).
+pub fn thrashing() -> JobOutcome {
+    let text = "Job has had too many major page faults for too long";
+    aborted(AbortReason::JobMemoryThrashing, Failure::new(text))
 }
 
 fn process(p: &ProcessInfo) -> Value {

@@ -15,17 +15,20 @@
 //!
 //! Bytes: [`crate::codec::encode_frame`] to send, [`crate::codec::FrameReader`] to receive.
 
+use cage::{Bind, Isolation, RootFs};
+
 use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
-    AbortReason, Cpu, Failure, InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, Span,
-    Time,
+    AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, Failure, InterruptionReason,
+    JobDescription, JobId, JobOutcome, JobStatistics, Span, Time, TmpfsUsage,
 };
+use yson::Map;
 
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 1;
+pub const PROXY_PROTOCOL_VERSION: u32 = 2;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -78,14 +81,18 @@ pub struct SpawnerConfig {
     pub root_group: String,
     /// Mount table; `/proc/self/mountinfo` but for tests.
     pub mount_table: PathBuf,
-    /// Period of samples and progress reports (jobs-and-nodes.md 4.8).
+    /// Period of samples (jobs-and-nodes.md 4.8).
     pub memory_watchdog_period: Span,
+    /// Period of progress reports; what changes the job's resources is told at once (3.4).
+    pub job_proxy_heartbeat_period: Span,
+    /// The cap follows the CPU monitor's limit, in jobs whose monitor reclaims (4.5, "hard mode").
+    pub cpu_monitor_sets_cap: bool,
     /// A proxy that cannot reach its node for this long kills its job (jobs-and-nodes.md 9.2).
     pub supervisor_lost_timeout: Span,
     /// A job above its memory limit fails (jobs-and-nodes.md 4.8); false: neither watched nor limited.
     pub check_user_job_memory_limit: bool,
-    /// Whether mapped file pages count as memory usage.
-    pub include_memory_mapped_files: bool,
+    /// Jobs that read the same pages again and again are given up (jobs-and-nodes.md 4.8).
+    pub job_thrashing_detector: ThrashingDetector,
     /// How long the kill at a job's end may take.
     pub kill_timeout: Span,
 }
@@ -99,10 +106,36 @@ impl SpawnerConfig {
             root_group: root_group.to_owned(),
             mount_table: PathBuf::from("/proc/self/mountinfo"),
             memory_watchdog_period: Span::from_secs(1),
+            job_proxy_heartbeat_period: Span::from_secs(5),
+            cpu_monitor_sets_cap: false,
             supervisor_lost_timeout: Span::from_secs(600),
             check_user_job_memory_limit: true,
-            include_memory_mapped_files: true,
+            job_thrashing_detector: ThrashingDetector::default(),
             kill_timeout: Span::from_secs(30),
+        }
+    }
+}
+
+/// Options `job_thrashing_detector/...` of jobs-and-nodes.md 10.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThrashingDetector {
+    /// Default false.
+    pub enabled: bool,
+    /// Length of a period. Default 60 s.
+    pub check_period: Span,
+    /// A period with more major page faults is a bad one. Default 500.
+    pub major_page_fault_count_threshold: i64,
+    /// More bad periods than this one after another abort the job. Default 5.
+    pub limit_overflow_count_threshold_to_abort_job: i64,
+}
+
+impl Default for ThrashingDetector {
+    fn default() -> ThrashingDetector {
+        ThrashingDetector {
+            enabled: false,
+            check_period: Span::from_secs(60),
+            major_page_fault_count_threshold: 500,
+            limit_overflow_count_threshold_to_abort_job: 5,
         }
     }
 }
@@ -116,6 +149,14 @@ pub struct JobStart {
     pub job_directory: PathBuf,
     /// Existing working directory of the command.
     pub sandbox: PathBuf,
+    /// The same as the job sees it.
+    pub working_directory: PathBuf,
+    /// Namespaces, mounts and privileges; none: the host's and the node's.
+    pub isolation: Option<Isolation>,
+    /// Most bytes on disk that the sandbox may take (jobs-and-nodes.md 4.9).
+    pub disk_space: Option<i64>,
+    /// Most files and directories on disk.
+    pub inode_count: Option<i64>,
     /// Run as `bash -c <command>` (see [`crate::command`] for the short cut).
     pub command: String,
     /// The whole environment in order, later ones win; nothing is inherited. `PATH` and `YT_JOB_ID`
@@ -127,8 +168,20 @@ pub struct JobStart {
     pub cpu_guarantee: Cpu,
     /// CPU cap at start.
     pub cpu_cap: Option<Cpu>,
+    /// Options of the CPU monitor; one that is not there has its default.
+    pub cpu_monitor: Map,
     /// Bytes; see `check_user_job_memory_limit`.
     pub memory_limit: i64,
+    /// What the scheduler counts for job and proxy. A job that uses more says so at once.
+    pub memory_request: i64,
+    /// Part of it that stands for the proxy.
+    pub job_proxy_memory_reserve: i64,
+    /// The proxy gives the job up when it is so many bytes above that.
+    pub job_proxy_memory_overcommit_limit: Option<i64>,
+    /// Whether mapped file pages count as memory usage.
+    pub include_memory_mapped_files: bool,
+    /// Mount points of the job's memory file systems, in the order of the spec, as the proxy sees them.
+    pub tmpfs_volumes: Vec<PathBuf>,
     /// Most processes and threads that the job may have at a time.
     pub pids_limit: u32,
     /// Fails the job after this long.
@@ -161,12 +214,24 @@ impl JobStart {
             job_id,
             job_directory: job_directory.to_owned(),
             sandbox: sandbox.to_owned(),
+            working_directory: sandbox.to_owned(),
+            isolation: None,
+            disk_space: description.file_system.disk_space,
+            inode_count: description.file_system.inode_count,
             command: description.command.clone(),
             environment,
             user: None,
             cpu_guarantee: description.cpu_limit,
-            cpu_cap: description.set_container_cpu_limit.then_some(description.cpu_limit),
+            cpu_cap: description.cpu_cap,
+            cpu_monitor: description.cpu_monitor.clone(),
             memory_limit: description.memory_limit,
+            memory_request: description
+                .user_job_memory_reserve
+                .saturating_add(description.job_proxy_memory_reserve),
+            job_proxy_memory_reserve: description.job_proxy_memory_reserve,
+            job_proxy_memory_overcommit_limit: description.job_proxy_memory_overcommit_limit,
+            include_memory_mapped_files: description.include_memory_mapped_files,
+            tmpfs_volumes: Vec::new(),
             pids_limit: DEFAULT_PIDS_LIMIT,
             job_time_limit: description.job_time_limit,
             max_stderr_size: description.max_stderr_size.max(1).unsigned_abs(),
@@ -240,6 +305,8 @@ pub enum FromProxy {
         pid_start_time: u64,
         /// When the user's process started; none before that.
         start_time: Option<Time>,
+        /// What the job holds now.
+        holds: Holds,
     },
     /// The user's process runs.
     Started {
@@ -248,7 +315,7 @@ pub enum FromProxy {
         /// Its pid.
         user_pid: u32,
     },
-    /// Every `memory_watchdog_period`, and on [`ToProxy::Poll`].
+    /// Every `job_proxy_heartbeat_period`, when [`Holds`] has changed, and on [`ToProxy::Poll`].
     Progress {
         /// Numbers.
         progress: Progress,
@@ -269,9 +336,20 @@ pub enum FromProxy {
     },
 }
 
+/// What a job is to be counted with. The proxy knows best: it outlives the node agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Holds {
+    /// CPU guarantee, as the CPU monitor has set it.
+    pub cpu: Cpu,
+    /// Most memory that job and proxy together were seen with, bytes (jobs-and-nodes.md 3.4).
+    pub total_peak: i64,
+}
+
 /// State of a running job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
+    /// What it is to be counted with.
+    pub holds: Holds,
     /// Statistics; times that only the node knows are zero.
     pub statistics: JobStatistics,
     /// Memory usage now, bytes, as jobs-and-nodes.md 4.8 defines it.
@@ -304,20 +382,38 @@ pub struct ProxyResult {
 
 wire!(struct SpawnerConfig {
     node_socket, driver, root_group, mount_table, memory_watchdog_period, supervisor_lost_timeout,
-    check_user_job_memory_limit, include_memory_mapped_files, kill_timeout,
+    check_user_job_memory_limit, kill_timeout, job_proxy_heartbeat_period, cpu_monitor_sets_cap,
+    job_thrashing_detector,
+});
+wire!(struct Isolation { hostname, root, covers, binds, scratch_size });
+wire!(struct Bind { source, target, read_only });
+wire!(struct RootFs { mount_point, layers, changes });
+wire!(struct ThrashingDetector {
+    enabled, check_period, major_page_fault_count_threshold, limit_overflow_count_threshold_to_abort_job,
 });
 wire!(struct JobStart {
-    job_id, job_directory, sandbox, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
+    job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
     job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
-    custom_statistics_count_limit,
+    custom_statistics_count_limit, cpu_monitor, memory_request, job_proxy_memory_reserve,
+    job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes,
 });
-wire!(struct Progress { statistics, user_memory, proxy_memory, stderr_size });
+wire!(struct Holds { cpu, total_peak });
+wire!(struct Progress { holds, statistics, user_memory, proxy_memory, stderr_size });
 wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr });
 wire!(struct JobStatistics {
     wait_for_resources, prepare, artifacts_download, exec, user_job_cpu_user, user_job_cpu_system,
-    user_job_cpu_throttled, job_proxy_cpu_user, job_proxy_cpu_system, user_job_max_memory, user_job_current_rss,
-    user_job_current_mapped_file, user_job_major_page_faults, user_job_cumulative_memory_mb_sec,
-    job_proxy_max_memory, custom,
+    user_job_cpu_throttled, user_job_cpu_wait, user_job_context_switches, user_job_bytes_read,
+    user_job_bytes_written, job_proxy_cpu_user, job_proxy_cpu_system, job_proxy_context_switches,
+    job_proxy_bytes_read, job_proxy_bytes_written, user_job_max_memory, user_job_peak_memory, user_job_tmpfs,
+    user_job_tmpfs_volumes, user_job_current_rss, user_job_current_mapped_file, user_job_major_page_faults,
+    user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom,
+});
+wire!(struct TmpfsUsage { size, max_size });
+wire!(struct CpuMonitorReport { statistics, limit, smoothed, reclaims, votes, last_change });
+wire!(struct CpuMonitorChange { time, from, to, applied });
+wire!(struct CpuMonitorStatistics {
+    smoothed_cpu_usage_x100, preemptible_cpu_x100, aggregated_smoothed_cpu_usage_x100,
+    aggregated_max_cpu_usage_x100, aggregated_preemptible_cpu_x100, aggregated_preempted_cpu_x100,
 });
 wire!(name AbortReason, InterruptionReason);
 wire!(enum JobOutcome {
@@ -337,7 +433,7 @@ wire!(enum ToProxy {
     6 => Poll {},
 });
 wire!(enum FromProxy {
-    0 => Hello { version, job_id, pid, pid_start_time, start_time },
+    0 => Hello { version, job_id, pid, pid_start_time, start_time, holds },
     1 => Started { start_time, user_pid },
     2 => Progress { progress },
     3 => Stderr { request_id, total, data },

@@ -12,18 +12,22 @@
 //! need not block for it, and jobs are made in parallel.
 //!
 //! Here: the order of things. `launch`: the user's process; `job`: the loop; `link`: the connection to the
-//! node; `samples`: memory and CPU.
+//! node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use.
 
+mod disk;
 mod job;
 mod launch;
 mod link;
+mod monitor;
 mod samples;
+mod thrashing;
 
-use crate::protocol::{FromProxy, JobStart, PROXY_PROTOCOL_VERSION};
+use crate::protocol::{FromProxy, Holds, JobStart, PROXY_PROTOCOL_VERSION};
 use crate::record::{ProxyState, log, write_result, write_state};
 use crate::spawner::Shared;
 use cage::{ProcessId, sys};
 use link::Link;
+use std::path::PathBuf;
 use vocab::Time;
 
 /// Exit codes of a proxy (jobs-and-nodes.md 5.7). Others are panics and signals.
@@ -47,42 +51,37 @@ pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
     let _ = rustix::process::chdir("/");
 
     let own = ProcessId::own().unwrap_or(ProcessId { pid: std::process::id(), start_time: 0 });
-    let mut state = ProxyState {
-        job_id: start.job_id,
-        pid: own.pid,
-        pid_start_time: own.start_time,
-        boot_id: shared.boot_id.clone(),
-        driver: shared.config.driver.clone(),
-        root_group: shared.config.root_group.clone(),
-        start_time: None,
-        user_pid: None,
+    let mut known = Known {
+        directory: start.job_directory.clone(),
+        state: ProxyState {
+            job_id: start.job_id,
+            pid: own.pid,
+            pid_start_time: own.start_time,
+            boot_id: shared.boot_id.clone(),
+            driver: shared.config.driver.clone(),
+            root_group: shared.config.root_group.clone(),
+            start_time: None,
+            user_pid: None,
+            holds: Holds { cpu: start.cpu_guarantee, total_peak: 0 },
+        },
     };
     let directory = start.job_directory.clone();
     let mut link = Link::new(&shared.config);
-    let hello = |start_time| FromProxy::Hello {
-        version: PROXY_PROTOCOL_VERSION,
-        job_id: state.job_id,
-        pid: own.pid,
-        pid_start_time: own.start_time,
-        start_time,
-    };
     let (result, lost) = match job::Job::start(start, shared) {
         Ok(running) => {
-            link.set_hello(hello(None));
-            state.start_time = Some(running.start_time());
-            state.user_pid = Some(running.user_pid());
+            link.set_hello(known.hello());
+            known.state.start_time = Some(running.start_time());
+            known.state.user_pid = Some(running.user_pid());
             // Before the node hears of it: a node that dies right now must find the state.
-            if let Err(e) = write_state(&directory, &state) {
-                log(&directory, &e.to_string());
-            }
+            known.keep();
             let started =
                 FromProxy::Started { start_time: running.start_time(), user_pid: running.user_pid() };
             link.send(&started);
-            link.set_hello(hello(state.start_time));
-            running.run(&mut link)
+            link.set_hello(known.hello());
+            running.run(&mut link, &mut known)
         }
         Err(result) => {
-            link.set_hello(hello(None));
+            link.set_hello(known.hello());
             (*result, false)
         }
     };
@@ -94,6 +93,32 @@ pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
         _ if lost => exit::SUPERVISOR_LOST,
         true => exit::OK,
         false => exit::RESULT_REPORT_FAILED,
+    }
+}
+
+/// What another life of the node finds out about the job: in the state file, and by the first words of
+/// every connection.
+struct Known {
+    directory: PathBuf,
+    state: ProxyState,
+}
+
+impl Known {
+    fn hello(&self) -> FromProxy {
+        FromProxy::Hello {
+            version: PROXY_PROTOCOL_VERSION,
+            job_id: self.state.job_id,
+            pid: self.state.pid,
+            pid_start_time: self.state.pid_start_time,
+            start_time: self.state.start_time,
+            holds: self.state.holds,
+        }
+    }
+
+    fn keep(&self) {
+        if let Err(e) = write_state(&self.directory, &self.state) {
+            log(&self.directory, &e.to_string());
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //! and readers must compare it, since what they find may be of an earlier job in the same place.
 
 use crate::codec::{CodecError, Wire, decode_all, wire};
-use crate::protocol::ProxyResult;
+use crate::protocol::{Holds, ProxyResult};
 use cage::ProcessId;
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ pub const STATE_FILE: &str = "proxy.state";
 pub const RESULT_FILE: &str = "result";
 /// First bytes of both, with the version of the format. Then: length (4 bytes) and checksum (8) of the
 /// content, the content, and possibly the rest of an earlier and longer one.
-const MAGIC: &[u8; 8] = b"mpproxy1";
+const MAGIC: &[u8; 8] = b"mpproxy2";
 const HEADER: usize = MAGIC.len() + 4 + 8;
 
 /// Who runs a job; enough to find or kill it without its help.
@@ -47,9 +47,11 @@ pub struct ProxyState {
     pub start_time: Option<Time>,
     /// Pid of the user's process.
     pub user_pid: Option<u32>,
+    /// What the job was last said to hold.
+    pub holds: Holds,
 }
 wire!(struct ProxyState {
-    job_id, pid, pid_start_time, boot_id, driver, root_group, start_time, user_pid,
+    job_id, pid, pid_start_time, boot_id, driver, root_group, start_time, user_pid, holds,
 });
 
 impl ProxyState {
@@ -187,6 +189,7 @@ mod tests {
             root_group: String::new(),
             start_time: Some(Time(7)),
             user_pid: None,
+            holds: Holds { cpu: vocab::Cpu(250), total_peak: 7 },
         };
         write_state(dir.path(), &state).expect("written");
         assert_eq!(read_state(dir.path()).expect("read"), Some(state.clone()));

@@ -261,6 +261,13 @@ pub enum Command {
     },
     /// Who lost what for whom.
     GetPreemptionLog(PreemptionQuery),
+    /// Events of the event log from a number on (scheduling.md 20).
+    GetEvents {
+        /// From where.
+        from: EventsFrom,
+        /// At most so many.
+        limit: Option<usize>,
+    },
     /// What a pool wanted, used and was entitled to.
     GetPoolHistory {
         /// The default one when absent.
@@ -388,7 +395,19 @@ impl Command {
                 | Command::ExplainPool { .. }
                 | Command::ExplainOperation { .. }
                 | Command::GetPreemptionLog(_)
+                | Command::GetEvents { .. }
                 | Command::GetPoolHistory { .. }
         )
     }
+}
+
+/// Where to begin reading the event log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventsFrom {
+    /// The oldest that is kept.
+    Oldest,
+    /// This number, or the oldest that is kept.
+    Number(u64),
+    /// So many before the end.
+    Last(u64),
 }

@@ -20,6 +20,10 @@ pub struct Config {
     pub heartbeat_period: Span,
     /// After a start: how long to wait for the nodes that were there before.
     pub node_recovery_grace: Span,
+    /// Is there an event log?
+    pub event_log: bool,
+    /// Number of the first event if the store does not know better: behind those in the files.
+    pub first_event: u64,
     /// Finished operations that are kept at least.
     pub max_archived_operations: usize,
 }
@@ -35,6 +39,8 @@ impl Config {
             life,
             heartbeat_period: Span::from_secs(5),
             node_recovery_grace: Span::from_secs(30),
+            event_log: true,
+            first_event: 1,
             max_archived_operations: 100_000,
         }
     }

@@ -1,6 +1,6 @@
 //! What the kernel wants done: values that the edge carries out, in order.
 
-use crate::command::{ListJobs, OperationRef};
+use crate::command::{EventsFrom, ListJobs, OperationRef};
 use vocab::batch::Batch;
 use vocab::{Failure, JobId, OperationId};
 use wire::ServerMessage;
@@ -51,6 +51,17 @@ pub enum Effect {
         /// Which.
         id: OperationId,
     },
+    /// Append to the event log. Numbers grow by one from event to event, over restarts too; what was
+    /// handed out before and never acknowledged ([`Input::EventsWritten`](crate::Input::EventsWritten))
+    /// comes again after a restart.
+    Events {
+        /// What must be durable first.
+        after: Seq,
+        /// Number of the first event.
+        first: u64,
+        /// For [`events_of`](crate::events_of).
+        stored: Vec<u8>,
+    },
     /// Large contents in the blob store that nothing refers to any more.
     DeleteBlob {
         /// What must be durable first.
@@ -83,6 +94,13 @@ pub enum Body {
         attributes: Option<Vec<String>>,
         /// `incomplete` and the counters.
         rest: Map,
+    },
+    /// A part of the event log: it is in files of the edge.
+    Events {
+        /// From where.
+        from: EventsFrom,
+        /// At most so many.
+        limit: Option<usize>,
     },
     /// `list_jobs`: what runs; the edge adds finished jobs from the archive, filters, sorts, cuts.
     JobList {

@@ -28,6 +28,8 @@ pub enum Input {
         /// Bytes.
         size: u64,
     },
+    /// The event log has everything up to this number, safely.
+    EventsWritten(u64),
     /// Nothing happened but time: periodic work is due.
     Tick,
 }

@@ -3,7 +3,7 @@
 
 use crate::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::JobId;
+use vocab::{AllocationId, JobId};
 
 impl Kernel {
     /// Violated invariants: name, then what was found. Empty if all is well.
@@ -11,12 +11,15 @@ impl Kernel {
     /// - `KERNEL-1`: no unit of work has two jobs.
     /// - `KERNEL-5`: kernel, controllers, nodes and scheduler speak of the same jobs and allocations.
     /// - `KERNEL-6`: an operation is either unfinished or in the archive, and an alias leads to one.
+    /// - `KERNEL-7`: once all nodes are back, an order to give way stands for every allocation that the
+    ///   scheduler has taken away, and for none that is gone.
     /// - `SCHED-*`: those of the scheduler.
     pub fn check_invariants(&self) -> Vec<String> {
         let mut found = self.scheduler.check_invariants();
         self.check_units(&mut found);
         self.check_jobs(&mut found);
         self.check_operations(&mut found);
+        self.check_orders(&mut found);
         found
     }
 
@@ -62,6 +65,23 @@ impl Kernel {
             let booked = self.scheduler.allocations_of(*operation).unwrap_or_default();
             for allocation in booked.into_iter().filter(|a| self.jobs.by_allocation(*a).is_none()) {
                 found.push(format!("KERNEL-5: allocation {allocation} of operation {operation} has no job"));
+            }
+        }
+    }
+
+    fn check_orders(&self, found: &mut Vec<String>) {
+        if self.reviving {
+            return;
+        }
+        let leaving = |a: &AllocationId| self.scheduler.allocation(*a).is_some_and(|a| a.preempted.is_some());
+        for allocation in self.jobs.ids().filter_map(|id| Some(self.jobs.get(id)?.allocation)) {
+            if leaving(&allocation) && self.preemptions.standing(allocation).is_none() {
+                found.push(format!("KERNEL-7: allocation {allocation} is on its way out, and has no order"));
+            }
+        }
+        for allocation in self.preemptions.allocations() {
+            if self.jobs.by_allocation(allocation).is_none() {
+                found.push(format!("KERNEL-7: an order stands for allocation {allocation}, which is gone"));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::{
     AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, JobState,
-    OperationId, Span, Time, code,
+    OperationId, Resources, Span, Time, code,
 };
 use wire::{AbortJob, JobEvent, JobReport, ServerMessage};
 
@@ -29,6 +29,8 @@ pub(crate) struct Job {
     pub allocation: AllocationId,
     pub node: String,
     pub pool: String,
+    /// What it was granted.
+    pub resources: Resources,
     /// Told to stop, and why: its end will be counted so.
     pub stopping: Option<AbortReason>,
 }
@@ -63,6 +65,7 @@ impl Kernel {
             node.jobs.remove(&job_id);
         }
         self.scheduler.allocation_finished(job.allocation);
+        self.forget_order(job.allocation);
         self.pending_work.heard.insert(job.node.clone());
         Some(job)
     }
@@ -85,6 +88,8 @@ impl Kernel {
                 JobEvent::ResourceUsage { job_id, resource_usage } => {
                     if let Some(job) = self.jobs.get(job_id) {
                         self.scheduler.allocation_usage(job.allocation, resource_usage);
+                        // What it has given back may be enough for somebody else.
+                        self.pending_work.heard.insert(address.to_owned());
                     }
                 }
                 JobEvent::Finished(finished) => self.job_finished(now, address, finished, out),
@@ -144,7 +149,7 @@ impl Kernel {
                     }
                     _ => None,
                 };
-                self.archive_job(&verdict, content, out);
+                self.archive_job(&verdict, Some(&job), content);
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
                 for other in others {
@@ -248,7 +253,7 @@ impl Kernel {
     fn adopt_finished(&mut self, address: &str, finished: &wire::FinishedJob) {
         let held = HeldJob {
             node_address: address,
-            granted: vocab::Resources::ZERO,
+            granted: Resources::ZERO,
             start_time: finished.start_time.unwrap_or(finished.finish_time),
             exec_start_time: finished.start_time,
             phase: JobPhase::Finished,
@@ -260,10 +265,11 @@ impl Kernel {
     /// Takes over a job of an earlier life, if its unit of work is still to be done.
     fn adopt(&mut self, identity: &vocab::JobIdentity, held: HeldJob<'_>) -> Result<(), AdoptError> {
         let operation = self.operations.get_mut(&identity.operation_id).ok_or(AdoptError::Unknown)?;
-        let (node, resources) = (held.node_address.to_owned(), held.granted);
+        let (node, resources, start_time) = (held.node_address.to_owned(), held.granted, held.start_time);
         operation.controller.adopt_job(identity, held)?;
         let pool = operation.in_tree(&identity.tree).map(|t| t.pool.clone()).unwrap_or_default();
         let task = operation.controller.task_names().position(|name| name == identity.task);
+        let told_to_go = self.preemptions.standing(identity.allocation_id).cloned();
         let revived = self.scheduler.revive_allocation(&RevivedAllocation {
             allocation: identity.allocation_id,
             operation: identity.operation_id,
@@ -271,6 +277,7 @@ impl Kernel {
             node: node.clone(),
             task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
             resources,
+            preempted: told_to_go.clone(),
         });
         // A node that left the tree: the job goes on uncharged until it ends or is aborted there.
         drop(revived);
@@ -279,9 +286,15 @@ impl Kernel {
             allocation: identity.allocation_id,
             node,
             pool,
+            resources,
             stopping: None,
         };
-        self.add_job(identity.job_id, job);
+        self.add_job(identity.job_id, job.clone());
+        self.log_start(identity, &job, start_time, true);
+        if let Some(record) = told_to_go {
+            let preempted_for = record.cause.preemptor().map(|p| (p.allocation, p.operation));
+            self.note_interruption(identity.job_id, InterruptionReason::Preemption, preempted_for);
+        }
         self.pending_work.dirty.insert(identity.operation_id);
         self.pending_work.demand.insert(identity.operation_id);
         Ok(())
@@ -308,7 +321,7 @@ impl Kernel {
         };
         let Some(mut verdict) = operation.controller.job_finished(now, report) else { return };
         let event = verdict.operation_event.take();
-        self.archive_job(&verdict, None, out);
+        self.archive_job(&verdict, Some(&job), None);
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
         for other in std::mem::take(&mut verdict.aborted_with_it) {
@@ -437,19 +450,16 @@ impl Kernel {
         Ok(())
     }
 
-    /// The record of a finished job, and its stderr, into the batch.
-    pub(crate) fn archive_job(
-        &mut self,
-        verdict: &JobVerdict,
-        stderr: Option<Stderr>,
-        _out: &mut Vec<Effect>,
-    ) {
+    /// The record of a finished job, and its stderr, into the batch; `job` is what we knew of it.
+    pub(crate) fn archive_job(&mut self, verdict: &JobVerdict, job: Option<&Job>, stderr: Option<Stderr>) {
         let identity = &verdict.record.identity;
         let key = job_key(identity.operation_id, identity.job_id);
         if let Some(stderr) = stderr {
             self.open.batch.put(Table::Stderr, key.clone(), stderr.encode());
         }
-        self.open.batch.put(Table::JobArchive, key, verdict.record.encode());
+        let record = verdict.record.encode();
+        self.log_end(&verdict.record, &record, job);
+        self.open.batch.put(Table::JobArchive, key, record);
     }
 
     fn operation_of(&mut self, job_id: JobId) -> Option<&mut crate::Operation> {

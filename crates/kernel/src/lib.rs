@@ -25,6 +25,7 @@
 pub mod command;
 pub mod config;
 pub mod effect;
+mod events;
 mod explanations;
 pub mod input;
 
@@ -53,6 +54,7 @@ mod volumes;
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
+pub use events::events_of;
 pub use input::Input;
 pub use jobs::{STDERR_BLOB, STDERR_INLINE};
 pub use records::{archived_job, archived_job_in_full, job_key};
@@ -100,6 +102,8 @@ pub struct Kernel {
     nodes: Nodes,
     jobs: Jobs,
     mutations: Mutations,
+    preemptions: preemption::Preemptions,
+    events: events::Events,
     open: OpenBatch,
     pools: pools::Pools,
     pending_work: PendingWork,
@@ -116,6 +120,8 @@ pub struct Kernel {
     scheduler_node: vocab::ObjectId,
     /// `//sys/scheduler/config` as it is in force.
     scheduler_config: yson::Value,
+    /// `//sys/controller_agents/config` as it is in force.
+    controller_config: yson::Value,
 }
 
 /// The batch that collects the changes of this turn.
@@ -177,6 +183,7 @@ const VOLUMES_PERIOD: Span = Span::from_secs(5);
 impl Kernel {
     /// Takes one input. Decisions are made in [`Kernel::flush`].
     pub fn handle(&mut self, now: Time, input: Input, out: &mut Vec<Effect>) {
+        self.events.set_time(now);
         match input {
             Input::Request(request) => self.request(now, request, out),
             Input::Node { node, message } => self.node_message(now, node, message, out),
@@ -186,12 +193,14 @@ impl Kernel {
                     self.delete_blob(lost, out);
                 }
             }
+            Input::EventsWritten(number) => self.events.written(number),
             Input::Tick => {}
         }
     }
 
     /// Acts on everything that came in: updates fair shares, starts jobs, writes the batch.
     pub fn flush(&mut self, now: Time, extra_update_allowed: bool, out: &mut Vec<Effect>) -> Flushed {
+        self.events.set_time(now);
         self.housekeeping(now, out);
         self.advance_operations(now);
         let updated = self.update_shares(now, extra_update_allowed);
@@ -258,6 +267,7 @@ impl Kernel {
             Command::ExplainOperation { operation } => {
                 (Waits::Nothing, self.explain_operation(now, &operation))
             }
+            Command::GetEvents { from, limit } => (Waits::Nothing, Ok(Body::Events { from, limit })),
             Command::GetPreemptionLog(query) => (Waits::Nothing, Ok(Body::Value(self.preemptions(&query)))),
             Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),
             Command::GetPoolHistory { tree, pool, start, end, step } => {
@@ -330,7 +340,7 @@ impl Kernel {
     /// while, so that a thousand ends of jobs a second do not cost a thousand commits.
     fn commit(&mut self, now: Time, at_once: bool, out: &mut Vec<Effect>) {
         let urgent = std::mem::take(&mut self.open.urgent);
-        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() {
+        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() && self.events.is_empty() {
             return self.release(self.open.seq - 1, out);
         }
         let since = *self.open.since.get_or_insert(now);
@@ -340,8 +350,10 @@ impl Kernel {
         }
         self.persist_operations();
         let seq = self.open.seq;
+        let events = self.events.close(seq, &mut self.open.batch);
         let batch = std::mem::take(&mut self.open.batch);
         out.push(Effect::Commit { seq, batch });
+        out.extend(events);
         self.release(seq, out);
         self.open.seq += 1;
         self.open.since = None;

@@ -80,6 +80,10 @@ impl Kernel {
             operation.enter(now, state);
         }
         self.operations.insert(id, operation);
+        self.log_state(id, OperationState::Starting);
+        for (tree, error) in &registered.erased {
+            self.log_ban(id, tree, error);
+        }
         self.pass_options(id);
         self.pending_work.dirty.insert(id);
         self.prepare_operation(now, id, out);
@@ -95,6 +99,7 @@ impl Kernel {
                 if let Some(operation) = self.operations.get_mut(&id) {
                     operation.enter(now, OperationState::Pending);
                 }
+                self.log_state(id, OperationState::Pending);
                 self.materialize_if_running(now, id);
             }
             Err(inner) => {
@@ -127,8 +132,10 @@ impl Kernel {
         }
         operation.enter(now, OperationState::Materializing);
         operation.enter(now, OperationState::Running);
-        if operation.spec.spec.scheduling.suspend_operation_after_materialization {
-            operation.suspended = true;
+        let suspend = operation.spec.spec.scheduling.suspend_operation_after_materialization;
+        operation.suspended |= suspend;
+        self.log_state(id, OperationState::Running);
+        if suspend {
             self.tell_scheduler(|s| s.set_suspended(id, true));
         }
         self.tell_scheduler(|s| s.set_enabled(id, true));
@@ -341,6 +348,7 @@ impl Kernel {
         operation.finish_time = Some(now);
         operation.alerts.remove("operation_pending");
         operation.enter(now, end);
+        self.log_state(id, end);
         self.archive_operation(now, id, out);
         self.pending_work.dirty.remove(&id);
         self.pending_work.demand.remove(&id);
@@ -364,8 +372,8 @@ impl Kernel {
     pub(crate) fn drop_job(&mut self, verdict: JobVerdict, reason: AbortReason, out: &mut Vec<Effect>) {
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
-        self.release_job(job_id);
-        self.archive_job(&verdict, None, out);
+        let job = self.release_job(job_id);
+        self.archive_job(&verdict, job.as_ref(), None);
         for other in verdict.aborted_with_it {
             self.drop_job(other, reason, out);
         }
@@ -564,8 +572,8 @@ impl Kernel {
                 .as_ref()
                 .map(amounts),
             waiting_job_timeout: options.waiting_job_timeout,
-            allocation_preemption_timeout: None,
-            allocation_graceful_preemption_timeout: None,
+            allocation_preemption_timeout: options.allocation_preemption_timeout,
+            allocation_graceful_preemption_timeout: options.allocation_graceful_preemption_timeout,
             trees,
         })
     }

@@ -224,7 +224,11 @@ pub(crate) fn amounts(limits: &Map) -> Result<Amounts, Failure> {
             }
             _ => value.as_i64().filter(|x| *x >= 0),
         };
-        out.set(r, Some(raw.ok_or_else(|| bad(&path, "expected an amount of at least 0", value))?));
+        let allowed = match r {
+            Resource::Cpu => "expected a number in 0..=1e12",
+            _ => "expected an integer of at least 0",
+        };
+        out.set(r, Some(raw.ok_or_else(|| bad(&path, allowed, value))?));
     }
     Ok(out)
 }

@@ -21,7 +21,9 @@ impl Kernel {
             return false;
         };
         self.scheduler.update(now, kind);
-        self.starvations.extend(self.scheduler.drain_starvation_notices());
+        let notices = self.scheduler.drain_starvation_notices();
+        notices.iter().for_each(|notice| self.log_starvation(notice));
+        self.starvations.extend(notices);
         self.pending_work.update = false;
         // More demand than before may count now.
         self.pending_work.schedule = true;
@@ -113,9 +115,11 @@ impl Kernel {
                     allocation: start.allocation,
                     node: node.to_owned(),
                     pool: operation.in_tree(&tree).map(|t| t.pool.clone()).unwrap_or_default(),
+                    resources: start.resources,
                     stopping: None,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
+                self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
                 let Start { resources, waiting_timeout, .. } = start;
                 Some((StartJob { identity, resources, description, waiting_timeout }, durable))
@@ -174,6 +178,7 @@ impl Kernel {
             }
         }
         self.order_revived_allocations();
+        self.forget_lost_orders();
         self.advance_operations(now);
         self.scheduler.update(now, UpdateKind::Extra);
     }

@@ -1,14 +1,53 @@
-//! Orders of the scheduler about allocations that must give way, put into words for the nodes.
+//! Orders of the scheduler about allocations that must give way: put into words for the nodes, and
+//! kept over a restart.
+//!
+//! Allocations are not stored, but what was asked of them is (scheduling.md 15.1): an order leaves
+//! when its record is durable, and the record goes when the allocation does. A job that comes back
+//! after a restart and has one is revived as what it was, on its way out; without it the job would be
+//! charged again, its node would look overcommitted and one more would be asked to go.
 
 use crate::{Effect, Kernel};
-use scheduler::Order;
-use vocab::{AllocationId, InterruptionReason, JobId, OperationId, Span};
+use scheduler::{Order, PREEMPTION_LOG_LIMIT, PreemptionRecord};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocab::batch::Table;
+use vocab::{AllocationId, Failure, Guid, InterruptionReason, JobId, OperationId, Span};
 use wire::ServerMessage;
+
+/// First byte of keys of the log: its number follows, big-endian.
+const LOG: u8 = b'l';
+/// First byte of keys of orders that stand: the allocation's id follows.
+const STANDING: u8 = b's';
+
+/// What the store holds of preemptions.
+#[derive(Default)]
+pub(crate) struct Preemptions {
+    /// Orders whose allocations are still there, or may come back.
+    standing: BTreeMap<AllocationId, Arc<PreemptionRecord>>,
+    /// Numbers of the oldest and behind the newest line of the log.
+    first: u64,
+    next: u64,
+}
+
+impl Preemptions {
+    /// The order that an allocation of an earlier life was given.
+    pub fn standing(&self, allocation: AllocationId) -> Option<&Arc<PreemptionRecord>> {
+        self.standing.get(&allocation)
+    }
+
+    /// Allocations that were told to go.
+    pub fn allocations(&self) -> impl Iterator<Item = AllocationId> {
+        self.standing.keys().copied()
+    }
+}
 
 impl Kernel {
     /// Tells nodes what the scheduler has decided since the last time.
     pub(crate) fn carry_out_orders(&mut self, out: &mut Vec<Effect>) {
         for order in self.scheduler.drain_orders() {
+            if let Order::Preempt(p) = &order {
+                self.keep_preemption(&p.record);
+            }
             self.carry_out_order(order, out);
         }
     }
@@ -20,6 +59,7 @@ impl Kernel {
         }
     }
 
+    /// The timeout goes out as it was given: a node counts it from the first order that it hears.
     fn carry_out_order(&mut self, order: Order, out: &mut Vec<Effect>) {
         // Ended meanwhile: the scheduler hears of it in this turn or has heard.
         let Some(job_id) = self.jobs.by_allocation(order.allocation()) else { return };
@@ -34,7 +74,7 @@ impl Kernel {
         }
     }
 
-    /// Asks a job to stop, through its node.
+    /// Asks a job to stop, through its node, when everything decided so far is durable.
     pub(crate) fn interrupt(
         &mut self,
         job_id: JobId,
@@ -44,7 +84,8 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) {
         let Some(node) = self.jobs.get(job_id).map(|job| job.node.clone()) else { return };
-        self.tell_node(&node, ServerMessage::Interrupt { job_id, timeout, reason, text }, 0, out);
+        let after = self.current_seq();
+        self.tell_node(&node, ServerMessage::Interrupt { job_id, timeout, reason, text }, after, out);
     }
 
     /// So that lists of jobs show it, and the record of the job keeps it.
@@ -59,4 +100,71 @@ impl Kernel {
             operation.controller.job_interrupted(job_id, reason, preempted_for);
         }
     }
+
+    /// A new line of the log, and an order that stands until its allocation is gone.
+    fn keep_preemption(&mut self, record: &Arc<PreemptionRecord>) {
+        self.log(
+            "allocation_preempted",
+            record.to_map().with_some("job_id", self.jobs.by_allocation(record.allocation)),
+        );
+        let stored = yson::to_binary(&record.to_stored());
+        let kept = &mut self.preemptions;
+        let batch = &mut self.open.batch;
+        if kept.next - kept.first >= PREEMPTION_LOG_LIMIT as u64 {
+            batch.delete(Table::Preemptions, log_key(kept.first));
+            kept.first += 1;
+        }
+        batch.put(Table::Preemptions, log_key(kept.next), stored.clone());
+        kept.next += 1;
+        if self.jobs.by_allocation(record.allocation).is_some() {
+            batch.put(Table::Preemptions, standing_key(record.allocation), stored);
+            kept.standing.insert(record.allocation, record.clone());
+        }
+    }
+
+    /// An allocation is gone: whatever it was told does not matter any more.
+    pub(crate) fn forget_order(&mut self, allocation: AllocationId) {
+        if self.preemptions.standing.remove(&allocation).is_some() {
+            self.open.batch.delete(Table::Preemptions, standing_key(allocation));
+        }
+    }
+
+    /// Orders to allocations that no node has reported after a restart.
+    pub(crate) fn forget_lost_orders(&mut self) {
+        let lost: Vec<AllocationId> =
+            self.preemptions.allocations().filter(|a| self.jobs.by_allocation(*a).is_none()).collect();
+        lost.into_iter().for_each(|allocation| self.forget_order(allocation));
+    }
+
+    /// Reads one record back; the log comes in order.
+    pub(crate) fn restore_preemption(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let broken = || Failure::new(format!("Malformed record of a preemption: {key:?}"));
+        let record = yson::parse(value).ok().and_then(|v| PreemptionRecord::from_stored(&v));
+        let record = Arc::new(record.ok_or_else(broken)?);
+        match key.split_first() {
+            Some((&LOG, number)) => {
+                let number = u64::from_be_bytes(number.try_into().map_err(|_| broken())?);
+                let kept = &mut self.preemptions;
+                if kept.first == kept.next {
+                    kept.first = number;
+                }
+                kept.next = number + 1;
+                self.scheduler.restore_preemption(record);
+            }
+            Some((&STANDING, id)) => {
+                let id: [u8; 16] = id.try_into().map_err(|_| broken())?;
+                self.preemptions.standing.insert(AllocationId(Guid::from_bytes(id)), record);
+            }
+            _ => return Err(broken()),
+        }
+        Ok(())
+    }
+}
+
+fn log_key(number: u64) -> Vec<u8> {
+    [[LOG].as_slice(), &number.to_be_bytes()].concat()
+}
+
+fn standing_key(allocation: AllocationId) -> Vec<u8> {
+    [[STANDING].as_slice(), &allocation.0.to_bytes()].concat()
 }

@@ -1,8 +1,10 @@
 //! The way back: from the records of the store to a kernel that goes on where the last one stopped.
 //!
-//! Jobs and allocations are not stored: nodes come back and say what runs. Until those that were
+//! Jobs and allocations are not stored, only orders to give way are (`preemption`): nodes come back
+//! and say what runs. Until those that were
 //! there before are back, or the grace period is over, nothing is started.
 
+use crate::events::Events;
 use crate::finished::Finished;
 use crate::jobs::Jobs;
 use crate::mounts::PLACES;
@@ -47,6 +49,8 @@ impl Records {
         Table::OperationIndex,
         Table::Nodes,
         Table::Mutations,
+        Table::Preemptions,
+        Table::Events,
     ];
 
     /// Adds a record; keys of a table come in order.
@@ -95,6 +99,8 @@ impl Kernel {
             nodes: Nodes::default(),
             jobs: Jobs::default(),
             mutations: Mutations::default(),
+            preemptions: Default::default(),
+            events: Events::new(config.event_log, config.first_event),
             open: OpenBatch {
                 seq: 1,
                 batch: first_changes,
@@ -113,16 +119,27 @@ impl Kernel {
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),
+            controller_config: Value::Map(Map::new()),
             config,
         };
+        kernel.recover_controller_options()?;
         kernel.recover_layout(now, out)?;
         kernel.recover_pools(now, &mut records)?;
+        kernel.events.set_time(now);
+        for (key, value) in records.take(Table::Events) {
+            out.push(kernel.events.restore(&key, value)?);
+        }
+        for (key, value) in records.take(Table::Preemptions) {
+            kernel.restore_preemption(&key, &value)?;
+        }
         kernel.recover_operations(now, &mut records, out)?;
         for (key, value) in records.take(Table::Nodes) {
             kernel.restore_node(&key, &parse(&value)?)?;
         }
         // Orders to start are not stored: an unfinished operation may run more jobs than it knows of.
-        if !kernel.operations.is_empty() {
+        if kernel.operations.is_empty() {
+            kernel.forget_lost_orders();
+        } else {
             kernel.nodes.start_recovery(now + kernel.config.node_recovery_grace);
         }
         for (key, value) in records.take(Table::Mutations) {

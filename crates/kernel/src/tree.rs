@@ -5,6 +5,7 @@ use cypress::{
     Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place, RemoveOptions,
     Resolved, SetOptions,
 };
+use controller::ControllerOptions;
 use vocab::batch::Table;
 use vocab::{Failure, ObjectId, Time};
 use yson::ypath::{Step, YPath};
@@ -223,7 +224,7 @@ impl Kernel {
     }
 
     /// Runs commands of the tree and puts what changed into the batch. A change that would make the
-    /// scheduler's options unreadable is refused as a whole.
+    /// options of the scheduler or of the controllers unreadable is refused as a whole.
     pub(crate) fn edit<T>(
         &mut self,
         now: Time,
@@ -231,13 +232,18 @@ impl Kernel {
         out: &mut Vec<Effect>,
         commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let in_force = &self.scheduler_config;
+        let (in_force, controllers) = (&self.scheduler_config, &self.controller_config);
         let mut new_config = None;
+        let mut new_options = None;
         let done = self.tree.edit(Context { now, user, ids: &mut self.ids }, |edit| {
             let value = commands(edit)?;
-            let wanted = scheduler_config_document(edit);
+            let wanted = config_document(edit, SCHEDULER);
             if wanted != *in_force {
                 new_config = Some((read_scheduler_config(&wanted)?, wanted));
+            }
+            let wanted = config_document(edit, CONTROLLERS);
+            if wanted != *controllers {
+                new_options = Some((read_controller_options(&wanted)?, wanted));
             }
             Ok(value)
         })?;
@@ -247,8 +253,29 @@ impl Kernel {
             self.pending_work.update = true;
             self.pending_work.schedule = true;
         }
+        if let Some((options, document)) = new_options {
+            self.controller_config = document;
+            self.set_controller_options(options);
+        }
         self.absorb(done.changes, done.released_blobs, out);
         Ok(done.value)
+    }
+
+    /// All operations act by other options from now on.
+    fn set_controller_options(&mut self, options: ControllerOptions) {
+        for (id, operation) in &mut self.operations {
+            operation.controller.set_options(&options);
+            self.pending_work.demand.insert(*id);
+        }
+        self.controller_options = options;
+        self.pending_work.schedule = true;
+    }
+
+    /// Puts the controllers' options that stand in the tree in force, before there is any operation.
+    pub(crate) fn recover_controller_options(&mut self) -> Result<(), Failure> {
+        self.controller_config = config_document(&self.tree, CONTROLLERS);
+        self.controller_options = read_controller_options(&self.controller_config)?;
+        Ok(())
     }
 
     /// Puts the records of an edit into the batch.
@@ -274,7 +301,7 @@ impl Kernel {
 
     /// `//sys/scheduler/config` as it stands in the tree.
     pub(crate) fn wanted_scheduler_config(&self) -> Value {
-        scheduler_config_document(&self.tree)
+        config_document(&self.tree, SCHEDULER)
     }
 
     pub(crate) fn resolve(&self, path: &YPath, last: Last) -> Result<Target, Failure> {
@@ -297,11 +324,14 @@ impl Kernel {
     }
 }
 
-/// Content of `//sys/scheduler/config`; an empty map if somebody has removed it.
-fn scheduler_config_document(tree: &cypress::Tree) -> Value {
+const SCHEDULER: &[u8] = b"scheduler";
+const CONTROLLERS: &[u8] = b"controller_agents";
+
+/// Content of `//sys/<owner>/config`; an empty map if somebody has removed it.
+fn config_document(tree: &cypress::Tree, owner: &[u8]) -> Value {
     let child = |parent, key: &[u8]| tree.child(parent, key);
     let node =
-        child(tree.root(), b"sys").and_then(|sys| child(sys, b"scheduler")).and_then(|s| child(s, b"config"));
+        child(tree.root(), b"sys").and_then(|sys| child(sys, owner)).and_then(|s| child(s, b"config"));
     match node.and_then(|id| tree.node(id)).map(|node| &node.body) {
         Some(cypress::Body::Document(value)) if !value.is_entity() => value.clone(),
         _ => Value::Map(Map::new()),
@@ -318,6 +348,15 @@ pub(crate) fn read_scheduler_config(document: &Value) -> Result<scheduler::confi
         Some(name) => Err(Failure::new(format!("Unknown scheduler option \"{name}\"")).with("option", name)),
         None => Ok(config),
     }
+}
+
+/// Options of the controllers.
+fn read_controller_options(document: &Value) -> Result<ControllerOptions, Failure> {
+    let at = "//sys/controller_agents/config";
+    let map = document
+        .as_map()
+        .ok_or_else(|| Failure::new(format!("{at}: expected map, found {}", document.type_name())))?;
+    ControllerOptions::parse(map).map_err(|e| Failure::new(format!("{at} is refused")).because(e))
 }
 
 /// Where a command that changes something goes.

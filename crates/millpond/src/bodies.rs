@@ -4,8 +4,8 @@ use crate::config::{FileConfig, NodeSection};
 use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
-use node::{DriverChoice, NodeConfig, Stop};
-use server::ServerConfig;
+use node::{Accounting, DriverChoice, NodeConfig, Stop};
+use server::{EventLogLimits, ServerConfig};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -32,6 +32,10 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.default_tree = file.default_tree.unwrap_or(config.default_tree);
     config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
     config.heartbeat_period = file.heartbeat_period.unwrap_or(config.heartbeat_period);
+    let usual = EventLogLimits::default();
+    let files = file.event_log_files.map_or(usual.files, |n| n as usize);
+    let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);
+    config.event_log = (files > 0).then_some(EventLogLimits { file_size, files });
     Ok(config)
 }
 
@@ -47,6 +51,7 @@ pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
 }
 
 fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliError> {
+    let accounting = accounting(&file);
     let name = args.name.clone().or(file.name).unwrap_or_else(machine::host_name);
     let data = match args.data.clone().or(file.data) {
         Some(data) => data,
@@ -72,7 +77,49 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
     set(&mut config.supervisor_lost_timeout, file.supervisor_lost_timeout);
     set(&mut config.check_user_job_memory_limit, file.check_user_job_memory_limit);
     set(&mut config.treat_job_proxy_failure_as_abort, file.treat_job_proxy_failure_as_abort);
+    config.accounting = accounting;
+    let room = &mut config.room;
+    set(&mut room.isolation, file.isolation);
+    if let Some(name) = &args.isolation {
+        room.isolation = name.parse().map_err(CliError::usage)?;
+    }
+    set(&mut room.start_uid, file.start_uid);
+    room.start_uid = room.start_uid.saturating_add(args.uid_offset);
+    set(&mut room.do_not_set_user_id, file.do_not_set_user_id);
+    set(&mut room.enable_tmpfs, file.enable_tmpfs);
+    set(&mut room.min_required_disk_space, file.min_required_disk_space.map(i64::unsigned_abs));
+    room.shared_directories = file.shared_directories;
     Ok(config)
+}
+
+fn accounting(file: &NodeSection) -> Accounting {
+    let mut accounting = Accounting::default();
+    set(&mut accounting.job_proxy_heartbeat_period, file.job_proxy_heartbeat_period);
+    set(&mut accounting.cpu_monitor_sets_cap, file.cpu_monitor_sets_cap);
+    set(&mut accounting.ahead_memory_reserve, file.ahead_memory_reserve);
+    set(
+        &mut accounting.always_abort_on_memory_reserve_overdraft,
+        file.always_abort_on_memory_reserve_overdraft,
+    );
+    set(&mut accounting.cpu_overdraft_timeout, file.cpu_overdraft_timeout);
+    set(&mut accounting.memory_overdraft_timeout, file.memory_overdraft_timeout);
+    set(
+        &mut accounting.running_job_statistics_sending_backoff,
+        file.running_job_statistics_sending_backoff,
+    );
+    accounting.memory_pressure_abort_threshold = file.memory_pressure_abort_threshold;
+    let (detector, section) = (&mut accounting.job_thrashing_detector, &file.job_thrashing_detector);
+    set(&mut detector.enabled, section.enabled);
+    set(&mut detector.check_period, section.check_period);
+    set(
+        &mut detector.major_page_fault_count_threshold,
+        section.major_page_fault_count_threshold.map(i64::from),
+    );
+    set(
+        &mut detector.limit_overflow_count_threshold_to_abort_job,
+        section.limit_overflow_count_threshold_to_abort_job.map(i64::from),
+    );
+    accounting
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {

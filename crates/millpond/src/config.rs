@@ -36,6 +36,11 @@ pub struct ServerSection {
     /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
     #[serde(deserialize_with = "heartbeat_period")]
     pub heartbeat_period: Option<Span>,
+    /// Bytes after which the event log goes on in a new file, `"64MiB"`.
+    #[serde(deserialize_with = "size")]
+    pub event_log_file_size: Option<i64>,
+    /// Files of the event log that are kept, 16; 0: there is no event log.
+    pub event_log_files: Option<u32>,
 }
 
 /// `[node]`: exec nodes.
@@ -56,6 +61,21 @@ pub struct NodeSection {
     pub tags: Vec<String>,
     /// `"auto"`, `"hybrid"`, `"cgroup_v2"`, `"cgroup_v1"` or `"simple"`.
     pub job_environment: Option<String>,
+    /// `"auto"`, `"full"` or `"none"`: whether jobs are kept apart from the host.
+    #[serde(deserialize_with = "isolation")]
+    pub isolation: Option<node::IsolationChoice>,
+    /// User of the job in slot i is this plus i, 10000.
+    pub start_uid: Option<u32>,
+    /// Isolated jobs keep the node's user, without its capabilities.
+    pub do_not_set_user_id: Option<bool>,
+    /// Mount memory file systems; otherwise they are plain directories.
+    pub enable_tmpfs: Option<bool>,
+    /// Free space on the disk of the sandboxes below which no job is started, `"100MiB"`.
+    #[serde(deserialize_with = "size")]
+    pub min_required_disk_space: Option<i64>,
+    /// Directories of the host that all jobs see, `"/data"`, or `"/data:rw"` to let them write.
+    #[serde(deserialize_with = "shared_directories")]
+    pub shared_directories: Vec<node::SharedDirectory>,
     /// Bytes that cached files may take, `"10GiB"`.
     #[serde(deserialize_with = "size")]
     pub cache_limit: Option<i64>,
@@ -86,6 +106,46 @@ pub struct NodeSection {
     pub check_user_job_memory_limit: Option<bool>,
     /// A job whose proxy died is aborted and run again instead of failed.
     pub treat_job_proxy_failure_as_abort: Option<bool>,
+    /// Period of reports of a job proxy, `"5s"`.
+    #[serde(deserialize_with = "period")]
+    pub job_proxy_heartbeat_period: Option<Span>,
+    /// The CPU monitor's limit is a hard quota too, not only a weight.
+    pub cpu_monitor_sets_cap: Option<bool>,
+    /// A running job is counted with so much more than it was seen with, `"0"`.
+    #[serde(deserialize_with = "size")]
+    pub ahead_memory_reserve: Option<i64>,
+    /// A job above its reserve is aborted at once, whether the node has memory or not.
+    pub always_abort_on_memory_reserve_overdraft: Option<bool>,
+    /// CPU above the node's limit is endured this long, `"10m"`.
+    #[serde(deserialize_with = "span")]
+    pub cpu_overdraft_timeout: Option<Span>,
+    /// Memory above the node's limit is endured this long, `"5m"`.
+    #[serde(deserialize_with = "span")]
+    pub memory_overdraft_timeout: Option<Span>,
+    /// Statistics of one running job go to the server at most this often, `"30s"`.
+    #[serde(deserialize_with = "span")]
+    pub running_job_statistics_sending_backoff: Option<Span>,
+    /// Percentage of time in which the whole host waits for memory, above which a job above its
+    /// reserve is aborted.
+    #[serde(deserialize_with = "percentage")]
+    pub memory_pressure_abort_threshold: Option<f64>,
+    /// Jobs that read their own pages again and again.
+    pub job_thrashing_detector: ThrashingSection,
+}
+
+/// `[node.job_thrashing_detector]`.
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct ThrashingSection {
+    /// Abort them.
+    pub enabled: Option<bool>,
+    /// Length of a period, `"60s"`.
+    #[serde(deserialize_with = "period")]
+    pub check_period: Option<Span>,
+    /// A period with more major page faults is a bad one, 500.
+    pub major_page_fault_count_threshold: Option<u32>,
+    /// More bad periods than this one after another abort the job, 5.
+    pub limit_overflow_count_threshold_to_abort_job: Option<u32>,
 }
 
 /// `[up]`: the supervisor. The address is the server's, resources are the nodes'.
@@ -146,6 +206,26 @@ fn heartbeat_period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, 
         _ => Err("expected a period from 100ms to 60s".to_owned()),
     })
 }
+fn isolation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<node::IsolationChoice>, D::Error> {
+    typed(from, str::parse)
+}
+fn shared_directories<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<node::SharedDirectory>, D::Error> {
+    let list = Vec::<String>::deserialize(from)?;
+    list.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
+}
+fn period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+    typed(from, |text| match parse_span(text)? {
+        Span::ZERO => Err("expected a period longer than 0".to_owned()),
+        period => Ok(period),
+    })
+}
+fn percentage<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let found = f64::deserialize(from)?;
+    match (0.0..=100.0).contains(&found) {
+        true => Ok(Some(found)),
+        false => Err(serde::de::Error::custom(format!("{found}: expected a percentage from 0 to 100"))),
+    }
+}
 fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
     typed(from, parse_span)
 }
@@ -188,6 +268,11 @@ mod tests {
         check("[node]\nkill_timeout = \"5\"", &["kill_timeout", "unit"]);
         check("[node]\nresources = \"cores=8\"", &["resources", "cores", "cpu"]);
         check("[node]\njob_environment = \"docker\"", &["node.job_environment", "docker", "simple"]);
+        check("[node]\njob_proxy_heartbeat_period = \"0s\"", &["job_proxy_heartbeat_period", "0s", "longer"]);
+        check("[node]\nmemory_pressure_abort_threshold = 101.0", &["threshold", "101", "0 to 100"]);
+        check("[node]\nisolation = \"some\"", &["isolation", "some", "auto, full, none"]);
+        check("[node]\nshared_directories = [\"data\"]", &["shared_directories", "data", "absolute"]);
+        check("[node.job_thrashing_detector]\nfaults = 1", &["faults", "check_period"]);
         check("[server]\nheartbeat_period = \"5ms\"", &["heartbeat_period", "5ms", "100ms to 60s"]);
         check("[up]\nnodes = -1", &["nodes"]);
     }

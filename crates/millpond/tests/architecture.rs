@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cage", &["yson", "vocab"]),
     ("api", &["yson", "vocab", "kernel"]),
     ("client", &["yson", "vocab"]),
-    ("jobproxy", &["yson", "vocab", "cage"]),
+    ("jobproxy", &["yson", "vocab", "reserve", "cage"]),
     ("server", &["yson", "vocab", "wire", "kernel", "store", "api"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
     ("cli", &["yson", "vocab", "client", "calc"]),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use cage::Driver;
 use vocab::{Resources, Span};
 
+use crate::{Accounting, RoomOptions};
+
 /// Which job environment to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DriverChoice {
@@ -67,6 +69,10 @@ pub struct NodeConfig {
     pub check_user_job_memory_limit: bool,
     /// A job whose proxy died is aborted and run again instead of failed.
     pub treat_job_proxy_failure_as_abort: bool,
+    /// How jobs are measured and counted while they run.
+    pub accounting: Accounting,
+    /// Users, namespaces and file systems of jobs.
+    pub room: RoomOptions,
 }
 
 impl NodeConfig {
@@ -93,6 +99,8 @@ impl NodeConfig {
             supervisor_lost_timeout: Span::from_secs(600),
             check_user_job_memory_limit: true,
             treat_job_proxy_failure_as_abort: false,
+            accounting: Accounting::default(),
+            room: RoomOptions::default(),
         }
     }
 

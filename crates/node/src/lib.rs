@@ -24,11 +24,16 @@ pub mod agent;
 pub mod config;
 pub mod hands;
 
+mod accounting;
 mod error;
+mod isolation;
 mod link;
 mod real;
 mod start;
 
+pub use accounting::Accounting;
 pub use config::{DriverChoice, NodeConfig};
 pub use error::NodeError;
+pub use isolation::{IsolationChoice, RoomOptions, SharedDirectory};
+pub use jobproxy::protocol::ThrashingDetector;
 pub use start::{NodeHandle, Stop, run, spawn};

@@ -5,10 +5,12 @@ mod download;
 mod environment;
 mod layout;
 mod outlet;
+mod pressure;
 mod processes;
 mod proxies;
 mod records;
 mod recovery;
+mod room;
 mod sandbox;
 mod spawning;
 mod stderr;
@@ -16,16 +18,18 @@ mod stderr;
 pub(crate) use layout::{Layout, Lock};
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
+pub(crate) use room::Isolator;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cage::JobEnvironment;
-use jobproxy::protocol::{FromProxy, FromSpawner, JobStart, SpawnerConfig, ToProxy, encode_frame};
+use jobproxy::protocol::{FromProxy, FromSpawner, Holds, JobStart, SpawnerConfig, ToProxy, encode_frame};
 use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
-use vocab::{Artifact, Failure, JobId, JobOutcome};
+use vocab::{Artifact, Failure, FileSystemRequest, JobId, JobOutcome, code};
 use wire::{NodeMessage, StartJob};
 
 use crate::agent::News;
@@ -35,6 +39,7 @@ use crate::{NodeConfig, NodeError};
 use cache::{Cache, Key, Want};
 use outlet::Outlet;
 use proxies::{Call, CallId};
+use room::Owner;
 use sandbox::{Condition, Placement};
 use spawning::SpawnerLink;
 use stderr::StderrSource;
@@ -81,6 +86,8 @@ struct Held {
     spawned: bool,
     /// The result has been handed to the core.
     ended: bool,
+    /// Mount points of its memory file systems.
+    volumes: Vec<PathBuf>,
     /// Requests for stderr that the proxy has not answered: number, offset, limit.
     questions: Vec<(u64, u64, u64)>,
 }
@@ -108,6 +115,8 @@ pub(crate) struct RealHands {
     news: UnboundedSender<News<RealNews>>,
     held: FxHashMap<JobId, Held>,
     sandboxes: Vec<SandboxState>,
+    /// None: jobs are not kept apart from the host.
+    isolator: Option<Isolator>,
 }
 
 impl RealHands {
@@ -126,6 +135,7 @@ impl RealHands {
         current: CurrentClient,
         news: UnboundedSender<News<RealNews>>,
         found: &Found,
+        isolator: Option<Isolator>,
     ) -> Result<RealHands, NodeError> {
         let socket = config.socket_path();
         let mut spawner_config = SpawnerConfig::new(&socket, environment.driver(), &config.root_group());
@@ -133,6 +143,7 @@ impl RealHands {
         spawner_config.supervisor_lost_timeout = config.supervisor_lost_timeout;
         spawner_config.check_user_job_memory_limit = config.check_user_job_memory_limit;
         spawner_config.kill_timeout = config.kill_timeout;
+        config.accounting.tell_proxies(&mut spawner_config);
         let cache_directory = layout.cache();
         let mut hands = RealHands {
             boot_id: cage::process::boot_id().unwrap_or_default(),
@@ -147,7 +158,11 @@ impl RealHands {
             news,
             held: FxHashMap::default(),
             sandboxes: Vec::new(),
+            isolator,
         };
+        if let Some(threshold) = config.accounting.memory_pressure_abort_threshold {
+            tokio::spawn(pressure::watch(threshold, hands.news.clone()));
+        }
         for slot in &found.slots {
             *hands.sandbox_state(*slot) = SandboxState::Used;
         }
@@ -167,7 +182,11 @@ impl RealHands {
         let job_id = record.start.identity.job_id;
         let held = self.held.entry(job_id).or_default();
         held.slot = record.slot;
-        held.max_stderr_size = record.start.description.max_stderr_size.max(1).unsigned_abs();
+        let description = &record.start.description;
+        held.max_stderr_size = description.max_stderr_size.max(1).unsigned_abs();
+        if !description.file_system.tmpfs_volumes.is_empty() {
+            held.volumes = room::volume_paths(&self.layout.sandbox(record.slot), &description.file_system);
+        }
         if let Some(end) = &record.end {
             held.stderr_total = end.stderr_size;
             held.ended = true;
@@ -222,35 +241,67 @@ impl RealHands {
         }
     }
 
+    /// User of the jobs of a slot; none: the node's.
+    fn owner(&self, slot: u32) -> Option<Owner> {
+        self.isolator.as_ref().and_then(|isolator| isolator.user(slot))
+    }
+
+    fn mounts_volumes(&self) -> bool {
+        self.config.room.enable_tmpfs && rustix::process::geteuid().is_root()
+    }
+
     fn prepare_sandbox(
         &mut self,
         job_id: JobId,
         slot: u32,
         artifacts: Vec<Artifact>,
+        request: FileSystemRequest,
         outcomes: &mut Vec<Outcome>,
     ) {
+        let mut ready = |result| outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result }));
+        if let Err(error) = self.check_free_space() {
+            return ready(Err(error));
+        }
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
-        if state == SandboxState::Empty && artifacts.is_empty() {
-            outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result: Ok(()) }));
-            return;
+        if state == SandboxState::Empty && artifacts.is_empty() && request.tmpfs_volumes.is_empty() {
+            return ready(Ok(()));
         }
         let files: Vec<Placement> = artifacts
             .into_iter()
             .map(|artifact| Placement { cached: self.cache.path(&Key::of(&artifact)), artifact })
             .collect();
-        let copy = self.config.copy_files;
+        let copy = self.config.copy_files || request.copy_files;
+        let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
+        let volumes = room::volume_paths(&sandbox, &request);
+        let in_memory = !volumes.is_empty() && !files.is_empty();
         let work = move || {
             if state == SandboxState::Used {
-                sandbox::empty(&sandbox)?;
+                sandbox::empty(&sandbox, owner)?;
             }
-            sandbox::make(&sandbox, &job)?;
-            sandbox::place(&sandbox, &files, copy)
+            sandbox::make(&sandbox, &job, owner)?;
+            room::mount_volumes(&sandbox, &request, owner, mounts)?;
+            sandbox::place(&sandbox, &files, copy, &volumes, owner)
         };
-        if copy || state == SandboxState::Used {
+        if copy || in_memory || state == SandboxState::Used {
             self.blocking(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
         } else {
-            outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result: work() }));
+            ready(work());
+        }
+    }
+
+    /// jobs-and-nodes.md 4.9.
+    fn check_free_space(&self) -> Result<(), Failure> {
+        let required = self.config.room.min_required_disk_space;
+        match room::free_space(&self.layout.slots()) {
+            Ok(free) if free < required => Err(Failure::coded(
+                code::NOT_ENOUGH_DISK_SPACE,
+                "Not enough disk space on the node to start a job",
+            )
+            .with("free_space", free as i64)
+            .with("min_required_disk_space", required as i64)),
+            // Not knowing is no reason to refuse.
+            _ => Ok(()),
         }
     }
 
@@ -262,15 +313,27 @@ impl RealHands {
         start: &StartJob,
         outcomes: &mut Vec<Outcome>,
     ) {
+        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
+        let host = environment::host_of(&self.config.address);
+        let variables = environment::variables(start, &sandbox, host, gpus);
+        let description = &start.description;
+        let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
+        order.memory_request = start.resources.memory;
+        if self.mounts_volumes() {
+            order.tmpfs_volumes = room::volume_paths(&sandbox, &description.file_system);
+        }
+        if let Some(isolator) = &self.isolator {
+            let linked = !description.files.is_empty();
+            order.user = isolator.user(slot);
+            order.isolation =
+                Some(isolator.isolation(slot, job_id, &sandbox, description.memory_limit, linked));
+        }
         let Some(spawner) = &mut self.spawner else {
             let error = Failure::new("The spawner of job proxies does not run");
             outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
             return;
         };
-        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
-        let host = environment::host_of(&self.config.address);
-        let variables = environment::variables(start, &sandbox, host, gpus);
-        spawner.start_job(JobStart::new(job_id, &job, &sandbox, variables, &start.description));
+        spawner.start_job(order);
         if let Some(held) = self.held.get_mut(&job_id) {
             held.spawned = true;
         }
@@ -351,12 +414,19 @@ impl RealHands {
 
     fn cleanup(&mut self, job_id: JobId, slot: u32, outcomes: &mut Vec<Outcome>) {
         self.cache.unpin(job_id);
-        let sandbox = self.layout.sandbox(slot);
+        let (sandbox, owner) = (self.layout.sandbox(slot), self.owner(slot));
+        let volumes = self.held.get(&job_id).map(|held| held.volumes.clone()).unwrap_or_default();
+        for volume in volumes.iter().filter(|_| self.mounts_volumes()) {
+            // One that stays keeps the directory busy: then emptying fails, and says so.
+            if let Err(e) = cage::volumes::detach(volume) {
+                tracing::warn!("cannot unmount {}: {e}", volume.display());
+            }
+        }
         if let Ok(Condition::Empty) = sandbox::tidy(&sandbox) {
             *self.sandbox_state(slot) = SandboxState::Empty;
             outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
         } else {
-            self.blocking(move || RealNews::Emptied(job_id, slot, sandbox::empty(&sandbox)));
+            self.blocking(move || RealNews::Emptied(job_id, slot, sandbox::empty(&sandbox, owner)));
         }
     }
 
@@ -366,7 +436,7 @@ impl RealHands {
         let job = self.layout.job(slot);
         let made = match self.sandbox_state(slot) {
             SandboxState::Missing => {
-                let made = sandbox::make(&self.layout.sandbox(slot), &job);
+                let made = sandbox::make(&self.layout.sandbox(slot), &job, self.owner(slot));
                 if made.is_ok() {
                     *self.sandbox_state(slot) = SandboxState::Empty;
                 }
@@ -397,7 +467,7 @@ impl RealHands {
     }
 
     fn called(&mut self, call: Call, outcomes: &mut Vec<Outcome>) {
-        let Call { id, job_id, pid, pid_start_time, start_time, mut outlet } = call;
+        let Call { id, job_id, pid, pid_start_time, start_time, holds, mut outlet } = call;
         let Some(held) = self.held.get_mut(&job_id) else {
             // Of a job that was given up: the core would say the same, but has no job to say it about.
             let text = "Job is unknown to the node".to_owned();
@@ -408,6 +478,7 @@ impl RealHands {
         outcomes.push(Outcome::Input(NodeInput::ProxyConnected { job_id }));
         if let Some(start_time) = start_time {
             outcomes.push(Outcome::Input(NodeInput::JobStarted { job_id, start_time }));
+            outcomes.push(Outcome::Input(usage(job_id, holds)));
         }
     }
 
@@ -421,17 +492,13 @@ impl RealHands {
                 if let Some(held) = self.held.get_mut(&job_id) {
                     held.stderr_total = progress.stderr_size;
                 }
-                let now_used = progress.user_memory.saturating_add(progress.proxy_memory);
-                outcomes.push(Outcome::Input(NodeInput::JobUsage {
-                    job_id,
-                    cpu: None,
-                    total_peak: Some(now_used),
-                }));
+                // Figures first: if the job has to go because of what it uses, its end is told with them.
                 outcomes.push(Outcome::Input(NodeInput::JobProgress {
                     job_id,
                     statistics: progress.statistics,
                     stderr_size: progress.stderr_size,
                 }));
+                outcomes.push(Outcome::Input(usage(job_id, progress.holds)));
             }
             FromProxy::Stderr { request_id, data, .. } => {
                 if let Some(held) = self.held.get_mut(&job_id) {
@@ -535,8 +602,8 @@ impl Hands for RealHands {
         match effect {
             NodeEffect::Send(_) | NodeEffect::WakeAt(_) => unreachable!("the agent's own"),
             NodeEffect::FetchArtifact { job_id, artifact } => self.fetch(job_id, artifact, outcomes),
-            NodeEffect::PrepareSandbox { job_id, slot, artifacts } => {
-                self.prepare_sandbox(job_id, slot, artifacts, outcomes);
+            NodeEffect::PrepareSandbox { job_id, slot, artifacts, file_system } => {
+                self.prepare_sandbox(job_id, slot, artifacts, file_system, outcomes);
             }
             NodeEffect::SpawnProxy { job_id, slot, gpus, start } => {
                 self.spawn(job_id, slot, &gpus, &start, outcomes);
@@ -582,6 +649,10 @@ impl Hands for RealHands {
             RealNews::Send(message) => outcomes.push(Outcome::Send(message)),
         }
     }
+}
+
+fn usage(job_id: JobId, holds: Holds) -> NodeInput {
+    NodeInput::JobUsage { job_id, cpu: Some(holds.cpu), total_peak: Some(holds.total_peak) }
 }
 
 fn say(outlet: &mut Outlet, message: &ToProxy) {

@@ -12,7 +12,7 @@ use vocab::Failure;
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
 use crate::link::{CurrentClient, endpoint, keep_connected};
-use crate::real::{Layout, Lock, RealHands, RealNews, accept, bind, recover};
+use crate::real::{Isolator, Layout, Lock, RealHands, RealNews, accept, bind, recover};
 use crate::{NodeConfig, NodeError};
 
 /// How a node is to end.
@@ -114,12 +114,15 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
     let kill_timeout = Duration::from_micros(config.kill_timeout.0);
+    let (isolator, not_isolated) = Isolator::choose(&config.room, &layout, environment.as_ref())?;
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
     let hands =
-        RealHands::new(&config, layout, Arc::clone(&environment), current.clone(), news.clone(), &found)?;
-    let core = NodeCore::new(settings(&config, environment.as_ref(), &capabilities));
+        RealHands::new(&config, layout, Arc::clone(&environment), current.clone(), news.clone(), &found, isolator)?;
+    let mut settings = settings(&config, environment.as_ref(), &capabilities);
+    settings.alerts.extend(not_isolated);
+    let core = NodeCore::new(settings);
     tracing::info!(
         address = config.address,
         environment = environment.driver().as_str(),
@@ -191,5 +194,6 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
     settings.job_proxy_preparation_timeout = config.job_proxy_preparation_timeout;
     settings.prepare_time_limit = config.prepare_time_limit;
     settings.kill_timeout = config.kill_timeout;
+    config.accounting.tell_core(&mut settings);
     settings
 }

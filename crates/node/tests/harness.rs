@@ -283,7 +283,7 @@ pub fn description(command: &str) -> JobDescription {
         environment: Vec::new(),
         files: Vec::new(),
         cpu_limit: Cpu(100),
-        set_container_cpu_limit: false,
+        cpu_cap: None,
         memory_limit: 512 << 20,
         user_job_memory_reserve: 256 << 20,
         job_proxy_memory_reserve: 1 << 20,
@@ -293,6 +293,10 @@ pub fn description(command: &str) -> JobDescription {
         signal_root_process_only: false,
         restart_exit_code: None,
         custom_statistics_count_limit: 128,
+        cpu_monitor: Default::default(),
+        include_memory_mapped_files: true,
+        job_proxy_memory_overcommit_limit: None,
+        file_system: Default::default(),
     }
 }
 

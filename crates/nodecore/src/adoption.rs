@@ -33,13 +33,18 @@ impl NodeCore {
             self.report(id, fx);
             return self.tidy(now, id, fx);
         }
-        // Its resources are taken before any new start, even above the limits.
+        // Its resources are taken before any new start, even above the limits: those that it holds now,
+        // which its proxy knows, not those that it was started with.
+        if let Fate::Alive { holds: Some(holds), .. } = &fate {
+            job.total_peak = holds.total_peak;
+            job.usage = job.usage_with(Some(holds.cpu), &self.settings);
+        }
         self.ledger.adopt(job.usage);
         job.holds = Holds::Acquired;
         record.gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
         job.gpus = record.gpus;
         job.stage = Stage::Spawning;
-        if let Fate::Alive { start_time: Some(start) } = fate {
+        if let Fate::Alive { start_time: Some(start), .. } = fate {
             job.stage = Stage::Running;
             job.start_time = Some(start);
         }

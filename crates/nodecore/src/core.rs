@@ -92,6 +92,7 @@ impl NodeCore {
             NodeInput::StderrUploaded { job_id, result } => self.stderr_uploaded(job_id, result, fx),
             NodeInput::CleanedUp { job_id, result } => self.cleaned_up(now, job_id, result, fx),
             NodeInput::ResourceLimits(limits) => self.set_limits(limits),
+            NodeInput::MemoryPressure => self.relieve_pressure(now, fx),
             NodeInput::StopJobs => self.stop_jobs(now, fx),
         }
         self.watch_overdraft(now);

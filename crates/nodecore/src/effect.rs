@@ -1,6 +1,6 @@
 //! What the core wants done.
 
-use vocab::{AbortReason, Artifact, Failure, InterruptionReason, JobId, Span, Time};
+use vocab::{AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, Span, Time};
 use wire::{FinishedJob, NodeMessage, StartJob};
 
 /// Something to do. Effects of one call are to be carried out in order; those that take time are
@@ -26,6 +26,8 @@ pub enum NodeEffect {
         slot: u32,
         /// What to place; all of them are in the cache.
         artifacts: Vec<Artifact>,
+        /// What else it wants of its file systems; its layers are in the cache.
+        file_system: FileSystemRequest,
     },
     /// Start the proxy. Answer: `ProxyConnected`, or `SpawnFailed`, or `ProxyLost`.
     SpawnProxy {

@@ -114,6 +114,8 @@ pub enum NodeInput {
     },
     /// The node's limits changed.
     ResourceLimits(Resources),
+    /// The host is about to run out of memory, whatever the ledger says (3.5).
+    MemoryPressure,
     /// The agent is to end: abort all jobs and accept no more.
     StopJobs,
 }
@@ -165,6 +167,15 @@ pub struct RecoveredJob {
     pub fate: Fate,
 }
 
+/// What a proxy wants its job to be counted with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holds {
+    /// CPU guarantee of the container.
+    pub cpu: Cpu,
+    /// Most memory that job and proxy together were seen with (3.4).
+    pub total_peak: i64,
+}
+
 /// What became of a job while no agent watched.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(clippy::large_enum_variant)] // a few of them, once in the life of a node
@@ -173,6 +184,8 @@ pub enum Fate {
     Alive {
         /// When the user's process started, if it did.
         start_time: Option<Time>,
+        /// What its proxy said last about what it holds; none if it did not come to that.
+        holds: Option<Holds>,
     },
     /// Its proxy left a result.
     Ended(JobResult),

@@ -1,6 +1,6 @@
 //! One job as the core sees it.
 
-use vocab::{InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Span, Time};
+use vocab::{Cpu, InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Span, Time};
 use wire::{FinishedJob, JobReport, StartJob};
 
 use crate::settings::Settings;
@@ -139,6 +139,16 @@ impl Job {
     /// Used more memory than the scheduler counted for it; its own ahead reserve does not make it so (3.4).
     pub fn is_overdrafted(&self) -> bool {
         self.total_peak > self.start.resources.memory
+    }
+
+    /// What it is to be counted with, by its peak and its guarantee (3.4). Memory never shrinks.
+    pub fn usage_with(&self, cpu: Option<Cpu>, settings: &Settings) -> Resources {
+        let mut usage = self.usage;
+        usage.cpu = cpu.unwrap_or(usage.cpu);
+        if self.total_peak > 0 {
+            usage.memory = usage.memory.max(self.total_peak.saturating_add(settings.ahead_memory_reserve));
+        }
+        usage
     }
 
     /// The name of the stage for people (3.7).

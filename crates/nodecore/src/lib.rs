@@ -39,7 +39,7 @@ mod timers;
 
 pub use crate::core::NodeCore;
 pub use effect::{JobRecord, NodeEffect, ProxyOrder};
-pub use input::{Fate, JobResult, KeptStderr, NodeInput, RecoveredJob, Remains};
+pub use input::{Fate, Holds, JobResult, KeptStderr, NodeInput, RecoveredJob, Remains};
 pub use ledger::{IndexPool, Ledger};
 pub use settings::Settings;
 

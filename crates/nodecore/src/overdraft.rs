@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use vocab::{AbortReason, Failure, JobId, JobOutcome, Resource, Time, code};
+use vocab::{AbortReason, AllocationId, Failure, JobId, JobOutcome, Resource, Time, code};
 
 use crate::core::aborted;
 use crate::job::{Holds, Job};
@@ -30,31 +30,60 @@ impl NodeCore {
     /// The dying are not counted: their memory comes back, and to kill one more for each update
     /// that arrives meanwhile would kill too many.
     pub(crate) fn relieve_memory(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
-        if self.ledger.acquired().memory <= self.ledger.limits().memory {
+        let Some(grown) = self.jobs.get(&id) else { return };
+        let overdrafted = grown.is_overdrafted();
+        let strict = self.settings.always_abort_on_memory_reserve_overdraft;
+        if !(overdrafted && strict) && self.ledger.acquired().memory <= self.ledger.limits().memory {
             return;
         }
-        let Some(grown) = self.jobs.get(&id) else { return };
         let allocation = grown.start.identity.allocation_id;
-        if grown.is_overdrafted() {
+        if overdrafted {
             let outcome = overdraft(grown, "Resource usage overdrafted");
             return self.stop(now, id, outcome, fx);
         }
-        // The worst first; among equals the latest start.
-        let worst = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.holds == Holds::Acquired && job.is_overdrafted())
-            .max_by_key(|(_, job)| (job.usage.memory - job.start.resources.memory, job.start_time));
-        if let Some((&victim, job)) = worst {
-            let text = "Some other allocation with guarantee overdrafted node resource usage";
-            let mut outcome = overdraft(job, text);
-            if let JobOutcome::Aborted { error, .. } = &mut outcome {
-                error.attributes.insert("other_allocation_id", allocation);
-            }
-            return self.stop(now, victim, outcome, fx);
+        if let Some(victim) = self.worst_overdraft() {
+            return self.abort_for_others(now, victim, Some(allocation), fx);
         }
         let outcome = overcommit(grown, "Resource usage on node overcommitted");
         self.stop(now, id, outcome, fx);
+    }
+
+    /// The kernel has trouble to find memory: the same procedure, without an update that began it (3.5).
+    /// A job inside its reserve is not to blame for that, so without an overdraft nobody has to go.
+    pub(crate) fn relieve_pressure(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
+        // One at a time: what the last victim gives back may be enough.
+        let is_dying = |job: &Job| job.stop.is_some() && job.end.is_none() && job.holds == Holds::Releasing;
+        if !self.jobs.values().any(is_dying)
+            && let Some(victim) = self.worst_overdraft()
+        {
+            self.abort_for_others(now, victim, None, fx);
+        }
+    }
+
+    /// Who is furthest above what was counted for it; among equals the latest start.
+    fn worst_overdraft(&self) -> Option<JobId> {
+        let living = self.jobs.iter().filter(|(_, job)| job.holds == Holds::Acquired && job.is_overdrafted());
+        let worst =
+            living.max_by_key(|(_, job)| (job.usage.memory - job.start.resources.memory, job.start_time));
+        worst.map(|(id, _)| *id)
+    }
+
+    fn abort_for_others(
+        &mut self,
+        now: Time,
+        victim: JobId,
+        other: Option<AllocationId>,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let Some(job) = self.jobs.get(&victim) else { return };
+        let mut outcome = match other {
+            Some(_) => overdraft(job, "Some other allocation with guarantee overdrafted node resource usage"),
+            None => overdraft(job, "Resource usage overdrafted while the host ran out of memory"),
+        };
+        if let (JobOutcome::Aborted { error, .. }, Some(other)) = (&mut outcome, other) {
+            error.attributes.insert("other_allocation_id", other);
+        }
+        self.stop(now, victim, outcome, fx);
     }
 
     /// Remembers since when usage has been above a limit; an excess that is gone is forgotten.
@@ -86,6 +115,10 @@ impl NodeCore {
                 break;
             }
             let Some(job) = self.jobs.get(&id) else { continue };
+            let holds = |r| self.is_over(r) && job.usage.raw(r) > 0;
+            if !(cpu && holds(Resource::Cpu) || memory && holds(Resource::Memory)) {
+                continue; // its end would help nobody
+            }
             let text = "Resource usage overdraft adjustment";
             let outcome =
                 if memory && job.is_overdrafted() { overdraft(job, text) } else { overcommit(job, text) };

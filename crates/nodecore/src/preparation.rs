@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use vocab::{AbortReason, Failure, JobId, Time, code};
+use vocab::{AbortReason, Failure, JobId, JobOutcome, Time, code};
 
 use crate::core::aborted;
 use crate::job::{Holds, Room, Stage};
@@ -40,14 +40,14 @@ impl NodeCore {
 
     fn fetch_artifacts(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let files = &job.start.description.files;
-        if files.is_empty() {
+        let description = &job.start.description;
+        let wanted = || description.files.iter().chain(&description.file_system.layers);
+        let missing = wanted().count();
+        if missing == 0 {
             return self.prepare_sandbox(now, id, fx);
         }
-        job.stage = Stage::Fetching { missing: files.len() };
-        fx.extend(
-            files.iter().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }),
-        );
+        fx.extend(wanted().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }));
+        job.stage = Stage::Fetching { missing };
     }
 
     pub(crate) fn artifact_fetched(
@@ -77,7 +77,8 @@ impl NodeCore {
         job.stage = Stage::PreparingSandbox;
         job.room = Room::Preparing;
         let artifacts = job.start.description.files.clone();
-        fx.push(NodeEffect::PrepareSandbox { job_id: id, slot, artifacts });
+        let file_system = job.start.description.file_system.clone();
+        fx.push(NodeEffect::PrepareSandbox { job_id: id, slot, artifacts, file_system });
     }
 
     pub(crate) fn sandbox_ready(
@@ -96,7 +97,11 @@ impl NodeCore {
             return self.tidy(now, id, fx);
         }
         if let Err(error) = result {
-            return self.stop(now, id, aborted(AbortReason::Other, error), fx);
+            // What the user asked for cannot be made, here or elsewhere (jobs-and-nodes.md 3.8).
+            let users = error.find_attribute("user_fault").is_some();
+            let outcome =
+                if users { JobOutcome::Failed { error } } else { aborted(AbortReason::Other, error) };
+            return self.stop(now, id, outcome, fx);
         }
         let Some(slot) = job.slot else { return };
         job.stage = Stage::Spawning;

@@ -72,14 +72,14 @@ impl NodeCore {
         if job.holds != Holds::Acquired {
             return;
         }
-        let mut usage = job.usage;
-        usage.cpu = cpu.unwrap_or(usage.cpu);
-        usage.memory = usage.memory.max(job.total_peak);
+        let usage = job.usage_with(cpu, &self.settings);
         if usage == job.usage {
             return;
         }
         let (old, grew) = (job.usage, usage.memory > job.usage.memory);
         job.usage = usage;
+        // Whoever wonders why looks at the statistics, so they come with the next heartbeat.
+        job.statistics_sent = Time::ZERO;
         self.ledger.set_usage(old, usage);
         self.look_at_waiting = true;
         self.outbox.push(JobEvent::ResourceUsage { job_id: id, resource_usage: usage });

@@ -31,6 +31,10 @@ pub struct Settings {
     pub cpu_overdraft_timeout: Span,
     /// Memory above its limit is endured this long.
     pub memory_overdraft_timeout: Span,
+    /// A running job is counted with so many bytes more than it was seen with (3.4).
+    pub ahead_memory_reserve: i64,
+    /// A job above its reserve is aborted at once, whether the node has memory or not.
+    pub always_abort_on_memory_reserve_overdraft: bool,
     /// Released jobs are remembered this long, so that a late order does not start them again (9.4).
     pub recently_removed_jobs_store_timeout: Span,
 }
@@ -52,6 +56,8 @@ impl Settings {
             running_job_statistics_sending_backoff: Span::from_secs(30),
             cpu_overdraft_timeout: Span::from_secs(10 * 60),
             memory_overdraft_timeout: Span::from_secs(5 * 60),
+            ahead_memory_reserve: 0,
+            always_abort_on_memory_reserve_overdraft: false,
             recently_removed_jobs_store_timeout: Span::from_secs(60),
         }
     }

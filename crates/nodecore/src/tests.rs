@@ -3,3 +3,4 @@
 mod properties;
 mod script;
 mod stories;
+mod usage;

@@ -263,6 +263,9 @@ impl Scheduler {
         let books = &mut self.nodes[node];
         books.confirmed += revived.resources;
         books.releasing = (books.releasing - revived.resources).max(Resources::ZERO);
+        if let Some(record) = &revived.preempted {
+            self.mark_preempted(index, record.clone());
+        }
         self.refresh_room(node);
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! Scheduler::new(config, now)
 //! create_tree, create_pool, set_pool_options, ...     the metadata tree's pools, at start and on change
 //! import_volume                                       volumes of the last life
+//! restore_preemption                                  the log of the last life
 //! revive_operations, (heartbeat), revive_allocation   after a restart; node first, then what runs there
 //!
 //! register_operation  -> Admission                    refused | running | waiting
@@ -59,6 +60,7 @@ mod reasons;
 
 mod preemption;
 mod statistics;
+mod stored_preemption;
 
 mod scheduler;
 
@@ -74,6 +76,7 @@ mod candidates;
 mod plan;
 mod update;
 
+mod audit;
 mod check_plan;
 mod explain;
 mod invariants;

@@ -2,6 +2,7 @@
 
 use crate::amounts::Amounts;
 use crate::formula::TagFilter;
+use crate::preemption::PreemptionRecord;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vocab::{AllocationId, Failure, ObjectId, OperationId, OperationType, Resources, Span, Time};
@@ -246,7 +247,7 @@ pub struct Start {
 }
 
 /// An allocation that runs already, found after a restart.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RevivedAllocation {
     /// Its id.
     pub allocation: AllocationId,
@@ -260,6 +261,9 @@ pub struct RevivedAllocation {
     pub task: u32,
     /// What it holds now.
     pub resources: Resources,
+    /// It was told to give way before the restart, and why: it is not charged to its operation, and
+    /// its node is told again (scheduling.md 15.1, 16.4).
+    pub preempted: Option<Arc<PreemptionRecord>>,
 }
 
 /// Why an allocation came to nothing after it was granted (scheduling.md 17.3).

@@ -203,7 +203,7 @@ impl Scheduler {
     }
 
     /// The order that a record stands for; without its text if nodes are not to be told.
-    pub(crate) fn preempt_order(&self, record: &PreemptionRecord) -> Order {
+    pub(crate) fn preempt_order(&self, record: &Arc<PreemptionRecord>) -> Order {
         let mut order = record.order();
         if !self.config.send_preemption_reason_in_node_heartbeat {
             order.reason.clear();

@@ -259,7 +259,7 @@ impl PreemptionRecord {
     }
 
     /// The order to the node.
-    pub fn order(&self) -> Preempt {
+    pub fn order(self: &Arc<Self>) -> Preempt {
         Preempt {
             allocation: self.allocation,
             operation: self.operation,
@@ -269,6 +269,7 @@ impl PreemptionRecord {
             kind: self.cause.kind(),
             reason: self.reason(),
             preempted_for: self.cause.preemptor().map(|p| (p.allocation, p.operation)),
+            record: self.clone(),
         }
     }
 
@@ -323,6 +324,9 @@ pub struct Preempt {
     pub reason: String,
     /// Allocation and operation that it gave way for.
     pub preempted_for: Option<(AllocationId, OperationId)>,
+    /// The decision: kept by the caller with the order, it brings the order back after a restart
+    /// ([`RevivedAllocation`](crate::RevivedAllocation)).
+    pub record: Arc<PreemptionRecord>,
 }
 
 /// Something that the node of an allocation must be told.

@@ -2,7 +2,7 @@
 //! their own, each an `impl Scheduler`.
 
 use crate::allocations::Allocation;
-use crate::config::{SchedulerConfig, TreeConfig};
+use crate::config::{Mode, SchedulerConfig, TreeConfig};
 use crate::messages::{Alert, Event, PoolDesc};
 use crate::nodes::Node;
 use crate::operations::Operation;
@@ -44,6 +44,7 @@ pub struct Scheduler {
     pub(crate) user_to_default_pool: BTreeMap<String, String>,
     pub(crate) next_scan: Time,
     pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) audit_cursor: crate::audit::Cursor,
 }
 
 impl Scheduler {
@@ -70,6 +71,7 @@ impl Scheduler {
             user_to_default_pool: BTreeMap::new(),
             next_scan,
             snapshot: Arc::new(Snapshot::empty(now)),
+            audit_cursor: crate::audit::Cursor::default(),
         }
     }
 
@@ -258,6 +260,18 @@ impl Scheduler {
                 alerts.push(about(
                     "unrecognized_pool_tree_config_options",
                     format!("Unrecognized options of tree \"{}\": {names:?}", tree.name),
+                ));
+            }
+            if let Some(pool) = tree.pool(&tree.config.default_parent_pool)
+                && tree.pools[pool].config.mode == Mode::Fifo
+            {
+                alerts.push(about(
+                    "update_pools",
+                    format!(
+                        "Default parent pool \"{}\" of tree \"{}\" is in FIFO mode and can have no pools: \
+                         operations that need a new pool there are refused",
+                        tree.config.default_parent_pool, tree.name
+                    ),
                 ));
             }
             let preemption = tree.config.allocation_preemption_timeout;

@@ -6,7 +6,9 @@ use crate::files::Files;
 use crate::hub::Hub;
 use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
 use bytes::Bytes;
+use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -24,6 +26,8 @@ pub struct ServerBackend {
     pub(crate) hub: Arc<Hub>,
     pub(crate) archive: Archive,
     pub(crate) files: Files,
+    /// Where the event log is, if there is one.
+    pub(crate) event_log: Option<PathBuf>,
 }
 
 impl ServerBackend {
@@ -56,8 +60,10 @@ impl ServerBackend {
             return Ok(value);
         }
         let archive = self.archive.clone();
+        let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
+            Body::Events { from, limit } => events(event_log.as_deref(), from, limit),
             Body::ArchivedOperation { id, attributes, steps } => {
                 archive.operation_value(id, attributes.as_deref(), &steps)
             }
@@ -102,6 +108,19 @@ impl ServerBackend {
             Err(failure) => Err(failure),
         }
     }
+}
+
+/// Events of one answer, unless the question says otherwise, and at most.
+const EVENTS_USUAL: usize = 1_000;
+const EVENTS_LIMIT: usize = 100_000;
+
+/// A part of the event log.
+fn events(log: Option<&Path>, from: EventsFrom, limit: Option<usize>) -> Result<Value, Failure> {
+    let log = log.ok_or_else(|| {
+        Failure::new("This server keeps no event log: \"event_log_files\" is 0 in its configuration")
+    })?;
+    let page = crate::event_log::read(log, from, limit.unwrap_or(EVENTS_USUAL).min(EVENTS_LIMIT))?;
+    Ok(yson::map! {"events" => page.events, "next" => page.next, "oldest" => page.oldest}.into())
 }
 
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {

@@ -147,6 +147,7 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
         match effect {
             Effect::Commit { seq, batch } => self.commit.submit(seq, batch),
             Effect::Reply { after, .. }
+            | Effect::Events { after, .. }
             | Effect::ToNode { after, .. }
             | Effect::DeleteBlob { after, .. }
             | Effect::ForgetOperation { after, .. } => self.outbox.offer(after, effect),

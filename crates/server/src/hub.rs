@@ -23,12 +23,14 @@ pub struct Hub {
     failure: Mutex<Option<Failure>>,
 }
 
-/// What the hub cannot do itself.
+/// What the hub cannot do itself: it needs the store or other files.
 pub enum Errand {
     /// Remove a blob from the store.
     DeleteBlob(u64),
     /// Remove everything that is archived of an operation.
     ForgetOperation(OperationId),
+    /// Append to the event log: number of the first event, and the record of the store.
+    Log(u64, Vec<u8>),
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,7 +64,7 @@ impl Hub {
         lock(&self.nodes).clear();
     }
 
-    /// Carries out an effect whose time has come; gives back what needs the store.
+    /// Carries out an effect whose time has come; gives back what is not its own.
     pub fn deliver(&self, effect: Effect) -> Option<Errand> {
         match effect {
             Effect::Reply { request, body, .. } => {
@@ -79,6 +81,7 @@ impl Hub {
             Effect::Disconnect(node) => self.close(node),
             Effect::DeleteBlob { blob, .. } => return Some(Errand::DeleteBlob(blob)),
             Effect::ForgetOperation { id, .. } => return Some(Errand::ForgetOperation(id)),
+            Effect::Events { first, stored, .. } => return Some(Errand::Log(first, stored)),
             Effect::Commit { .. } => {}
         }
         None

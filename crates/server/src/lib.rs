@@ -8,7 +8,7 @@
 //! [`run`] is the way in. `backend` answers the API: it sends commands to the kernel and completes
 //! answers that need records of finished operations and jobs from the store (`archive`).
 //! `node_service` is the other side of the node protocol, `hub` knows which node is on which stream.
-//! `outbox` holds replies and orders back until what they depend on is durable.
+//! `event_log` appends what happened to files. `outbox` holds replies and orders back until what they depend on is durable.
 //!
 //! What it does not do: it decides nothing about operations, pools or jobs.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@
 mod archive;
 mod backend;
 mod core_thread;
+mod event_log;
 mod files;
 mod garbage;
 mod hub;
@@ -24,4 +25,5 @@ mod node_service;
 mod outbox;
 mod run;
 
+pub use event_log::Limits as EventLogLimits;
 pub use run::{ServerConfig, run};

@@ -2,17 +2,18 @@
 
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
-use crate::core_thread::{CoreThread, now};
+use crate::core_thread::{CoreThread, Mailbox, now};
+use crate::event_log::{EventFiles, EventLog, Limits};
 use crate::files::Files;
 use crate::garbage::{Garbage, collect};
-use crate::hub::Hub;
+use crate::hub::{Errand, Hub};
 use crate::node_service::Nodes;
 use anyhow::Context;
-use kernel::{Config, Kernel, Records};
+use kernel::{Config, Input, Kernel, Records};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::{RedbStore, Store};
 use tokio::net::TcpListener;
@@ -37,6 +38,8 @@ pub struct ServerConfig {
     pub cluster_name: String,
     /// Period of nodes' heartbeats.
     pub heartbeat_period: Span,
+    /// How much of the event log is kept; none: there is no event log.
+    pub event_log: Option<Limits>,
 }
 
 impl ServerConfig {
@@ -48,6 +51,7 @@ impl ServerConfig {
             default_tree: "physical".into(),
             cluster_name: "millpond".into(),
             heartbeat_period: Span::from_secs(5),
+            event_log: Some(Limits::default()),
         }
     }
 }
@@ -77,15 +81,37 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
-    let (kernel, effects) = recover(&config, address, &*store)?;
+    let event_files = open_event_log(&config)?;
+    let (kernel, effects) = recover(&config, address, &*store, event_files.as_ref())?;
     let hub = Arc::new(Hub::default());
+    // The writer answers to the kernel's thread, which is not there yet.
+    let mailbox: Arc<OnceLock<Mailbox>> = Arc::default();
+    let event_log = match event_files {
+        Some(files) => {
+            let mailbox = Arc::clone(&mailbox);
+            let written = move |number| {
+                if let Some(mailbox) = mailbox.get() {
+                    mailbox.send(Input::EventsWritten(number));
+                }
+            };
+            let log = EventLog::start(&config.data.join(EVENT_LOG), files, written)
+                .context("cannot start the writer of the event log")?;
+            Some(Arc::new(log))
+        }
+        None => None,
+    };
     let garbage = Garbage::start(Arc::clone(&store));
     let core = {
         let (deliver_hub, fail_hub) = (Arc::clone(&hub), Arc::clone(&hub));
-        let deliver = move |effect| {
-            if let Some(errand) = deliver_hub.deliver(effect) {
-                garbage.errand(errand);
+        let log = event_log.clone();
+        let deliver = move |effect| match deliver_hub.deliver(effect) {
+            Some(Errand::Log(first, stored)) => {
+                if let Some(log) = &log {
+                    log.append(first, stored);
+                }
             }
+            Some(errand) => garbage.errand(errand),
+            None => {}
         };
         let store_failed = move |error: store::StoreError, held| {
             tracing::error!(%error, "the store cannot be written any more: nothing is acknowledged until a restart");
@@ -94,8 +120,10 @@ async fn serve(
         };
         CoreThread::start(kernel, effects, Arc::clone(&store), deliver, store_failed)
     };
+    let _ = mailbox.set(core.mailbox());
     let backend = ServerBackend {
         mailbox: core.mailbox(),
+        event_log: event_log.as_ref().map(|log| log.directory().to_owned()),
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
         files: Files::new(Arc::clone(&store)),
@@ -120,8 +148,25 @@ async fn serve(
         stop_hub.close_all();
     };
     api::serve(listener, router, shutdown, STOP_GRACE).await;
-    tokio::task::spawn_blocking(move || core.stop()).await.context("the kernel did not stop cleanly")?;
+    let stop = move || {
+        core.stop();
+        if let Some(log) = event_log {
+            log.stop();
+        }
+    };
+    tokio::task::spawn_blocking(stop).await.context("the kernel did not stop cleanly")?;
     Ok(())
+}
+
+/// Directory of the event log in that of the data.
+const EVENT_LOG: &str = "event-log";
+
+fn open_event_log(config: &ServerConfig) -> anyhow::Result<Option<EventFiles>> {
+    let Some(limits) = config.event_log else { return Ok(None) };
+    let directory = config.data.join(EVENT_LOG);
+    EventFiles::open(&directory, limits)
+        .map(Some)
+        .with_context(|| format!("cannot open the event log {}", directory.display()))
 }
 
 async fn told_to_stop() {
@@ -141,6 +186,7 @@ fn recover(
     config: &ServerConfig,
     address: SocketAddr,
     store: &dyn Store,
+    events: Option<&EventFiles>,
 ) -> anyhow::Result<(Kernel, Vec<kernel::Effect>)> {
     let mut records = Records::default();
     for table in Records::TABLES {
@@ -153,6 +199,8 @@ fn recover(
     settings.default_tree.clone_from(&config.default_tree);
     settings.cluster_name.clone_from(&config.cluster_name);
     settings.heartbeat_period = config.heartbeat_period;
+    settings.event_log = events.is_some();
+    settings.first_event = events.map_or(1, |files| files.last() + 1);
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
     let removed = collect(store, kernel.blobs())?;

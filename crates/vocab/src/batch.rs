@@ -47,6 +47,8 @@ tables! {
     Mutations = "mutations",
     /// Event log for histories.
     Events = "events",
+    /// Allocations that were told to give way, and the newest lines of the preemption log.
+    Preemptions = "preemptions",
 }
 
 /// One change of one table.

@@ -2,8 +2,9 @@
 //! and how it ended.
 
 use crate::{
-    AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span,
+    AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span, Time,
 };
+use yson::Map;
 
 /// Everything that says *which* job this is. Nodes repeat it in every registration, so that a
 /// restarted server can adopt running jobs that it never stored.
@@ -42,6 +43,32 @@ pub struct Artifact {
     pub executable: bool,
 }
 
+/// A memory file system in the sandbox.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TmpfsVolume {
+    /// Mount point, relative to the sandbox; `.` is the sandbox itself.
+    pub path: String,
+    /// Bytes.
+    pub size: i64,
+}
+
+/// What a job wants of its file systems beyond an empty sandbox (jobs-and-nodes.md 4.7, 4.9).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FileSystemRequest {
+    /// Memory file systems, none inside another.
+    pub tmpfs_volumes: Vec<TmpfsVolume>,
+    /// Copy files into the sandbox instead of linking them.
+    pub copy_files: bool,
+    /// Most bytes on disk that the sandbox may take.
+    pub disk_space: Option<i64>,
+    /// Most files and directories on disk.
+    pub inode_count: Option<i64>,
+    /// Archives that make the root file system, topmost first; none: the host's, read-only.
+    pub layers: Vec<Artifact>,
+    /// The root file system of layers can be written to.
+    pub writable_root: bool,
+}
+
 /// What to run and within which bounds (jobs-and-nodes.md 5, 8.2).
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobDescription {
@@ -54,8 +81,8 @@ pub struct JobDescription {
     pub files: Vec<Artifact>,
     /// CPU guarantee of the container at start.
     pub cpu_limit: Cpu,
-    /// Cap the container at exactly `cpu_limit` cores.
-    pub set_container_cpu_limit: bool,
+    /// CPU cap of the container; without it the job may use idle cores.
+    pub cpu_cap: Option<Cpu>,
     /// Bytes that the user's processes may use; above it the job fails.
     pub memory_limit: i64,
     /// Part of the scheduler's request that stands for the user job (lower bound of its accounting).
@@ -74,6 +101,14 @@ pub struct JobDescription {
     pub restart_exit_code: Option<i32>,
     /// At most this many custom statistics.
     pub custom_statistics_count_limit: u32,
+    /// Options of the CPU monitor (jobs-and-nodes.md 1.2); one that is not there has its default.
+    pub cpu_monitor: Map,
+    /// Mapped file pages count as memory of the job (jobs-and-nodes.md 4.8).
+    pub include_memory_mapped_files: bool,
+    /// The job proxy gives itself up when it is so many bytes above its reserve.
+    pub job_proxy_memory_overcommit_limit: Option<i64>,
+    /// Memory file systems, bounds on disk, root file system.
+    pub file_system: FileSystemRequest,
 }
 
 /// What a job has used so far, or in all. Plain numbers: the controller gives them their public
@@ -94,12 +129,32 @@ pub struct JobStatistics {
     pub user_job_cpu_system: Span,
     /// Time the container was stopped by its CPU cap.
     pub user_job_cpu_throttled: Span,
+    /// Time that the user's processes were ready to run and had no processor.
+    pub user_job_cpu_wait: Span,
+    /// How often they had to leave a processor; known when they have ended.
+    pub user_job_context_switches: i64,
+    /// Bytes that they had read from storage.
+    pub user_job_bytes_read: i64,
+    /// Bytes that they wrote to storage.
+    pub user_job_bytes_written: i64,
     /// CPU of the job proxy in user mode.
     pub job_proxy_cpu_user: Span,
     /// CPU of the job proxy in the kernel.
     pub job_proxy_cpu_system: Span,
-    /// Peak of the user's memory, bytes, as jobs-and-nodes.md 4.8 defines usage.
+    /// How often the job proxy had to leave a processor.
+    pub job_proxy_context_switches: i64,
+    /// Bytes that the job proxy had read from storage.
+    pub job_proxy_bytes_read: i64,
+    /// Bytes that it wrote to storage.
+    pub job_proxy_bytes_written: i64,
+    /// Peak of the user's memory without memory file systems, bytes (jobs-and-nodes.md 4.8).
     pub user_job_max_memory: i64,
+    /// Peak of the user's memory with memory file systems: what reserves are learned from (2.3).
+    pub user_job_peak_memory: i64,
+    /// All memory file systems of the job together.
+    pub user_job_tmpfs: TmpfsUsage,
+    /// Each of them, in the order of the spec.
+    pub user_job_tmpfs_volumes: Vec<TmpfsUsage>,
     /// Anonymous memory at the last sample.
     pub user_job_current_rss: i64,
     /// Mapped file pages at the last sample.
@@ -110,8 +165,83 @@ pub struct JobStatistics {
     pub user_job_cumulative_memory_mb_sec: i64,
     /// Peak of the proxy's memory, bytes.
     pub job_proxy_max_memory: i64,
+    /// The CPU monitor, once it has measured something.
+    pub cpu_monitor: Option<CpuMonitorReport>,
     /// Custom statistics that the job wrote to descriptor 5: name parts joined by `/`, summary.
     pub custom: Vec<(String, Summary)>,
+}
+
+/// Bytes in a memory file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TmpfsUsage {
+    /// At the last sample.
+    pub size: i64,
+    /// Most of all samples.
+    pub max_size: i64,
+}
+
+/// What a job's CPU monitor has come to (jobs-and-nodes.md 1).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CpuMonitorReport {
+    /// The public figures.
+    pub statistics: CpuMonitorStatistics,
+    /// Its current limit, millionths of a core. With reclaim off: what it would be.
+    pub limit: i64,
+    /// The filtered use, millionths of a core.
+    pub smoothed: i64,
+    /// Decisions are carried out.
+    pub reclaims: bool,
+    /// Votes since the last time the window was emptied, oldest first: `+`, `0` or `-` each.
+    pub votes: String,
+    /// The last decision.
+    pub last_change: Option<CpuMonitorChange>,
+}
+
+/// A decision of a CPU monitor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuMonitorChange {
+    /// When.
+    pub time: Time,
+    /// The limit before, millionths of a core.
+    pub from: i64,
+    /// The limit decided on.
+    pub to: i64,
+    /// The container took it; always true with reclaim off, when it is not asked.
+    pub applied: bool,
+}
+
+/// Public figures of a CPU monitor, in hundredths: of a core, and of core-seconds
+/// (jobs-and-nodes.md 1.6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuMonitorStatistics {
+    /// The filtered use.
+    pub smoothed_cpu_usage_x100: i64,
+    /// What could be taken now.
+    pub preemptible_cpu_x100: i64,
+    /// Sum of filtered use over time.
+    pub aggregated_smoothed_cpu_usage_x100: i64,
+    /// Sum of the hard limit over time.
+    pub aggregated_max_cpu_usage_x100: i64,
+    /// Sum over time of what could be taken.
+    pub aggregated_preemptible_cpu_x100: i64,
+    /// The part of that which was taken: all of it, or nothing.
+    pub aggregated_preempted_cpu_x100: i64,
+}
+
+impl CpuMonitorStatistics {
+    /// Public paths and values, with the two names that old dashboards know.
+    pub fn samples(&self) -> [(&'static str, i64); 8] {
+        [
+            ("job_proxy/smoothed_cpu_usage_x100", self.smoothed_cpu_usage_x100),
+            ("job_proxy/preemptible_cpu_x100", self.preemptible_cpu_x100),
+            ("job_proxy/aggregated_smoothed_cpu_usage_x100", self.aggregated_smoothed_cpu_usage_x100),
+            ("job_proxy/aggregated_max_cpu_usage_x100", self.aggregated_max_cpu_usage_x100),
+            ("job_proxy/aggregated_preemptible_cpu_x100", self.aggregated_preemptible_cpu_x100),
+            ("job_proxy/aggregated_preempted_cpu_x100", self.aggregated_preempted_cpu_x100),
+            ("job_proxy/preemptable_cpu_x100", self.preemptible_cpu_x100),
+            ("job_proxy/aggregated_preemptable_cpu_x100", self.aggregated_preemptible_cpu_x100),
+        ]
+    }
 }
 
 /// Aggregate of samples (jobs-and-nodes.md 7.1).

@@ -15,7 +15,10 @@ pub mod time;
 pub use batch::{Batch, Op, Table};
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
-pub use job::{Artifact, JobDescription, JobIdentity, JobOutcome, JobStatistics, Summary};
+pub use job::{
+    Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, FileSystemRequest, JobDescription,
+    JobIdentity, JobOutcome, JobStatistics, Summary, TmpfsUsage, TmpfsVolume,
+};
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};
 pub use time::{Span, Time};

@@ -7,6 +7,7 @@
 mod failure;
 mod job;
 mod message;
+mod statistics;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! client. By GET with a query string; the answer is JSON.
 
 use super::params::{Params, Result, required};
-use kernel::command::{Command, PreemptionQuery, When};
+use kernel::command::{Command, EventsFrom, PreemptionQuery, When};
 use vocab::{Failure, Span};
 
 /// A question: its name and the parser of its parameters.
@@ -10,11 +10,27 @@ pub type Question = (&'static str, fn(&Params) -> Result<Command>);
 
 /// All questions.
 pub static QUESTIONS: &[Question] = &[
+    ("events", events),
     ("operation_explanation", operation_explanation),
     ("pool_explanation", pool_explanation),
     ("pool_history", pool_history),
     ("preemption_log", preemption_log),
 ];
+
+fn events(params: &Params) -> Result<Command> {
+    let (number, last) = (params.parsed("from")?, params.parsed("last")?);
+    let from = match (number, last) {
+        (Some(_), Some(_)) => {
+            let message =
+                "Parameters \"from\" and \"last\" cannot be given together: each says where to begin";
+            return Err(Failure::new(message));
+        }
+        (Some(number), None) => EventsFrom::Number(number),
+        (None, Some(last)) => EventsFrom::Last(last),
+        (None, None) => EventsFrom::Oldest,
+    };
+    Ok(Command::GetEvents { from, limit: params.count("limit")? })
+}
 
 fn operation_explanation(params: &Params) -> Result<Command> {
     Ok(Command::ExplainOperation { operation: params.required_operation()? })

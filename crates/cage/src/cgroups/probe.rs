@@ -43,7 +43,7 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     };
     // `tail` keeps all of the one endless line that it is given.
     if let Some(hog) = run(&mut container, "head -c 67108864 /dev/zero | tail -n 1 >/dev/null") {
-        let give_up = Instant::now() + Duration::from_secs(5);
+        let give_up = Instant::now() + Duration::from_secs(20);
         while !found.memory_limit && Instant::now() < give_up && container.pids().is_ok_and(|p| !p.is_empty())
         {
             found.memory_limit = container.memory().is_ok_and(|m| m.oom_kills > 0);
@@ -82,6 +82,8 @@ fn run(container: &mut impl Container, script: &str) -> Option<u32> {
         descriptors: &[(null.as_fd(), 0), (null.as_fd(), 1), (null.as_fd(), 2)],
         user: None,
         open_files_limit: 1024,
+        isolation: None,
+        processes_limit: None,
     };
     container.spawn(&spec).ok().map(|s| s.pid)
 }

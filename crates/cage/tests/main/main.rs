@@ -2,3 +2,4 @@
 
 mod conformance;
 mod fake_tree;
+mod isolation;

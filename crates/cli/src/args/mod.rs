@@ -2,6 +2,7 @@
 
 mod calc;
 mod demo;
+mod events;
 mod jobs;
 mod operations;
 mod pools;
@@ -11,6 +12,7 @@ mod tree;
 
 pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 pub use demo::{BurnArgs, DemoArgs};
+pub use events::EventsArgs;
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
@@ -133,6 +135,11 @@ pub enum Command {
     /// Pools
     #[command(subcommand)]
     Pool(PoolCommand),
+    /// Show the event log: starts and ends of jobs and operations, preemptions, starvation
+    ///
+    /// Events are numbered without gaps. With --json there is one object a line, as in the files of the
+    /// log (directory event-log in the data of the server).
+    Events(EventsArgs),
     /// Show a node of the tree and what is below it
     Get(GetArgs),
     /// Set a node or an attribute to a YSON value

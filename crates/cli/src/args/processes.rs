@@ -32,6 +32,10 @@ pub struct UpArgs {
     /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
+    /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
+    /// auto (as far as the host lets us), full or none [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
+    pub isolation: Option<String>,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -96,6 +100,13 @@ pub struct NodeArgs {
     /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
+    /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
+    /// auto (as far as the host lets us), full or none [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
+    pub isolation: Option<String>,
+    /// Added to the user ids of jobs: nodes of one host should not share users
+    #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
+    pub uid_offset: u32,
     /// Abort the jobs when the node is stopped
     #[arg(long)]
     pub stop_jobs: bool,
@@ -117,6 +128,16 @@ pub enum NodeCommand {
 
 /// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.
 pub const JOB_ENVIRONMENTS: [&str; 5] = ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "simple"];
+
+/// Names of jobs-and-nodes.md 4.7 [MP].
+pub const ISOLATIONS: [&str; 3] = ["auto", "full", "none"];
+
+fn parse_isolation(text: &str) -> Result<String, String> {
+    match ISOLATIONS.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected one of {}", ISOLATIONS.join(", "))),
+    }
+}
 
 pub(super) fn parse_job_environment(text: &str) -> Result<String, String> {
     match JOB_ENVIRONMENTS.contains(&text) {

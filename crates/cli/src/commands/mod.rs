@@ -1,6 +1,7 @@
 //! From arguments to requests, from replies to views.
 
 mod calc;
+mod events;
 mod files;
 mod follow;
 mod jobs;
@@ -64,6 +65,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Op(command) => operations::run(&session, command),
         Command::Job(command) => jobs::run(&session, command),
         Command::Pool(command) => pools::run(&session, command),
+        Command::Events(args) => events::run(&session, &args),
         Command::Get(args) => tree::get(&session, &args),
         Command::Set(args) => tree::set(&session, &args),
         Command::List(args) => tree::list(&session, &args),

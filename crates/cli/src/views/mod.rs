@@ -1,6 +1,7 @@
 //! Answers of the server as pictures. Every view reads values leniently: a field that is not there is
 //! a dash, not an error, so that an older command line can look at a newer server.
 
+mod event;
 mod explanation;
 mod jobs;
 mod node_list;
@@ -14,6 +15,7 @@ mod table;
 mod top;
 mod values;
 
+pub use event::event_line;
 pub use explanation::{OperationExplanation, PoolExplanation};
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};
 pub use node_list::NodeTable;

@@ -23,6 +23,7 @@ pub use settle::{Grant, SettleError};
 
 use crate::job::{JobView, Joblet};
 use crate::memory::Group;
+use crate::memory::settings_of;
 use crate::options::ControllerOptions;
 use crate::spec::{FileRequest, OperationSpec, RootOptions, check_sandbox_path};
 use crate::task::Task;
@@ -100,6 +101,16 @@ impl OperationController {
         }
     }
 
+    /// The administrator has changed the cluster's options. They act on what comes: jobs that run were
+    /// counted with what was in force, and digests keep their buckets (jobs-and-nodes.md 10). The demand
+    /// may be another one now.
+    pub fn set_options(&mut self, options: &ControllerOptions) {
+        self.options = options.clone();
+        for task in &mut self.tasks {
+            task.memory.set_settings(settings_of(&task.spec.script, &self.root, options));
+        }
+    }
+
     /// The operation.
     pub fn id(&self) -> OperationId {
         self.id
@@ -110,10 +121,11 @@ impl OperationController {
         (0u32..).zip(self.tasks.iter().map(|t| t.spec.script.files.as_slice()))
     }
 
-    /// The resolved files of a task; call it before the first grant, and after a restore. Fails if
+    /// The resolved files of a task, its layers at the end; call it before the first grant, and after a restore. Fails if
     /// a name leaves the sandbox or is there twice; nothing is set then.
-    pub fn set_artifacts(&mut self, task: u32, artifacts: Vec<Artifact>) -> Result<(), Failure> {
+    pub fn set_artifacts(&mut self, task: u32, mut artifacts: Vec<Artifact>) -> Result<(), Failure> {
         let task = &mut self.tasks[task as usize];
+        let layers = artifacts.split_off(artifacts.len().saturating_sub(task.spec.script.layer_count));
         let mut names = BTreeSet::new();
         for artifact in &artifacts {
             let name = artifact.file_name.as_str();
@@ -127,6 +139,7 @@ impl OperationController {
             return Err(failure.with("file_name", name).with("task_name", task));
         }
         task.artifacts = artifacts;
+        task.layers = layers;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::limits::Life;
 use crate::job::Joblet;
 use crate::memory::MemoryRequest;
 use crate::task::Task;
-use vocab::{AllocationId, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
+use vocab::{AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
 use yson::Value;
 
 /// Resources on a node that the scheduler gave to a task.
@@ -103,7 +103,7 @@ impl OperationController {
         let reserve = task.memory.request(factors);
         let predecessor = task.memory.predecessor(cookie);
         let environment = self.environment(task_number, &identity, host);
-        let description = describe(&self.tasks[task_number as usize], reserve, environment);
+        let description = self.describe(&self.tasks[task_number as usize], reserve, environment);
         let joblet = Joblet {
             identity: identity.clone(),
             task: task_number,
@@ -168,6 +168,43 @@ impl OperationController {
         }
         out
     }
+
+    /// What a node has to know of a job.
+    fn describe(
+        &self,
+        task: &Task,
+        reserve: MemoryRequest,
+        environment: Vec<(String, String)>,
+    ) -> JobDescription {
+        let (script, root, options) = (&task.spec.script, &self.root, &self.options);
+        JobDescription {
+            command: script.command.clone(),
+            environment,
+            files: task.artifacts.clone(),
+            cpu_limit: script.cpu_limit,
+            cpu_cap: options.cpu_cap(script.set_container_cpu_limit, script.cpu_limit),
+            memory_limit: script.memory_limit,
+            user_job_memory_reserve: reserve.user_job_reserve,
+            job_proxy_memory_reserve: reserve.job_proxy_reserve,
+            job_time_limit: script.job_time_limit,
+            max_stderr_size: script.max_stderr_size,
+            interruption_signal: script.interruption_signal.clone(),
+            signal_root_process_only: script.signal_root_process_only,
+            restart_exit_code: script.restart_exit_code,
+            custom_statistics_count_limit: script.custom_statistics_count_limit,
+            cpu_monitor: root.job_cpu_monitor.differences(),
+            include_memory_mapped_files: script.include_memory_mapped_files,
+            job_proxy_memory_overcommit_limit: root.job_proxy_memory_overcommit_limit,
+            file_system: FileSystemRequest {
+                tmpfs_volumes: script.tmpfs_volumes.clone(),
+                copy_files: script.copy_files,
+                disk_space: script.disk.0,
+                inode_count: script.disk.1,
+                layers: task.layers.clone(),
+                writable_root: script.make_rootfs_writable,
+            },
+        }
+    }
 }
 
 /// Defaults that the spec may override.
@@ -178,26 +215,6 @@ const NODE_DEFAULTS: &[(&str, &str)] = &[
     ("PYTHONUSERBASE", "$(SandboxPath)/.local"),
     ("PYTHON_EGG_CACHE", "$(SandboxPath)/.python-eggs"),
 ];
-
-fn describe(task: &Task, reserve: MemoryRequest, environment: Vec<(String, String)>) -> JobDescription {
-    let script = &task.spec.script;
-    JobDescription {
-        command: script.command.clone(),
-        environment,
-        files: task.artifacts.clone(),
-        cpu_limit: script.cpu_limit,
-        set_container_cpu_limit: script.set_container_cpu_limit,
-        memory_limit: script.memory_limit,
-        user_job_memory_reserve: reserve.user_job_reserve,
-        job_proxy_memory_reserve: reserve.job_proxy_reserve,
-        job_time_limit: script.job_time_limit,
-        max_stderr_size: script.max_stderr_size,
-        interruption_signal: script.interruption_signal.clone(),
-        signal_root_process_only: script.signal_root_process_only,
-        restart_exit_code: script.restart_exit_code,
-        custom_statistics_count_limit: script.custom_statistics_count_limit,
-    }
-}
 
 /// `host` of `host:port`.
 fn host_of(address: &str) -> &str {

@@ -1,7 +1,7 @@
 //! Paths in a user script: files to fetch, tmpfs volumes, names of environment variables.
 
 use super::reader::{Reader, expected, refuse_at};
-use vocab::Failure;
+use vocab::{Failure, TmpfsVolume};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -17,15 +17,6 @@ pub struct FileRequest {
     pub executable: Option<bool>,
     /// Do not keep it in the node's cache.
     pub bypass_artifact_cache: bool,
-}
-
-/// A memory file system in the sandbox.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TmpfsVolume {
-    /// Relative to the sandbox.
-    pub path: String,
-    /// Bytes.
-    pub size: i64,
 }
 
 /// A list of file paths.

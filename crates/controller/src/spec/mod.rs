@@ -12,7 +12,7 @@ mod scheduling;
 mod script;
 mod task;
 
-pub use files::{FileRequest, TmpfsVolume, check_sandbox_path, is_variable_name};
+pub use files::{FileRequest, check_sandbox_path, is_variable_name};
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use root::RootOptions;
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
@@ -103,7 +103,7 @@ fn read_tasks(
             let map = value.as_map().ok_or_else(|| refuse_at(&path, expected("map", value)))?;
             let mut inner = Reader::new(map, path);
             let digest = &root.job_proxy_memory_digest;
-            tasks.push(TaskSpec::read(&mut inner, &name, digest, options.set_container_cpu_limit, max_jobs)?);
+            tasks.push(TaskSpec::read(&mut inner, &name, digest, max_jobs)?);
             r.keep(&name, inner);
         }
         Ok(tasks)

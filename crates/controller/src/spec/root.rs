@@ -40,6 +40,8 @@ pub struct RootOptions {
     pub job_proxy_memory_digest: ProxyDigestOptions,
     /// Factor of the job proxy's reserve after its first overdraft.
     pub job_proxy_overdraft_multiplier: Option<f64>,
+    /// Bytes above its reserve at which a job proxy gives its job up.
+    pub job_proxy_memory_overcommit_limit: Option<i64>,
     /// Secrets that jobs see as variables, as given. Never shown.
     pub secure_vault: Option<Map>,
     /// Job shells see the secrets too.
@@ -74,6 +76,9 @@ impl RootOptions {
             job_proxy_overdraft_multiplier: r
                 .number("job_proxy_resource_overdraft_memory_multiplier", 1.0..=10.0)
                 .optional()?,
+            job_proxy_memory_overcommit_limit: r
+                .int("job_proxy_memory_overcommit_limit", 0..=i64::MAX)
+                .optional()?,
             secure_vault: read_vault(r)?,
             enable_secure_vault_variables_in_job_shell: r
                 .bool("enable_secure_vault_variables_in_job_shell")
@@ -90,7 +95,6 @@ fn accept_by_the_way(r: &mut Reader<'_>) -> Result<(), Failure> {
     r.any("started_by").optional()?;
     r.strings("owners").optional()?;
     r.int("max_core_info_count", 0..=150).or(10)?;
-    r.int("job_proxy_memory_overcommit_limit", 0..=i64::MAX).optional()?;
     r.span("job_speculation_timeout", Span::from_millis(1)..=EVER).optional()?;
     r.int("max_speculative_job_count_per_task", 0..=i64::MAX).or(10)?;
     r.bool("try_avoid_duplicating_jobs").or(false)?;

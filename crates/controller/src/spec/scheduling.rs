@@ -22,6 +22,10 @@ pub struct SchedulingOptions {
     pub preemption_mode: PreemptionMode,
     /// How long a job may wait on a node, 10 s to 10 min.
     pub waiting_job_timeout: Option<Span>,
+    /// How long an interrupted job of this operation may go on; the tree's otherwise (15.1).
+    pub allocation_preemption_timeout: Option<Span>,
+    /// The same for graceful preemption.
+    pub allocation_graceful_preemption_timeout: Option<Span>,
     /// Choose one of the trees at start.
     pub schedule_in_single_tree: bool,
     /// Look at guarantees when choosing that tree.
@@ -103,7 +107,7 @@ impl ResourceLimits {
                 }
                 _ => value.as_i64().filter(|x| *x >= 0),
             };
-            let what = if resource == Resource::Cpu { "number of at least 0" } else { "int64 of at least 0" };
+            let what = if resource == Resource::Cpu { "number in 0..=1e12" } else { "int64 of at least 0" };
             out.0[resource as usize] =
                 Some(raw.ok_or_else(|| format!("{resource}: {}", expected(what, value)))?);
         }
@@ -126,6 +130,8 @@ pub enum PreemptionMode {
     Graceful,
 }
 
+/// A job that was asked to go may take no longer, whatever its operation says: others wait for its place.
+const LONGEST: Span = Span::from_secs(86_400);
 const EVER: Span = Span(u64::MAX);
 
 impl TreeOptions {
@@ -184,6 +190,15 @@ impl SchedulingOptions {
             },
             waiting_job_timeout: r
                 .span("waiting_job_timeout", Span::from_secs(10)..=Span::from_secs(600))
+                .optional()?,
+            allocation_preemption_timeout: r
+                .span(["allocation_preemption_timeout", "job_interrupt_timeout"], Span::ZERO..=LONGEST)
+                .optional()?,
+            allocation_graceful_preemption_timeout: r
+                .span(
+                    ["allocation_graceful_preemption_timeout", "job_graceful_interrupt_timeout"],
+                    Span::ZERO..=LONGEST,
+                )
                 .optional()?,
             schedule_in_single_tree: r.bool("schedule_in_single_tree").or(false)?,
             consider_guarantees_for_single_tree: r.bool("consider_guarantees_for_single_tree").or(false)?,

@@ -1,10 +1,10 @@
 //! The user script: the part of a spec that says what one job runs and within which bounds
 //! (jobs-and-nodes.md 8.2).
 
-use super::files::{FileRequest, TmpfsVolume, read_environment, read_files, read_tmpfs};
+use super::files::{FileRequest, read_environment, read_files, read_tmpfs};
 use super::memory::{MemoryOptions, ProxyDigestOptions, job_proxy_digest, script_memory};
 use super::reader::{Reader, expected};
-use vocab::{Cpu, Failure, Span};
+use vocab::{Cpu, Failure, Span, TmpfsVolume};
 use yson::Value;
 
 /// What one job of a task runs.
@@ -14,8 +14,15 @@ pub struct UserScript {
     pub command: String,
     /// Variables of the spec, in its order.
     pub environment: Vec<(String, String)>,
-    /// Files to place in the sandbox.
+    /// Files to place in the sandbox, and after them the archives of `layer_count` layers of the root
+    /// file system, topmost first.
     pub files: Vec<FileRequest>,
+    /// How many of `files` are layers.
+    pub layer_count: usize,
+    /// The root file system can be written to.
+    pub make_rootfs_writable: bool,
+    /// Bounds of what the sandbox takes on disk: bytes and inodes.
+    pub disk: (Option<i64>, Option<i64>),
     /// CPU guarantee.
     pub cpu_limit: Cpu,
     /// Devices.
@@ -64,12 +71,12 @@ impl UserScript {
     pub(crate) fn read(
         r: &mut Reader<'_>,
         root_digest: &ProxyDigestOptions,
-        set_container_cpu_limit: bool,
     ) -> Result<UserScript, Failure> {
         accept_formats_and_hints(r)?;
-        accept_root_file_system(r)?;
-        accept_disk_request(r)?;
+        let (layers, make_rootfs_writable) = read_root_file_system(r)?;
+        let disk = read_disk_request(r)?;
         accept_monitoring(r)?;
+        let layer_count = layers.len();
         let memory_limit = r.int("memory_limit", 1..=16 << 40).or(512 * MIB)?;
         let tmpfs_volumes = read_tmpfs(r, memory_limit)?;
         let script = UserScript {
@@ -80,7 +87,10 @@ impl UserScript {
                 })
                 .required()?,
             environment: read_environment(r)?,
-            files: read_files(r, "file_paths")?,
+            files: read_files(r, "file_paths")?.into_iter().chain(layers).collect(),
+            layer_count,
+            make_rootfs_writable,
+            disk,
             cpu_limit: r.cores("cpu_limit").or(Cpu(100))?,
             gpu_limit: r.int("gpu_limit", 0..=i64::from(i32::MAX)).or(0)?,
             memory_limit,
@@ -98,7 +108,7 @@ impl UserScript {
             port_count: r.int("port_count", 0..=50).or(0)? as u32,
             copy_files: r.bool("copy_files").or(false)?,
             redirect_stdout_to_stderr: r.bool("redirect_stdout_to_stderr").or(false)?,
-            set_container_cpu_limit: r.bool("set_container_cpu_limit").or(set_container_cpu_limit)?,
+            set_container_cpu_limit: r.bool("set_container_cpu_limit").or(false)?,
             interruption_signal: r.with("interruption_signal", read_signal).optional()?,
             signal_root_process_only: r.bool("signal_root_process_only").or(false)?,
             restart_exit_code: r.int("restart_exit_code", 1..=255).optional()?.map(|x| x as i32),
@@ -140,27 +150,30 @@ fn accept_formats_and_hints(r: &mut Reader<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn accept_root_file_system(r: &mut Reader<'_>) -> Result<(), Failure> {
-    let layers = r.list("layer_paths").or(Vec::new())?;
-    if let Some(bad) = layers.iter().find(|l| l.as_str().is_none()) {
-        return Err(r.refuse("layer_paths", expected("list of paths", bad)));
+/// `layer_paths` and `make_rootfs_writable`. Images need a registry, which no node here has: a job that
+/// asks for one would run in another system than it wants, so it is refused.
+fn read_root_file_system(r: &mut Reader<'_>) -> Result<(Vec<FileRequest>, bool), Failure> {
+    let layers = read_files(r, "layer_paths")?;
+    if r.string("docker_image").optional()?.is_some() {
+        return Err(r.refuse("docker_image", "images of a registry are not supported, use \"layer_paths\""));
     }
-    let image = r.string("docker_image").optional()?;
-    if r.bool("make_rootfs_writable").or(false)? && layers.is_empty() && image.is_none() {
+    let writable = r.bool("make_rootfs_writable").or(false)?;
+    if writable && layers.is_empty() {
         return Err(r.refuse("make_rootfs_writable", "it needs \"layer_paths\""));
     }
-    Ok(())
+    Ok((layers, writable))
 }
 
-fn accept_disk_request(r: &mut Reader<'_>) -> Result<(), Failure> {
+/// `disk_request`, or `disk_space_limit` with `inode_limit`.
+fn read_disk_request(r: &mut Reader<'_>) -> Result<(Option<i64>, Option<i64>), Failure> {
     let request = r.optional_section("disk_request", |d| {
-        d.int("disk_space", 0..=i64::MAX).required()?;
-        d.int("inode_count", 0..=i64::MAX).optional()?;
+        let space = d.int("disk_space", 0..=i64::MAX).required()?;
+        let inodes = d.int("inode_count", 0..=i64::MAX).optional()?;
         let medium = d.string("medium_name").optional()?;
         if d.string("account").optional()?.is_some() && medium.is_none() {
             return Err(d.refuse("account", "it needs \"medium_name\""));
         }
-        Ok(())
+        Ok((Some(space), inodes))
     })?;
     let space = r.int("disk_space_limit", 0..=i64::MAX).optional()?;
     let inodes = r.int("inode_limit", 0..=i64::MAX).optional()?;
@@ -170,7 +183,7 @@ fn accept_disk_request(r: &mut Reader<'_>) -> Result<(), Failure> {
     if request.is_some() && space.is_some() {
         return Err(r.refuse("disk_space_limit", "it excludes \"disk_request\""));
     }
-    Ok(())
+    Ok(request.unwrap_or((space, inodes)))
 }
 
 /// Sensors of jobs-and-nodes.md 7.4.

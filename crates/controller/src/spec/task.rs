@@ -28,7 +28,6 @@ impl TaskSpec {
         r: &mut Reader<'_>,
         name: &str,
         root_digest: &ProxyDigestOptions,
-        set_container_cpu_limit: bool,
         max_job_count: u32,
     ) -> Result<TaskSpec, Failure> {
         // The bound of the operation's total is checked by the caller; this one keeps sums small.
@@ -36,7 +35,7 @@ impl TaskSpec {
         if job_count > i64::from(max_job_count) {
             return Err(too_many_jobs(r, job_count, max_job_count));
         }
-        let script = UserScript::read(r, root_digest, set_container_cpu_limit)?;
+        let script = UserScript::read(r, root_digest)?;
         r.map("job_io").or(yson::Map::new())?;
         let output_table_paths = read_outputs(r)?;
         let restart_completed_jobs = r.bool("restart_completed_jobs").or(false)?;

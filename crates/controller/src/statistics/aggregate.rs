@@ -1,7 +1,8 @@
 //! Sums over the jobs of one task (jobs-and-nodes.md 7.3).
 
-use super::samples::{JobSamples, PATHS};
+use super::samples::{JobSamples, PATHS, volume_at, volume_path, volume_place};
 use crate::packed::{Packer, Unpacker};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use vocab::{JobState, Summary};
 use yson::{Map, Value};
@@ -15,8 +16,22 @@ pub struct Group {
     pub tree: String,
     /// By place in [`PATHS`].
     pub system: Vec<Summary>,
+    /// Size and largest size of each memory file system.
+    pub volumes: Vec<[Summary; 2]>,
     /// By name.
     pub custom: BTreeMap<String, Summary>,
+}
+
+impl Group {
+    /// Paths and summaries of everything but custom statistics.
+    pub(super) fn system_paths(&self) -> impl Iterator<Item = (Cow<'static, str>, &Summary)> {
+        let system = PATHS.iter().map(|path| Cow::Borrowed(*path)).zip(&self.system);
+        let volumes = self.volumes.iter().enumerate().flat_map(|(volume, parts)| {
+            let path = move |part| Cow::Owned(volume_path(volume, part));
+            parts.iter().enumerate().map(move |(part, s)| (path(part), s))
+        });
+        system.chain(volumes).filter(|(_, s)| s.count != 0)
+    }
 }
 
 /// Aggregates of one task. Its groups are few (states x trees), so they are searched one by one.
@@ -40,6 +55,11 @@ impl TaskStatistics {
                 summary.add(*x);
             }
         }
+        let volumes = group.volumes.len().max(samples.volumes.len());
+        group.volumes.resize(volumes, Default::default());
+        for (summaries, sample) in group.volumes.iter_mut().zip(&samples.volumes) {
+            summaries.iter_mut().zip(sample).for_each(|(summary, x)| summary.add(*x));
+        }
         for (name, summary) in &samples.custom {
             match group.custom.get_mut(name) {
                 Some(old) => old.merge(summary),
@@ -60,7 +80,13 @@ impl TaskStatistics {
         let place = self.groups.iter().position(|g| g.state == state && g.tree == tree);
         let place = place.unwrap_or_else(|| {
             let system = vec![Summary::default(); PATHS.len()];
-            self.groups.push(Group { state, tree: tree.to_owned(), system, custom: BTreeMap::new() });
+            self.groups.push(Group {
+                state,
+                tree: tree.to_owned(),
+                system,
+                volumes: Vec::new(),
+                custom: BTreeMap::new(),
+            });
             self.groups.len() - 1
         });
         &mut self.groups[place]
@@ -68,10 +94,14 @@ impl TaskStatistics {
 
     /// Durable form: a list of `{state; tree; system; custom}`.
     pub(crate) fn to_value(&self) -> Value {
-        let pack = |summaries: &mut dyn Iterator<Item = (usize, &Summary)>| {
+        let pack = |group: &Group| {
             let mut out = Packer::default();
-            for (place, s) in summaries.filter(|(_, s)| s.count != 0) {
-                out.unsigned(place as u64);
+            let system = (0..).zip(&group.system);
+            let volumes = group.volumes.iter().enumerate().flat_map(|(volume, parts)| {
+                parts.iter().enumerate().map(move |(part, s)| (volume_place(volume, part), s))
+            });
+            for (place, s) in system.chain(volumes).filter(|(_, s)| s.count != 0) {
+                out.unsigned(place);
                 pack_summary(&mut out, s);
             }
             out.finish()
@@ -85,7 +115,7 @@ impl TaskStatistics {
             yson::map! {
                 "state" => g.state,
                 "tree" => g.tree.as_str(),
-                "system" => Value::String(pack(&mut g.system.iter().enumerate())),
+                "system" => Value::String(pack(g)),
                 "custom" => custom.collect::<Map>(),
             }
         });
@@ -95,11 +125,15 @@ impl TaskStatistics {
     pub(crate) fn from_value(value: &Value) -> Option<TaskStatistics> {
         let groups = value.as_list()?.iter().map(|g| {
             let mut system = vec![Summary::default(); PATHS.len()];
+            let mut volumes: Vec<[Summary; 2]> = Vec::new();
             let mut input = Unpacker::new(g.get("system")?.as_bytes()?);
             while !input.is_empty() {
-                let place = usize::try_from(input.unsigned()?).ok()?;
+                let place = input.unsigned()?;
                 let summary = unpack_summary(&mut input)?;
-                if let Some(slot) = system.get_mut(place) {
+                if let Some((volume, part)) = volume_at(place) {
+                    volumes.resize(volumes.len().max(volume + 1), Default::default());
+                    volumes[volume][part] = summary;
+                } else if let Some(slot) = system.get_mut(usize::try_from(place).ok()?) {
                     *slot = summary;
                 }
             }
@@ -111,6 +145,7 @@ impl TaskStatistics {
                 state: g.get("state")?.as_str()?.parse().ok()?,
                 tree: g.get("tree")?.as_str()?.to_owned(),
                 system,
+                volumes,
                 custom: custom.collect::<Option<_>>()?,
             })
         });

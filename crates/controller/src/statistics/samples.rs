@@ -38,7 +38,50 @@ pub const PATHS: &[&str] = &[
     "job_proxy/cumulative_max_memory",
     "job_proxy/cumulative_memory_reserve",
     "job_proxy/cumulative_estimated_memory",
+    "user_job/cpu/wait",
+    "user_job/cpu/cfs_throttled",
+    "user_job/cpu/context_switches",
+    "user_job/block_io/bytes_read",
+    "user_job/block_io/bytes_written",
+    "job_proxy/cpu/context_switches",
+    "job_proxy/block_io/bytes_read",
+    "job_proxy/block_io/bytes_written",
+    "user_job/tmpfs_size",
+    "user_job/max_tmpfs_size",
+    "job_proxy/smoothed_cpu_usage_x100",
+    "job_proxy/preemptible_cpu_x100",
+    "job_proxy/aggregated_smoothed_cpu_usage_x100",
+    "job_proxy/aggregated_max_cpu_usage_x100",
+    "job_proxy/aggregated_preemptible_cpu_x100",
+    "job_proxy/aggregated_preempted_cpu_x100",
+    "job_proxy/preemptable_cpu_x100",
+    "job_proxy/aggregated_preemptable_cpu_x100",
 ];
+
+/// Memory file systems are numbered in the public paths, so they have no place in [`PATHS`]. In durable
+/// records they follow from this place on, two for each.
+const VOLUMES: usize = 1 << 10;
+
+/// Parts of a memory file system's path, `user_job/tmpfs_volumes/<k>/<part>`, in the order of places.
+pub(super) const VOLUME_PARTS: [&str; 2] = ["size", "max_size"];
+
+/// Number of the volume, and of its part, at a place of a durable record.
+pub(super) fn volume_at(place: u64) -> Option<(usize, usize)> {
+    let offset = usize::try_from(place).ok()?.checked_sub(VOLUMES)?;
+    (offset < 2 * MAX_VOLUMES).then_some((offset / 2, offset % 2))
+}
+
+/// Inverse of [`volume_at`].
+pub(super) fn volume_place(volume: usize, part: usize) -> u64 {
+    (VOLUMES + 2 * volume + part) as u64
+}
+
+/// More than any job has; a bound for what is read from the store.
+const MAX_VOLUMES: usize = 1 << 10;
+
+pub(super) fn volume_path(volume: usize, part: usize) -> String {
+    format!("user_job/tmpfs_volumes/{volume}/{}", VOLUME_PARTS[part])
+}
 
 /// What the controller itself knows about a job.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +107,8 @@ pub struct JobFacts {
 pub struct JobSamples {
     /// By place in [`PATHS`]; shorter if it comes from an older record.
     pub system: Vec<Option<i64>>,
+    /// Size and largest size of each memory file system.
+    pub volumes: Vec<[i64; 2]>,
     /// Custom statistics: name (one key, whatever it contains), summary.
     pub custom: Vec<(String, Summary)>,
 }
@@ -88,7 +133,7 @@ impl JobSamples {
         let of = |f: fn(&JobStatistics) -> Option<i64>| measured.and_then(f);
         let reserve = &facts.reserve;
         let millicores = Some(facts.cpu_limit.0.saturating_mul(10));
-        let system = vec![
+        let mut system = vec![
             millis(facts.total_time),
             of(|m| millis(m.wait_for_resources)),
             of(|m| millis(m.prepare)),
@@ -119,9 +164,27 @@ impl JobSamples {
             measured.and_then(|m| cumulative(m.job_proxy_max_memory, facts.total_time)),
             cumulative(reserve.job_proxy_reserve, facts.total_time),
             cumulative(facts.job_proxy_estimate, facts.total_time),
+            of(|m| millis(m.user_job_cpu_wait)),
+            of(|m| millis(m.user_job_cpu_throttled)),
+            of(|m| Some(m.user_job_context_switches)),
+            of(|m| Some(m.user_job_bytes_read)),
+            of(|m| Some(m.user_job_bytes_written)),
+            of(|m| Some(m.job_proxy_context_switches)),
+            of(|m| Some(m.job_proxy_bytes_read)),
+            of(|m| Some(m.job_proxy_bytes_written)),
+            of(|m| Some(m.user_job_tmpfs.size)),
+            of(|m| Some(m.user_job_tmpfs.max_size)),
         ];
+        // The monitor has something to say only once it has measured (1.6).
+        let monitor = measured.and_then(|m| m.cpu_monitor.as_ref()).map(|m| m.statistics.samples());
+        system.extend((0..8).map(|i| monitor.as_ref().map(|samples| samples[i].1)));
         debug_assert_eq!(system.len(), PATHS.len());
-        JobSamples { system, custom: measured.map(|m| m.custom.clone()).unwrap_or_default() }
+        let volumes = measured.map(|m| m.user_job_tmpfs_volumes.as_slice()).unwrap_or_default();
+        JobSamples {
+            system,
+            volumes: volumes.iter().map(|v| [v.size, v.max_size]).collect(),
+            custom: measured.map(|m| m.custom.clone()).unwrap_or_default(),
+        }
     }
 
     /// The system sample at a path.
@@ -138,19 +201,27 @@ impl JobSamples {
                 out.unsigned(place as u64).signed(*value);
             }
         }
+        for (volume, parts) in self.volumes.iter().enumerate() {
+            for (part, value) in parts.iter().enumerate() {
+                out.unsigned(volume_place(volume, part)).signed(*value);
+            }
+        }
         out.finish()
     }
 
     /// Inverse of [`JobSamples::pack_system`]. Places of a newer program are passed over.
-    pub(crate) fn unpack_system(bytes: &[u8]) -> Option<Vec<Option<i64>>> {
-        let mut system = vec![None; PATHS.len()];
+    pub(crate) fn unpack_system(bytes: &[u8], custom: Vec<(String, Summary)>) -> Option<JobSamples> {
+        let mut samples = JobSamples { system: vec![None; PATHS.len()], volumes: Vec::new(), custom };
         let mut input = Unpacker::new(bytes);
         while !input.is_empty() {
             let (place, value) = (input.unsigned()?, input.signed()?);
-            if let Some(slot) = usize::try_from(place).ok().and_then(|p| system.get_mut(p)) {
+            if let Some((volume, part)) = volume_at(place) {
+                samples.volumes.resize(samples.volumes.len().max(volume + 1), [0; 2]);
+                samples.volumes[volume][part] = value;
+            } else if let Some(slot) = usize::try_from(place).ok().and_then(|p| samples.system.get_mut(p)) {
                 *slot = Some(value);
             }
         }
-        Some(system)
+        Some(samples)
     }
 }

@@ -1,7 +1,8 @@
 //! Statistics as the API shows them: nested maps by parts of the path (http-api.md 9.3, 10.1).
 
 use super::aggregate::TaskStatistics;
-use super::samples::{JobSamples, PATHS};
+use super::samples::{JobSamples, PATHS, volume_path};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use vocab::Summary;
 use yson::{Map, Value};
@@ -12,6 +13,11 @@ pub fn of_job(samples: &JobSamples) -> Map {
     for (path, sample) in PATHS.iter().zip(&samples.system) {
         if let Some(x) = sample {
             *leaf(&mut tree, path) = full_summary(&Summary::of(*x)).into();
+        }
+    }
+    for (volume, parts) in samples.volumes.iter().enumerate() {
+        for (part, x) in parts.iter().enumerate() {
+            *leaf(&mut tree, &volume_path(volume, part)) = full_summary(&Summary::of(*x)).into();
         }
     }
     for (name, summary) in &samples.custom {
@@ -31,8 +37,8 @@ pub fn tagged(tasks: &[(&str, &TaskStatistics)]) -> Map {
                 };
                 yson::map! {"summary" => full_summary(summary), "tags" => tags}.into()
             };
-            for (path, summary) in PATHS.iter().zip(&group.system).filter(|(_, s)| s.count != 0) {
-                push(leaf(&mut tree, path), entry(summary));
+            for (path, summary) in group.system_paths() {
+                push(leaf(&mut tree, &path), entry(summary));
             }
             for (name, summary) in &group.custom {
                 push(custom(&mut tree).entry_or_insert(name, || Value::Entity), entry(summary));
@@ -46,20 +52,20 @@ pub fn tagged(tasks: &[(&str, &TaskStatistics)]) -> Map {
 pub fn by_state(tasks: &[(&str, &TaskStatistics)]) -> Map {
     let mut tree = Map::new();
     for (task, statistics) in tasks {
-        let mut merged: BTreeMap<(&str, &str, bool), Summary> = BTreeMap::new();
+        let mut merged: BTreeMap<(Cow<'_, str>, &str, bool), Summary> = BTreeMap::new();
         for group in statistics.groups() {
             let state = group.state.as_str();
-            for (path, summary) in PATHS.iter().zip(&group.system).filter(|(_, s)| s.count != 0) {
+            for (path, summary) in group.system_paths() {
                 merged.entry((path, state, false)).or_default().merge(summary);
             }
             for (name, summary) in &group.custom {
-                merged.entry((name, state, true)).or_default().merge(summary);
+                merged.entry((name.as_str().into(), state, true)).or_default().merge(summary);
             }
         }
         for ((path, state, is_custom), s) in merged {
             let leaf = match is_custom {
-                true => custom(&mut tree).entry_or_insert(path, || Value::Entity),
-                false => leaf(&mut tree, path),
+                true => custom(&mut tree).entry_or_insert(&*path, || Value::Entity),
+                false => leaf(&mut tree, &path),
             };
             let shown = yson::map! {"sum" => s.sum, "count" => s.count, "min" => s.min, "max" => s.max};
             let states = into_map(leaf, "$");

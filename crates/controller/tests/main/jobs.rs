@@ -202,6 +202,9 @@ fn a_failed_job_as_it_is_shown() {
         user_job/cpu/user 3000/1
         user_job/cpu/system 0/1
         user_job/cpu/throttled 0/1
+        user_job/cpu/wait 0/1
+        user_job/cpu/cfs_throttled 0/1
+        user_job/cpu/context_switches 0/1
         user_job/max_memory 300000000/1
         user_job/current_memory/rss 0/1
         user_job/current_memory/mapped_file 0/1
@@ -215,8 +218,13 @@ fn a_failed_job_as_it_is_shown() {
         user_job/gpu_reserve 0/1
         user_job/cumulative_max_memory 2205000000/1
         user_job/cumulative_memory_reserve 1973000601/1
+        user_job/block_io/bytes_read 0/1
+        user_job/block_io/bytes_written 0/1
+        user_job/tmpfs_size 0/1
+        user_job/max_tmpfs_size 0/1
         job_proxy/cpu/user 0/1
         job_proxy/cpu/system 0/1
+        job_proxy/cpu/context_switches 0/1
         job_proxy/max_memory 1000/1
         job_proxy/estimated_memory 134217728/1
         job_proxy/memory_reserve 134217728/1
@@ -224,6 +232,8 @@ fn a_failed_job_as_it_is_shown() {
         job_proxy/cumulative_max_memory 7350/1
         job_proxy/cumulative_memory_reserve 986500300/1
         job_proxy/cumulative_estimated_memory 986500300/1
+        job_proxy/block_io/bytes_read 0/1
+        job_proxy/block_io/bytes_written 0/1
         custom/a/b 5/2
     "#]]
     .assert_eq(&leaves);

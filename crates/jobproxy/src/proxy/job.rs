@@ -1,13 +1,15 @@
 //! The running job: its process, its pipes, its clock, and why it has to end.
 
+use super::disk::DiskWatch;
 use super::launch::launch;
 use super::link::Link;
-use super::now;
+use super::monitor::{self, CpuWatch};
 use super::samples::Samples;
+use super::{Known, now};
 use crate::codec::Blob;
 use crate::custom::CustomStatistics;
 use crate::outcome;
-use crate::protocol::{FromProxy, INLINE_STDERR_MAX, JobStart, Progress, ProxyResult, ToProxy};
+use crate::protocol::{FromProxy, Holds, INLINE_STDERR_MAX, JobStart, Progress, ProxyResult, ToProxy};
 use crate::record::log;
 use crate::spawner::Shared;
 use crate::stderr::StderrFile;
@@ -37,7 +39,9 @@ pub(super) struct Job<'a> {
     statistics_pipe: Option<File>,
     stderr: StderrFile,
     custom: CustomStatistics,
+    disk: DiskWatch,
     samples: Samples,
+    cpu: CpuWatch,
     interrupt: Option<Interrupt>,
     /// Set once: the first reason to kill counts.
     verdict: Option<JobOutcome>,
@@ -56,22 +60,17 @@ impl<'a> Job<'a> {
     /// Container and process; else the result of a job that never ran.
     pub fn start(start: JobStart, shared: &'a Shared) -> Result<Job<'a>, Box<ProxyResult>> {
         let checked = shared.config.check_user_job_memory_limit;
+        let options = match monitor::options(&start.cpu_monitor) {
+            Ok(options) => options,
+            // The server has checked them; it must be of another version.
+            Err(e) => return Err(never_ran(&start, outcome::environment_fault(Failure::new(e.to_string())))),
+        };
+        let sets_cap = monitor::caps(shared.config.cpu_monitor_sets_cap, &options);
         let limits = JobLimits {
             cpu_guarantee: start.cpu_guarantee,
-            cpu_cap: start.cpu_cap,
+            cpu_cap: if sets_cap { Some(start.cpu_guarantee) } else { start.cpu_cap },
             memory: checked.then_some(start.memory_limit),
             pids: Some(start.pids_limit),
-        };
-        let never_ran = |start: &JobStart, outcome| {
-            Box::new(ProxyResult {
-                job_id: start.job_id,
-                outcome,
-                start_time: None,
-                finish_time: now(),
-                statistics: Default::default(),
-                stderr_size: 0,
-                stderr: None,
-            })
         };
         let mut container = match shared.environment.create(start.job_id, &limits) {
             Ok(container) => container,
@@ -83,17 +82,21 @@ impl<'a> Job<'a> {
             Ok((process, stderr_pipe, statistics_pipe)) => {
                 let stderr = StderrFile::new(&start.job_directory, start.max_stderr_size);
                 let custom = CustomStatistics::new(start.custom_statistics_count_limit);
+                let started_at = Instant::now();
+                let sets_cap = shared.config.cpu_monitor_sets_cap;
                 Ok(Job {
                     shared,
                     container,
                     process,
                     start_time: now(),
-                    started_at: Instant::now(),
+                    started_at,
                     stderr_pipe: Some(stderr_pipe),
                     statistics_pipe: Some(statistics_pipe),
                     stderr,
                     custom,
+                    disk: DiskWatch::new(&start, started_at),
                     samples: Samples::new(&shared.config),
+                    cpu: CpuWatch::new(options, start.cpu_guarantee, sets_cap, started_at),
                     interrupt: None,
                     verdict: None,
                     supervisor_lost: false,
@@ -115,15 +118,16 @@ impl<'a> Job<'a> {
         self.process.pid
     }
     /// To the end. The flag tells that the node was lost for too long.
-    pub fn run(mut self, link: &mut Link) -> (ProxyResult, bool) {
-        let period = Duration::from_micros(self.shared.config.memory_watchdog_period.as_micros().max(1000));
-        let mut next_sample = self.started_at + period;
+    pub fn run(mut self, link: &mut Link, known: &mut Known) -> (ProxyResult, bool) {
+        let config = &self.shared.config;
+        let mut sampling = Beat::new(self.started_at, config.memory_watchdog_period);
+        let mut reporting = Beat::new(self.started_at, config.job_proxy_heartbeat_period);
         let mut root_ended = false;
         // Ends when the process *and* its pipes have ended, or when there is a verdict (5.2).
         while self.verdict.is_none()
             && !(root_ended && self.stderr_pipe.is_none() && self.statistics_pipe.is_none())
         {
-            let ready = self.wait(link, next_sample, root_ended);
+            let ready = self.wait(link, sampling.next, root_ended);
             if ready.node {
                 for message in link.receive() {
                     self.handle(message, link);
@@ -134,19 +138,56 @@ impl<'a> Job<'a> {
             root_ended |= ready.process;
             let now = Instant::now();
             self.check_clock(now);
-            if now >= next_sample {
-                // A late sample does not shift those after it, and missed ones are not made up for.
-                while next_sample <= now {
-                    next_sample += period;
-                }
-                self.on_sample(link, root_ended);
+            let (sample, check) = (sampling.is_due(now), self.cpu.next_check().is_some_and(|t| t <= now));
+            if sample || check {
+                self.measure(now, sample, check);
             }
+            if sample {
+                self.after_sample(link, root_ended);
+            }
+            self.tell(link, known, sample && reporting.is_due(now));
         }
         self.finish()
     }
 
+    /// Both take the CPU time, which is read once.
+    fn measure(&mut self, now: Instant, sample: bool, check: bool) {
+        let used = self.container.cpu().ok();
+        if check {
+            let checked = self.cpu.check(now, super::now(), used, self.container.as_mut());
+            self.log_error(checked);
+        }
+        if sample {
+            self.samples.take(used, self.container.as_mut(), &self.start);
+        }
+    }
+
+    /// Says and writes down at once what the node has to count the job with, if that is new
+    /// (1.5, 3.4), and everything from time to time.
+    fn tell(&self, link: &mut Link, known: &mut Known, report: bool) {
+        let mut holds = self.holds();
+        // Below the request it does not matter how much exactly it is.
+        if holds.total_peak <= self.start.memory_request {
+            holds.total_peak = known.state.holds.total_peak;
+        }
+        let is_new = holds != known.state.holds;
+        if is_new {
+            known.state.holds = holds;
+            known.keep();
+            link.set_hello(known.hello());
+        }
+        if (is_new || report) && link.has_room() {
+            link.send(&FromProxy::Progress { progress: self.progress() });
+        }
+    }
+
+    fn holds(&self) -> Holds {
+        Holds { cpu: self.cpu.guarantee(), total_peak: self.samples.progress().holds.total_peak }
+    }
+
     fn wait(&self, link: &Link, next_sample: Instant, root_ended: bool) -> Ready {
-        let deadlines = [self.time_limit_at(), self.interrupt.as_ref().map(|i| i.deadline)];
+        let interrupted_until = self.interrupt.as_ref().map(|i| i.deadline);
+        let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check()];
         let wake = deadlines.into_iter().flatten().fold(next_sample, Instant::min);
         let left = wake.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
@@ -192,7 +233,8 @@ impl<'a> Job<'a> {
                 link.send(&FromProxy::Stderr { request_id, total: self.stderr.total(), data: Blob(data) });
             }
             ToProxy::Poll {} => {
-                self.samples.take(self.container.as_mut(), self.start.memory_limit);
+                let used = self.container.cpu().ok();
+                self.samples.take(used, self.container.as_mut(), &self.start);
                 link.send(&FromProxy::Progress { progress: self.progress() });
             }
         }
@@ -242,31 +284,51 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn on_sample(&mut self, link: &mut Link, root_ended: bool) {
-        self.samples.take(self.container.as_mut(), self.start.memory_limit);
+    fn after_sample(&mut self, link: &mut Link, root_ended: bool) {
         self.check_memory();
+        self.check_disk(false);
         self.reap_orphans(root_ended);
         link.connect();
         let patience = Duration::from_micros(self.shared.config.supervisor_lost_timeout.as_micros());
         if link.lost_since().is_some_and(|since| since.elapsed() >= patience) {
             self.supervisor_lost = true;
             self.judge(outcome::supervisor_lost(self.shared.config.supervisor_lost_timeout));
-        } else if link.has_room() {
-            link.send(&FromProxy::Progress { progress: self.progress() });
         }
     }
 
-    /// The watchdog (4.8): strictly above the limit, or the kernel has killed already.
+    /// The watchdog (4.8).
     fn check_memory(&mut self) {
+        if self.samples.is_thrashing() {
+            self.judge(outcome::thrashing());
+        }
+        let Progress { user_memory, proxy_memory, .. } = *self.samples.progress();
+        let reserve = self.start.job_proxy_memory_reserve;
+        if let Some(more) = self.start.job_proxy_memory_overcommit_limit
+            && proxy_memory > reserve.saturating_add(more)
+        {
+            self.judge(outcome::proxy_overdrafted(proxy_memory, reserve, more));
+        }
         if !self.shared.config.check_user_job_memory_limit {
             return;
         }
-        let (usage, limit) = (self.samples.progress().user_memory, self.start.memory_limit);
+        // Strictly above the limit, or the kernel has killed already.
         let oom_killed = self.samples.oom_kills() > 0;
-        if oom_killed || usage > limit {
-            let verdict = outcome::memory_limit_exceeded(usage, limit, oom_killed, self.samples.processes());
+        if oom_killed || user_memory > self.start.memory_limit {
+            let verdict = self.memory_limit_exceeded(user_memory, oom_killed, self.samples.processes());
             self.judge(verdict);
         }
+    }
+
+    fn check_disk(&mut self, at_end: bool) {
+        if let Some(taken) = self.disk.excess(&self.start.sandbox, Instant::now(), at_end) {
+            let space = (taken.space, self.start.disk_space);
+            self.judge(outcome::disk_overdrafted(space, (taken.inodes, self.start.inode_count)));
+        }
+    }
+
+    fn memory_limit_exceeded(&self, usage: i64, oom_killed: bool, processes: &[ProcessInfo]) -> JobOutcome {
+        let tmpfs = self.samples.progress().statistics.user_job_tmpfs.size;
+        outcome::memory_limit_exceeded(usage, self.start.memory_limit, tmpfs, oom_killed, processes)
     }
 
     /// Daemons of the job became our children; their ends must not pile up as zombies. Stops at the
@@ -285,6 +347,8 @@ impl<'a> Job<'a> {
 
     fn progress(&self) -> Progress {
         let mut progress = self.samples.progress().clone();
+        progress.holds = self.holds();
+        progress.statistics.cpu_monitor = self.cpu.report();
         progress.statistics.exec = Span(self.started_at.elapsed().as_micros() as u64);
         progress.statistics.custom = self.custom.summaries();
         progress.stderr_size = self.stderr.total();
@@ -324,10 +388,12 @@ impl<'a> Job<'a> {
         }
         self.reap_orphans(true);
         self.custom.finish();
-        self.samples.take(self.container.as_mut(), self.start.memory_limit);
+        let used = self.container.cpu().ok();
+        self.samples.take(used, self.container.as_mut(), &self.start);
         if let Some((_, usage)) = ended {
-            self.samples.add_peak_of_root(usage.max_rss, self.start.memory_limit);
+            self.samples.add_end_of_root(&usage, self.start.memory_limit);
         }
+        self.check_disk(true);
         let outcome = self.outcome(ended.map(|(exit, _)| exit), ended.map_or(0, |(_, usage)| usage.max_rss));
         if all_dead {
             let destroyed = self.container.destroy();
@@ -357,7 +423,7 @@ impl<'a> Job<'a> {
             let known = self.samples.processes();
             let root = [self.root_process(root_max_rss)];
             let processes = if known.is_empty() { &root } else { known };
-            return outcome::memory_limit_exceeded(usage, self.start.memory_limit, true, processes);
+            return self.memory_limit_exceeded(usage, true, processes);
         }
         if let Some(verdict) = self.verdict.take() {
             return verdict;
@@ -390,6 +456,41 @@ impl<'a> Job<'a> {
         if let Err(e) = result {
             log(&self.start.job_directory, &e.to_string());
         }
+    }
+}
+
+/// The result of a job whose process never was.
+fn never_ran(start: &JobStart, outcome: JobOutcome) -> Box<ProxyResult> {
+    Box::new(ProxyResult {
+        job_id: start.job_id,
+        outcome,
+        start_time: None,
+        finish_time: now(),
+        statistics: Default::default(),
+        stderr_size: 0,
+        stderr: None,
+    })
+}
+
+/// Something periodic. A late one does not shift those after it, and missed ones are not made up for.
+struct Beat {
+    next: Instant,
+    period: Duration,
+}
+
+impl Beat {
+    fn new(since: Instant, period: Span) -> Beat {
+        let period = Duration::from_micros(period.as_micros().max(1000));
+        Beat { next: since + period, period }
+    }
+
+    /// True once for each time that has come.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = now >= self.next;
+        while self.next <= now {
+            self.next += self.period;
+        }
+        due
     }
 }
 

@@ -28,7 +28,11 @@ pub(super) fn launch(
     let (stderr_pipe, stderr_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
     let (statistics_pipe, statistics_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
     let null = File::open("/dev/null").map_err(|e| fault("open /dev/null", &e))?;
-    let directory = physical(&start.sandbox).map_err(|e| fault("enter the sandbox", &e))?;
+    let directory = match &start.isolation {
+        // Seen from here it may be somewhere else, or nowhere.
+        Some(_) => start.working_directory.clone(),
+        None => physical(&start.sandbox).map_err(|e| fault("enter the sandbox", &e))?,
+    };
     let working_directory = cage::spawn::c_path(&directory).map_err(|e| fault("enter the sandbox", &e))?;
     let environment = command::environment(&start.environment, &start.job_id.to_string());
 
@@ -47,10 +51,18 @@ pub(super) fn launch(
             descriptors: &descriptors,
             user: start.user,
             open_files_limit: OPEN_FILES,
+            isolation: start.isolation.as_ref(),
+            // Of a user of its own; another would share it with whatever else runs as that user.
+            processes_limit: start.user.map(|_| u64::from(start.pids_limit)),
         })
     };
-    // Whatever is wrong with the direct way, bash says it in the user's own terms.
-    let direct = command::directly(&start.command, &environment, &directory).and_then(|p| attempt(&p).ok());
+    // Whatever is wrong with the direct way, bash says it in the user's own terms. What is executable
+    // in another root file system cannot be seen from here.
+    let own_root = start.isolation.as_ref().is_some_and(|i| i.root.is_some());
+    let direct = Some(())
+        .filter(|()| !own_root)
+        .and_then(|()| command::directly(&start.command, &environment, &directory))
+        .and_then(|plan| attempt(&plan).ok());
     let process = match direct {
         Some(process) => process,
         None => {

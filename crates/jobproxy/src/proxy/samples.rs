@@ -1,80 +1,150 @@
 //! Memory and CPU of a running job, once per period (jobs-and-nodes.md 4.8, 7.2).
 
-use crate::protocol::{Progress, SpawnerConfig};
-use cage::{Container, ProcessInfo, process, sys};
+use super::thrashing::Thrashing;
+use crate::protocol::{JobStart, Progress, SpawnerConfig};
+use cage::sys::{self, Usage};
+use cage::{Container, CpuUsage, MemoryUsage, ProcessInfo, process};
+use std::path::Path;
 use std::time::{Duration, Instant};
-use vocab::Span;
+use vocab::{Span, TmpfsUsage};
 
 pub(super) struct Samples {
-    include_mapped_files: bool,
     taken_at: Instant,
     progress: Progress,
     cumulative_memory: f64,
-    /// Of the last sample in which the job used a good part of its limit: the kernel may leave
-    /// nothing to list.
+    /// For the error of a job that used too much: when the kernel has killed there is nobody left to list.
     processes: Vec<ProcessInfo>,
+    /// Usage when they were listed.
+    listed_at: i64,
     oom_kills: u64,
+    thrashing: Option<Thrashing>,
+    is_thrashing: bool,
 }
 
 impl Samples {
     pub fn new(config: &SpawnerConfig) -> Samples {
+        let now = Instant::now();
         Samples {
-            include_mapped_files: config.include_memory_mapped_files,
-            taken_at: Instant::now(),
+            taken_at: now,
             progress: Progress::default(),
             cumulative_memory: 0.0,
             processes: Vec::new(),
+            listed_at: 0,
             oom_kills: 0,
+            thrashing: Thrashing::new(&config.job_thrashing_detector, now),
+            is_thrashing: false,
         }
     }
 
     /// Takes one. What cannot be read keeps its old value: a missing number must not end a job.
-    pub fn take(&mut self, container: &mut dyn Container, memory_limit: i64) {
+    pub fn take(&mut self, cpu: Option<CpuUsage>, container: &mut dyn Container, start: &JobStart) {
         let now = Instant::now();
-        let s = &mut self.progress.statistics;
-        if let Ok(m) = container.memory() {
-            let mapped = if self.include_mapped_files { m.mapped_file } else { 0 };
-            let usage = m.rss + m.shared + mapped;
-            let seconds = now.duration_since(self.taken_at).as_secs_f64();
-            self.cumulative_memory += usage as f64 * seconds / f64::from(1 << 20);
-            self.progress.user_memory = usage;
-            s.user_job_cumulative_memory_mb_sec = self.cumulative_memory as i64;
-            s.user_job_max_memory = s.user_job_max_memory.max(m.rss + m.shared + m.mapped_file);
-            s.user_job_current_rss = m.rss;
-            s.user_job_current_mapped_file = m.mapped_file;
-            s.user_job_major_page_faults = s.user_job_major_page_faults.max(m.major_page_faults);
-            self.oom_kills = self.oom_kills.max(m.oom_kills);
-            if (usage > memory_limit / 4 || m.oom_kills > 0)
-                && let Ok(processes) = container.processes()
-                && !processes.is_empty()
-            {
-                self.processes = processes;
-            }
+        self.take_own();
+        if let Ok(memory) = container.memory() {
+            self.take_memory(now, &memory, start);
+            self.list_processes(memory.oom_kills > 0, container, start.memory_limit);
+            let faults = self.progress.statistics.user_job_major_page_faults;
+            self.is_thrashing |= self.thrashing.as_mut().is_some_and(|t| t.look(now, faults));
         }
-        if let Ok(cpu) = container.cpu() {
+        let s = &mut self.progress.statistics;
+        if let Some(cpu) = cpu {
             s.user_job_cpu_user = span(cpu.user);
             s.user_job_cpu_system = span(cpu.system);
             s.user_job_cpu_throttled = span(cpu.throttled);
         }
-        let own = sys::own_usage();
-        s.job_proxy_cpu_user = span(own.user);
-        s.job_proxy_cpu_system = span(own.system);
-        if let Some((resident, shared)) = process::memory_of(std::process::id()) {
-            self.progress.proxy_memory = resident - shared;
-            s.job_proxy_max_memory = s.job_proxy_max_memory.max(resident - shared);
+        if let Some(wait) = container.cpu_wait() {
+            s.user_job_cpu_wait = span(wait);
         }
         self.taken_at = now;
     }
 
-    /// A job shorter than the period has no sample while it runs; what the kernel remembers of its
-    /// largest process is then the best there is.
-    pub fn add_peak_of_root(&mut self, max_rss: i64, memory_limit: i64) {
-        let max = &mut self.progress.statistics.user_job_max_memory;
-        *max = (*max).max(max_rss.min(memory_limit));
+    /// The proxy itself.
+    fn take_own(&mut self) {
+        let own = sys::own_usage();
+        let s = &mut self.progress.statistics;
+        s.job_proxy_cpu_user = span(own.user);
+        s.job_proxy_cpu_system = span(own.system);
+        s.job_proxy_context_switches = own.context_switches;
+        s.job_proxy_bytes_read = own.bytes_read;
+        s.job_proxy_bytes_written = own.bytes_written;
+        if let Some((resident, shared)) = process::memory_of(std::process::id()) {
+            self.progress.proxy_memory = resident - shared;
+            s.job_proxy_max_memory = s.job_proxy_max_memory.max(resident - shared);
+        }
+    }
+
+    /// The definitions of 4.8. Pages of memory file systems are shared memory to the kernel and are
+    /// counted once, as files; so are they if they lie in the memory of another job's group.
+    fn take_memory(&mut self, now: Instant, memory: &MemoryUsage, start: &JobStart) {
+        self.take_tmpfs(start);
+        let s = &mut self.progress.statistics;
+        let tmpfs = s.user_job_tmpfs.size;
+        let net = memory.rss + (memory.shared - tmpfs).max(0);
+        let counted = if start.include_memory_mapped_files { memory.mapped_file } else { 0 };
+        let usage = net + tmpfs + counted;
+        let seconds = now.duration_since(self.taken_at).as_secs_f64();
+        self.cumulative_memory += usage as f64 * seconds / f64::from(1 << 20);
+        s.user_job_cumulative_memory_mb_sec = self.cumulative_memory as i64;
+        s.user_job_max_memory = s.user_job_max_memory.max(net + memory.mapped_file);
+        s.user_job_peak_memory = s.user_job_peak_memory.max(net + tmpfs + memory.mapped_file);
+        s.user_job_current_rss = memory.rss;
+        s.user_job_current_mapped_file = memory.mapped_file;
+        s.user_job_major_page_faults = s.user_job_major_page_faults.max(memory.major_page_faults);
+        self.oom_kills = self.oom_kills.max(memory.oom_kills);
+        self.progress.user_memory = usage;
+        let total = usage.saturating_add(self.progress.proxy_memory);
+        self.progress.holds.total_peak = self.progress.holds.total_peak.max(total);
+    }
+
+    fn take_tmpfs(&mut self, start: &JobStart) {
+        let s = &mut self.progress.statistics;
+        s.user_job_tmpfs_volumes.resize(start.tmpfs_volumes.len(), TmpfsUsage::default());
+        for (volume, mount) in s.user_job_tmpfs_volumes.iter_mut().zip(&start.tmpfs_volumes) {
+            if let Some(size) = used_of(mount) {
+                volume.size = size;
+                volume.max_size = volume.max_size.max(size);
+            }
+        }
+        let all = &mut s.user_job_tmpfs;
+        all.size = s.user_job_tmpfs_volumes.iter().map(|volume| volume.size).sum();
+        all.max_size = all.max_size.max(all.size);
+    }
+
+    /// Listing costs three files for each process, so it is done when the job comes near its limit, and
+    /// again only when it has grown. The dead and the dying have nothing to tell.
+    fn list_processes(&mut self, oom_killed: bool, container: &mut dyn Container, memory_limit: i64) {
+        let usage = self.progress.user_memory;
+        let near = usage > memory_limit / 4 && usage >= self.listed_at.saturating_add(memory_limit / 16);
+        let late = oom_killed && self.processes.is_empty();
+        if (near || late)
+            && let Ok(processes) = container.processes()
+            && processes.first().is_some_and(|largest| largest.rss > 0)
+        {
+            self.processes = processes;
+            self.listed_at = usage;
+        }
+    }
+
+    /// What the kernel says of the root process and of those that were waited for, at its end.
+    ///
+    /// A job shorter than the period has no sample while it runs; the largest process is then the best
+    /// there is to know of its memory.
+    pub fn add_end_of_root(&mut self, usage: &Usage, memory_limit: i64) {
+        let s = &mut self.progress.statistics;
+        let peak = usage.max_rss.min(memory_limit);
+        s.user_job_max_memory = s.user_job_max_memory.max(peak);
+        s.user_job_peak_memory = s.user_job_peak_memory.max(peak);
+        s.user_job_context_switches = usage.context_switches;
+        s.user_job_bytes_read = usage.bytes_read;
+        s.user_job_bytes_written = usage.bytes_written;
     }
 
     pub fn oom_kills(&self) -> u64 {
         self.oom_kills
+    }
+    /// It has been reading its own pages again for too long.
+    pub fn is_thrashing(&self) -> bool {
+        self.is_thrashing
     }
     pub fn processes(&self) -> &[ProcessInfo] {
         &self.processes
@@ -82,6 +152,13 @@ impl Samples {
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
+}
+
+/// Bytes taken in a file system; none if it cannot be asked, or is no longer a mount of its own.
+fn used_of(mount: &Path) -> Option<i64> {
+    const TMPFS: u64 = 0x0102_1994;
+    let fs = rustix::fs::statfs(mount).ok().filter(|fs| fs.f_type as u64 == TMPFS)?;
+    i64::try_from((fs.f_blocks - fs.f_bfree).saturating_mul(fs.f_bsize as u64)).ok()
 }
 
 fn span(d: Duration) -> Span {

@@ -103,7 +103,11 @@ impl FakeNode {
         JobStart {
             job_id,
             job_directory,
+            working_directory: sandbox.clone(),
             sandbox,
+            isolation: None,
+            disk_space: None,
+            inode_count: None,
             command: command.to_owned(),
             environment: Vec::new(),
             user: None,
@@ -117,6 +121,12 @@ impl FakeNode {
             signal_root_process_only: false,
             restart_exit_code: None,
             custom_statistics_count_limit: 128,
+            cpu_monitor: Default::default(),
+            memory_request: 64 << 20,
+            job_proxy_memory_reserve: 32 << 20,
+            job_proxy_memory_overcommit_limit: None,
+            include_memory_mapped_files: true,
+            tmpfs_volumes: Vec::new(),
         }
     }
 

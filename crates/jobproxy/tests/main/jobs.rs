@@ -9,7 +9,7 @@ use vocab::{AbortReason, Cpu, Failure, InterruptionReason, JobOutcome, Span, cod
 use yson::Value;
 
 /// The drivers that work here; the others are named, so that a skip is never silent.
-fn drivers() -> Vec<Driver> {
+pub fn drivers() -> Vec<Driver> {
     let config = EnvironmentConfig::new(&format!("millpond/test-probe-{}", std::process::id()));
     let usable = |driver: &Driver| {
         let opened = cage::open(*driver, &config).and_then(|e| e.prepare().and_then(|()| e.remove_root()));
@@ -21,7 +21,7 @@ fn drivers() -> Vec<Driver> {
     Driver::ALL.into_iter().filter(usable).collect()
 }
 
-fn for_each(test: impl Fn(&mut FakeNode)) {
+pub fn for_each(test: impl Fn(&mut FakeNode)) {
     for driver in drivers() {
         println!("driver {driver}");
         test(&mut FakeNode::new(driver));
@@ -39,7 +39,7 @@ fn failure(result: &ProxyResult) -> &Failure {
     }
 }
 
-fn aborted(result: &ProxyResult) -> (AbortReason, &Failure) {
+pub fn aborted(result: &ProxyResult) -> (AbortReason, &Failure) {
     match &result.outcome {
         JobOutcome::Aborted { reason, error } => (*reason, error),
         other => panic!("must be aborted: {other:?}"),

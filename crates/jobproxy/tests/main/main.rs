@@ -2,3 +2,4 @@
 
 mod harness;
 mod jobs;
+mod measures;

@@ -279,7 +279,17 @@ impl Kernel {
                 self.edit(now, user, out, |edit| edit.remove(&place, cypress::RemoveOptions::default()))
             }
             (_, [step, ..]) => Err(missing(&path, step)),
-            (_, []) => Err(Failure::new(format!("{path} cannot be removed")).with("path", path)),
+            (Target::Tree(tree), []) => {
+                let why = "a pool tree cannot be removed: operations, nodes and volumes belong to it for good. \
+                           Its pools can be removed, and a \"nodes_filter\" that no node satisfies takes its \
+                           nodes away";
+                let message = format!("{path} cannot be removed: {why}");
+                Err(Failure::new(message).with("path", path.as_str()).with("pool_tree", tree))
+            }
+            (Target::All, []) => {
+                let why = "it holds the pool trees of the cluster";
+                Err(Failure::new(format!("{path} cannot be removed: {why}")).with("path", path.as_str()))
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 //! hold    commit [n]    go             commits wait; n of them land; they wait no more
 //! tick 1s                              time passes
 //! get|list|exists|remove PATH   set PATH VALUE   move PATH PATH   do COMMAND...
-//! show ops|events|pools|jobs|nodes|blobs
+//! show ops|events|pools|jobs|nodes|blobs|log
 //! ```
 
 use crate::node::Node;
@@ -414,6 +414,7 @@ impl Console {
                 Event::Ordered(ServerMessage::Start(starts)) => {
                     for StartJob { identity: id, .. } in starts {
                         let name = format!("{}/{}#{}", id.operation_id, id.cookie, id.job_index);
+                        self.jobs.insert(id.allocation_id.to_string(), format!("place of {name}"));
                         self.jobs.insert(id.job_id.to_string(), name);
                     }
                 }
@@ -534,6 +535,20 @@ impl Console {
                     let states: Vec<&str> = events.iter().filter_map(|e| e.get("state")?.as_str()).collect();
                     self.say(format!("{name} {}", states.join(" ")));
                 }
+            }
+            "log" => {
+                for event in self.world.log.clone() {
+                    // Ids that nobody gave a name say nothing.
+                    let hidden = ["time", "start_time", "finish_time", "allocation_id", "statistics", "spec"];
+                    let hidden = hidden.iter().chain(&["alerts", "job_competition_id", "authenticated_user"]);
+                    let hidden: Vec<&str> = hidden.copied().collect();
+                    let shown = event
+                        .into_iter()
+                        .filter(|(k, _)| !hidden.iter().any(|h| h.as_bytes() == k.as_ref() as &[u8]));
+                    let fields = shown.map(|(k, v)| format!("{}={v:?}", String::from_utf8_lossy(k.as_ref())));
+                    self.say(fields.collect::<Vec<_>>().join(" "));
+                }
+                self.world.check_log();
             }
             "blobs" => {
                 let blobs: Vec<u64> = self.world.kernel().blobs().collect();

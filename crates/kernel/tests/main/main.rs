@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod console;
+mod events;
 mod node;
 mod orchid;
 mod pools;

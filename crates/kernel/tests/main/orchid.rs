@@ -139,7 +139,7 @@ fn an_operation_and_a_node() {
          detailed_min_needed_job_resources aggregated_min_needed_job_resources tentative probing offloading \
          starving_since lightweight is_gang disk_request_media unschedulable_reason allocation_preemption_timeout \
          user type title scheduling_index scheduling_priority deactivation_reasons \
-         min_needed_resources_unsatisfied_count",
+         min_needed_resources_unsatisfied_count disk_quota_usage",
     );
     let in_fifo_pool = format!("{ORCHID}/scheduler/pool_trees/physical/operations/o2");
     all_exist(&mut console, &in_fifo_pool, "fifo_index");

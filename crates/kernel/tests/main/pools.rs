@@ -182,9 +182,9 @@ fn what_is_refused_leaves_everything_as_it_was() {
             > get //sys/pool_trees/physical/a/@strong_guarantee_resources/cpu
               10.
             > set //sys/pool_trees/physical/a/@weight -1
-              error 1: Bad value of the pool option "weight": expected a number in 0.000000014901161193847656..=67108864, found int64 -1
+              error 1: Bad value of the pool option "weight": expected a number in 1.4901161193847656e-8..=67108864, found int64 -1
             > set //sys/pool_trees/physical/a/@weight heavy
-              error 1: Bad value of the pool option "weight": expected a number in 0.000000014901161193847656..=67108864, found string "heavy"
+              error 1: Bad value of the pool option "weight": expected a number in 1.4901161193847656e-8..=67108864, found string "heavy"
             > set //sys/pool_trees/physical/a/@mode lifo
               error 1: Bad value of the pool option "mode": expected one of "fair_share", "fifo", found string "lifo"
             > set //sys/pool_trees/physical/a/@mode fifo
@@ -523,11 +523,50 @@ fn refusals_name_pool_resource_sum_and_bound() {
             > pool create d config_preset=x config_presets=[x]
               error 1: "config_preset" ("x") and "config_presets" cannot be specified together
             > pool create d weight=%nan
-              error 1: Bad value of the pool option "weight": expected a number in 0.000000014901161193847656..=67108864, found double NaN
+              error 1: Bad value of the pool option "weight": expected a number in 1.4901161193847656e-8..=67108864, found double NaN
             > pool create d integral_guarantees={flow={cpu=1}}
               error 1: Unknown pool option "integral_guarantees/flow"
             > get //sys/pool_trees/physical
               {"a"={"b"={};};}
+        "#]],
+    );
+}
+
+/// Mistakes that are not refused, since they hurt only later, and one that is.
+#[test]
+fn what_administrators_are_told() {
+    check(
+        "pool create queue mode=fifo
+         set //sys/pool_trees/physical/@config/default_parent_pool queue
+         get //sys/scheduler/@alerts
+         op start nowhere jobs=1 as o
+         remove //sys/pool_trees/physical
+         remove //sys/pool_trees
+         set //sys/pool_trees/physical/queue/@resource_limits {cpu=1e300}
+         op start queue jobs=1 resource_limits={cpu=1e300} as p
+         op start queue jobs=1 as q
+         op update q {resource_limits={cpu=1e300}}",
+        expect![[r#"
+            > pool create queue mode=fifo
+              ok, an object
+            > set //sys/pool_trees/physical/@config/default_parent_pool queue
+              ok
+            > get //sys/scheduler/@alerts
+              [{"code"=1;"message"="Default parent pool \"queue\" of tree \"physical\" is in FIFO mode and can have no pools: operations that need a new pool there are refused";"attributes"={"pool_tree"="physical";"alert_type"="update_pools";};"inner_errors"=[];};]
+            > op start nowhere jobs=1 as o
+              error 1(1): Operation could not be started: Pool "nowhere" cannot be created in the default parent pool "queue", which is in FIFO mode
+            > remove //sys/pool_trees/physical
+              error 1: //sys/pool_trees/physical cannot be removed: a pool tree cannot be removed: operations, nodes and volumes belong to it for good. Its pools can be removed, and a "nodes_filter" that no node satisfies takes its nodes away
+            > remove //sys/pool_trees
+              error 1: //sys/pool_trees cannot be removed: it holds the pool trees of the cluster
+            > set //sys/pool_trees/physical/queue/@resource_limits {cpu=1e300}
+              error 1: Bad value of the pool option "resource_limits/cpu": expected a number in 0..=1e15, found double 1e300
+            > op start queue jobs=1 resource_limits={cpu=1e300} as p
+              error 1(1): Error parsing operation spec: Invalid value of spec option /resource_limits: cpu: expected number in 0..=1e12, found double 1e300
+            > op start queue jobs=1 as q
+              {"operation_id"="q";}
+            > op update q {resource_limits={cpu=1e300}}
+              error 1: Parameter /resource_limits/cpu: expected a number in 0..=1e12, found double 1e300
         "#]],
     );
 }

@@ -134,7 +134,7 @@ fn a_node_that_comes_back_is_told_again() {
 }
 
 #[test]
-fn a_restarted_server_decides_anew() {
+fn a_restarted_server_repeats_its_orders() {
     check(
         "node n1 cpu=2
          pool create owner strong.cpu=1
@@ -146,8 +146,14 @@ fn a_restarted_server_decides_anew() {
          restart
          connect n1
          show ops
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preempted_for/operation_id
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/pools/guest/resource_usage/cpu
          tick 40s
-         show ops",
+         finish g/1
+         show ops
+         crash
+         restart
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preemption_kind",
         expect![[r#"
             > node n1 cpu=2
               n1 <- welcome
@@ -167,14 +173,155 @@ fn a_restarted_server_decides_anew() {
             > restart
             > connect n1
               n1 <- welcome
-            > show ops
-              g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
-              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
-            > tick 40s
               n1 <- interrupt g/1#1 preemption
             > show ops
               g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
               o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preempted_for/operation_id
+              "o"
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/pools/guest/resource_usage/cpu
+              1.
+            > tick 40s
+            > finish g/1
+              n1 <- release g/1#1
+            > show ops
+              g running total=3 running=1 completed=1 pending=1 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+            > crash
+            > restart
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preemption_kind
+              "preemption"
+        "#]],
+    );
+}
+
+/// The end of an interrupted job that no server heard: counted by the order it was given.
+#[test]
+fn an_interrupted_job_that_ends_while_the_server_is_down() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 40s
+         crash
+         finish g/1
+         restart
+         connect n1
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > crash
+            > finish g/1
+            > restart
+            > connect n1
+              n1 <- welcome
+              n1 <- release g/1#1
+            > show ops
+              g running total=3 running=1 completed=1 pending=1 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+/// No order leaves before the next life would know of it.
+#[test]
+fn an_order_waits_for_its_record() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 25s
+         hold
+         tick 15s
+         crash
+         go
+         restart
+         connect n1
+         tick 5s
+         tick 40s
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 25s
+            > hold
+            > tick 15s
+              n1 <- start o/0#0
+            > crash
+            > go
+            > restart
+            > connect n1
+              n1 <- welcome
+            > tick 5s
+              n1 <- interrupt g/1#1 preemption
+            > tick 40s
+            > show ops
+              g running total=2 running=2 completed=0 pending=0 failed=0 aborted=0
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}
+
+/// The option of the operation, else that of the tree (15.1).
+#[test]
+fn an_operation_says_how_long_its_jobs_need() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT allocation_preemption_timeout=3000 as g
+         op start owner jobs=1 as o
+         tick 40s
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/timeout
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/operations/g/allocation_preemption_timeout
+         op start guest jobs=1 allocation_preemption_timeout=-1 as x",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT allocation_preemption_timeout=3000 as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/timeout
+              3000
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/operations/g/allocation_preemption_timeout
+              3000
+            > op start guest jobs=1 allocation_preemption_timeout=-1 as x
+              error 1(1): Error parsing operation spec: Invalid value of spec option /allocation_preemption_timeout: expected duration (milliseconds, or text like "10s") of at least 0s and at most 86400s, found int64 -1
         "#]],
     );
 }

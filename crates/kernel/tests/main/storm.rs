@@ -677,6 +677,7 @@ impl Storm {
         self.world.stop();
         self.world.restart();
         self.check();
+        self.world.check_log();
     }
 
     fn check_calm(&mut self) {

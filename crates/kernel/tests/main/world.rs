@@ -64,6 +64,8 @@ pub struct World {
     /// Arrived and not looked at yet.
     pub replies: BTreeMap<u64, Result<Body, Failure>>,
     pub events: Vec<Event>,
+    /// The files of the event log: a crash does not touch them.
+    pub log: Vec<yson::Map>,
     /// Commits wait until [`World::commit`].
     pub hold: bool,
     /// When the kernel wants to be called again.
@@ -101,6 +103,7 @@ impl World {
             next_request: 0,
             replies: BTreeMap::new(),
             events: Vec::new(),
+            log: Vec::new(),
             hold: false,
             wake: Time::MAX,
             fuse: None,
@@ -255,6 +258,7 @@ impl World {
                 after
             }
             Effect::Reply { after, .. }
+            | Effect::Events { after, .. }
             | Effect::ForgetOperation { after, .. }
             | Effect::DeleteBlob { after, .. } => after,
             Effect::Disconnect(_) => 0,
@@ -339,7 +343,58 @@ impl World {
                 }
                 self.events.push(Event::Deleted(format!("operation {id}")));
             }
+            Effect::Events { first, stored, .. } => self.write_log(first, &stored),
             Effect::DeleteBlob { blob, .. } => self.events.push(Event::Deleted(format!("blob {blob}"))),
+        }
+    }
+
+    /// Appends what is not there yet, and says so.
+    fn write_log(&mut self, first: u64, stored: &[u8]) {
+        for event in kernel::events_of(first, stored).expect("the kernel reads what it writes") {
+            let number = event.get("number").and_then(|n| n.as_u64()).expect("events are numbered");
+            let next = self.log.len() as u64 + 1;
+            if number > next {
+                self.violations.push(format!("LOG: event {number} comes where {next} should"));
+            }
+            if number >= next {
+                self.log.push(event);
+                self.inputs.push_back(Input::EventsWritten(number));
+            }
+        }
+    }
+
+    /// Every end that is durable is in the log once, and nothing that is not.
+    pub fn check_log(&mut self) {
+        let text = |event: &yson::Map, key: &str| {
+            event.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned()
+        };
+        let ends: Vec<String> = self
+            .log
+            .iter()
+            .filter(|e| ["job_completed", "job_failed", "job_aborted"].contains(&&*text(e, "event")))
+            .map(|e| text(e, "job_id"))
+            .collect();
+        let logged: BTreeSet<&String> = ends.iter().collect();
+        if logged.len() < ends.len() {
+            self.violations.push("LOG: the end of a job is there twice".to_owned());
+        }
+        let started: BTreeSet<String> = self
+            .log
+            .iter()
+            .filter(|e| text(e, "event") == "job_started")
+            .map(|e| text(e, "job_id"))
+            .collect();
+        for job in logged.iter().filter(|job| !started.contains(**job)) {
+            self.violations.push(format!("LOG: job {job} ended and never started"));
+        }
+        for ((table, _), value) in &self.durable {
+            if *table == Table::JobArchive {
+                let job = kernel::archived_job(value).unwrap_or_default();
+                let id = text(&job, "id");
+                if !logged.contains(&id) {
+                    self.violations.push(format!("LOG: the end of job {id} is missing"));
+                }
+            }
         }
     }
 

@@ -77,6 +77,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         nodes,
         resources: offered.over(machine::resources(nodes)),
         job_environment: args.job_environment.clone(),
+        isolation: args.isolation.clone(),
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),

@@ -19,6 +19,8 @@ pub struct Options {
     pub resources: Resources,
     /// Given to nodes, if given to us.
     pub job_environment: Option<String>,
+    /// `--isolation` of the nodes.
+    pub isolation: Option<String>,
     /// Given to everybody.
     pub config: Option<PathBuf>,
     /// Logs go to our stderr.
@@ -60,6 +62,9 @@ pub struct Plan {
     pub logs: PathBuf,
 }
 
+/// More than a node has slots.
+const UIDS_OF_A_NODE: u32 = 100_000;
+
 /// What to run for these options.
 pub fn plan(options: &Options) -> Plan {
     let child = |name: String, mut arguments: Vec<OsString>| {
@@ -91,9 +96,14 @@ pub fn plan(options: &Options) -> Plan {
             "--resources".into(),
             offered(&options.resources).into(),
             "--stop-jobs".into(),
+            "--uid-offset".into(),
+            (u32::from(number - 1) * UIDS_OF_A_NODE).to_string().into(),
         ];
         if let Some(environment) = &options.job_environment {
             arguments.extend(["--job-environment".into(), environment.into()]);
+        }
+        if let Some(isolation) = &options.isolation {
+            arguments.extend(["--isolation".into(), isolation.into()]);
         }
         child(name, arguments)
     };
@@ -138,6 +148,7 @@ mod tests {
             nodes: 2,
             resources: Resources { cpu: Cpu(150), memory: 3 << 30, user_slots: 12_345, ..Resources::ZERO },
             job_environment: Some("simple".into()),
+            isolation: Some("none".into()),
             config: Some("/etc/m.toml".into()),
             verbose: false,
             host: "host".into(),

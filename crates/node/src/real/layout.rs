@@ -41,6 +41,13 @@ impl Layout {
         }
         Ok(Layout { root })
     }
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    /// For the self-check at the start.
+    pub fn probe(&self) -> PathBuf {
+        self.root.join("probe")
+    }
     pub fn cache(&self) -> PathBuf {
         self.root.join("cache")
     }

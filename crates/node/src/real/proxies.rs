@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use jobproxy::protocol::{FrameReader, FromProxy, PROXY_PROTOCOL_VERSION};
+use jobproxy::protocol::{FrameReader, FromProxy, Holds, PROXY_PROTOCOL_VERSION};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::UnboundedSender;
 use vocab::{JobId, Time};
@@ -26,6 +26,7 @@ pub(crate) struct Call {
     pub pid: u32,
     pub pid_start_time: u64,
     pub start_time: Option<Time>,
+    pub holds: Holds,
     pub outlet: Outlet,
 }
 
@@ -93,14 +94,14 @@ async fn listen(id: CallId, stream: Arc<UnixStream>, news: UnboundedSender<News<
                 }
             };
             let item = match (job, message) {
-                (None, FromProxy::Hello { version, job_id, pid, pid_start_time, start_time }) => {
+                (None, FromProxy::Hello { version, job_id, pid, pid_start_time, start_time, holds }) => {
                     if version != PROXY_PROTOCOL_VERSION {
                         tracing::warn!("job proxy {pid} of job {job_id} speaks version {version}: killed");
                         processes::kill(pid, pid_start_time);
                     }
                     job = Some(job_id);
                     let outlet = Outlet::new(Arc::clone(&stream));
-                    RealNews::Called(Call { id, job_id, pid, pid_start_time, start_time, outlet })
+                    RealNews::Called(Call { id, job_id, pid, pid_start_time, start_time, holds, outlet })
                 }
                 (Some(job_id), message) => RealNews::Said(job_id, message),
                 (None, _) => break 'reading,

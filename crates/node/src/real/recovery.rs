@@ -7,12 +7,12 @@ use std::time::Duration;
 use cage::JobEnvironment;
 use jobproxy::protocol::ProxyResult;
 use jobproxy::record::{ProxyState, read_result, read_state};
-use nodecore::{Fate, JobRecord, JobResult, KeptStderr, RecoveredJob};
+use nodecore::{Fate, Holds, JobRecord, JobResult, KeptStderr, RecoveredJob};
 use rustc_hash::FxHashSet;
 use vocab::JobId;
 
 use super::layout::Layout;
-use super::{processes, records};
+use super::{processes, records, room};
 use crate::NodeError;
 
 /// A job found alive, and how to watch its proxy.
@@ -67,6 +67,14 @@ pub(crate) fn recover(
         Ok(removed) => tracing::info!("killed what was left of {} jobs", removed.len()),
         Err(e) => tracing::warn!("leftovers of jobs cannot be removed: {e}"),
     }
+    let lives = |slot| {
+        found.jobs.iter().any(|job| job.record.slot == slot && matches!(job.fate, Fate::Alive { .. }))
+    };
+    match room::sweep(layout, &lives) {
+        Ok(0) => {}
+        Ok(count) => tracing::info!("unmounted {count} file systems of jobs that are no more"),
+        Err(e) => tracing::warn!("mounts of jobs cannot be removed: {e}"),
+    }
     Ok(found)
 }
 
@@ -88,7 +96,8 @@ fn fate(record: &JobRecord, same_boot: bool, job_directory: &Path, living: &mut 
     };
     if state.is_alive() {
         living.push(LivingProxy { job_id, pid: state.pid, pid_start_time: state.pid_start_time });
-        return Fate::Alive { start_time: state.start_time };
+        let holds = Holds { cpu: state.holds.cpu, total_peak: state.holds.total_peak };
+        return Fate::Alive { start_time: state.start_time, holds: Some(holds) };
     }
     // It may have ended between the two looks.
     match result_of(job_id, job_directory) {

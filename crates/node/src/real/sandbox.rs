@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use super::room::{self, Owner, own};
 use vocab::{Artifact, Failure, code};
 
 /// Directories with so few plain entries are emptied within the loop, others beside it.
@@ -17,17 +18,25 @@ pub(crate) struct Placement {
     pub cached: PathBuf,
 }
 
-/// Makes a slot's directories; harmless if they are there.
-pub(crate) fn make(sandbox: &Path, job: &Path) -> Result<(), Failure> {
+/// Makes a slot's directories, the sandbox for its user; harmless if they are there.
+pub(crate) fn make(sandbox: &Path, job: &Path, owner: Option<Owner>) -> Result<(), Failure> {
     for directory in [sandbox, job] {
         let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(directory);
         made.map_err(|e| directory_failure("create", directory, &e))?;
     }
-    Ok(())
+    own(sandbox, owner).map_err(|e| directory_failure("give away", sandbox, &e))
 }
 
-/// Links or copies files into an empty sandbox.
-pub(crate) fn place(sandbox: &Path, files: &[Placement], copy: bool) -> Result<(), Failure> {
+/// Links or copies files into an empty sandbox. Copies are the user's. What lies on a memory file
+/// system is copied: a link into the cache would not be in memory.
+pub(crate) fn place(
+    sandbox: &Path,
+    files: &[Placement],
+    copy: bool,
+    volumes: &[PathBuf],
+    owner: Option<Owner>,
+) -> Result<(), Failure> {
+    let in_memory = |target: &Path| volumes.iter().any(|volume| target.starts_with(volume));
     for Placement { artifact, cached } in files {
         let name = checked_name(&artifact.file_name)?;
         let target = sandbox.join(name);
@@ -35,20 +44,24 @@ pub(crate) fn place(sandbox: &Path, files: &[Placement], copy: bool) -> Result<(
             if let Some(parent) = target.parent()
                 && parent != sandbox
             {
-                fs::create_dir_all(parent)?;
+                room::make_path(sandbox, parent, owner)?;
             }
-            if !copy {
+            if !copy && !in_memory(&target) {
                 return symlink(cached, &target);
             }
             fs::copy(cached, &target)?;
             let mode = if artifact.executable { 0o755 } else { 0o644 };
-            fs::set_permissions(&target, fs::Permissions::from_mode(mode))
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
+            own(&target, owner)
         })();
         placed.map_err(|e| {
-            Failure::coded(
-                code::ARTIFACT_COPYING_FAILED,
-                format!("Cannot place file {:?} into the sandbox: {e}", artifact.file_name),
-            )
+            let text = format!("Cannot place file {:?} into the sandbox: {e}", artifact.file_name);
+            let failure = Failure::coded(code::ARTIFACT_COPYING_FAILED, text);
+            // Its size was the user's choice and the next run would fail as well (3.8).
+            match e.kind() == io::ErrorKind::StorageFull && in_memory(&target) {
+                true => failure.with("user_fault", true).with("fatal", true),
+                false => failure,
+            }
         })?;
     }
     Ok(())
@@ -96,11 +109,13 @@ pub(crate) fn tidy(sandbox: &Path) -> io::Result<Condition> {
     for file in files {
         fs::remove_file(file)?;
     }
+    // Its user may have changed them.
+    fs::set_permissions(sandbox, fs::Permissions::from_mode(0o755))?;
     Ok(Condition::Empty)
 }
 
 /// Empties a sandbox by all means: directories that were made unreadable too.
-pub(crate) fn empty(sandbox: &Path) -> Result<(), Failure> {
+pub(crate) fn empty(sandbox: &Path, owner: Option<Owner>) -> Result<(), Failure> {
     let failed = |e: io::Error| directory_failure("empty", sandbox, &e);
     if let Err(e) = fs::remove_dir_all(sandbox)
         && e.kind() != io::ErrorKind::NotFound
@@ -108,7 +123,7 @@ pub(crate) fn empty(sandbox: &Path) -> Result<(), Failure> {
         open_up(sandbox);
         fs::remove_dir_all(sandbox).map_err(failed)?;
     }
-    fs::DirBuilder::new().mode(0o755).create(sandbox).map_err(failed)
+    fs::DirBuilder::new().mode(0o755).create(sandbox).and_then(|()| own(sandbox, owner)).map_err(failed)
 }
 
 /// Makes every directory of the tree writable, as far as possible.
@@ -146,7 +161,7 @@ mod tests {
     fn a_used_sandbox_becomes_empty() -> io::Result<()> {
         let root = tempfile::tempdir()?;
         let sandbox = root.path().join("sandbox");
-        make(&sandbox, &root.path().join("job")).expect("made");
+        make(&sandbox, &root.path().join("job"), None).expect("made");
         assert_eq!(tidy(&sandbox)?, Condition::Empty);
         fs::write(sandbox.join("a"), b"x")?;
         symlink("/nowhere", sandbox.join("b"))?;
@@ -156,11 +171,11 @@ mod tests {
         fs::write(sandbox.join("deep/er/file"), b"x")?;
         fs::set_permissions(sandbox.join("deep"), fs::Permissions::from_mode(0o000))?;
         assert_eq!(tidy(&sandbox)?, Condition::Full);
-        empty(&sandbox).expect("emptied");
+        empty(&sandbox, None).expect("emptied");
         assert_eq!(fs::read_dir(&sandbox)?.count(), 0);
         fs::remove_dir(&sandbox)?;
         assert_eq!(tidy(&sandbox)?, Condition::Full, "a job may remove its own directory");
-        empty(&sandbox).expect("made again");
+        empty(&sandbox, None).expect("made again");
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
             environment: Vec::new(),
             files: (0..files).map(artifact).collect(),
             cpu_limit: Cpu(100),
-            set_container_cpu_limit: false,
+            cpu_cap: None,
             memory_limit: 100,
             user_job_memory_reserve: 10,
             job_proxy_memory_reserve: 0,
@@ -54,6 +54,10 @@ pub fn start(n: u32, files: usize) -> StartJob {
             signal_root_process_only: false,
             restart_exit_code: None,
             custom_statistics_count_limit: 128,
+            cpu_monitor: Default::default(),
+            include_memory_mapped_files: true,
+            job_proxy_memory_overcommit_limit: None,
+            file_system: Default::default(),
         },
     }
 }

@@ -408,11 +408,11 @@ fn adoption() {
     };
     let now = d.now;
     let fates = [
-        (1, Fate::Alive { start_time: Some(Time::from_secs(60)) }),
+        (1, Fate::Alive { start_time: Some(Time::from_secs(60)), holds: None }),
         (2, Fate::Ended(completed(now))),
         (3, Fate::Lost("killed with the node".to_owned())),
-        (4, Fate::Alive { start_time: None }),
-        (5, Fate::Alive { start_time: Some(Time::from_secs(70)) }),
+        (4, Fate::Alive { start_time: None, holds: None }),
+        (5, Fate::Alive { start_time: Some(Time::from_secs(70)), holds: None }),
     ];
     let jobs = fates.into_iter().map(|(n, fate)| RecoveredJob { record: record(n, n * 2), fate }).collect();
     d.tell(NodeInput::Recovered(jobs));

@@ -3,8 +3,8 @@
 
 use crate::options::{count, duration, millis, number, one_of};
 use vocab::Span;
-use yson::Map;
 use yson::fields::{FieldError, Fields};
+use yson::{Map, Value};
 
 /// Names of the section in a spec: the canonical one, and the one of the public documentation.
 pub const SECTION: [&str; 2] = ["job_cpu_monitor", "job-cpu-monitor"];
@@ -92,6 +92,18 @@ impl Options {
             vote_decision_threshold: count(f, threshold).or(d.vote_decision_threshold)?,
             min_cpu_limit: number(f, "min_cpu_limit", 0.0..=1.0).or(d.min_cpu_limit)?,
         })
+    }
+
+    /// Values that are not the defaults: what has to be told to a reader of the same version.
+    pub fn differences(&self) -> Map {
+        let defaults = Options::default();
+        if *self == defaults {
+            return Map::new();
+        }
+        let defaults = defaults.to_map();
+        let all = self.to_map();
+        let differs = |(name, value): &(&[u8], &Value)| defaults.get(name) != Some(*value);
+        all.iter().filter(differs).map(|(name, value)| (name, value.clone())).collect()
     }
 
     /// Effective values under their canonical names, as the full spec shows them.

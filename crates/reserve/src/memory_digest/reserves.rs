@@ -228,7 +228,14 @@ impl Reserves {
         self.overdrafts.get(&cookie).map(|state| state.predecessor)
     }
 
-    /// The settings it was made with.
+    /// Other settings from now on. What was learned stays, in buckets as they are; what units that were
+    /// aborted before are to get stays too.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.current = answers(&self.settings, &self.user_job, &self.job_proxy);
+    }
+
+    /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

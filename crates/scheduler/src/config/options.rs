@@ -29,18 +29,40 @@ impl<'a> Options<'a> {
             Options { what, prefix, left: BTreeMap::new(), order: Vec::new(), specified: Map::new() };
         for (key, value) in map.iter() {
             let original = String::from_utf8_lossy(key).into_owned();
-            let name = original.replace('-', "_");
-            if options.left.insert(name.clone(), value).is_some() {
-                return Err(options.twice(&name, &original));
-            }
-            options.order.push((name, original));
+            options.add(original.replace('-', "_"), original, value)?;
         }
         Ok(options)
     }
 
-    fn twice(&self, a: &str, b: &str) -> Failure {
-        Failure::new(format!("The {} \"{}{a}\" is given twice: also as \"{b}\"", self.what, self.prefix))
-            .with("option", a)
+    /// A map whose keys are names that somebody has made up: they stay as they are.
+    fn of_names(what: &'static str, prefix: String, map: &'a Map) -> Result<Options<'a>, Failure> {
+        let mut options =
+            Options { what, prefix, left: BTreeMap::new(), order: Vec::new(), specified: Map::new() };
+        for (key, value) in map.iter() {
+            let name = String::from_utf8_lossy(key).into_owned();
+            options.add(name.clone(), name, value)?;
+        }
+        Ok(options)
+    }
+
+    fn add(&mut self, name: String, original: String, value: &'a Value) -> Result<(), Failure> {
+        match self.left.insert(name.clone(), value) {
+            None => self.order.push((name, original)),
+            Some(other) if other == value => {}
+            Some(other) => return Err(self.twice((&name, other), (&original, value))),
+        }
+        Ok(())
+    }
+
+    /// Two names of one option: fine with one value, as in a configuration that was read in one form and
+    /// written back with a change in the other; with two, nobody can say which is meant.
+    fn twice(&self, (a, first): (&str, &Value), (b, second): (&str, &Value)) -> Failure {
+        Failure::new(format!(
+            "The {} \"{}{a}\" is given twice with different values: as \"{a}\" it is {first:?}, as \"{b}\" it \
+             is {second:?}",
+            self.what, self.prefix
+        ))
+        .with("option", a)
     }
 
     /// The refusal of one value.
@@ -60,27 +82,42 @@ impl<'a> Options<'a> {
 
     /// Takes an option by any of its names; the first one is canonical. An entity means "not set".
     fn take(&mut self, names: &[&str]) -> Result<Option<&'a Value>, Failure> {
-        let mut found = None;
-        for name in names {
-            if let Some(value) = self.left.remove(*name) {
-                if let Some((other, _)) = found {
-                    return Err(self.twice(names[0], if other == names[0] { name } else { other }));
-                }
-                found = Some((*name, value));
-            }
+        let given = self.take_all(names);
+        match given.as_slice() {
+            [] => Ok(None),
+            [first, rest @ ..] => match rest.iter().find(|other| other.1 != first.1) {
+                Some(other) => Err(self.twice(*first, *other)),
+                None => Ok(Some(first.1)),
+            },
         }
-        Ok(found.map(|(_, v)| v).filter(|v| !v.is_entity()))
+    }
+
+    /// Everything that is given under one of the names, in their order.
+    fn take_all<'n>(&mut self, names: &[&'n str]) -> Vec<(&'n str, &'a Value)> {
+        let given = names.iter().filter_map(|name| Some((*name, self.left.remove(*name)?)));
+        given.filter(|(_, value)| !value.is_entity()).collect()
     }
 
     fn read<T>(
         &mut self,
         names: &[&str],
         expected: &str,
-        parse: impl FnOnce(&Value) -> Option<T>,
-        canonical: impl FnOnce(&T) -> Value,
+        parse: impl Fn(&Value) -> Option<T>,
+        canonical: impl Fn(&T) -> Value,
     ) -> Result<Option<T>, Failure> {
-        let Some(value) = self.take(names)? else { return Ok(None) };
-        let parsed = parse(value).ok_or_else(|| self.refuse(names[0], value, expected))?;
+        let mut found: Option<((&str, &Value), T)> = None;
+        for (name, value) in self.take_all(names) {
+            let parsed = parse(value).ok_or_else(|| self.refuse(name, value, expected))?;
+            match &found {
+                None => found = Some(((name, value), parsed)),
+                // Compared as they are understood: 10000 and "10s" are one duration.
+                Some((first, kept)) if canonical(kept) != canonical(&parsed) => {
+                    return Err(self.twice(*first, (name, value)));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some((_, parsed)) = found else { return Ok(None) };
         self.specified.insert(names[0], canonical(&parsed));
         Ok(Some(parsed))
     }
@@ -98,10 +135,13 @@ impl<'a> Options<'a> {
     }
 
     pub fn double(&mut self, names: &[&str], range: RangeInclusive<f64>) -> Result<Option<f64>, Failure> {
-        let expected = if range.end().is_infinite() {
-            format!("a finite number of at least {}", range.start())
+        let (low, high) = (*range.start(), *range.end());
+        let expected = if low == f64::MIN_POSITIVE {
+            "a finite number greater than 0".to_owned()
+        } else if high.is_infinite() {
+            format!("a finite number of at least {}", number(low))
         } else {
-            format!("a number in {}..={}", range.start(), range.end())
+            format!("a number in {}..={}", number(low), number(high))
         };
         let good = |x: &f64| x.is_finite() && range.contains(x);
         self.read(names, &expected, |v| v.as_f64().filter(good), |x| (*x).into())
@@ -168,7 +208,7 @@ impl<'a> Options<'a> {
             names,
             expected,
             |v| v.as_list()?.iter().map(|item| parse(item.as_str()?)).collect(),
-            |list: &Vec<T>| list.iter().map(print).collect::<Vec<_>>().into(),
+            |list: &Vec<T>| list.iter().map(&print).collect::<Vec<_>>().into(),
         )
     }
 
@@ -209,6 +249,21 @@ impl<'a> Options<'a> {
     ) -> Result<Option<T>, Failure> {
         let Some((parsed, map)) = self.map_of(names, parse)? else { return Ok(None) };
         self.specified.insert(names[0], map);
+        Ok(Some(parsed))
+    }
+
+    /// A nested map whose keys are names, not options: no spelling of them is changed.
+    pub fn map_by_name<T>(
+        &mut self,
+        names: &[&str],
+        parse: impl FnOnce(&mut Options<'a>) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(value) = self.take(names)? else { return Ok(None) };
+        let map = value.as_map().ok_or_else(|| self.refuse(names[0], value, "a map"))?;
+        let mut inner = Options::of_names(self.what, format!("{}{}/", self.prefix, names[0]), map)?;
+        let parsed = parse(&mut inner)?;
+        let specified = inner.finish()?;
+        self.specified.insert(names[0], specified);
         Ok(Some(parsed))
     }
 
@@ -274,6 +329,11 @@ impl<'a> Options<'a> {
             .collect();
         (self.specified, rest)
     }
+}
+
+/// A number for a message: the shortest form that a person would write, not 300 digits.
+pub(crate) fn number(x: f64) -> String {
+    if x == 0.0 || (1e-4..1e12).contains(&x.abs()) { format!("{x}") } else { format!("{x:e}") }
 }
 
 /// Longest duration that an option may have: far away, and its sums with instants do not saturate.

@@ -44,6 +44,8 @@ pub struct SchedulerConfig {
     pub ephemeral_pool_name_regex: NamePattern,
     pub enable_schedule_in_single_tree: bool,
     pub require_specified_operation_pools_existence: bool,
+    pub missing_allocations_check_period: Span,
+    pub node_shard_submit_allocations_to_strategy_period: Span,
     pub fair_share_log_period: Span,
     pub fair_share_profiling_period: Span,
     pub accumulated_usage_log_period: Span,
@@ -180,6 +182,18 @@ fn read(o: &mut Options<'_>) -> Result<SchedulerConfig, Failure> {
         require_specified_operation_pools_existence: o
             .boolean(&["require_specified_operation_pools_existence"])?
             .unwrap_or(false),
+        missing_allocations_check_period: o
+            .span(&["missing_allocations_check_period", "missing_jobs_check_period"], ANY_SPAN)?
+            .unwrap_or(s(10)),
+        node_shard_submit_allocations_to_strategy_period: o
+            .span(
+                &[
+                    "node_shard_submit_allocations_to_strategy_period",
+                    "node_shard_submit_jobs_to_strategy_period",
+                ],
+                ANY_SPAN,
+            )?
+            .unwrap_or(ms(100)),
         fair_share_log_period: o.span(&["fair_share_log_period"], update_period.clone())?.unwrap_or(s(1)),
         fair_share_profiling_period: o.span(&["fair_share_profiling_period"], update_period)?.unwrap_or(s(5)),
         accumulated_usage_log_period: o.span(&["accumulated_usage_log_period"], period)?.unwrap_or(s(60)),

@@ -1,6 +1,6 @@
 //! Options of a pool tree (scheduling.md 18.1, fair-share.md 13.2).
 
-use super::options::{ANY_SPAN, FOREVER, Options};
+use super::options::{ANY_SPAN, FOREVER, Options, number};
 use super::pool::PoolConfig;
 use crate::amounts::Amounts;
 use crate::formula::TagFilter;
@@ -145,9 +145,9 @@ impl TreeConfig {
             (self.preemption_satisfaction_threshold, self.aggressive_preemption_satisfaction_threshold);
         order(
             "aggressive_preemption_satisfaction_threshold",
-            ap.to_string(),
+            number(ap),
             "preemption_satisfaction_threshold",
-            p.to_string(),
+            number(p),
             ap <= p,
         )
     }
@@ -282,7 +282,7 @@ fn read(o: &mut Options<'_>) -> Result<TreeConfig, Failure> {
             .span(&["best_allocation_share_update_period", "best_allocation_ratio_update_period"], positive)?
             .unwrap_or(s(60)),
         main_resource: o.choice(&["main_resource"], &resources)?.unwrap_or(Resource::Cpu),
-        pool_config_presets: o.map(&["pool_config_presets"], presets)?.unwrap_or_default(),
+        pool_config_presets: o.map_by_name(&["pool_config_presets"], presets)?.unwrap_or_default(),
         integral_smooth_period: smooth.unwrap_or(s(60)),
         integral_pool_capacity_saturation_period: saturation.unwrap_or(s(86_400)),
         integral_relaxed_share_multiplier_limit: relaxed.unwrap_or(3.0),

@@ -67,8 +67,11 @@ impl<'a> Case<'a> {
 
     fn numbers(&self) -> Numbers {
         let l = self.leaf;
-        let all = l.allocations.values().map(|a| &self.scheduler.allocations[*a]);
-        let leaving = all.filter(|a| a.is_ending()).count() as i64;
+        let mut groups = [0; 3];
+        for a in l.allocations.values().map(|a| &self.scheduler.allocations[*a]).filter(|a| !a.is_ending()) {
+            groups[l.groups.group(a.sequence) as usize] += 1;
+        }
+        let leaving = l.allocations.len() as i64 - groups.iter().sum::<i64>();
         let p = &l.published;
         Numbers {
             running: l.allocations.len() as i64 - leaving,
@@ -78,7 +81,8 @@ impl<'a> Case<'a> {
             fair_share: p.fair_share.max_component(),
             usage_share: l.usage.share_of(&self.tree.published_total).max_component(),
             demand_share: p.demand_share.max_component(),
-            groups: l.groups.counts(l.allocations.len()),
+            groups,
+            graceful: l.is_graceful(),
         }
     }
 
@@ -212,12 +216,21 @@ impl<'a> Case<'a> {
         let filters: Vec<_> = self.filters().map(|(_, f)| f).collect();
         let nodes = self.tree.nodes.iter().map(|n| &self.scheduler.nodes[*n]);
         let usable = nodes.filter(|n| filters.iter().all(|f| f.matches(&n.tags)));
-        let mut most = Resources::ZERO;
+        let (mut most, mut offering, mut seen) = (Resources::ZERO, 0, 0);
         for node in usable {
+            seen += 1;
+            // Nothing can be said of the size of a node that takes no jobs at all.
+            if node.limits.user_slots == 0 {
+                continue;
+            }
+            offering += 1;
             if operation.groups.iter().any(|g| g.count > 0 && node.limits.dominates(&g.min_needed)) {
                 return None;
             }
             most = most.max(node.limits);
+        }
+        if offering == 0 {
+            return Some(Verdict::NoSlots { nodes: seen });
         }
         let needed = operation.need;
         let short = RESOURCES.into_iter().filter(|r| needed.raw(*r) > most.raw(*r));
@@ -295,6 +308,7 @@ impl<'a> Case<'a> {
             Verdict::NothingToStart => Vec::new(),
             Verdict::BehindInFifo { .. } => vec![Advice::Wait { until: None }],
             Verdict::NoNodes => vec![Advice::AddNodes],
+            Verdict::NoSlots { .. } => vec![Advice::EnableNodes],
             Verdict::NoMatchingNode { filter, .. } => vec![Advice::MatchFilter { filter: filter.clone() }],
             Verdict::TooLarge { short, .. } if short.is_empty() => vec![Advice::AddNodes],
             Verdict::TooLarge { short, .. } => short
@@ -337,6 +351,12 @@ fn raise(element: &LimitedElement, limits: &Resources, usage: &Resources, needed
     RESOURCES
         .into_iter()
         .filter(|r| limits.raw(*r) < to(*r))
-        .map(|resource| Advice::RaiseLimit { element: element.clone(), resource, to: to(resource) })
+        .map(|resource| Advice::RaiseLimit {
+            element: element.clone(),
+            // A limit below one allocation is too small whoever finishes.
+            in_use: limits.raw(resource) >= needed.raw(resource),
+            resource,
+            to: to(resource),
+        })
         .collect()
 }

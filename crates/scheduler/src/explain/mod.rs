@@ -67,8 +67,10 @@ pub struct Numbers {
     pub usage_share: f64,
     /// Largest component of its demand.
     pub demand_share: f64,
-    /// Allocations in the three preemption groups.
+    /// Allocations in the three preemption groups, without those on their way out.
     pub groups: [i64; 3],
+    /// It is graceful (14.4): what it has within its share is safe, the rest is asked to go.
+    pub graceful: bool,
 }
 
 /// Why an operation has not more than it has.
@@ -102,6 +104,11 @@ pub enum Verdict {
     WaitsForUpdate,
     /// The tree has no nodes.
     NoNodes,
+    /// No node that it may use offers slots: jobs are disabled there, or the nodes are banned.
+    NoSlots {
+        /// So many nodes.
+        nodes: usize,
+    },
     /// Tag filters leave no node.
     NoMatchingNode {
         /// The first filter of its chain that leaves none.
@@ -221,10 +228,12 @@ pub enum Advice {
     },
     /// Somebody must resume it.
     Resume,
-    /// The limit must be raised, or others below it must finish.
+    /// The limit must be raised, or what fills it must finish.
     RaiseLimit {
         /// Whose.
         element: LimitedElement,
+        /// Something fills it; otherwise it is too small even when empty.
+        in_use: bool,
         /// Of what.
         resource: Resource,
         /// At least to this, in integer units.
@@ -242,6 +251,8 @@ pub enum Advice {
         /// The filter.
         filter: String,
     },
+    /// Jobs must be enabled on a node, or nodes must come.
+    EnableNodes,
     /// Nodes must come.
     AddNodes,
     /// Others must finish, or its pool be given more: a guarantee or a larger weight.

@@ -44,6 +44,7 @@ impl Numbers {
             "non_preemptible_job_count" => non_preemptible,
             "aggressively_preemptible_job_count" => aggressively_preemptible,
             "preemptible_job_count" => preemptible,
+            "graceful" => self.graceful,
         }
     }
 }
@@ -85,6 +86,7 @@ impl Verdict {
             Verdict::BehindInFifo { .. } => "behind_in_fifo",
             Verdict::WaitsForUpdate => "waits_for_update",
             Verdict::NoNodes => "no_nodes",
+            Verdict::NoSlots { .. } => "no_slots",
             Verdict::NoMatchingNode { .. } => "no_matching_node",
             Verdict::TooLarge { .. } => "too_large",
             Verdict::LimitTooSmall { .. } => "limit_too_small",
@@ -131,7 +133,7 @@ impl Verdict {
             | Verdict::CannotPreempt { priority, for_ancestor } => {
                 map.with("priority", *priority).with_some("for_pool", for_ancestor.as_deref())
             }
-            Verdict::Starts { nodes } => map.with("nodes", *nodes),
+            Verdict::Starts { nodes } | Verdict::NoSlots { nodes } => map.with("nodes", *nodes),
             Verdict::NotRunning
             | Verdict::Suspended
             | Verdict::NothingToStart
@@ -152,14 +154,16 @@ impl Advice {
                 action("raise_running_limit").with("pool", &**pool).with("to", *to)
             }
             Advice::Resume => action("resume"),
-            Advice::RaiseLimit { element, resource, to } => action("raise_limit")
+            Advice::RaiseLimit { element, in_use, resource, to } => action("raise_limit")
                 .with("element", of(element))
+                .with("in_use", *in_use)
                 .with("resource", resource.as_str())
                 .with("to", amount(*resource, *to)),
             Advice::NeedLess { resource, at_most } => action("need_less")
                 .with("resource", resource.as_str())
                 .with("at_most", amount(*resource, *at_most)),
             Advice::MatchFilter { filter } => action("match_filter").with("filter", filter.as_str()),
+            Advice::EnableNodes => action("enable_nodes"),
             Advice::AddNodes => action("add_nodes"),
             Advice::MoreShare => action("more_share"),
             Advice::Wait { until } => action("wait").with_some("until", *until),

@@ -122,7 +122,14 @@ impl fmt::Display for Numbers {
             percent(self.demand_share)
         )?;
         let [protected, aggressively, preemptible] = self.groups;
-        if self.running + self.leaving > 0 {
+        if self.running > 0 && self.graceful {
+            let safe = protected + aggressively;
+            write!(
+                f,
+                " Of its allocations {safe} are within its share and safe; {preemptible} are above it and are asked \
+                 to go."
+            )?;
+        } else if self.running > 0 {
             write!(
                 f,
                 " Of its allocations {protected} are protected, {aggressively} give way only to aggressively \
@@ -150,6 +157,12 @@ impl Verdict {
             ),
             Verdict::WaitsForUpdate => "its demand is new: the next fair-share update counts it.".to_owned(),
             Verdict::NoNodes => "the tree has no nodes.".to_owned(),
+            Verdict::NoSlots { nodes: 1 } => {
+                "jobs are disabled on the only node that it may use, or it offers no slots.".to_owned()
+            }
+            Verdict::NoSlots { nodes } => {
+                format!("jobs are disabled on all {nodes} nodes that it may use, or they offer no slots.")
+            }
             Verdict::NoMatchingNode { filter, element } => {
                 format!("no node matches the filter \"{filter}\" of {}.", whose(element))
             }
@@ -261,7 +274,7 @@ impl fmt::Display for NodeReasons {
         add(self.ready, "with room for it".to_owned());
         add(self.waiting, "where an allocation waits for resources".to_owned());
         add(self.offline, "offline".to_owned());
-        add(self.disabled, "with jobs disabled".to_owned());
+        add(self.disabled, "with jobs disabled or without slots".to_owned());
         add(self.no_spare, "without the spare resources that scheduling wants to see".to_owned());
         for (reason, n) in &self.by_reason {
             add(*n, self.reason_text(*reason));
@@ -292,11 +305,18 @@ impl Advice {
                 "To change that: others in pool \"{pool}\" finish, or its max_running_operation_count is at least {to}."
             ),
             Advice::Resume => "To change that: resume it.".to_owned(),
-            Advice::RaiseLimit { element, resource, to } => format!(
-                "To change that: others finish, or the limit of {} for {resource} is at least {}.",
-                whose(element),
-                amount(*resource, *to)
-            ),
+            Advice::RaiseLimit { element, in_use, resource, to } => {
+                let finish = match (in_use, element) {
+                    (false, _) => "",
+                    (true, LimitedElement::Operation(_)) => "its own jobs finish, or ",
+                    (true, LimitedElement::Pool(_)) => "others finish, or ",
+                };
+                format!(
+                    "To change that: {finish}the limit of {} for {resource} is at least {}.",
+                    whose(element),
+                    amount(*resource, *to)
+                )
+            }
             Advice::NeedLess { resource, at_most } => format!(
                 "To change that: its jobs ask for at most {}, or a larger node comes.",
                 amount(*resource, *at_most)
@@ -312,6 +332,7 @@ impl Advice {
             Advice::MatchFilter { filter } => {
                 format!("To change that: change the filter, or a node comes that matches \"{filter}\".")
             }
+            Advice::EnableNodes => "To change that: jobs are enabled on a node, or nodes come.".to_owned(),
             Advice::AddNodes => "To change that: nodes must come.".to_owned(),
             Advice::MoreShare => {
                 "To change that: others finish, or its pool is given a guarantee or a larger weight."

@@ -292,17 +292,25 @@ impl Scheduler {
             cause,
         });
         tree.metrics.preempted(&pool, record.cause.kind(), held, record.is_improper());
-        let leaf = &mut tree.leaves[leaf_index];
-        leaf.groups.usage_changed(sequence, Resources::ZERO - held);
-        tree.charge(leaf_index, Resources::ZERO - held);
-        let node = &mut self.nodes[a.node];
-        node.leaving += held;
-        node.preempted += 1;
         let order = self.preempt_order(&record);
         self.orders.push(order);
         self.preemption_log.push(record.clone());
-        self.allocations[index].preempted = Some(record);
-        self.trees[tree_index.index()].rebalance(leaf_index, &self.allocations);
+        self.mark_preempted(index, record);
+    }
+
+    /// The books of an allocation that is on its way out: nobody is charged for it any more, its node
+    /// holds it until it is gone.
+    pub(crate) fn mark_preempted(&mut self, index: AllocIdx, record: Arc<PreemptionRecord>) {
+        let a = &mut self.allocations[index];
+        let (tree, leaf, sequence, held) = (a.tree, a.leaf, a.sequence, a.held);
+        a.preempted = Some(record);
+        let node = &mut self.nodes[a.node];
+        node.leaving += held;
+        node.preempted += 1;
+        let tree = &mut self.trees[tree.index()];
+        tree.leaves[leaf].groups.usage_changed(sequence, Resources::ZERO - held);
+        tree.charge(leaf, Resources::ZERO - held);
+        tree.rebalance(leaf, &self.allocations);
     }
 
     /// An allocation came to nothing before its victims were told: they stay. So do those that had to go

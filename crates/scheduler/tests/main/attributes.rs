@@ -34,7 +34,7 @@ const OPERATION: &str = "pool slot_index start_time fifo_index grouped_needed_re
     detailed_min_needed_job_resources aggregated_min_needed_job_resources tentative probing offloading \
     lightweight starving_since is_gang disk_request_media unschedulable_reason allocation_preemption_timeout \
     allocation_graceful_preemption_timeout user type title scheduling_index scheduling_priority \
-    deactivation_reasons min_needed_resources_unsatisfied_count";
+    deactivation_reasons min_needed_resources_unsatisfied_count disk_quota_usage";
 
 fn world() -> World {
     let mut w = World::new();

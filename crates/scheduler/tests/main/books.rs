@@ -173,6 +173,7 @@ fn revived_allocations_are_forced_in() {
         node: "n".into(),
         task: 0,
         resources: cores(3.0),
+        preempted: None,
     };
     w.s.revive_allocation(&revived(1)).unwrap();
     w.s.revive_allocation(&revived(2)).unwrap();

@@ -22,6 +22,8 @@ fn defaults_of_the_tables() {
     assert!(!t.enable_aggressive_starvation && !t.allow_preemption_from_starving_operations);
     assert_eq!(t.main_resource, Resource::Cpu);
     let s = SchedulerConfig::default();
+    assert_eq!(s.missing_allocations_check_period, Span::from_secs(10));
+    assert_eq!(s.node_shard_submit_allocations_to_strategy_period, Span::from_millis(100));
     assert_eq!(s.fair_share_update_period, Span::from_millis(200));
     assert_eq!(s.max_operation_count, 5_000);
     assert_eq!(
@@ -93,7 +95,18 @@ fn refusals() {
         ("preemptive_scheduling_backoff=\"1 year\"", &["duration", "1 year"]),
         ("infer_weight_from_guarantees_share_multiplier=0.5", &["at least 1", "0.5"]),
         ("integral_guarantees={smooth_period=0}", &["integral_guarantees/smooth_period"]),
-        ("node_tag_filter=a;nodes_filter=b", &["twice"]),
+        ("node_tag_filter=a;nodes_filter=b", &["\"nodes_filter\" it is \"b\"", "\"node_tag_filter\" it is \"a\""]),
+        (
+            "fair_share_preemption_timeout=10000;fair_share_starvation_timeout=\"11s\"",
+            &["twice", "\"fair_share_starvation_timeout\" it is \"11s\"", "it is 10000"],
+        ),
+        ("preemption_satisfaction_threshold=0.", &["greater than 0", "0.0"]),
+        ("aggressive_preemption_satisfaction_threshold=1e300", &["1e300 > 1"]),
+        ("fair_share_starvation_tolerance=1e300", &["\"fair_share_starvation_tolerance\"", "0..=1", "1e300"]),
+        (
+            "non_preemptible_resource_usage_threshold={cpu=1e300}",
+            &["\"non_preemptible_resource_usage_threshold/cpu\"", "0..=1e15", "double 1e300"],
+        ),
     ] {
         refused(TreeConfig::parse(&map(options)), parts);
     }
@@ -105,6 +118,39 @@ fn refusals() {
     ] {
         refused(SchedulerConfig::parse(&map(options)), parts);
     }
+}
+
+/// What a program writes back that has read all options and changed one of them by its other name.
+#[test]
+fn one_value_under_two_names() {
+    for (given, canonical) in [
+        (
+            "fair_share_preemption_timeout=10000;fair_share_starvation_timeout=\"10s\"",
+            "fair_share_starvation_timeout=10000",
+        ),
+        ("node_tag_filter=a;nodes_filter=a", "nodes_filter=a"),
+        ("node_tag_filter=#;nodes_filter=a", "nodes_filter=a"),
+        (
+            "batch_operation_scheduling={batch_size=5};prioritized_regular_scheduling={batch_size=5}",
+            "batch_operation_scheduling={batch_size=5}",
+        ),
+        ("\"main-resource\"=gpu;main_resource=gpu", "main_resource=gpu"),
+    ] {
+        let (config, rest) = TreeConfig::parse(&map(given)).unwrap_or_else(|e| panic!("{given}: {e}"));
+        assert_eq!((config.specified, rest), (map(canonical), Map::new()), "{given}");
+    }
+}
+
+/// Names of presets are the administrator's: no spelling of theirs is changed.
+#[test]
+fn names_of_presets_stay_as_they_are() {
+    let text = "pool_config_presets={\"night-batch\"={\"max-operation-count\"=3};night_batch={weight=2}}";
+    let (config, _) = TreeConfig::parse(&map(text)).expect("good");
+    assert_eq!(config.pool_config_presets.keys().collect::<Vec<_>>(), ["night-batch", "night_batch"]);
+    assert_eq!(config.pool_config_presets["night-batch"].max_operation_count, Some(3));
+    let canonical =
+        "pool_config_presets={\"night-batch\"={max_operation_count=3};night_batch={weight=2.}}";
+    assert_eq!(config.specified, map(canonical));
 }
 
 #[test]

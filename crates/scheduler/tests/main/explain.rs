@@ -190,12 +190,12 @@ fn limits() {
         &w,
         1,
         expect![[r#"
-        Operation ONE
-        In pool "/p" of tree "physical": the limits of pool "p" (1 core) are smaller than one allocation (1 slot, 1.5 cores, 1 GiB).
-          It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 112.5 %.
-          Below its fair share for 0 s; it starves in 30 s.
-          To change that: others finish, or the limit of pool "p" for cpu is at least 1.5 cores.
-    "#]],
+            Operation ONE
+            In pool "/p" of tree "physical": the limits of pool "p" (1 core) are smaller than one allocation (1 slot, 1.5 cores, 1 GiB).
+              It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 112.5 %.
+              Below its fair share for 0 s; it starves in 30 s.
+              To change that: the limit of pool "p" for cpu is at least 1.5 cores.
+        "#]],
     );
     w.s.set_pool_options(TREE, "p", &map("resource_limits={cpu=2.5}")).unwrap();
     w.update();
@@ -212,6 +212,53 @@ fn limits() {
           To change that: others finish, or the limit of pool "p" for cpu is at least 3 cores.
     "#]],
     );
+}
+
+/// Its own limit is filled by nobody but itself.
+#[test]
+fn its_own_limit() {
+    let mut w = world("");
+    let mut desc = w.desc(1, "p");
+    desc.trees[0].parameters.resource_limits.set(Resource::Cpu, Some(250));
+    w.register_desc(desc).unwrap();
+    w.s.set_enabled(op(1), true).unwrap();
+    w.want(1, 1.5, 3);
+    w.update();
+    assert_eq!(w.schedule("n").len(), 1);
+    w.update();
+    check(&w, 1, expect![[r#"
+        Operation ONE
+        In pool "/p" of tree "physical": the limits of the operation itself (2.5 cores) are reached: 1 slot, 1.5 cores, 1 GiB in use, one allocation needs 1 slot, 1.5 cores, 1 GiB.
+          It has 1 allocation, wants 2 more; usage 37.5 % of the cluster, fair share 62.5 %, demand 112.5 %. Of its allocations 1 are protected, 0 give way only to aggressively starving ones, 0 to any starving one.
+          Below its fair share for 0.2 s; it starves in 29.8 s.
+          To change that: its own jobs finish, or the limit of the operation itself for cpu is at least 3 cores.
+    "#]]);
+}
+
+#[test]
+fn nodes_without_slots() {
+    let mut w = World::with(&map(""), &map("node_reconnection_timeout=0"));
+    w.pool("p", "", "").unwrap();
+    w.node("n", 4.0, 0);
+    w.run(1, "p", 1.0, 3);
+    w.update();
+    check(&w, 1, expect![[r#"
+        Operation ONE
+        In pool "/p" of tree "physical": jobs are disabled on the only node that it may use, or it offers no slots.
+          It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 75 %, demand 75 %.
+          Below its fair share for 0 s; it starves in 30 s.
+          To change that: jobs are enabled on a node, or nodes come.
+    "#]]);
+    w.node("m", 8.0, 0);
+    w.update();
+    check(&w, 1, expect![[r#"
+        Operation ONE
+        In pool "/p" of tree "physical": jobs are disabled on all 2 nodes that it may use, or they offer no slots.
+          It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 25 %.
+          Below its fair share for 0.2 s; it starves in 29.8 s.
+          To change that: jobs are enabled on a node, or nodes come.
+    "#]]);
+    assert_eq!(advice(&w, 1), [Advice::EnableNodes]);
 }
 
 #[test]
@@ -253,11 +300,11 @@ fn graceful() {
         &w,
         1,
         expect![[r#"
-        Operation ONE
-        In pool "/p" of tree "physical": it has its fair share, and a graceful operation gets nothing above it.
-          It has 3 allocations, wants 8 more; usage 67.5 % of the cluster, fair share 50 %, demand 267.5 %. Of its allocations 1 are protected, 2 give way only to aggressively starving ones, 0 to any starving one.
-          To change that: others finish, or its pool is given a guarantee or a larger weight.
-    "#]],
+            Operation ONE
+            In pool "/p" of tree "physical": it has its fair share, and a graceful operation gets nothing above it.
+              It has 3 allocations, wants 8 more; usage 67.5 % of the cluster, fair share 50 %, demand 267.5 %. Of its allocations 3 are within its share and safe; 0 are above it and are asked to go.
+              To change that: others finish, or its pool is given a guarantee or a larger weight.
+        "#]],
     );
 }
 
@@ -327,12 +374,12 @@ fn starving_and_preempting() {
         &w,
         2,
         expect![[r#"
-        Operation TWO
-        In pool "/q" of tree "physical": all that it needs is started.
-          It has 3 allocations and is losing 1, wants 0 more; usage 75 % of the cluster, fair share 50 %, demand 100 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 2 to any starving one.
-          1 allocation was taken away from it lately; the newest:
-            2 s ago on node "n", 1 slot, 1 core, 1 GiB: Preempted to start allocation 1d0b14e4-100b05e5-17fff-db018fed of operation ONE; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal
-    "#]],
+            Operation TWO
+            In pool "/q" of tree "physical": all that it needs is started.
+              It has 3 allocations and is losing 1, wants 0 more; usage 75 % of the cluster, fair share 50 %, demand 100 %. Of its allocations 1 are protected, 1 give way only to aggressively starving ones, 1 to any starving one.
+              1 allocation was taken away from it lately; the newest:
+                2 s ago on node "n", 1 slot, 1 core, 1 GiB: Preempted to start allocation 1d0b14e4-100b05e5-17fff-db018fed of operation ONE; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal
+        "#]],
     );
 }
 
@@ -410,13 +457,13 @@ fn what_nodes_say() {
         &w,
         1,
         expect![[r#"
-        Operation ONE
-        In pool "/picky" of tree "physical": the nodes are taken. It is entitled to more, but has not waited long enough to have others preempted.
-          It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 40 %, demand 80 %.
-          Below its fair share for 0 s; it starves in 30 s.
-          Of 4 nodes: 1 with jobs disabled; 1 that filters exclude; 2 with too little free (cpu on 2).
-          Nothing needs to be done before 30 s have passed.
-    "#]],
+            Operation ONE
+            In pool "/picky" of tree "physical": the nodes are taken. It is entitled to more, but has not waited long enough to have others preempted.
+              It has 0 allocations, wants 8 more; usage 0 % of the cluster, fair share 40 %, demand 80 %.
+              Below its fair share for 0 s; it starves in 30 s.
+              Of 4 nodes: 1 with jobs disabled or without slots; 1 that filters exclude; 2 with too little free (cpu on 2).
+              Nothing needs to be done before 30 s have passed.
+        "#]],
     );
 }
 

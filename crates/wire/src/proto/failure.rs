@@ -10,7 +10,7 @@ use super::{Malformed, pb, required};
 pub(super) const MAX_DEPTH: usize = 16;
 /// Deepest nesting that is sent: what is deeper is cut, so that one strange attribute never costs a
 /// whole message.
-const SENT_DEPTH: usize = MAX_DEPTH - 1;
+pub(super) const SENT_DEPTH: usize = MAX_DEPTH - 1;
 
 impl From<&Failure> for pb::Failure {
     fn from(f: &Failure) -> pb::Failure {
@@ -49,7 +49,7 @@ fn failure(f: pb::Failure, depth: usize) -> Result<Failure, Malformed> {
     })
 }
 
-fn entries(map: &Map, depth: usize) -> Vec<pb::Entry> {
+pub(super) fn entries(map: &Map, depth: usize) -> Vec<pb::Entry> {
     map.iter()
         .map(|(key, value)| pb::Entry { key: key.to_vec(), value: Some(to_value(value, depth)) })
         .collect()
@@ -75,7 +75,7 @@ fn to_value(value: &Value, depth: usize) -> pb::Value {
     pb::Value { kind, attributes }
 }
 
-fn map(entries: Vec<pb::Entry>, depth: usize) -> Result<Map, Malformed> {
+pub(super) fn map(entries: Vec<pb::Entry>, depth: usize) -> Result<Map, Malformed> {
     let mut out = Map::new();
     for entry in entries {
         out.insert_owned(entry.key, from_value(required("entry.value", entry.value)?, depth)?);

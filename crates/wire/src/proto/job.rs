@@ -1,10 +1,11 @@
-//! Jobs: identity, description, statistics, outcome.
+//! Jobs: identity, description, outcome.
 
 use vocab::{
-    AllocationId, Artifact, Cpu, JobDescription, JobId, JobIdentity, JobOutcome, JobStatistics, ObjectId,
-    OperationId, Span, Summary, Time,
+    AllocationId, Artifact, Cpu, FileSystemRequest, JobDescription, JobId, JobIdentity, JobOutcome, ObjectId,
+    OperationId, Span, Time, TmpfsVolume,
 };
 
+use super::failure::{MAX_DEPTH, SENT_DEPTH, entries, map};
 use super::{Malformed, id_bytes, id_from, name_from, pb, required};
 use crate::{FinishedJob, JobReport, StartJob};
 
@@ -71,7 +72,7 @@ impl From<&JobDescription> for pb::JobDescription {
             environment: d.environment.iter().map(variable).collect(),
             files: d.files.iter().map(pb::Artifact::from).collect(),
             cpu_limit_hundredths: d.cpu_limit.0,
-            set_container_cpu_limit: d.set_container_cpu_limit,
+            cpu_cap_hundredths: d.cpu_cap.map(|cap| cap.0),
             memory_limit: d.memory_limit,
             user_job_memory_reserve: d.user_job_memory_reserve,
             job_proxy_memory_reserve: d.job_proxy_memory_reserve,
@@ -81,6 +82,10 @@ impl From<&JobDescription> for pb::JobDescription {
             signal_root_process_only: d.signal_root_process_only,
             restart_exit_code: d.restart_exit_code,
             custom_statistics_count_limit: d.custom_statistics_count_limit,
+            cpu_monitor: entries(&d.cpu_monitor, SENT_DEPTH),
+            ignore_memory_mapped_files: !d.include_memory_mapped_files,
+            job_proxy_memory_overcommit_limit: d.job_proxy_memory_overcommit_limit,
+            file_system: (d.file_system != FileSystemRequest::default()).then(|| (&d.file_system).into()),
         }
     }
 }
@@ -92,7 +97,7 @@ impl TryFrom<pb::JobDescription> for JobDescription {
             environment: d.environment.into_iter().map(|v| (v.name, v.value)).collect(),
             files: d.files.into_iter().map(Artifact::try_from).collect::<Result<_, _>>()?,
             cpu_limit: Cpu(d.cpu_limit_hundredths),
-            set_container_cpu_limit: d.set_container_cpu_limit,
+            cpu_cap: d.cpu_cap_hundredths.map(Cpu),
             memory_limit: d.memory_limit,
             user_job_memory_reserve: d.user_job_memory_reserve,
             job_proxy_memory_reserve: d.job_proxy_memory_reserve,
@@ -102,63 +107,39 @@ impl TryFrom<pb::JobDescription> for JobDescription {
             signal_root_process_only: d.signal_root_process_only,
             restart_exit_code: d.restart_exit_code,
             custom_statistics_count_limit: d.custom_statistics_count_limit,
+            cpu_monitor: map(d.cpu_monitor, MAX_DEPTH)?,
+            include_memory_mapped_files: !d.ignore_memory_mapped_files,
+            job_proxy_memory_overcommit_limit: d.job_proxy_memory_overcommit_limit,
+            file_system: d.file_system.map(TryInto::try_into).transpose()?.unwrap_or_default(),
         })
     }
 }
 
-impl From<&JobStatistics> for pb::JobStatistics {
-    fn from(s: &JobStatistics) -> pb::JobStatistics {
-        let custom = |(name, x): &(String, Summary)| pb::CustomStatistic {
-            name: name.clone(),
-            sum: x.sum,
-            count: x.count,
-            min: x.min,
-            max: x.max,
-            last: x.last,
-        };
-        pb::JobStatistics {
-            wait_for_resources: s.wait_for_resources.0,
-            prepare: s.prepare.0,
-            artifacts_download: s.artifacts_download.0,
-            exec: s.exec.0,
-            user_job_cpu_user: s.user_job_cpu_user.0,
-            user_job_cpu_system: s.user_job_cpu_system.0,
-            user_job_cpu_throttled: s.user_job_cpu_throttled.0,
-            job_proxy_cpu_user: s.job_proxy_cpu_user.0,
-            job_proxy_cpu_system: s.job_proxy_cpu_system.0,
-            user_job_max_memory: s.user_job_max_memory,
-            user_job_current_rss: s.user_job_current_rss,
-            user_job_current_mapped_file: s.user_job_current_mapped_file,
-            user_job_major_page_faults: s.user_job_major_page_faults,
-            user_job_cumulative_memory_mb_sec: s.user_job_cumulative_memory_mb_sec,
-            job_proxy_max_memory: s.job_proxy_max_memory,
-            custom: s.custom.iter().map(custom).collect(),
+impl From<&FileSystemRequest> for pb::FileSystemRequest {
+    fn from(f: &FileSystemRequest) -> pb::FileSystemRequest {
+        let volume = |v: &TmpfsVolume| pb::TmpfsVolume { path: v.path.clone(), size: v.size };
+        pb::FileSystemRequest {
+            tmpfs_volumes: f.tmpfs_volumes.iter().map(volume).collect(),
+            copy_files: f.copy_files,
+            disk_space: f.disk_space,
+            inode_count: f.inode_count,
+            layers: f.layers.iter().map(pb::Artifact::from).collect(),
+            writable_root: f.writable_root,
         }
     }
 }
-impl From<pb::JobStatistics> for JobStatistics {
-    fn from(s: pb::JobStatistics) -> JobStatistics {
-        let custom = |x: pb::CustomStatistic| {
-            (x.name, Summary { sum: x.sum, count: x.count, min: x.min, max: x.max, last: x.last })
-        };
-        JobStatistics {
-            wait_for_resources: Span(s.wait_for_resources),
-            prepare: Span(s.prepare),
-            artifacts_download: Span(s.artifacts_download),
-            exec: Span(s.exec),
-            user_job_cpu_user: Span(s.user_job_cpu_user),
-            user_job_cpu_system: Span(s.user_job_cpu_system),
-            user_job_cpu_throttled: Span(s.user_job_cpu_throttled),
-            job_proxy_cpu_user: Span(s.job_proxy_cpu_user),
-            job_proxy_cpu_system: Span(s.job_proxy_cpu_system),
-            user_job_max_memory: s.user_job_max_memory,
-            user_job_current_rss: s.user_job_current_rss,
-            user_job_current_mapped_file: s.user_job_current_mapped_file,
-            user_job_major_page_faults: s.user_job_major_page_faults,
-            user_job_cumulative_memory_mb_sec: s.user_job_cumulative_memory_mb_sec,
-            job_proxy_max_memory: s.job_proxy_max_memory,
-            custom: s.custom.into_iter().map(custom).collect(),
-        }
+impl TryFrom<pb::FileSystemRequest> for FileSystemRequest {
+    type Error = Malformed;
+    fn try_from(f: pb::FileSystemRequest) -> Result<FileSystemRequest, Malformed> {
+        let volume = |v: pb::TmpfsVolume| TmpfsVolume { path: v.path, size: v.size };
+        Ok(FileSystemRequest {
+            tmpfs_volumes: f.tmpfs_volumes.into_iter().map(volume).collect(),
+            copy_files: f.copy_files,
+            disk_space: f.disk_space,
+            inode_count: f.inode_count,
+            layers: f.layers.into_iter().map(Artifact::try_from).collect::<Result<_, _>>()?,
+            writable_root: f.writable_root,
+        })
     }
 }
 

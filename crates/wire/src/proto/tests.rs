@@ -74,27 +74,43 @@ fn identity() -> impl Strategy<Value = JobIdentity> {
         }
     })
 }
-fn description() -> impl Strategy<Value = JobDescription> {
-    let artifact = (id(), any::<(u64, u64, bool)>(), text()).prop_map(|(f, n, file_name)| Artifact {
+fn artifact() -> impl Strategy<Value = Artifact> {
+    (id(), any::<(u64, u64, bool)>(), text()).prop_map(|(f, n, file_name)| Artifact {
         file_id: ObjectId(f),
         revision: n.0,
         size: n.1,
         file_name,
         executable: n.2,
-    });
+    })
+}
+fn file_system() -> impl Strategy<Value = FileSystemRequest> {
+    let volume = (text(), any::<i64>()).prop_map(|(path, size)| TmpfsVolume { path, size });
+    (vec(volume, 0..3), vec(artifact(), 0..3), any::<([bool; 2], [Option<i64>; 2])>()).prop_map(
+        |(tmpfs_volumes, layers, (flags, bounds))| FileSystemRequest {
+            tmpfs_volumes,
+            copy_files: flags[0],
+            disk_space: bounds[0],
+            inode_count: bounds[1],
+            layers,
+            writable_root: flags[1],
+        },
+    )
+}
+fn description() -> impl Strategy<Value = JobDescription> {
     (
         text(),
         vec((text(), text()), 0..3),
-        vec(artifact, 0..3),
-        any::<([i64; 5], Option<u64>, Option<i32>, u32, [bool; 2])>(),
+        vec(artifact(), 0..3),
+        any::<([i64; 5], Option<u64>, Option<i32>, u32, [bool; 3])>(),
         proptest::option::of(text()),
+        (failure(), any::<Option<i64>>(), file_system()),
     )
-        .prop_map(|(command, environment, files, n, interruption_signal)| JobDescription {
+        .prop_map(|(command, environment, files, n, interruption_signal, more)| JobDescription {
             command,
             environment,
             files,
             cpu_limit: Cpu(n.0[0]),
-            set_container_cpu_limit: n.4[0],
+            cpu_cap: n.4[0].then_some(Cpu(n.0[0] / 2)),
             memory_limit: n.0[1],
             user_job_memory_reserve: n.0[2],
             job_proxy_memory_reserve: n.0[3],
@@ -104,11 +120,45 @@ fn description() -> impl Strategy<Value = JobDescription> {
             signal_root_process_only: n.4[1],
             restart_exit_code: n.2,
             custom_statistics_count_limit: n.3,
+            cpu_monitor: more.0.attributes,
+            include_memory_mapped_files: n.4[2],
+            job_proxy_memory_overcommit_limit: more.1,
+            file_system: more.2,
         })
 }
+fn tmpfs([size, max_size]: [i64; 2]) -> TmpfsUsage {
+    TmpfsUsage { size, max_size }
+}
+fn cpu_monitor() -> impl Strategy<Value = CpuMonitorReport> {
+    (any::<([i64; 8], bool, Option<(u64, i64, i64, bool)>)>(), text()).prop_map(
+        |((n, reclaims, change), votes)| CpuMonitorReport {
+            statistics: CpuMonitorStatistics {
+                smoothed_cpu_usage_x100: n[0],
+                preemptible_cpu_x100: n[1],
+                aggregated_smoothed_cpu_usage_x100: n[2],
+                aggregated_max_cpu_usage_x100: n[3],
+                aggregated_preemptible_cpu_x100: n[4],
+                aggregated_preempted_cpu_x100: n[5],
+            },
+            limit: n[6],
+            smoothed: n[7],
+            reclaims,
+            votes,
+            last_change: change.map(|(time, from, to, applied)| CpuMonitorChange {
+                time: Time(time),
+                from,
+                to,
+                applied,
+            }),
+        },
+    )
+}
 fn statistics() -> impl Strategy<Value = JobStatistics> {
-    (any::<([u64; 9], [i64; 6])>(), vec((text(), any::<[i64; 5]>()), 0..3)).prop_map(|((s, i), custom)| {
-        JobStatistics {
+    let custom = vec((text(), any::<[i64; 5]>()), 0..3);
+    let monitor = proptest::option::of(cpu_monitor());
+    let volumes = vec(any::<[i64; 2]>(), 0..3);
+    (any::<([u64; 10], [i64; 15])>(), custom, monitor, volumes).prop_map(
+        |((s, i), custom, cpu_monitor, volumes)| JobStatistics {
             wait_for_resources: Span(s[0]),
             prepare: Span(s[1]),
             artifacts_download: Span(s[2]),
@@ -116,20 +166,31 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
             user_job_cpu_user: Span(s[4]),
             user_job_cpu_system: Span(s[5]),
             user_job_cpu_throttled: Span(s[6]),
-            job_proxy_cpu_user: Span(s[7]),
-            job_proxy_cpu_system: Span(s[8]),
-            user_job_max_memory: i[0],
-            user_job_current_rss: i[1],
-            user_job_current_mapped_file: i[2],
-            user_job_major_page_faults: i[3],
-            user_job_cumulative_memory_mb_sec: i[4],
-            job_proxy_max_memory: i[5],
+            user_job_cpu_wait: Span(s[7]),
+            job_proxy_cpu_user: Span(s[8]),
+            job_proxy_cpu_system: Span(s[9]),
+            user_job_context_switches: i[0],
+            user_job_bytes_read: i[1],
+            user_job_bytes_written: i[2],
+            job_proxy_context_switches: i[3],
+            job_proxy_bytes_read: i[4],
+            job_proxy_bytes_written: i[5],
+            user_job_max_memory: i[6],
+            user_job_peak_memory: i[7],
+            user_job_current_rss: i[8],
+            user_job_current_mapped_file: i[9],
+            user_job_major_page_faults: i[10],
+            user_job_cumulative_memory_mb_sec: i[11],
+            job_proxy_max_memory: i[12],
+            user_job_tmpfs: tmpfs([i[13], i[14]]),
+            user_job_tmpfs_volumes: volumes.into_iter().map(tmpfs).collect(),
+            cpu_monitor,
             custom: custom
                 .into_iter()
                 .map(|(name, [sum, count, min, max, last])| (name, Summary { sum, count, min, max, last }))
                 .collect(),
-        }
-    })
+        },
+    )
 }
 fn reason<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value = T> {
     proptest::sample::select(all)

@@ -293,6 +293,7 @@ impl World {
             node: node.to_owned(),
             task,
             resources,
+            preempted: None,
         })?;
         self.add_allocation(allocation, operation, task, node);
         if let Some(n) = self.nodes.get_mut(node) {

@@ -1,0 +1,135 @@
+use super::*;
+
+fn show(step: &Step) -> String {
+    let t = |c: &CString| c.to_string_lossy().into_owned();
+    match step {
+        Step::Detach => "detach".to_owned(),
+        Step::Hold { source, number } => format!("hold {number} {}", t(source)),
+        Step::Put { number, target, read_only } => {
+            format!("put {number} {}{}", t(target), if *read_only { " ro" } else { "" })
+        }
+        Step::ReadOnly { path } => format!("ro-all {}", t(path)),
+        Step::ReadOnlyHere { path } => format!("ro {}", t(path)),
+        Step::Freeze { path } => format!("freeze {}", t(path)),
+        Step::Tmpfs { target, options } => format!("tmpfs {} {}", t(target), t(options)),
+        Step::Mount { kind, target, options } => {
+            format!("{} {} {}", kind.to_string_lossy(), t(target), t(options)).trim_end().to_owned()
+        }
+        Step::Directory { path } => format!("mkdir {}", t(path)),
+        Step::File { path } => format!("touch {}", t(path)),
+        Step::Device { path, .. } => format!("device {}", t(path)),
+        Step::Link { path, .. } => format!("link {}", t(path)),
+        Step::Pivot { root } => format!("pivot {}", t(root)),
+        Step::Hostname { name } => format!("hostname {}", t(name)),
+    }
+}
+
+fn shown(isolation: &Isolation) -> Vec<String> {
+    let directories =
+        |path: &Path| Some(if path.extension().is_some() { Kind::Other } else { Kind::Directory });
+    let plan = plan(isolation, &directories).expect("no NUL");
+    let uninteresting =
+        |line: &String| ["device", "link", "devpts", "freeze"].iter().any(|w| line.starts_with(w));
+    plan.steps.iter().map(show).filter(|line| !uninteresting(line)).collect()
+}
+
+fn bind(source: &str, target: &str, read_only: bool) -> Bind {
+    Bind { source: source.into(), target: target.into(), read_only }
+}
+
+#[test]
+fn the_hosts_root_is_read_only_and_the_sandbox_is_not() {
+    let isolation = Isolation {
+        hostname: "slot_3-1234".to_owned(),
+        root: None,
+        covers: vec!["/tmp/data".into()],
+        binds: vec![
+            bind("/tmp/data/slots/3/sandbox", "/tmp/data/slots/3/sandbox", false),
+            bind("/c", "/c", true),
+        ],
+        scratch_size: 100,
+    };
+    assert_eq!(
+        shown(&isolation),
+        [
+            "detach",
+            "hold 0 /tmp/data/slots/3/sandbox",
+            "hold 1 /c",
+            "ro-all /",
+            "tmpfs /tmp mode=1777,size=100",
+            "tmpfs /var/tmp mode=1777,size=100",
+            "mkdir /tmp/data",
+            "tmpfs /tmp/data mode=0755,size=1m",
+            "tmpfs /dev mode=0755,size=64k",
+            "mkdir /dev/pts",
+            "mkdir /dev/shm",
+            "tmpfs /dev/shm mode=1777,size=100",
+            "proc /proc",
+            "mkdir /tmp/data/slots",
+            "mkdir /tmp/data/slots/3",
+            "mkdir /tmp/data/slots/3/sandbox",
+            "put 0 /tmp/data/slots/3/sandbox",
+            "put 1 /c ro",
+            "ro /tmp/data",
+            "hostname slot_3-1234",
+        ]
+    );
+}
+
+#[test]
+fn a_root_of_layers_replaces_the_hosts() {
+    let isolation = Isolation {
+        hostname: String::new(),
+        root: Some(RootFs {
+            mount_point: "/n/root".into(),
+            layers: vec!["/n/skeleton".into(), "/n/top".into(), "/n/base".into()],
+            changes: Some(("/n/upper".into(), "/n/work".into())),
+        }),
+        covers: vec!["/n".into()],
+        binds: vec![bind("/n/sandbox", "/slot/sandbox", false), bind("/n/f.x", "/tmp/f.x", true)],
+        scratch_size: 100,
+    };
+    assert_eq!(
+        shown(&isolation),
+        [
+            "detach",
+            "hold 0 /n/sandbox",
+            "hold 1 /n/f.x",
+            "overlay /n/root lowerdir=/n/skeleton:/n/top:/n/base,upperdir=/n/upper,workdir=/n/work",
+            "tmpfs /n/root/tmp mode=1777,size=100",
+            "tmpfs /n/root/var/tmp mode=1777,size=100",
+            "tmpfs /n/root/dev mode=0755,size=64k",
+            "mkdir /n/root/dev/pts",
+            "mkdir /n/root/dev/shm",
+            "tmpfs /n/root/dev/shm mode=1777,size=100",
+            "proc /n/root/proc",
+            "put 0 /n/root/slot/sandbox",
+            "touch /n/root/tmp/f.x",
+            "put 1 /n/root/tmp/f.x ro",
+            "pivot /n/root",
+        ]
+    );
+}
+
+#[test]
+fn what_separates_options_of_a_mount_is_refused_in_layers() {
+    for bad in ["/a:b", "/a,upperdir=/etc", "/a\\b"] {
+        let root = RootFs { mount_point: "/r".into(), layers: vec![bad.into()], changes: None };
+        let isolation = Isolation { root: Some(root), ..Isolation::default() };
+        assert!(plan(&isolation, &|_| None).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_private_home_is_covered_as_a_whole() {
+    let check = |path: &str, closed: &str, want: &str| {
+        assert_eq!(
+            cover_for(Path::new(path), &|p| p != Path::new(closed)),
+            Path::new(want),
+            "{path} {closed}"
+        );
+    };
+    check("/root/.local/share/millpond", "/root", "/root");
+    check("/root/.local/share/millpond", "/root/.local", "/root/.local");
+    check("/var/lib/millpond", "/none", "/var/lib/millpond");
+}

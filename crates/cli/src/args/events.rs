@@ -1,0 +1,30 @@
+//! `millpond events`.
+
+use super::epilogue;
+use clap::Args;
+
+/// `millpond events`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = epilogue![
+    "millpond events",
+    "millpond events --follow",
+    "millpond events --from 1 --limit 100000 --json > events.jsonl",
+    "millpond events --last 10000 --operation 1-2-103e8-4",
+])]
+pub struct EventsArgs {
+    /// Begin with this number
+    #[arg(long, value_name = "NUMBER", conflicts_with = "last")]
+    pub from: Option<u64>,
+    /// Begin so many before the end
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    pub last: u64,
+    /// At most so many
+    #[arg(long, short, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Only of this operation
+    #[arg(long, value_name = "ID")]
+    pub operation: Option<vocab::OperationId>,
+    /// Go on with what happens
+    #[arg(long, short, conflicts_with = "limit")]
+    pub follow: bool,
+}

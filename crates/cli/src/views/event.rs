@@ -1,0 +1,42 @@
+//! `events`: one line each.
+
+use crate::views::read::{find, text};
+use yson::{Map, Value};
+
+/// Number, time, what happened to whom, and what else is worth a word.
+pub fn event_line(event: &Map) -> String {
+    let number = event.get("number").and_then(Value::as_u64).unwrap_or(0);
+    // Seconds are enough for people; a line of a follower stays true while he looks at it.
+    let when: String = text(event, "time").chars().take(19).collect();
+    let kind = text(event, "event");
+    let mut line = format!("{number:>8}  {when:<19}  {kind:<22} ");
+    let of = |line: &mut String, key: &str, word: &str| {
+        let value = text(event, key);
+        if !value.is_empty() {
+            line.push_str(&format!(" {word}{value}"));
+        }
+    };
+    match text(event, "job_id") {
+        "" => line.push_str(text(event, "operation_id")),
+        job => {
+            line.push_str(job);
+            of(&mut line, "operation_id", "of ");
+        }
+    }
+    of(&mut line, "task_name", "task ");
+    of(&mut line, "pool", "pool ");
+    of(&mut line, "node_address", "on ");
+    of(&mut line, "node", "on ");
+    of(&mut line, "reason", "reason ");
+    of(&mut line, "preemption_kind", "");
+    if let Some(id) = find(event, "preempted_for/operation_id").and_then(Value::as_str) {
+        line.push_str(&format!(" for operation {id}"));
+    }
+    if let Some(message) = find(event, "error/message").and_then(Value::as_str) {
+        // One line is one event, whatever is in a message.
+        let message: String =
+            message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+        line.push_str(&format!(": {message}"));
+    }
+    line
+}

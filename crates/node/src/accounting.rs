@@ -1,0 +1,63 @@
+//! How jobs are measured and counted while they run (jobs-and-nodes.md 1.5, 3.4-3.6, 4.8, 10).
+
+use jobproxy::protocol::{SpawnerConfig, ThrashingDetector};
+use nodecore::Settings;
+use vocab::Span;
+
+/// Options of a node about what its jobs use.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Accounting {
+    /// Period of reports of a job proxy; what changes the job's resources is told at once. Default 5 s.
+    pub job_proxy_heartbeat_period: Span,
+    /// The CPU monitor's limit is written as a hard quota as well, not as a weight only. Default false.
+    pub cpu_monitor_sets_cap: bool,
+    /// A running job is counted with so many bytes more than it was seen with. Default 0.
+    pub ahead_memory_reserve: i64,
+    /// A job above its reserve is aborted at once, whether the node has memory or not. Default false.
+    pub always_abort_on_memory_reserve_overdraft: bool,
+    /// CPU above the node's limit is endured this long. Default 10 min.
+    pub cpu_overdraft_timeout: Span,
+    /// Memory above the node's limit is endured this long. Default 5 min.
+    pub memory_overdraft_timeout: Span,
+    /// Statistics of one running job are sent to the server at most this often. Default 30 s.
+    pub running_job_statistics_sending_backoff: Span,
+    /// Percentage of time that all processes of the host waited for memory in the last ten seconds (PSI,
+    /// `memory full avg10`) above which a job above its reserve is aborted. Default: none.
+    pub memory_pressure_abort_threshold: Option<f64>,
+    /// Aborts jobs that read their own pages again and again. Default: disabled.
+    pub job_thrashing_detector: ThrashingDetector,
+}
+
+impl Default for Accounting {
+    fn default() -> Accounting {
+        Accounting {
+            job_proxy_heartbeat_period: Span::from_secs(5),
+            cpu_monitor_sets_cap: false,
+            ahead_memory_reserve: 0,
+            always_abort_on_memory_reserve_overdraft: false,
+            cpu_overdraft_timeout: Span::from_secs(600),
+            memory_overdraft_timeout: Span::from_secs(300),
+            running_job_statistics_sending_backoff: Span::from_secs(30),
+            memory_pressure_abort_threshold: None,
+            job_thrashing_detector: ThrashingDetector::default(),
+        }
+    }
+}
+
+impl Accounting {
+    /// What job proxies have to know.
+    pub(crate) fn tell_proxies(&self, config: &mut SpawnerConfig) {
+        config.job_proxy_heartbeat_period = self.job_proxy_heartbeat_period;
+        config.cpu_monitor_sets_cap = self.cpu_monitor_sets_cap;
+        config.job_thrashing_detector = self.job_thrashing_detector.clone();
+    }
+
+    /// What the core has to know.
+    pub(crate) fn tell_core(&self, settings: &mut Settings) {
+        settings.ahead_memory_reserve = self.ahead_memory_reserve;
+        settings.always_abort_on_memory_reserve_overdraft = self.always_abort_on_memory_reserve_overdraft;
+        settings.cpu_overdraft_timeout = self.cpu_overdraft_timeout;
+        settings.memory_overdraft_timeout = self.memory_overdraft_timeout;
+        settings.running_job_statistics_sending_backoff = self.running_job_statistics_sending_backoff;
+    }
+}

@@ -1,0 +1,48 @@
+//! The kernel's own word on memory (jobs-and-nodes.md 3.5): the ledger counts what jobs are seen with, and a
+//! host can run out of memory for other reasons.
+
+use std::time::Duration;
+
+use nodecore::NodeInput;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::RealNews;
+use crate::agent::News;
+
+const FILE: &str = "/proc/pressure/memory";
+/// The figure is a mean of ten seconds and moves slowly.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Tells the core of each second in which the pressure is above the threshold. Ends with the agent, or at
+/// once where the kernel does not keep the figure.
+pub(crate) async fn watch(threshold: f64, news: UnboundedSender<News<RealNews>>) {
+    loop {
+        let Some(pressure) = std::fs::read_to_string(FILE).ok().as_deref().and_then(full_avg10) else {
+            return tracing::warn!("memory_pressure_abort_threshold has no effect: {FILE} cannot be read");
+        };
+        let tell = || news.send(News::Hands(RealNews::Input(NodeInput::MemoryPressure)));
+        if pressure > threshold && tell().is_err() {
+            return;
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Percent.
+fn full_avg10(text: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("full "))?;
+    line.split_ascii_whitespace().find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_is_found() {
+        let text = "some avg10=3.00 avg60=2.00 avg300=1.00 total=5\nfull avg10=12.50 avg60=0.10 avg300=0.00 total=4\n";
+        assert_eq!(full_avg10(text), Some(12.5));
+        assert_eq!(full_avg10("some avg10=3.00"), None);
+        assert_eq!(full_avg10(""), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! The room a job works in: its user, what it sees of the host, its memory file systems
+//! (jobs-and-nodes.md 3.7, 4.7, 4.9).
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+
+use cage::isolation::{cover_for, lets_others_pass};
+use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, volumes};
+use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
+
+use super::layout::Layout;
+use crate::isolation::{IsolationChoice, RoomOptions};
+
+/// User and group.
+pub(crate) type Owner = (u32, u32);
+
+/// Makes rooms that are kept apart from the host.
+#[derive(Clone, Debug)]
+pub(crate) struct Isolator {
+    start_uid: Option<u32>,
+    /// The node's data and what lies around it that jobs could not enter anyway.
+    cover: PathBuf,
+    shared: Vec<Bind>,
+    cache: PathBuf,
+}
+
+impl Isolator {
+    /// As the options want it and this host can; the failure says what is not enforced.
+    pub fn choose(
+        options: &RoomOptions,
+        layout: &Layout,
+        environment: &dyn JobEnvironment,
+    ) -> Result<(Option<Isolator>, Option<Failure>), CageError> {
+        let simple = environment.driver() == cage::Driver::Simple;
+        if options.isolation == IsolationChoice::None || (simple && options.isolation == IsolationChoice::Auto) {
+            return Ok((None, None));
+        }
+        let isolator = Isolator::new(options, layout);
+        match isolator.probe(layout, environment) {
+            Ok(()) => Ok((Some(isolator), None)),
+            Err(e) if options.isolation == IsolationChoice::Full => Err(e),
+            Err(e) => {
+                let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
+                let cause = Failure::new(e.to_string());
+                Ok((None, Some(Failure::new(text).because(cause).with("isolation", "none"))))
+            }
+        }
+    }
+
+    fn new(options: &RoomOptions, layout: &Layout) -> Isolator {
+        let start_uid = (!options.do_not_set_user_id).then_some(options.start_uid);
+        // Root without capabilities passes where root's permissions let it.
+        let cover = match start_uid {
+            Some(_) => cover_for(layout.root(), &lets_others_pass),
+            None => layout.root().to_owned(),
+        };
+        let bind = |d: &crate::SharedDirectory| Bind {
+            source: d.path.clone(),
+            target: d.path.clone(),
+            read_only: !d.writable,
+        };
+        Isolator {
+            start_uid,
+            cover,
+            shared: options.shared_directories.iter().map(bind).collect(),
+            cache: layout.cache(),
+        }
+    }
+
+    /// User of a slot's jobs; none: the node's.
+    pub fn user(&self, slot: u32) -> Option<Owner> {
+        self.start_uid.map(|first| (first.saturating_add(slot), first.saturating_add(slot)))
+    }
+
+    /// What the job in this slot sees. Its sandbox is where it is on the host.
+    pub fn isolation(&self, slot: u32, job_id: JobId, sandbox: &Path, memory_limit: i64, linked: bool) -> Isolation {
+        let mut binds = self.shared.clone();
+        if linked {
+            // Its files are links into the cache.
+            binds.push(Bind { source: self.cache.clone(), target: self.cache.clone(), read_only: true });
+        }
+        binds.push(Bind { source: sandbox.to_owned(), target: sandbox.to_owned(), read_only: false });
+        let id = job_id.to_string();
+        let prefix = id.split('-').next().unwrap_or_default();
+        Isolation {
+            hostname: format!("slot_{slot}-{prefix}"),
+            root: None,
+            covers: vec![self.cover.clone()],
+            binds,
+            scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
+        }
+    }
+
+    /// By doing: a process as a job would have it (jobs-and-nodes.md 4.2).
+    fn probe(&self, layout: &Layout, environment: &dyn JobEnvironment) -> Result<(), CageError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |source| CageError::Isolation { what, source }
+        };
+        let directory = layout.probe();
+        fs::create_dir_all(&directory).map_err(failed("make a directory"))?;
+        let user = self.user(0);
+        own(&directory, user).map_err(failed("give a directory to another user"))?;
+        let job_id = JobId(vocab::Guid([std::process::id(), 0x9_0be, 0, 0]));
+        let isolation = self.isolation(0, job_id, &directory, 1 << 20, true);
+        let limits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: None, memory: None, pids: Some(16) };
+        let mut container = environment.create(job_id, &limits)?;
+        let working_directory = cage::spawn::c_path(&directory).map_err(failed("name a directory"))?;
+        let spec = ProcessSpec {
+            program: c"/bin/sh",
+            arguments: &[c"sh".to_owned(), c"-c".to_owned(), c": >probe".to_owned()],
+            environment: &[],
+            working_directory: &working_directory,
+            descriptors: &[],
+            user,
+            open_files_limit: 64,
+            isolation: Some(&isolation),
+            processes_limit: None,
+        };
+        let exit = container.spawn(&spec).map(|process| cage::sys::reap(process.pid));
+        let removed = container.kill_all(std::time::Duration::from_secs(5)).and_then(|()| container.destroy());
+        let _ = fs::remove_dir_all(&directory);
+        match exit? {
+            Ok((cage::sys::Exit::Code(0), _)) => removed,
+            other => {
+                let text = format!("an isolated process ended with {other:?} instead of success");
+                Err(failed("run a process")(io::Error::other(text)))
+            }
+        }
+    }
+}
+
+/// Gives a file or directory to its user.
+pub(crate) fn own(path: &Path, owner: Option<Owner>) -> io::Result<()> {
+    owner.map_or(Ok(()), |(uid, gid)| chown(path, Some(uid), Some(gid)))
+}
+
+/// Mount points of a job's memory file systems.
+pub(crate) fn volume_paths(sandbox: &Path, request: &FileSystemRequest) -> Vec<PathBuf> {
+    // Without dots: what the mount table shows is compared with these.
+    let clean = |v: &TmpfsVolume| {
+        let parts = Path::new(&v.path).components();
+        sandbox.join(parts.filter(|c| matches!(c, std::path::Component::Normal(_))).collect::<PathBuf>())
+    };
+    request.tmpfs_volumes.iter().map(clean).collect()
+}
+
+/// Mounts them in a fresh sandbox.
+pub(crate) fn mount_volumes(
+    sandbox: &Path,
+    request: &FileSystemRequest,
+    owner: Option<Owner>,
+    mounts: bool,
+) -> Result<(), Failure> {
+    for (path, volume) in volume_paths(sandbox, request).iter().zip(&request.tmpfs_volumes) {
+        let mounted = make_path(sandbox, path, owner).and_then(|()| match mounts {
+            true => volumes::mount_tmpfs(path, volume.size, owner.unwrap_or((0, 0))),
+            false => Ok(()),
+        });
+        mounted.map_err(|e| {
+            Failure::coded(
+                code::NODE_DIRECTORY_PREPARATION_FAILED,
+                format!("Cannot mount memory file system {:?} of {} bytes: {e}", volume.path, volume.size),
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Directories below the sandbox, each the user's.
+pub(crate) fn make_path(sandbox: &Path, path: &Path, owner: Option<Owner>) -> io::Result<()> {
+    let mut at = sandbox.to_owned();
+    for part in path.strip_prefix(sandbox).unwrap_or(Path::new("")) {
+        at.push(part);
+        match fs::create_dir(&at) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            _ => own(&at, owner)?,
+        }
+    }
+    Ok(())
+}
+
+/// Takes away all mounts of slots whose job does not live (jobs-and-nodes.md 9.2 step 4).
+pub(crate) fn sweep(layout: &Layout, lives: &dyn Fn(u32) -> bool) -> io::Result<usize> {
+    let slots = layout.slots();
+    let mut count = 0;
+    for point in volumes::mounts_below(&slots)? {
+        let slot = point.strip_prefix(&slots).ok().and_then(|p| p.iter().next()?.to_str()?.parse().ok());
+        if !slot.is_some_and(lives) {
+            volumes::detach(&point)?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Bytes that can still be written where the slots are.
+pub(crate) fn free_space(directory: &Path) -> io::Result<u64> {
+    let found = rustix::fs::statvfs(directory)?;
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}

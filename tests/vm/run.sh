@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# The tests of the crate `cage` inside a small virtual machine that has cgroup v2 and nothing else
+# (jobs-and-nodes.md 11). Usage: run.sh LOG. Software emulation, so it needs no rights and no
+# hardware; where QEMU or a kernel cannot be had it says why and skips.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+log=$1
+: >"$log"
+work=target/vm
+target=x86_64-unknown-linux-gnu
+limit=180
+mkdir -p "$work"
+
+skip() {
+    echo "SKIPPED cgroup v2 in a virtual machine: $*" | tee -a "$log"
+    exit 0
+}
+
+[ "$(uname -m)" = x86_64 ] || skip "only made for x86_64 hosts, this is $(uname -m)"
+bash tests/setup.sh vm || skip "QEMU, busybox or cpio cannot be installed"
+
+# The distribution's kernel for virtual machines: downloaded and unpacked, not installed.
+kernel() {
+    local package
+    package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | awk '/Depends:/ {print $2; exit}')
+    [ -n "$package" ] || return 1
+    echo "[vm] downloading the kernel package $package"
+    rm -rf "$work/kernel.new"
+    mkdir -p "$work/kernel.new/modules"
+    (cd "$work/kernel.new" && apt-get download -qq "$package" 2>/dev/null && dpkg-deb -x ./*.deb unpacked) || return 1
+    mv "$work"/kernel.new/unpacked/boot/vmlinuz-* "$work/kernel.new/vmlinuz" || return 1
+    for module in overlayfs/overlay squashfs/squashfs; do
+        cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/fs/$module.ko "$work/kernel.new/modules/" || return 1
+    done
+    cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/drivers/block/loop.ko "$work/kernel.new/modules/" || return 1
+    rm -rf "$work/kernel.new/unpacked" "$work"/kernel.new/*.deb
+    mv "$work/kernel.new" "$work/kernel"
+}
+[ -e "$work/kernel/vmlinuz" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
+
+echo "[vm] building the tests of cage without shared libraries"
+RUSTFLAGS="-C target-feature=+crt-static" cargo test -p millpond-cage --locked --no-run \
+    --target "$target" --target-dir "$work" 2>"$work/build.log" || {
+    cat "$work/build.log"
+    exit 1
+}
+root=$work/root
+rm -rf "$root"
+mkdir -p "$root"/{bin,etc,new,modules,tests,proc}
+cp /bin/busybox "$root/bin/" 2>/dev/null || cp /usr/bin/busybox "$root/bin/"
+ln -s busybox "$root/bin/sh"
+cp "$work"/kernel/modules/*.ko "$root/modules/"
+cp tests/vm/init "$root/init"
+chmod 755 "$root/init"
+printf 'root:x:0:0::/:/bin/sh\n' >"$root/etc/passwd"
+programs=$(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$work/build.log")
+[ -n "$programs" ] || { echo "no test program was built"; exit 1; }
+for program in $programs; do
+    name=$(basename "$program")
+    strip -o "$root/tests/${name%-*}" "$program"
+done
+(cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 >"$work/initramfs.gz"
+
+echo "[vm] booting"
+begin=$(date +%s)
+timeout "$limit" qemu-system-x86_64 \
+    -accel tcg -machine q35 -cpu qemu64 -m 512 -nodefaults -no-reboot -display none -serial stdio \
+    -kernel "$work/kernel/vmlinuz" -initrd "$work/initramfs.gz" \
+    -append "cgroup_no_v1=all psi=1 panic=-1 console=ttyS0 quiet" </dev/null 2>&1 | tr -d '\r' |
+    tee "$log" | grep --line-buffered -E '^(test |test result|kernel |SKIPPED|left behind|thread |=== |MILLPOND)|panicked|^  ' |
+    grep --line-buffered -vE '^SKIPPED (hybrid|cgroup_v1):' || true
+status=$(sed -n 's/^MILLPOND-VM-EXIT //p' "$log")
+echo "[vm] ended after $(($(date +%s) - begin)) s"
+if [ -z "$status" ]; then
+    echo "the virtual machine ended, or was ended after $limit s, without a result; its last words:"
+    tail -n 30 "$log"
+    exit 1
+fi
+exit "$status"
