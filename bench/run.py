@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -146,8 +147,10 @@ def latency(driver, count):
     stamp = compiled("stamp", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector")
     with running(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver) as cluster:
         connection = Connection(cluster)
-        stamps = cluster.directory / "stamps"
+        stamps = cluster.shared / "stamps"
         stamps.mkdir()
+        stamps.chmod(0o777)
+        stamp = shutil.copy(stamp, cluster.shared)
         values = []
         for i in range(count + 10):
             file = stamps / str(i)

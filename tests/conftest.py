@@ -48,6 +48,15 @@ def pool(cluster):
                 cluster.command("abort_operation", operation_id=operation["id"])
 
 
+@pytest.fixture
+def shared(cluster):
+    """A directory of its own that jobs see and may write to."""
+    directory = cluster.shared / f"test-{next(_numbers)}"
+    directory.mkdir()
+    directory.chmod(0o777)
+    return directory
+
+
 # --- how many tests of each kind ran, for tests/run.sh
 
 _counts = collections.defaultdict(collections.Counter)

@@ -102,6 +102,10 @@ class Cluster:
                  server_arguments=(), directory=None, server_config="", node_config=""):
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
         self.directory.mkdir(parents=True, exist_ok=True)
+        # The one directory of the host that jobs and tests share: otherwise jobs see little of it.
+        self.shared = self.directory / "shared"
+        self.shared.mkdir(exist_ok=True)
+        self.shared.chmod(0o1777)
         self.mark = {MARK: str(self.directory), "RUST_BACKTRACE": "1"}
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -118,8 +122,8 @@ class Cluster:
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--stop-jobs", "--supervised",
-                 *self.configuration("node", node_config)],
+                 "--job-environment", environment, "--uid-offset", 1000 * i, "--stop-jobs", "--supervised",
+                 *self.configuration("node", f'shared_directories = ["{self.shared}:rw"]\n{node_config or ""}')],
                 self.directory / f"node-{i}.log", self.mark,
             ))
 
@@ -212,7 +216,18 @@ class Cluster:
 
     def spawners(self):
         """Pids of the processes that fork the job proxies."""
-        return self._named(lambda comm, command: comm != "mp-job-proxy" and "job-proxy-spawner" in command)
+        forks = ("mp-job-proxy", "mp-init")  # they keep the command line of their parent
+        return self._named(lambda comm, command: comm not in forks and "job-proxy-spawner" in command)
+
+    def find_process(self, *arguments):
+        """Pid of a living process with exactly these arguments: what a job calls its pid is another
+        number than ours."""
+        wanted = "\0".join([*arguments, ""]).encode()
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
+                    return int(entry.name)
+        return None
 
     def job_processes(self):
         """Pids of the users' processes: they live in a sandbox and know nothing of the mark."""

@@ -1,4 +1,4 @@
-"""What Millpond has left on this machine: processes, mounts, groups.
+"""What Millpond has left on this machine: processes, also those of users of jobs, mounts, groups, users.
 
     leftovers.py list              prints them, one per line
     leftovers.py compare FILE      fails if there are others than those listed in FILE
@@ -30,6 +30,29 @@ def mounts():
             yield f"mount {line.split()[4]}"
 
 
+# Users that jobs get: `start_uid` and more for each slot (jobs-and-nodes.md 10), in `millpond up`
+# with a distance between nodes.
+JOB_USERS = range(10_000, 10_000_000)
+
+
+def users():
+    """Processes of such users, and files that they left in directories where everybody may write."""
+    names = {int(line.split(":")[2]) for line in open("/etc/passwd")}
+    ours = lambda status: status.st_uid in JOB_USERS and status.st_uid not in names  # noqa: E731
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if ours(entry.stat()):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    yield f"process of user {entry.stat().st_uid} {entry.name}: {command.strip()}"
+    for directory in ("/tmp", "/var/tmp", "/dev/shm"):
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(directory):
+                with contextlib.suppress(OSError):
+                    if ours(entry.stat(follow_symlinks=False)):
+                        yield f"file of a job's user {entry.path}"
+
+
 def groups():
     for base, directories, _ in os.walk("/sys/fs/cgroup"):
         if os.path.basename(base) == "millpond":
@@ -37,7 +60,7 @@ def groups():
 
 
 def everything():
-    return sorted([*processes(), *mounts(), *groups()])
+    return sorted([*processes(), *users(), *mounts(), *groups()])
 
 
 def main():
@@ -51,7 +74,7 @@ def main():
             print("left behind:", *new, sep="\n  ")
             return 1
         time.sleep(0.2)
-    print("no process, no mount and no group of Millpond is left")
+    print("no process, no mount, no group and no user of Millpond is left")
     return 0
 
 

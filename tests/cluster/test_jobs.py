@@ -218,17 +218,17 @@ def test_max_failed_job_count(cluster, pool):
     assert counters["failed"] == 4 and counters["completed"] == 0, counters
 
 
-def test_failed_jobs_are_retried(cluster, pool, tmp_path):
-    command = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -ge 3 ]"
+def test_failed_jobs_are_retried(cluster, pool, shared):
+    command = f"umask 0; echo x >> {shared}/runs; [ $(wc -l < {shared}/runs) -ge 3 ]"
     operation = cluster.run_vanilla(command, pool=pool)
     counters = cluster.counters(operation)
     assert (counters["completed"], counters["failed"], counters["total"]) == (1, 2, 1)
     assert cluster.operation(operation, "has_failed_jobs")["has_failed_jobs"]
 
 
-def test_restart_exit_code(cluster, pool, tmp_path):
+def test_restart_exit_code(cluster, pool, shared):
     """The code means: well done, run me again (jobs-and-nodes.md 5.6)."""
-    command = f"echo x >> {tmp_path}/runs; [ $(wc -l < {tmp_path}/runs) -ge 3 ] || exit 42"
+    command = f"umask 0; echo x >> {shared}/runs; [ $(wc -l < {shared}/runs) -ge 3 ] || exit 42"
     operation = cluster.run_vanilla(command, pool=pool, restart_exit_code=42)
     counters = cluster.counters(operation)
     assert (counters["completed"], counters["failed"], counters["lost"]) == (1, 0, 2), counters
@@ -239,13 +239,16 @@ def test_fail_on_job_restart(cluster, pool):
     find_error(cluster.result(operation), 210)
 
 
-def test_everything_of_a_job_is_killed(cluster, pool, tmp_path):
+def test_everything_of_a_job_is_killed(cluster, pool, shared):
     """Children that left the session, too, when the job's own process has ended. They must have closed
     the job's output: as long as somebody holds it the job goes on (jobs-and-nodes.md 5.2)."""
-    operation = cluster.run_vanilla(
-        f"setsid nohup sleep 1000 </dev/null >/dev/null 2>&1 5>&- & echo $! > {tmp_path}/pid; sleep 0.2", pool=pool)
-    assert cluster.state(operation) == "completed"
-    pid = int((tmp_path / "pid").read_text())
+    daemon = ("sleep", "1000.125")
+    operation = cluster.start_vanilla(
+        f"setsid nohup {' '.join(daemon)} </dev/null >/dev/null 2>&1 5>&- & "
+        f"while [ ! -e {shared}/seen ]; do sleep 0.02; done", pool=pool)
+    pid = wait_for(lambda: cluster.find_process(*daemon), what="the daemonised child")
+    (shared / "seen").touch()
+    cluster.wait_state(operation, "completed")
     wait_for(lambda: not alive(pid), what="the daemonised child to be gone")
 
 
@@ -281,13 +284,13 @@ def test_abandon_job(cluster, pool):
     assert cluster.counters(operation)["completed"] == 1
 
 
-def test_interruption_signal(cluster, pool, tmp_path):
+def test_interruption_signal(cluster, pool, shared):
     """abort_job with a time-out: the signal first; a job that leaves with 0 is not aborted."""
-    command = f"trap 'echo interrupted >&2; touch {tmp_path}/seen; exit 0' USR1; echo ready >&2; while :; do sleep 0.05; done"
+    command = f"trap 'echo interrupted >&2; touch {shared}/seen; exit 0' USR1; echo ready >&2; while :; do sleep 0.05; done"
     operation, job = start_and_find(cluster, pool, command, interruption_signal="SIGUSR1", restart_exit_code=5)
     wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap to be set")
     cluster.command("abort_job", job_id=job, interrupt_timeout=20000)
-    wait_for(lambda: os.path.exists(tmp_path / "seen"), what="the signal")
+    wait_for(lambda: os.path.exists(shared / "seen"), what="the signal")
     # With restart_exit_code set, leaving with 0 means: done (jobs-and-nodes.md 6.8).
     cluster.wait_state(operation, "completed")
     assert b"interrupted" in cluster.stderr(operation, job)

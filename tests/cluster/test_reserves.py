@@ -1,9 +1,11 @@
 """Learned CPU guarantees and memory reserves on real control groups (jobs-and-nodes.md 1, 2, 3.4-3.6)."""
 
+import json
 import time
 
 import pytest
-from harness import cluster as make_cluster, error_text, find_error, wait_for
+from yt.wrapper import VanillaSpecBuilder
+from harness import ServerError, cluster as make_cluster, error_text, find_error, wait_for
 from test_cgroups import KIND, group, hierarchy, read_int
 
 pytestmark = pytest.mark.skipif(" " in KIND, reason=KIND)
@@ -89,6 +91,17 @@ def test_reclaimed_cores_go_to_others_and_come_back(cluster, pool):
     assert values["aggregated_preempted_cpu_x100"] == values["aggregated_preemptible_cpu_x100"] > 0
     assert values["aggregated_smoothed_cpu_usage_x100"] < values["aggregated_max_cpu_usage_x100"]
 
+    # And in words, of the job and of the pool.
+    _, words, _ = cluster.millpond("job", "explain", job)
+    assert "is 1.00 of 3 cores" in words and "Saved so far" in words, words
+    explained = json.loads(cluster.millpond("job", "explain", job, "--json")[1])
+    assert explained["accounted"]["cpu"] == 1 and explained["cpu"]["monitor"]["limit"] == 1
+    assert explained["cpu"]["monitor"]["last_change"]["applied"]
+    assert explained["memory"]["user_job"]["origin"] == "default"
+    savings = cluster.get("//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_savings")
+    assert savings["<Root>"]["reclaimed_core_seconds"] >= savings[pool]["reclaimed_core_seconds"] > 0
+    assert savings[pool]["unreserved_byte_seconds"] > 0
+
     # Raising waits for nobody, though the node has no free core.
     put_into_sandbox(cluster, "busy")
     wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"] > 2, what="a raised guarantee")
@@ -120,3 +133,115 @@ def test_the_guarantee_survives_restarts(cluster, pool):
         assert cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 1, process.name
         assert weight(cluster, job) == pytest.approx(1, abs=0.01)
     assert [j["id"] for j in cluster.jobs(operation)] == [job]
+
+
+# --- memory
+
+# 130 MB in one process, for some seconds.
+HUNGRY = "head -c 130000000 /dev/zero | tail -n 1 | (sleep {seconds}; cat > /dev/null)"
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A node with little memory, and job proxies that are counted with little."""
+    with make_cluster(
+        resources="cpu=4,memory=260MiB,user_slots=16",
+        server_config='heartbeat_period = "300ms"\n',
+        node_config='memory_watchdog_period = "50ms"\nrunning_job_statistics_sending_backoff = "100ms"\n',
+    ) as c:
+        c.set("//sys/controller_agents/config", {"footprint_memory": 16 * MIB})
+        c.set("//sys/scheduler/config/min_spare_allocation_resources_on_node", {"cpu": 0, "memory": 0, "user_slots": 1})
+        yield c
+
+
+def the_job(cluster, operation, state="running"):
+    [job] = cluster.wait_jobs(operation, state=state)
+    return job
+
+
+def test_the_node_runs_out_of_memory(small):
+    """Who is above its reserve goes, and succeeds with more; who is inside it is left alone."""
+    for pool in ["quiet", "hungry"]:
+        small.create_pool(pool)
+    quiet = small.start_vanilla("sleep 6", pool="quiet", memory_limit=120 * MIB, memory_reserve_factor=1.0)
+    quiet_job = the_job(small, quiet)
+    hungry = small.start_vanilla(
+        HUNGRY.format(seconds=2), pool="hungry", memory_limit=200 * MIB, user_job_memory_digest_default_value=0.25)
+    the_job(small, hungry)
+
+    # 130 MB and the 136 MiB of the other are more than the node has.
+    aborted = the_job(small, hungry, state="aborted")
+    job = small.command("get_job", operation_id=hungry, job_id=aborted)
+    assert job["abort_reason"] == "resource_overdraft"
+    assert "overdrafted" in error_text(job["error"])
+    assert leaf(job["statistics"], "user_job/memory_reserve") == 50 * MIB
+    assert leaf(job["statistics"], "user_job/max_memory") > 50 * MIB
+
+    # Its unit is run again with all that it may have, once that is free.
+    small.wait_state(hungry, "completed", timeout=60)
+    retry = the_job(small, hungry, state="completed")
+    job = small.command("get_job", operation_id=hungry, job_id=retry)
+    assert job["predecessor_type"] == "resource_overdraft" and job["predecessor_job_id"] == aborted
+    assert leaf(job["statistics"], "user_job/memory_reserve") == 200 * MIB
+    assert leaf(job["statistics"], "user_job/memory_reserve_factor_x10000") == 10_000
+
+    small.wait_state(quiet, "completed")
+    assert [j["id"] for j in small.jobs(quiet)] == [quiet_job], "one run, undisturbed"
+
+
+def test_above_the_limit_the_job_fails(small, pool_of_small):
+    """For good: it is not the node that has too little."""
+    operation = small.start_vanilla(
+        "head -c 200000000 /dev/zero | tail -n 1 > /dev/null", pool=pool_of_small, memory_limit=64 * MIB,
+        spec={"max_failed_job_count": 1})
+    small.wait_state(operation, "failed")
+    error = find_error(small.result(operation), 1200)
+    assert error["message"] == "Memory limit exceeded"
+    attributes = error["attributes"]
+    assert attributes["limit"] == 64 * MIB and attributes["tmpfs_usage"] == 0
+    assert attributes["usage"] > 16 * MIB
+    [largest, *_] = attributes["processes"]
+    assert set(largest) >= {"pid", "name", "cmdline", "rss", "shared"}
+    assert [j["state"] for j in small.jobs(operation)] == ["failed"]
+
+
+def test_later_jobs_reserve_what_earlier_ones_needed(small, pool_of_small):
+    """Through the real client: the factor falls when the first job has ended, and so does the demand."""
+    client = small.client()
+    spec = VanillaSpecBuilder().spec({"pool": pool_of_small, "resource_limits": {"user_slots": 1}})
+    task = spec.begin_task("t").command("sleep 0.5").job_count(3).memory_limit(200 * MIB)
+    operation = client.run_operation(task.cpu_limit(0.1).end_task(), sync=False).id
+    small.wait_state(operation, "completed")
+    jobs = sorted(client.list_jobs(operation)["jobs"], key=lambda j: j["start_time"])
+    reserves = [
+        leaf(client.get_job(operation, j["id"])["statistics"], "user_job/memory_reserve") for j in jobs]
+    first, *later = [int(r) for r in reserves]
+    assert first == 100 * MIB
+    # Almost nothing was used, so the lower bound of 5 % holds, to the next edge of the digest.
+    assert all(10 * MIB <= r <= 10.2 * MIB for r in later), later
+    [task] = client.get_operation(operation, attributes=["progress"])["progress"]["tasks"]
+    assert 0.05 < task["user_job_memory_reserve_factor"] < 0.051
+    assert task["min_needed_resources"]["memory"] < (16 + 11) * MIB
+
+
+def test_options_of_the_controllers(small, pool_of_small):
+    """A document in the tree: it is checked, and acts on operations that run."""
+    with pytest.raises(ServerError) as refused:
+        small.set("//sys/controller_agents/config/user_job_memory_reserve_quantile", 2)
+    assert "from 0 to 1" in refused.value.text()
+    operation = small.start_vanilla("sleep 100", pool=pool_of_small, memory_limit=100 * MIB, job_count=100)
+    needed = lambda: small.operation(operation, "progress")["progress"]["tasks"][0]["min_needed_resources"]["memory"]
+    assert needed() == (16 + 50) * MIB
+    small.set("//sys/controller_agents/config/footprint_memory", 20 * MIB)
+    assert needed() == (20 + 50) * MIB
+    small.set("//sys/controller_agents/config/footprint_memory", 16 * MIB)
+
+
+@pytest.fixture
+def pool_of_small(small, request):
+    name = f"pool-{request.node.name}"
+    small.create_pool(name)
+    yield name
+    for operation in small.command("list_operations", pool=name, limit=1000)["operations"]:
+        if operation["state"] not in ("completed", "failed", "aborted"):
+            small.command("abort_operation", operation_id=operation["id"])

@@ -32,9 +32,10 @@ SEED = int(os.environ.get("MILLPOND_MATRIX_SEED", 20240817))
 JOBS = 6  # of an operation
 SLOTS = 4  # of the node: so there is always something running and something waiting
 
-# The lock is inherited by every process of the job and free when the last one is gone. One short
+# The next run of a unit may be another user's: what one writes all must be able to write. The lock is inherited by every process of the job and free when the last one is gone. One short
 # line per event, appended: such writes do not mix.
 JOB = """\
+umask 0
 exec 9>>{d}/lock-$YT_JOB_COOKIE
 flock -n 9 || {{ echo "$YT_JOB_COOKIE $YT_JOB_ID" >> {d}/violations; exit 77; }}
 echo "start $YT_JOB_COOKIE $YT_JOB_ID" >> {d}/events
@@ -48,8 +49,9 @@ class Work:
 
     def __init__(self, cluster, pool, seconds):
         self.cluster = cluster
-        self.directory = pathlib.Path(cluster.directory) / f"work-{random.randrange(1 << 40):010x}"
+        self.directory = cluster.shared / f"work-{random.randrange(1 << 40):010x}"
         self.directory.mkdir()
+        self.directory.chmod(0o777)
         self.operation = cluster.start_vanilla(
             JOB.format(d=self.directory, seconds=seconds), job_count=JOBS, pool=pool, cpu_limit=0.1,
             # Every job of a dead proxy counts as failed; the default limit of 10 is more than enough.

@@ -178,6 +178,82 @@ def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
         assert finish - signalled >= FAST["allocation_preemption_timeout"] / 1000 - 0.1, "it had its time"
 
 
+@pytest.mark.parametrize("option", ["pool", "spec"])
+def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
+    """Whoever takes longer to leave than the newcomer may wait on the node: it is aborted with
+    `waiting_timeout` and counted as never started (scheduling.md 15.4)."""
+    patience = 2 if option == "pool" else 10
+    attributes = {"waiting_for_resources_on_node_timeout": 2000} if option == "pool" else {}
+    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4}, **attributes)
+    create_pool(cluster, "guest")
+    # The operation says how long its jobs need, and they need it.
+    slow = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 40_000},
+                 command="trap '' INT; while :; do sleep 0.05; done")
+    steady(client, [slow], [8])
+    owner = start(client, "owner", 1, spec={"waiting_job_timeout": 10_000} if option == "spec" else {})
+    wait_for(lambda: aborted(client, owner), timeout=30, what="a newcomer that has waited in vain")
+    job = aborted(client, owner)[0]
+    assert job["abort_reason"] == "waiting_timeout", job
+    waited = time_of(job["finish_time"]) - time_of(job["start_time"])
+    assert patience - 0.5 <= waited <= patience + 3, waited
+    progress = owner.get_progress()
+    assert (progress["failed"], progress["completed"]) == (0, 0), progress
+    assert aborted(client, slow) == [], "its jobs have their forty seconds"
+    log = client.get("//sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log")
+    assert {r["timeout"] for r in log if r["operation_id"] == slow.id} == {40_000}
+    if option == "pool":
+        alerts = [a["attributes"]["alert_type"] for a in client.get("//sys/scheduler/@alerts")]
+        # Two seconds, as the tree's timeout of preemption: not below it.
+        assert "waiting_timeout_below_preemption_timeout" not in alerts
+        cluster.yt("set", "//sys/pools/owner/@waiting_for_resources_on_node_timeout", "1000")
+        alerts = [a["attributes"]["alert_type"] for a in client.get("//sys/scheduler/@alerts")]
+        assert "waiting_timeout_below_preemption_timeout" in alerts
+
+
+def test_a_server_that_dies_in_the_middle_of_a_preemption():
+    """The next server knows who is on his way out and asks nobody else (scheduling.md 15.1, 21); the
+    event log has everything once."""
+    with quick_cluster(resources=f"cpu={CORES},memory=8GiB,user_slots={CORES}") as cluster:
+        client = cluster.client()
+        create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 2})
+        create_pool(cluster, "guest")
+        slow = start(client, "guest", 8, interruption_signal="SIGINT",
+                     spec={"allocation_preemption_timeout": 8_000},
+                     command="trap '' INT; while :; do sleep 0.05; done")
+        steady(client, [slow], [8])
+        owner = start(client, "owner", 1)
+
+        def log():
+            path = "//sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log"
+            return [r["allocation_id"] for r in client.get(path)]
+        wait_for(lambda: len(log()) == 1, what="a preemption", period=0.02)
+        before = log()
+        cluster.server.kill()
+        cluster.server.start()
+        cluster.wait_server()
+        cluster.wait_nodes()
+        wait_for(lambda: len(running(client, owner)) == 1, timeout=30, what="the owner's job")
+        steady(client, [owner, slow], [1, 7])
+        assert log() == before, "the same victim, and no other"
+        victims = aborted(client, slow)
+        assert [v["abort_reason"] for v in victims] == ["preemption"], victims
+        assert victims[0]["interruption_info"]["preempted_for"]["operation_id"] == owner.id
+
+        events = [json.loads(line) for line in cluster.millpond("events", "--from", "1", "--json")[1].splitlines()]
+        numbers = [e["number"] for e in events]
+        assert numbers == list(range(1, len(events) + 1)), "each once, and none is missing"
+        ends = [e for e in events if e["event"] == "job_aborted"]
+        assert [e["job_id"] for e in ends] == [victims[0]["id"]]
+        assert ends[0]["reason"] == "preemption"
+        assert ends[0]["preempted_for"]["operation_id"] == owner.id
+        assert ends[0]["preempted_for"]["job_id"] == running(client, owner)[0]
+        first = {}
+        for event in events:
+            if event["event"] == "job_started":
+                first.setdefault(event["job_id"], event)
+        assert len(first) == 9 and not any(e.get("adopted") for e in first.values())
+
+
 def time_of(text):
     import datetime
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -70,6 +70,14 @@ impl Init {
         Err(CageError::Isolation { what, source: io::Error::from_raw_os_error(errno) })
     }
 
+    /// Kills it and with it all that is in its pid namespace.
+    pub fn kill(&self) -> io::Result<()> {
+        match rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL) {
+            Err(e) if e != rustix::io::Errno::SRCH => Err(e.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// For [`join`] in a child.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()

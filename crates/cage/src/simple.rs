@@ -196,6 +196,10 @@ impl Container for SimpleContainer {
     /// because what is stopped does not fork.
     fn kill_all(&mut self, deadline: Duration) -> Result<(), CageError> {
         let start = Instant::now();
+        if let Some(init) = &self.init {
+            // The kernel kills all that were born under it, and nothing can be born any more.
+            init.kill().map_err(CageError::io("signal the first process of", "/proc"))?;
+        }
         loop {
             let mut members = self.members();
             if members.is_empty() {

@@ -1,6 +1,7 @@
 //! One running job, as the controller keeps it, and as lists of jobs show it.
 
-use crate::memory::{Factors, MemoryRequest};
+use crate::memory::{Factors, MemoryRequest, Origins};
+use crate::spec::RootOptions;
 use crate::record::{events_value, interruption_value};
 use crate::statistics::{JobFacts, JobSamples, tree};
 use vocab::{
@@ -22,6 +23,8 @@ pub(crate) struct Joblet {
     /// What the scheduler granted.
     pub granted: Resources,
     pub factors: Factors,
+    /// Where they came from; none if the job was taken over after a restart.
+    pub origins: Option<Origins>,
     pub reserve: MemoryRequest,
     /// When the job was settled into its allocation.
     pub start_time: Time,
@@ -59,6 +62,7 @@ impl Joblet {
 pub struct JobView<'a> {
     pub(crate) joblet: &'a Joblet,
     pub(crate) task: &'a crate::task::Task,
+    pub(crate) root: &'a RootOptions,
     pub(crate) incarnation: &'a str,
 }
 

@@ -52,7 +52,9 @@ pub mod record;
 pub mod statistics;
 pub mod units;
 
+mod explain;
 mod open;
+mod savings;
 mod packed;
 mod task;
 
@@ -62,5 +64,6 @@ pub use operation::{
     OperationEvent, Resized, SettleError, StateError, StatePart,
 };
 pub use options::ControllerOptions;
+pub use savings::Savings;
 pub use record::{JobRecord, MalformedRecord};
 pub use spec::{OperationSpec, ParsedSpec, SchedulingOptions};

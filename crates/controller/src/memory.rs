@@ -13,7 +13,7 @@ use reserve::memory_digest::{Bases, Ended, Peaks, Settings};
 use vocab::{AbortReason, JobOutcome, JobStatistics};
 
 use crate::job::Joblet;
-pub use reserve::memory_digest::{Factors, Request as MemoryRequest, Reserves as MemoryReserve};
+pub use reserve::memory_digest::{Factors, Origins, Request as MemoryRequest, Reserves as MemoryReserve};
 
 /// A task that runs this script and has learned nothing yet.
 pub(crate) fn reserve_of(

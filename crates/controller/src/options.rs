@@ -123,9 +123,17 @@ fn read_vanilla(f: &mut Fields<'_>, out: &mut ControllerOptions) -> Result<(), F
         cores(f, "initial_cpu_limit_overcommit")?.unwrap_or(out.initial_cpu_limit_overcommit);
     f.nested("gang_manager", |f| {
         out.gang_manager_enabled = f.take_bool("enabled").or(out.gang_manager_enabled)?;
-        Ok::<(), FieldError>(())
+        refuse_unknown(f)
     })?;
-    Ok(())
+    refuse_unknown(f)
+}
+
+/// Inside a section, so that the error names the option and not the section.
+fn refuse_unknown(f: &Fields<'_>) -> Result<(), FieldError> {
+    match f.unrecognized().key_strings().next() {
+        Some(name) => Err(f.error(&name, "unknown option")),
+        None => Ok(()),
+    }
 }
 
 fn int(

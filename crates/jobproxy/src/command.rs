@@ -51,11 +51,19 @@ pub fn environment(given: &[(String, String)], job_id: &str) -> Vec<(String, Str
     out
 }
 
-/// Through bash.
+/// Where a root file system that we cannot see has its shell.
+pub const BASH_ANYWHERE: &str = "/bin/bash";
+
+/// Through this host's bash.
 pub fn through_bash(command: &str, environment: &[(String, String)]) -> Result<Plan, NulByte> {
-    let bash = find("bash", DEFAULT_PATH).unwrap_or_else(|| "/bin/bash".to_owned());
+    let bash = find("bash", DEFAULT_PATH).unwrap_or_else(|| BASH_ANYWHERE.to_owned());
+    through_bash_at(&bash, command, environment)
+}
+
+/// Through the bash at this path.
+pub fn through_bash_at(bash: &str, command: &str, environment: &[(String, String)]) -> Result<Plan, NulByte> {
     Ok(Plan {
-        program: c_string(&bash, || "Path of bash".to_owned())?,
+        program: c_string(bash, || "Path of bash".to_owned())?,
         arguments: vec![c"bash".to_owned(), c"-c".to_owned(), c_string(command, || "Command".to_owned())?],
         environment: c_environment(environment)?,
     })

@@ -259,6 +259,11 @@ pub enum Command {
         /// Which.
         operation: OperationRef,
     },
+    /// What was learned about a running job, and what it saves.
+    ExplainJob {
+        /// Which.
+        job_id: JobId,
+    },
     /// Who lost what for whom.
     GetPreemptionLog(PreemptionQuery),
     /// Events of the event log from a number on (scheduling.md 20).
@@ -394,6 +399,7 @@ impl Command {
                 | Command::CheckPermission { .. }
                 | Command::ExplainPool { .. }
                 | Command::ExplainOperation { .. }
+                | Command::ExplainJob { .. }
                 | Command::GetPreemptionLog(_)
                 | Command::GetEvents { .. }
                 | Command::GetPoolHistory { .. }

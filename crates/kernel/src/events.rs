@@ -222,7 +222,7 @@ pub fn events_of(first: u64, stored: &[u8]) -> Result<Vec<Map>, Failure> {
     numbered
         .map(|(event, number)| {
             let event = event.as_map().ok_or_else(|| broken("an event is not a map"))?;
-            Ok(full(yson::map! {"number" => number}, event)?)
+            full(yson::map! {"number" => number}, event)
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use crate::{Body, Kernel};
 use scheduler::{PreemptionRecord, StarvationNotice};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use vocab::{Failure, OperationId, Time};
+use vocab::{Failure, JobId, OperationId, Time, code};
 use yson::{Value, map};
 
 /// Which preemptions are asked for.
@@ -86,6 +86,19 @@ impl Kernel {
             map.insert("state", operation.state);
         }
         Ok(explanation)
+    }
+
+    /// `ExplainJob`. What a job that is over has left is in its statistics.
+    pub(crate) fn explain_job(&self, now: Time, job_id: JobId) -> Result<Body, Failure> {
+        let job = self.jobs.get(job_id);
+        let view = job.and_then(|job| self.operations.get(&job.operation)?.controller.job(job_id));
+        let (Some(job), Some(view)) = (job, view) else {
+            let text = format!("No such job {job_id} is running; of one that is over ask for its statistics");
+            return Err(Failure::coded(code::NO_SUCH_JOB, text).with("job_id", job_id));
+        };
+        let accounted = self.scheduler.allocation(job.allocation).map(|a| a.resource_usage);
+        let explanation = view.explain(now, accounted.unwrap_or(view.granted()));
+        Ok(Body::Value(explanation.with("pool", job.pool.as_str()).into()))
     }
 
     /// `GetPreemptionLog`: oldest first.

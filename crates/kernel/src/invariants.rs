@@ -13,6 +13,7 @@ impl Kernel {
     /// - `KERNEL-6`: an operation is either unfinished or in the archive, and an alias leads to one.
     /// - `KERNEL-7`: once all nodes are back, an order to give way stands for every allocation that the
     ///   scheduler has taken away, and for none that is gone.
+    /// - `AUDIT`: what the audit in production has found.
     /// - `SCHED-*`: those of the scheduler.
     pub fn check_invariants(&self) -> Vec<String> {
         let mut found = self.scheduler.check_invariants();
@@ -20,6 +21,7 @@ impl Kernel {
         self.check_jobs(&mut found);
         self.check_operations(&mut found);
         self.check_orders(&mut found);
+        found.extend(self.audit.found().map(|text| format!("AUDIT: {text}")));
         found
     }
 

@@ -8,8 +8,8 @@ use scheduler::RevivedAllocation;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::{
-    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, JobState,
-    OperationId, Resources, Span, Time, code,
+    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, OperationId,
+    Resources, Span, Time, code,
 };
 use wire::{AbortJob, JobEvent, JobReport, ServerMessage};
 
@@ -31,6 +31,8 @@ pub(crate) struct Job {
     pub pool: String,
     /// What it was granted.
     pub resources: Resources,
+    /// Its node has spoken of it: the order has arrived.
+    pub confirmed: bool,
     /// Told to stop, and why: its end will be counted so.
     pub stopping: Option<AbortReason>,
 }
@@ -41,6 +43,11 @@ impl Jobs {
     }
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
         self.by_id.keys().copied()
+    }
+    fn confirm(&mut self, job: JobId) {
+        if let Some(job) = self.by_id.get_mut(&job) {
+            job.confirmed = true;
+        }
     }
     pub fn by_allocation(&self, allocation: AllocationId) -> Option<JobId> {
         self.by_allocation.get(&allocation).copied()
@@ -81,6 +88,7 @@ impl Kernel {
             match event {
                 JobEvent::Started { job_id, start_time } => {
                     self.waits_no_more(address, job_id);
+                    self.jobs.confirm(job_id);
                     if let Some(operation) = self.operation_of(job_id) {
                         operation.controller.job_started(job_id, start_time);
                     }
@@ -194,6 +202,8 @@ impl Kernel {
                 Some(job) => {
                     let allocation = job.allocation;
                     let operation = job.operation;
+                    let measured = report.statistics.is_some();
+                    self.jobs.confirm(job_id);
                     self.scheduler.allocation_usage(allocation, report.resource_usage);
                     if let Some(operation) = self.operations.get_mut(&operation) {
                         if let Some(start) = report.start_time {
@@ -206,6 +216,9 @@ impl Kernel {
                             report.statistics,
                         );
                     }
+                    if measured {
+                        self.count_savings(now, job_id);
+                    }
                 }
                 None => {
                     if !self.adopt_running(address, &report) {
@@ -216,27 +229,41 @@ impl Kernel {
                 }
             }
         }
-        for job_id in believed {
-            if !there.contains(&job_id) && !self.was_just_started(now, job_id) {
-                let text = format!("The job has disappeared from node {address}");
-                // Its order may be held up by a slow store still: then this one arrives right behind it.
-                self.order_abort(job_id, AbortReason::DisappearedFromNode, &text, out);
-                self.abort_lost_job(now, job_id, AbortReason::DisappearedFromNode, &text, out);
-            }
+        for job_id in believed.into_iter().filter(|id| !there.contains(id)) {
+            let (reason, text) = match self.whereabouts(now, address, job_id) {
+                Whereabouts::OnItsWay => continue,
+                Whereabouts::TimedOut(limit) => {
+                    if let Some(operation) = self.jobs.get(job_id).map(|job| job.operation) {
+                        self.note_timed_out(now, operation, job_id, address, limit);
+                    }
+                    let text =
+                        format!("The order to start the job has not arrived at node {address} in {limit}");
+                    (AbortReason::SchedulingTimeout, text)
+                }
+                Whereabouts::Gone => {
+                    (AbortReason::DisappearedFromNode, format!("The job has disappeared from node {address}"))
+                }
+            };
+            // Its order may be held up by a slow store still: then this one arrives right behind it.
+            self.order_abort(job_id, reason, &text, out);
+            self.abort_lost_job(now, job_id, reason, &text, out);
         }
     }
 
-    /// An order to start may still be on its way when a heartbeat leaves the node.
-    fn was_just_started(&self, now: Time, job_id: JobId) -> bool {
-        let Some(job) = self.jobs.get(job_id) else { return false };
-        let Some(node) = self.nodes.get(&job.node) else { return false };
+    /// Where a job may be that its node does not speak of.
+    fn whereabouts(&self, now: Time, address: &str, job_id: JobId) -> Whereabouts {
+        let Some(job) = self.jobs.get(job_id).filter(|job| !job.confirmed) else { return Whereabouts::Gone };
         // A fresh registration says everything: what was sent on the old connection is lost.
-        if node.register_time == now {
-            return false;
+        if self.nodes.get(address).is_none_or(|node| node.register_time == now) {
+            return Whereabouts::Gone;
         }
-        self.operations.get(&job.operation).and_then(|o| o.controller.job(job_id)).is_some_and(|view| {
-            now.since(view.start_time()) < Span::from_secs(10) && view.state() == JobState::Waiting
-        })
+        let limit = self.scheduler.config().schedule_allocation_time_limit;
+        let view = self.operations.get(&job.operation).and_then(|o| o.controller.job(job_id));
+        match view.map(|view| now.since(view.start_time())) {
+            Some(age) if age < limit => Whereabouts::OnItsWay,
+            Some(_) => Whereabouts::TimedOut(limit),
+            None => Whereabouts::Gone,
+        }
     }
 
     fn adopt_running(&mut self, address: &str, report: &JobReport) -> bool {
@@ -287,6 +314,7 @@ impl Kernel {
             node,
             pool,
             resources,
+            confirmed: true,
             stopping: None,
         };
         self.add_job(identity.job_id, job.clone());
@@ -457,6 +485,9 @@ impl Kernel {
         if let Some(stderr) = stderr {
             self.open.batch.put(Table::Stderr, key.clone(), stderr.encode());
         }
+        if let Some(job) = job {
+            self.count_last_savings(&verdict.record, &job.pool);
+        }
         let record = verdict.record.encode();
         self.log_end(&verdict.record, &record, job);
         self.open.batch.put(Table::JobArchive, key, record);
@@ -466,6 +497,16 @@ impl Kernel {
         let id = self.jobs.get(job_id)?.operation;
         self.operations.get_mut(&id)
     }
+}
+
+/// See [`Kernel::whereabouts`].
+enum Whereabouts {
+    /// The order to start it may still be on its way.
+    OnItsWay,
+    /// For longer than this.
+    TimedOut(Span),
+    /// Nobody will ever speak of it.
+    Gone,
 }
 
 /// Where a kept stderr is.

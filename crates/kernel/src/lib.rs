@@ -19,7 +19,8 @@
 //!
 //! Reading order: [`command`], [`input`], [`effect`]; then `operations` (the life of an operation),
 //! `nodes` and `jobs` (what nodes report), `pass` (who gets what), `tree` and `mounts` (what paths
-//! mean), `recover` (the way back from the store).
+//! mean), `preemption` (orders to give way, kept over restarts), `events` (the event log), `recover`
+//! (the way back from the store).
 #![forbid(unsafe_code)]
 
 pub mod command;
@@ -29,7 +30,9 @@ mod events;
 mod explanations;
 pub mod input;
 
+mod alerts;
 mod artifacts;
+mod audit;
 mod finished;
 mod invariants;
 mod jobs;
@@ -43,6 +46,7 @@ mod orchid;
 mod parameters;
 mod pass;
 mod pool_history;
+mod pool_savings;
 mod pools;
 mod preemption;
 mod records;
@@ -104,6 +108,7 @@ pub struct Kernel {
     mutations: Mutations,
     preemptions: preemption::Preemptions,
     events: events::Events,
+    audit: audit::Audit,
     open: OpenBatch,
     pools: pools::Pools,
     pending_work: PendingWork,
@@ -115,6 +120,7 @@ pub struct Kernel {
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,
+    pool_savings: pool_savings::PoolSavings,
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
     /// `//sys/scheduler`.
     scheduler_node: vocab::ObjectId,
@@ -269,6 +275,7 @@ impl Kernel {
             }
             Command::GetEvents { from, limit } => (Waits::Nothing, Ok(Body::Events { from, limit })),
             Command::GetPreemptionLog(query) => (Waits::Nothing, Ok(Body::Value(self.preemptions(&query)))),
+            Command::ExplainJob { job_id } => (Waits::Nothing, self.explain_job(now, job_id)),
             Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),
             Command::GetPoolHistory { tree, pool, start, end, step } => {
                 let range = pool_history::Range { start, end, step };
@@ -382,6 +389,8 @@ impl Kernel {
         self.fail_stuck_operations(now, out);
         self.check_suitable_nodes(now, out);
         self.forget_old_operations(out);
+        self.clear_old_alerts(now);
+        self.audit(now);
     }
 
     fn wake(&self) -> Time {

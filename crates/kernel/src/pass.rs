@@ -116,6 +116,7 @@ impl Kernel {
                     node: node.to_owned(),
                     pool: operation.in_tree(&tree).map(|t| t.pool.clone()).unwrap_or_default(),
                     resources: start.resources,
+                    confirmed: false,
                     stopping: None,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);

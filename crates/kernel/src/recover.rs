@@ -100,6 +100,7 @@ impl Kernel {
             jobs: Jobs::default(),
             mutations: Mutations::default(),
             preemptions: Default::default(),
+            audit: Default::default(),
             events: Events::new(config.event_log, config.first_event),
             open: OpenBatch {
                 seq: 1,
@@ -116,6 +117,7 @@ impl Kernel {
             reviving: false,
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
+            pool_savings: Default::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),

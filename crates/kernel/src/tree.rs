@@ -1,11 +1,11 @@
 //! Commands of the tree: resolves the path, then the tree itself answers, or the owner of a mount.
 
 use crate::{Body, Command, Effect, Kernel, Waits};
+use controller::ControllerOptions;
 use cypress::{
     Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place, RemoveOptions,
     Resolved, SetOptions,
 };
-use controller::ControllerOptions;
 use vocab::batch::Table;
 use vocab::{Failure, ObjectId, Time};
 use yson::ypath::{Step, YPath};
@@ -330,8 +330,7 @@ const CONTROLLERS: &[u8] = b"controller_agents";
 /// Content of `//sys/<owner>/config`; an empty map if somebody has removed it.
 fn config_document(tree: &cypress::Tree, owner: &[u8]) -> Value {
     let child = |parent, key: &[u8]| tree.child(parent, key);
-    let node =
-        child(tree.root(), b"sys").and_then(|sys| child(sys, owner)).and_then(|s| child(s, b"config"));
+    let node = child(tree.root(), b"sys").and_then(|sys| child(sys, owner)).and_then(|s| child(s, b"config"));
     match node.and_then(|id| tree.node(id)).map(|node| &node.body) {
         Some(cypress::Body::Document(value)) if !value.is_entity() => value.clone(),
         _ => Value::Map(Map::new()),

@@ -50,7 +50,9 @@ impl FromStr for SharedDirectory {
         let path = PathBuf::from(path);
         match path.is_absolute() {
             true => Ok(SharedDirectory { path, writable }),
-            false => Err(format!("{text:?}: expected an absolute path, with \":rw\" if jobs may write to it")),
+            false => {
+                Err(format!("{text:?}: expected an absolute path, with \":rw\" if jobs may write to it"))
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 mod cache;
 mod download;
 mod environment;
+mod layers;
 mod layout;
 mod outlet;
 mod pressure;
@@ -37,6 +38,7 @@ use crate::hands::{Hands, Outcome};
 use crate::link::CurrentClient;
 use crate::{NodeConfig, NodeError};
 use cache::{Cache, Key, Want};
+use layers::Layers;
 use outlet::Outlet;
 use proxies::{Call, CallId};
 use room::Owner;
@@ -88,6 +90,8 @@ struct Held {
     ended: bool,
     /// Mount points of its memory file systems.
     volumes: Vec<PathBuf>,
+    /// It has a root file system that it can write to.
+    writes_root: bool,
     /// Requests for stderr that the proxy has not answered: number, offset, limit.
     questions: Vec<(u64, u64, u64)>,
 }
@@ -117,6 +121,7 @@ pub(crate) struct RealHands {
     sandboxes: Vec<SandboxState>,
     /// None: jobs are not kept apart from the host.
     isolator: Option<Isolator>,
+    layers: Arc<Layers>,
 }
 
 impl RealHands {
@@ -145,6 +150,12 @@ impl RealHands {
         spawner_config.kill_timeout = config.kill_timeout;
         config.accounting.tell_proxies(&mut spawner_config);
         let cache_directory = layout.cache();
+        let layers_directory = layout.layers();
+        let needed: Vec<Artifact> = found
+            .jobs
+            .iter()
+            .flat_map(|job| job.record.start.description.file_system.layers.iter().cloned())
+            .collect();
         let mut hands = RealHands {
             boot_id: cage::process::boot_id().unwrap_or_default(),
             cache: Cache::open(cache_directory.clone(), config.cache_limit)
@@ -159,6 +170,10 @@ impl RealHands {
             held: FxHashMap::default(),
             sandboxes: Vec::new(),
             isolator,
+            layers: Arc::new(
+                Layers::open(&layers_directory, &needed)
+                    .map_err(NodeError::io("clean", &layers_directory))?,
+            ),
         };
         if let Some(threshold) = config.accounting.memory_pressure_abort_threshold {
             tokio::spawn(pressure::watch(threshold, hands.news.clone()));
@@ -184,6 +199,7 @@ impl RealHands {
         held.slot = record.slot;
         let description = &record.start.description;
         held.max_stderr_size = description.max_stderr_size.max(1).unsigned_abs();
+        held.writes_root = description.file_system.writable_root;
         if !description.file_system.tmpfs_volumes.is_empty() {
             held.volumes = room::volume_paths(&self.layout.sandbox(record.slot), &description.file_system);
         }
@@ -264,14 +280,24 @@ impl RealHands {
         }
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
-        if state == SandboxState::Empty && artifacts.is_empty() && request.tmpfs_volumes.is_empty() {
+        let own_root = !request.layers.is_empty();
+        if own_root && self.isolator.is_none() {
+            return ready(Err(Failure::new(
+                "Root file systems of layers need isolation of jobs, which this node does not have",
+            )));
+        }
+        let plain = artifacts.is_empty() && request.tmpfs_volumes.is_empty() && !own_root;
+        if state == SandboxState::Empty && plain {
             return ready(Ok(()));
         }
         let files: Vec<Placement> = artifacts
             .into_iter()
             .map(|artifact| Placement { cached: self.cache.path(&Key::of(&artifact)), artifact })
             .collect();
-        let copy = self.config.copy_files || request.copy_files;
+        // Links into the cache lead nowhere in another root.
+        let copy = self.config.copy_files || request.copy_files || own_root;
+        let archives: Vec<PathBuf> = request.layers.iter().map(|l| self.cache.path(&Key::of(l))).collect();
+        let (layers, layout) = (Arc::clone(&self.layers), self.layout.clone());
         let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
         let volumes = room::volume_paths(&sandbox, &request);
         let in_memory = !volumes.is_empty() && !files.is_empty();
@@ -281,7 +307,15 @@ impl RealHands {
             }
             sandbox::make(&sandbox, &job, owner)?;
             room::mount_volumes(&sandbox, &request, owner, mounts)?;
-            sandbox::place(&sandbox, &files, copy, &volumes, owner)
+            sandbox::place(&sandbox, &files, copy, &volumes, owner)?;
+            if own_root {
+                room::make_rootfs(&layout, slot, request.writable_root, owner)?;
+            }
+            request
+                .layers
+                .iter()
+                .zip(&archives)
+                .try_for_each(|(layer, archive)| layers.unpack(layer, archive))
         };
         if copy || in_memory || state == SandboxState::Used {
             self.blocking(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
@@ -315,18 +349,24 @@ impl RealHands {
     ) {
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let host = environment::host_of(&self.config.address);
-        let variables = environment::variables(start, &sandbox, host, gpus);
         let description = &start.description;
+        let request = &description.file_system;
+        let root = (!request.layers.is_empty()).then(|| {
+            let unpacked = request.layers.iter().map(|layer| self.layers.path(layer)).collect();
+            room::rootfs(&self.layout, slot, unpacked, request.writable_root)
+        });
+        let inside = root.as_ref().map_or(sandbox.clone(), |_| PathBuf::from(room::SANDBOX_INSIDE));
+        let variables = environment::variables(start, &inside, host, gpus);
         let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
         order.memory_request = start.resources.memory;
         if self.mounts_volumes() {
-            order.tmpfs_volumes = room::volume_paths(&sandbox, &description.file_system);
+            order.tmpfs_volumes = room::volume_paths(&sandbox, request);
         }
         if let Some(isolator) = &self.isolator {
-            let linked = !description.files.is_empty();
+            let (linked, memory_limit) = (!description.files.is_empty(), description.memory_limit);
             order.user = isolator.user(slot);
-            order.isolation =
-                Some(isolator.isolation(slot, job_id, &sandbox, description.memory_limit, linked));
+            order.working_directory = inside;
+            order.isolation = Some(isolator.isolation(slot, job_id, &sandbox, memory_limit, linked, root));
         }
         let Some(spawner) = &mut self.spawner else {
             let error = Failure::new("The spawner of job proxies does not run");
@@ -421,6 +461,15 @@ impl RealHands {
             if let Err(e) = cage::volumes::detach(volume) {
                 tracing::warn!("cannot unmount {}: {e}", volume.display());
             }
+        }
+        if self.held.get(&job_id).is_some_and(|held| held.writes_root) {
+            let layout = self.layout.clone();
+            return self.blocking(move || {
+                let emptied = room::remove_changes(&layout, slot)
+                    .map_err(|e| Failure::new(format!("Cannot remove changes of a root file system: {e}")))
+                    .and_then(|()| sandbox::empty(&sandbox, owner));
+                RealNews::Emptied(job_id, slot, emptied)
+            });
         }
         if let Ok(Condition::Empty) = sandbox::tidy(&sandbox) {
             *self.sandbox_state(slot) = SandboxState::Empty;

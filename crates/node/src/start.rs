@@ -118,8 +118,15 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
-    let hands =
-        RealHands::new(&config, layout, Arc::clone(&environment), current.clone(), news.clone(), &found, isolator)?;
+    let hands = RealHands::new(
+        &config,
+        layout,
+        Arc::clone(&environment),
+        current.clone(),
+        news.clone(),
+        &found,
+        isolator,
+    )?;
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
     settings.alerts.extend(not_isolated);
     let core = NodeCore::new(settings);

@@ -1,9 +1,9 @@
 //! The invariants of scheduling.md 24 in production: a little at a time, for ever.
 //!
 //! [`Scheduler::check_invariants`] compares everything with everything, which a large cluster cannot
-//! afford. Here each call looks at one node, one pool and one operation of every tree, then moves on;
-//! the cost of a call does not grow with the cluster. What is wrong once stays wrong, so it is found
-//! within one round.
+//! afford. Here each call looks at one node, one pool and one operation of every tree, then moves on:
+//! a call costs no more than the allocations of one node and one operation. What is wrong once stays
+//! wrong, so it is found within one round.
 
 use crate::groups::Groups;
 use crate::scheduler::Scheduler;
@@ -63,10 +63,8 @@ impl Scheduler {
         let all = leaf.allocations.values().filter_map(|a| self.allocations.get(*a));
         let sum = all.fold(Resources::ZERO, |sum, a| sum + a.charged());
         if sum != leaf.usage {
-            found.push(format!(
-                "SCHED-10: operation {} uses {}, allocations {sum}",
-                leaf.desc.id, leaf.usage
-            ));
+            found
+                .push(format!("SCHED-10: operation {} uses {}, allocations {sum}", leaf.desc.id, leaf.usage));
         }
         let (bounds, total) = (&leaf.published.bounds, &tree.published_total);
         let (counts, _) = Groups::from_scratch(&leaf.allocations, &self.allocations, bounds, total);

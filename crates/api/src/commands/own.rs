@@ -11,6 +11,7 @@ pub type Question = (&'static str, fn(&Params) -> Result<Command>);
 /// All questions.
 pub static QUESTIONS: &[Question] = &[
     ("events", events),
+    ("job_explanation", job_explanation),
     ("operation_explanation", operation_explanation),
     ("pool_explanation", pool_explanation),
     ("pool_history", pool_history),
@@ -34,6 +35,10 @@ fn events(params: &Params) -> Result<Command> {
 
 fn operation_explanation(params: &Params) -> Result<Command> {
     Ok(Command::ExplainOperation { operation: params.required_operation()? })
+}
+
+fn job_explanation(params: &Params) -> Result<Command> {
+    Ok(Command::ExplainJob { job_id: required("job_id", params.parsed("job_id"))? })
 }
 
 fn preemption_log(params: &Params) -> Result<Command> {

@@ -14,6 +14,15 @@ struct Place {
     isolation: Isolation,
 }
 
+/// Also when a test fails.
+impl Drop for Place {
+    fn drop(&mut self) {
+        for mount in volumes::mounts_below(self.directory.path()).unwrap_or_default() {
+            let _ = volumes::detach(&mount);
+        }
+    }
+}
+
 impl Place {
     fn new() -> Place {
         let directory = tempfile::tempdir().expect("a directory");

@@ -34,6 +34,16 @@ pub enum JobCommand {
         /// Id of the job
         job: JobId,
     },
+    /// Say what was learned about a running job: where its CPU guarantee and its memory reserve stand
+    /// and why, and what was saved so far
+    #[command(after_help = epilogue![
+        "millpond job explain 5-6-10384-8",
+        "millpond job explain 5-6-10384-8 --json",
+    ])]
+    Explain {
+        /// Id of the job
+        job: JobId,
+    },
     /// Print the output of a job
     #[command(after_help = epilogue!["millpond job stderr 1-2-103e8-4 5-6-10384-8 | less"])]
     Stderr {

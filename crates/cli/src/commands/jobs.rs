@@ -4,8 +4,8 @@ use super::Session;
 use super::operations::explain;
 use crate::args::JobCommand;
 use crate::error::CliError;
-use crate::views::{Done, JobCard, JobTable};
-use yson::map;
+use crate::views::{Done, JobCard, JobExplanation, JobTable};
+use yson::{Value, map};
 
 pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
     let client = &session.client;
@@ -19,6 +19,15 @@ pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
         }
         JobCommand::Get { operation, job } => {
             session.screen.show(&JobCard { job: client.get_job(&operation, job).map_err(explain)? })
+        }
+        JobCommand::Explain { job } => {
+            match client.question("job_explanation", &[("job_id", job.to_string())])?.into_bare() {
+                Value::Map(map) => session.screen.show(&JobExplanation(map)),
+                other => Err(CliError::failed(format!(
+                    "the server's explanation is {}, expected a map",
+                    other.type_name()
+                ))),
+            }
         }
         JobCommand::Stderr { operation, job } => {
             let bytes = client.get_job_stderr(&operation, job, 0).map_err(explain)?;

@@ -1,7 +1,7 @@
-//! `pool explain` and `op explain`: the server says it in words already.
+//! `pool explain`, `op explain` and `job explain`: the server says it in words already.
 
 use crate::output::{Look, Output};
-use crate::views::read::text;
+use crate::views::read::{find, text};
 use yson::{Map, Value};
 
 /// Why a pool has the fair share that it has.
@@ -37,6 +37,27 @@ impl Output for OperationExplanation {
             trees.iter().filter_map(|(_, tree)| Some(text(tree.as_map()?, "verdict/reason"))).collect();
         if reasons.is_empty() { text(&self.0, "state").to_owned() } else { reasons.join("\n") }
     }
+}
+
+/// What was learned about a job.
+pub struct JobExplanation(pub Map);
+
+impl Output for JobExplanation {
+    fn human(&self, _: &Look) -> String {
+        words(&self.0)
+    }
+    fn json(&self) -> Value {
+        self.0.clone().into()
+    }
+    /// The CPU guarantee and the memory that the job is counted with.
+    fn quiet(&self) -> String {
+        let resource = |name: &str| find(&self.0, &format!("accounted/{name}")).cloned().unwrap_or_default();
+        format!("{} {}", plain(&resource("cpu")), plain(&resource("memory")))
+    }
+}
+
+fn plain(value: &Value) -> String {
+    String::from_utf8_lossy(&yson::to_text(value)).into_owned()
 }
 
 fn words(explanation: &Map) -> String {

@@ -16,7 +16,7 @@ mod top;
 mod values;
 
 pub use event::event_line;
-pub use explanation::{OperationExplanation, PoolExplanation};
+pub use explanation::{JobExplanation, OperationExplanation, PoolExplanation};
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};
 pub use node_list::NodeTable;
 pub use operation::OperationCard;

@@ -183,7 +183,12 @@ impl OperationController {
     }
 
     fn view<'a>(&'a self, joblet: &'a Joblet) -> JobView<'a> {
-        JobView { joblet, task: &self.tasks[joblet.task as usize], incarnation: &self.incarnation_name }
+        JobView {
+            joblet,
+            task: &self.tasks[joblet.task as usize],
+            root: &self.root,
+            incarnation: &self.incarnation_name,
+        }
     }
 
     /// Bytes that a running job costs here, without its texts and custom statistics.

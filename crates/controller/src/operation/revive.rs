@@ -92,6 +92,7 @@ impl OperationController {
             node: held.node_address.into(),
             granted: held.granted,
             factors,
+            origins: None,
             reserve: task.memory.request(factors),
             start_time: held.start_time,
             exec_start_time: held.exec_start_time,

@@ -102,6 +102,7 @@ impl OperationController {
         (self.dirty, task.dirty) = (true, true);
         let reserve = task.memory.request(factors);
         let predecessor = task.memory.predecessor(cookie);
+        let origins = Some(task.memory.origins(cookie));
         let environment = self.environment(task_number, &identity, host);
         let description = self.describe(&self.tasks[task_number as usize], reserve, environment);
         let joblet = Joblet {
@@ -111,6 +112,7 @@ impl OperationController {
             node: grant.node_address.into(),
             granted: grant.resources,
             factors,
+            origins,
             reserve,
             start_time: now,
             exec_start_time: None,

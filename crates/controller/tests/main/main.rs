@@ -3,6 +3,7 @@
 mod bench;
 mod jobs;
 mod life;
+mod measured;
 mod memory;
 mod properties;
 mod revival;

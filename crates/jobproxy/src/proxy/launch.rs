@@ -66,17 +66,25 @@ pub(super) fn launch(
     let process = match direct {
         Some(process) => process,
         None => {
-            let plan = command::through_bash(&start.command, &environment)
-                .map_err(|e| outcome::cannot_start(e.to_string()))?;
-            attempt(&plan).map_err(|e| spawn_failure(&e))?
+            let plan = if own_root {
+                command::through_bash_at(command::BASH_ANYWHERE, &start.command, &environment)
+            } else {
+                command::through_bash(&start.command, &environment)
+            };
+            let plan = plan.map_err(|e| outcome::cannot_start(e.to_string()))?;
+            attempt(&plan).map_err(|e| spawn_failure(&e, own_root))?
         }
     };
     Ok((process, stderr_pipe, statistics_pipe))
 }
 
-/// Too long a command or environment is the user's doing, everything else is ours.
-fn spawn_failure(e: &CageError) -> JobOutcome {
+/// Too long a command or environment is the user's doing, and so is a root file system without a
+/// shell; everything else is ours.
+fn spawn_failure(e: &CageError, own_root: bool) -> JobOutcome {
     match e {
+        CageError::Spawn { .. } if own_root => {
+            outcome::cannot_start(format!("The root file system of the layers cannot run the command: {e}"))
+        }
         CageError::Spawn { source, .. }
             if source.raw_os_error() == Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
         {

@@ -181,6 +181,7 @@ impl Kernel {
                 yson::map! { self.config.address.as_str() => agent }.into()
             }
             "alerts" => self.alerts(),
+            "invariants" => self.audit.to_map().into(),
             _ => return None,
         })
     }
@@ -191,7 +192,9 @@ impl Kernel {
             .scheduler
             .alerts()
             .into_iter()
-            .map(|a| a.error.with("alert_type", a.name).to_value())
+            .map(|a| a.error.with("alert_type", a.name))
+            .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
+            .map(|error| error.to_value())
             .collect();
         list.into()
     }
@@ -239,6 +242,7 @@ const SCALARS: &[&str] = &[
     "suspicious_jobs",
     "controller_agents",
     "alerts",
+    "invariants",
 ];
 /// What is missing is missing below the parent.
 trait OrParent {

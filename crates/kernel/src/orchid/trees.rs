@@ -9,7 +9,7 @@ use vocab::{Failure, OperationId, Time};
 use yson::{Map, Value};
 
 /// Subtrees that are shown when they are asked for by name.
-const OPAQUE: [&str; 10] = [
+const OPAQUE: [&str; 11] = [
     "pools",
     "operations",
     "operations_by_pool",
@@ -17,6 +17,7 @@ const OPAQUE: [&str; 10] = [
     "fair_share_info",
     "pool_explanations",
     "pool_history",
+    "pool_savings",
     "preemption_log",
     "starvation_log",
     "metrics",
@@ -100,6 +101,7 @@ impl Kernel {
                     PreemptionQuery { tree: Some(tree.name.to_string()), ..PreemptionQuery::default() };
                 (Some(self.preemptions(&query)), used + 1)
             }
+            ["pool_savings", ..] => (Some(self.savings_of_pools(tree).into()), used + 1),
             ["pool_history"] => {
                 let all: Map = self.pools_with_history(&tree.name).map(|n| (&**n, Value::Entity)).collect();
                 (Some(all.into()), used + 1)

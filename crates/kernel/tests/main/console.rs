@@ -6,6 +6,7 @@
 //! op start p jobs=3 cpu=1 as o1        a vanilla operation of one task; other words are options of the spec
 //! op abort|suspend|resume|complete o1
 //! finish o1/0     fail o1/1 exit=3     a job ends on its node; a job is named by its unit
+//! overdraft o1/0                       its node needs the memory that it has beyond its reserve
 //! disconnect n1   connect n1   reboot n1
 //! crash   restart   stop               the server; `crash 1`: the first waiting commit has landed
 //! hold    commit [n]    go             commits wait; n of them land; they wait no more
@@ -20,7 +21,7 @@ use kernel::{Body, Command, ListOperations, OperationRef, OperationRow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use vocab::batch::Table;
-use vocab::{Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span};
+use vocab::{AbortReason, Failure, Guid, JobId, JobOutcome, OperationId, OperationType, Resources, Span};
 use wire::{ServerMessage, StartJob};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -163,6 +164,13 @@ impl Console {
                     id,
                     JobOutcome::Failed { error: Failure::coded(1205, "User job failed").because(inner) },
                 );
+            }
+            ["overdraft", job] => {
+                let (node, id) = self.job(job);
+                let reason = AbortReason::ResourceOverdraft;
+                let error = Failure::new("The job uses more memory than is reserved for it")
+                    .with("abort_reason", reason);
+                self.end(&node, id, JobOutcome::Aborted { reason, error });
             }
             ["again", name] => {
                 // The network repeats the newest ends.

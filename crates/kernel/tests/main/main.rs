@@ -5,12 +5,17 @@
 
 mod console;
 mod events;
+mod learning;
 mod node;
+mod nodes;
+mod options_page;
 mod orchid;
+mod overdraft;
 mod pools;
 mod preemption;
 mod random;
 mod restarts;
+mod slow_store;
 mod storm;
 mod volumes;
 mod walks;

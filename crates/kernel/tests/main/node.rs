@@ -170,12 +170,20 @@ impl Node {
     pub fn end(&mut self, now: Time, job_id: JobId, outcome: JobOutcome) -> Option<&Kept> {
         self.dying.remove(&job_id);
         if let Some(job) = self.running.remove(&job_id) {
+            let reason = AbortReason::ResourceOverdraft;
+            let is_overdraft = matches!(&outcome, JobOutcome::Aborted { reason: r, .. } if *r == reason);
+            let memory_limit = job.start.description.memory_limit;
             let report = FinishedJob {
                 identity: job.start.identity,
                 outcome,
                 start_time: Some(job.accepted),
                 finish_time: now,
-                statistics: JobStatistics { exec: now.since(job.accepted), ..JobStatistics::default() },
+                statistics: JobStatistics {
+                    exec: now.since(job.accepted),
+                    // It had more than was reserved for it, and was seen with that.
+                    user_job_max_memory: if is_overdraft { memory_limit / 4 * 3 } else { 0 },
+                    ..JobStatistics::default()
+                },
                 stderr_size: 0,
                 stderr: None,
             };

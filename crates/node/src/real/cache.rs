@@ -24,7 +24,7 @@ impl Key {
     pub fn of(artifact: &Artifact) -> Key {
         Key { file_id: artifact.file_id, revision: artifact.revision, executable: artifact.executable }
     }
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let suffix = if self.executable { "-x" } else { "" };
         format!("{}.{}{suffix}", self.file_id, self.revision)
     }

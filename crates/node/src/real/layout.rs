@@ -15,6 +15,10 @@ use crate::NodeError;
 /// cache/<file>-<revision>   files of jobs; -x for executables
 /// slots/<index>/sandbox/    working directory of the job
 /// slots/<index>/job/        record (ours); proxy.state, result, stderr (the proxy's)
+/// slots/<index>/root/       mount point of the root file system of a job that has its own
+/// slots/<index>/changes/    what such a job writes into it
+/// layers/<file>.<revision>/ unpacked layers of such root file systems
+/// skeleton/                 directories that they all have
 /// ```
 ///
 /// A slot's directories are used again by the next job: making and removing them would cost more
@@ -47,6 +51,22 @@ impl Layout {
     /// For the self-check at the start.
     pub fn probe(&self) -> PathBuf {
         self.root.join("probe")
+    }
+    /// Unpacked layers of root file systems.
+    pub fn layers(&self) -> PathBuf {
+        self.root.join("layers")
+    }
+    /// The directories that every root file system needs, empty.
+    pub fn skeleton(&self) -> PathBuf {
+        self.root.join("skeleton")
+    }
+    /// Where a slot's root file system is put together, in the job's own view.
+    pub fn rootfs(&self, slot: u32) -> PathBuf {
+        self.slot(slot).join("root")
+    }
+    /// What a job writes into its root file system.
+    pub fn changes(&self, slot: u32) -> PathBuf {
+        self.slot(slot).join("changes")
     }
     pub fn cache(&self) -> PathBuf {
         self.root.join("cache")

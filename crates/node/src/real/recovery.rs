@@ -67,9 +67,8 @@ pub(crate) fn recover(
         Ok(removed) => tracing::info!("killed what was left of {} jobs", removed.len()),
         Err(e) => tracing::warn!("leftovers of jobs cannot be removed: {e}"),
     }
-    let lives = |slot| {
-        found.jobs.iter().any(|job| job.record.slot == slot && matches!(job.fate, Fate::Alive { .. }))
-    };
+    let lives =
+        |slot| found.jobs.iter().any(|job| job.record.slot == slot && matches!(job.fate, Fate::Alive { .. }));
     match room::sweep(layout, &lives) {
         Ok(0) => {}
         Ok(count) => tracing::info!("unmounted {count} file systems of jobs that are no more"),

@@ -6,12 +6,68 @@ use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use cage::isolation::{cover_for, lets_others_pass};
-use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, volumes};
+use cage::isolation::{SKELETON, cover_for, lets_others_pass};
+use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, RootFs, volumes};
 use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
 
 use super::layout::Layout;
 use crate::isolation::{IsolationChoice, RoomOptions};
+
+/// The sandbox in a root file system of layers (jobs-and-nodes.md 4.7).
+pub(crate) const SANDBOX_INSIDE: &str = "/slot/sandbox";
+
+/// Makes the directories that a root file system of layers needs besides them.
+pub(crate) fn make_rootfs(
+    layout: &Layout,
+    slot: u32,
+    writable: bool,
+    owner: Option<Owner>,
+) -> Result<(), Failure> {
+    let skeleton = layout.skeleton();
+    let made = (|| {
+        for name in SKELETON.iter().copied().chain([SANDBOX_INSIDE.trim_start_matches('/')]) {
+            fs::create_dir_all(skeleton.join(name))?;
+        }
+        fs::create_dir_all(layout.rootfs(slot))?;
+        if writable {
+            remove_changes(layout, slot)?;
+            let (upper, work) = changes(layout, slot);
+            fs::create_dir_all(&work)?;
+            fs::create_dir_all(&upper)?;
+            own(&upper, owner)?;
+        }
+        Ok(())
+    })();
+    made.map_err(|e: io::Error| {
+        Failure::coded(
+            code::NODE_DIRECTORY_PREPARATION_FAILED,
+            format!("Cannot make directories for a root file system: {e}"),
+        )
+    })
+}
+
+/// Upper and work directory of an overlay.
+fn changes(layout: &Layout, slot: u32) -> (PathBuf, PathBuf) {
+    let directory = layout.changes(slot);
+    (directory.join("upper"), directory.join("work"))
+}
+
+/// Forgets what a job wrote into its root file system.
+pub(crate) fn remove_changes(layout: &Layout, slot: u32) -> io::Result<()> {
+    match fs::remove_dir_all(layout.changes(slot)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The root file system of a job with layers; `unpacked` has their directories, topmost first.
+pub(crate) fn rootfs(layout: &Layout, slot: u32, unpacked: Vec<PathBuf>, writable: bool) -> RootFs {
+    RootFs {
+        mount_point: layout.rootfs(slot),
+        layers: [layout.skeleton()].into_iter().chain(unpacked).collect(),
+        changes: writable.then(|| changes(layout, slot)),
+    }
+}
 
 /// User and group.
 pub(crate) type Owner = (u32, u32);
@@ -34,8 +90,15 @@ impl Isolator {
         environment: &dyn JobEnvironment,
     ) -> Result<(Option<Isolator>, Option<Failure>), CageError> {
         let simple = environment.driver() == cage::Driver::Simple;
-        if options.isolation == IsolationChoice::None || (simple && options.isolation == IsolationChoice::Auto) {
+        if options.isolation == IsolationChoice::None
+            || (simple && options.isolation == IsolationChoice::Auto)
+        {
             return Ok((None, None));
+        }
+        // Without it every job would fail, whatever the host can do.
+        for shared in &options.shared_directories {
+            let what = format!("share {} with jobs", shared.path.display());
+            fs::metadata(&shared.path).map_err(|source| CageError::Isolation { what, source })?;
         }
         let isolator = Isolator::new(options, layout);
         match isolator.probe(layout, environment) {
@@ -74,19 +137,30 @@ impl Isolator {
         self.start_uid.map(|first| (first.saturating_add(slot), first.saturating_add(slot)))
     }
 
-    /// What the job in this slot sees. Its sandbox is where it is on the host.
-    pub fn isolation(&self, slot: u32, job_id: JobId, sandbox: &Path, memory_limit: i64, linked: bool) -> Isolation {
-        let mut binds = self.shared.clone();
-        if linked {
+    /// What the job in this slot sees. With a root file system of its own the sandbox is at
+    /// [`SANDBOX_INSIDE`], else where it is on the host.
+    pub fn isolation(
+        &self,
+        slot: u32,
+        job_id: JobId,
+        sandbox: &Path,
+        memory_limit: i64,
+        linked: bool,
+        root: Option<RootFs>,
+    ) -> Isolation {
+        let inside = if root.is_some() { PathBuf::from(SANDBOX_INSIDE) } else { sandbox.to_owned() };
+        // The host's paths are not there in another root.
+        let mut binds = if root.is_some() { Vec::new() } else { self.shared.clone() };
+        if linked && root.is_none() {
             // Its files are links into the cache.
             binds.push(Bind { source: self.cache.clone(), target: self.cache.clone(), read_only: true });
         }
-        binds.push(Bind { source: sandbox.to_owned(), target: sandbox.to_owned(), read_only: false });
+        binds.push(Bind { source: sandbox.to_owned(), target: inside, read_only: false });
         let id = job_id.to_string();
         let prefix = id.split('-').next().unwrap_or_default();
         Isolation {
             hostname: format!("slot_{slot}-{prefix}"),
-            root: None,
+            root,
             covers: vec![self.cover.clone()],
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
@@ -104,7 +178,7 @@ impl Isolator {
         let user = self.user(0);
         own(&directory, user).map_err(failed("give a directory to another user"))?;
         let job_id = JobId(vocab::Guid([std::process::id(), 0x9_0be, 0, 0]));
-        let isolation = self.isolation(0, job_id, &directory, 1 << 20, true);
+        let isolation = self.isolation(0, job_id, &directory, 1 << 20, true, None);
         let limits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: None, memory: None, pids: Some(16) };
         let mut container = environment.create(job_id, &limits)?;
         let working_directory = cage::spawn::c_path(&directory).map_err(failed("name a directory"))?;
@@ -120,7 +194,8 @@ impl Isolator {
             processes_limit: None,
         };
         let exit = container.spawn(&spec).map(|process| cage::sys::reap(process.pid));
-        let removed = container.kill_all(std::time::Duration::from_secs(5)).and_then(|()| container.destroy());
+        let removed =
+            container.kill_all(std::time::Duration::from_secs(5)).and_then(|()| container.destroy());
         let _ = fs::remove_dir_all(&directory);
         match exit? {
             Ok((cage::sys::Exit::Code(0), _)) => removed,

@@ -110,6 +110,12 @@ impl LogDigest {
         self.bounds.upper
     }
 
+    /// Does the quantile lie in the first bucket, where everything is that is too small?
+    pub fn is_at_lower_bound(&self, p: f64) -> bool {
+        let first = self.filled.first().filter(|bucket| bucket.index == 0);
+        self.count > 0 && first.map_or(0, |b| b.count) as f64 >= p * self.count as f64
+    }
+
     fn upper_edge(&self, index: u32) -> f64 {
         if index + 1 >= self.buckets {
             return self.bounds.upper;

@@ -28,7 +28,7 @@ mod stored;
 pub use amounts::{Bases, Factors, Peaks, Request};
 pub use digest::{LogDigest, MAX_BUCKETS};
 pub use options::{ClusterOptions, JobProxyOptions, ScriptOptions};
-pub use reserves::{Blame, Ended, Reserves, Settings};
+pub use reserves::{Blame, Ended, Origin, Origins, Reserves, Settings};
 pub use stored::{BrokenDigest, VERSION};
 
 /// Range of a factor, and how exactly it is told.

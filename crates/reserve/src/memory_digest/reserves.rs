@@ -74,6 +74,40 @@ impl Settings {
     }
 }
 
+/// Where a factor comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Nothing is known yet: the default of the options.
+    Default,
+    /// As much as nearly all jobs that ended needed.
+    Learned,
+    /// The jobs that ended needed less than the options let go.
+    LowerBound,
+    /// The unit was aborted for its memory before: its own factor (2.5).
+    Dedicated,
+}
+
+impl Origin {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Origin::Default => "default",
+            Origin::Learned => "learned",
+            Origin::LowerBound => "lower_bound",
+            Origin::Dedicated => "dedicated",
+        }
+    }
+}
+
+/// Origins of both factors of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origins {
+    /// Of the user job's.
+    pub user_job: Origin,
+    /// Of the job proxy's.
+    pub job_proxy: Origin,
+}
+
 /// What a unit's overdrafts say about the factor of its next run (2.5).
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(super) enum Status {
@@ -159,6 +193,21 @@ impl Reserves {
         Factors {
             user_job: choose(state.user_job, &self.settings.user_job, learned.user_job),
             job_proxy: choose(state.job_proxy, &self.settings.job_proxy, learned.job_proxy),
+        }
+    }
+
+    /// Where the factors of a new run of a unit come from.
+    pub fn origins(&self, cookie: u32) -> Origins {
+        let state = self.overdrafts.get(&cookie);
+        let of = |status: Option<Status>, digest: &LogDigest, quantile: f64| match status {
+            Some(Status::Once(_) | Status::MultipleTimes) => Origin::Dedicated,
+            _ if digest.count() == 0 => Origin::Default,
+            _ if digest.is_at_lower_bound(quantile) => Origin::LowerBound,
+            _ => Origin::Learned,
+        };
+        Origins {
+            user_job: of(state.map(|s| s.user_job), &self.user_job, self.settings.user_job.quantile),
+            job_proxy: of(state.map(|s| s.job_proxy), &self.job_proxy, self.settings.job_proxy.quantile),
         }
     }
 

@@ -11,6 +11,7 @@ mod scheduler;
 mod tree;
 
 pub use fairshare::{FifoSortParameter, GuaranteeType, Mode};
+pub use options::OptionInfo;
 pub use pool::{
     EphemeralSubpoolConfig, IntegralGuarantees, MAX_WEIGHT, MIN_WEIGHT, PoolConfig, fifo_parameter_name,
     guarantee_type_name, mode_name,

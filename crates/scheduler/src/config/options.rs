@@ -17,6 +17,17 @@ pub(crate) struct Options<'a> {
     /// Order of the source, for what is left at the end.
     order: Vec<(String, String)>,
     specified: Map,
+    /// What was asked for, if somebody wants to know.
+    asked: Option<Vec<OptionInfo>>,
+}
+
+/// An option as its reader knows it, for the list of all options.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptionInfo {
+    /// The canonical name, then the older ones.
+    pub names: Vec<String>,
+    /// What is allowed, in the words of refusals; empty if the option is not looked at.
+    pub allowed: String,
 }
 
 impl<'a> Options<'a> {
@@ -24,9 +35,39 @@ impl<'a> Options<'a> {
         Options::nested(what, String::new(), map)
     }
 
+    /// Reads nothing, and remembers what was asked for.
+    pub fn recorder(what: &'static str) -> Options<'a> {
+        Options {
+            what,
+            prefix: String::new(),
+            left: BTreeMap::new(),
+            order: Vec::new(),
+            specified: Map::new(),
+            asked: Some(Vec::new()),
+        }
+    }
+
+    /// What was asked for, in that order.
+    pub fn recorded(self) -> Vec<OptionInfo> {
+        self.asked.unwrap_or_default()
+    }
+
+    fn ask(&mut self, names: &[&str], allowed: &str) {
+        if let Some(asked) = &mut self.asked {
+            let names = names.iter().map(|n| (*n).to_owned()).collect();
+            asked.push(OptionInfo { names, allowed: allowed.to_owned() });
+        }
+    }
+
     fn nested(what: &'static str, prefix: String, map: &'a Map) -> Result<Options<'a>, Failure> {
-        let mut options =
-            Options { what, prefix, left: BTreeMap::new(), order: Vec::new(), specified: Map::new() };
+        let mut options = Options {
+            what,
+            prefix,
+            left: BTreeMap::new(),
+            order: Vec::new(),
+            specified: Map::new(),
+            asked: None,
+        };
         for (key, value) in map.iter() {
             let original = String::from_utf8_lossy(key).into_owned();
             options.add(original.replace('-', "_"), original, value)?;
@@ -36,8 +77,14 @@ impl<'a> Options<'a> {
 
     /// A map whose keys are names that somebody has made up: they stay as they are.
     fn of_names(what: &'static str, prefix: String, map: &'a Map) -> Result<Options<'a>, Failure> {
-        let mut options =
-            Options { what, prefix, left: BTreeMap::new(), order: Vec::new(), specified: Map::new() };
+        let mut options = Options {
+            what,
+            prefix,
+            left: BTreeMap::new(),
+            order: Vec::new(),
+            specified: Map::new(),
+            asked: None,
+        };
         for (key, value) in map.iter() {
             let name = String::from_utf8_lossy(key).into_owned();
             options.add(name.clone(), name, value)?;
@@ -105,6 +152,7 @@ impl<'a> Options<'a> {
         parse: impl Fn(&Value) -> Option<T>,
         canonical: impl Fn(&T) -> Value,
     ) -> Result<Option<T>, Failure> {
+        self.ask(names, expected);
         let mut found: Option<((&str, &Value), T)> = None;
         for (name, value) in self.take_all(names) {
             let parsed = parse(value).ok_or_else(|| self.refuse(name, value, expected))?;
@@ -187,8 +235,9 @@ impl<'a> Options<'a> {
     }
 
     pub fn formula(&mut self, names: &[&str]) -> Result<Option<TagFilter>, Failure> {
-        let Some(value) = self.take(names)? else { return Ok(None) };
         let expected = "a boolean formula over node tags";
+        self.ask(names, expected);
+        let Some(value) = self.take(names)? else { return Ok(None) };
         let text = value.as_str().ok_or_else(|| self.refuse(names[0], value, expected))?;
         let filter = TagFilter::parse(text)
             .map_err(|e| self.refuse(names[0], value, expected).because(Failure::new(e)))?;
@@ -214,6 +263,7 @@ impl<'a> Options<'a> {
 
     /// A map of amounts, each at least 0; an unknown resource is refused.
     pub fn amounts(&mut self, names: &[&str]) -> Result<Option<Amounts>, Failure> {
+        self.ask(names, "a map of resources to amounts of at least 0");
         let Some((amounts, map)) = self.map_of(names, Options::all_amounts)? else { return Ok(None) };
         self.specified.insert(names[0], map);
         Ok(Some(amounts))
@@ -247,6 +297,7 @@ impl<'a> Options<'a> {
         names: &[&str],
         parse: impl FnOnce(&mut Options<'a>) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
+        self.ask(names, "a map");
         let Some((parsed, map)) = self.map_of(names, parse)? else { return Ok(None) };
         self.specified.insert(names[0], map);
         Ok(Some(parsed))
@@ -258,6 +309,7 @@ impl<'a> Options<'a> {
         names: &[&str],
         parse: impl FnOnce(&mut Options<'a>) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
+        self.ask(names, "a map");
         let Some(value) = self.take(names)? else { return Ok(None) };
         let map = value.as_map().ok_or_else(|| self.refuse(names[0], value, "a map"))?;
         let mut inner = Options::of_names(self.what, format!("{}{}/", self.prefix, names[0]), map)?;
@@ -282,6 +334,7 @@ impl<'a> Options<'a> {
 
     /// Takes an option as it is, for options whose meaning lies elsewhere.
     pub fn opaque(&mut self, name: &str) -> Result<Option<&'a Value>, Failure> {
+        self.ask(&[name], "");
         let value = self.take(&[name])?;
         if let Some(v) = value {
             self.specified.insert(name, v.clone());

@@ -1,6 +1,6 @@
 //! Options of a pool (scheduling.md 18.3, fair-share.md 13.1).
 
-use super::options::{ANY_SPAN, Options};
+use super::options::{ANY_SPAN, OptionInfo, Options};
 use crate::amounts::Amounts;
 use crate::formula::TagFilter;
 use fairshare::{FifoSortParameter, GuaranteeType, Mode};
@@ -167,6 +167,14 @@ impl PoolConfig {
         config.specified = specified;
         config.check()?;
         Ok((config, custom))
+    }
+
+    /// All options, in no particular order.
+    pub fn options() -> Vec<OptionInfo> {
+        let mut o = Options::recorder("pool option");
+        // Nothing is given, so nothing can be refused.
+        let _ = read(&mut o);
+        o.recorded()
     }
 
     /// The same, for a map inside another option (presets), where unknown names are refused.

@@ -1,6 +1,6 @@
 //! Options of the scheduler as a whole (scheduling.md 17.3, 18.2).
 
-use super::options::{ANY_SPAN, FOREVER, Options};
+use super::options::{ANY_SPAN, FOREVER, OptionInfo, Options};
 use vocab::{Cpu, Failure, Resources, Span};
 use yson::Map;
 
@@ -73,6 +73,14 @@ impl SchedulerConfig {
             )));
         }
         Ok((config, rest))
+    }
+
+    /// All options, in no particular order.
+    pub fn options() -> Vec<OptionInfo> {
+        let mut o = Options::recorder("scheduler option");
+        // Nothing is given, so nothing can be refused.
+        let _ = read(&mut o);
+        o.recorded()
     }
 }
 

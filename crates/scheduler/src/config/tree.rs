@@ -1,6 +1,6 @@
 //! Options of a pool tree (scheduling.md 18.1, fair-share.md 13.2).
 
-use super::options::{ANY_SPAN, FOREVER, Options, number};
+use super::options::{ANY_SPAN, FOREVER, OptionInfo, Options, number};
 use super::pool::PoolConfig;
 use crate::amounts::Amounts;
 use crate::formula::TagFilter;
@@ -123,6 +123,17 @@ impl TreeConfig {
         config.specified = specified;
         config.check()?;
         Ok((config, rest))
+    }
+
+    /// All options, in no particular order.
+    pub fn options() -> Vec<OptionInfo> {
+        let mut o = Options::recorder("pool tree option");
+        // Nothing is given, so nothing can be refused.
+        let _ = read(&mut o);
+        for name in IGNORED {
+            let _ = o.opaque(name);
+        }
+        o.recorded()
     }
 
     fn check(&self) -> Result<(), Failure> {

@@ -95,7 +95,10 @@ fn refusals() {
         ("preemptive_scheduling_backoff=\"1 year\"", &["duration", "1 year"]),
         ("infer_weight_from_guarantees_share_multiplier=0.5", &["at least 1", "0.5"]),
         ("integral_guarantees={smooth_period=0}", &["integral_guarantees/smooth_period"]),
-        ("node_tag_filter=a;nodes_filter=b", &["\"nodes_filter\" it is \"b\"", "\"node_tag_filter\" it is \"a\""]),
+        (
+            "node_tag_filter=a;nodes_filter=b",
+            &["\"nodes_filter\" it is \"b\"", "\"node_tag_filter\" it is \"a\""],
+        ),
         (
             "fair_share_preemption_timeout=10000;fair_share_starvation_timeout=\"11s\"",
             &["twice", "\"fair_share_starvation_timeout\" it is \"11s\"", "it is 10000"],
@@ -148,8 +151,7 @@ fn names_of_presets_stay_as_they_are() {
     let (config, _) = TreeConfig::parse(&map(text)).expect("good");
     assert_eq!(config.pool_config_presets.keys().collect::<Vec<_>>(), ["night-batch", "night_batch"]);
     assert_eq!(config.pool_config_presets["night-batch"].max_operation_count, Some(3));
-    let canonical =
-        "pool_config_presets={\"night-batch\"={max_operation_count=3};night_batch={weight=2.}}";
+    let canonical = "pool_config_presets={\"night-batch\"={max_operation_count=3};night_batch={weight=2.}}";
     assert_eq!(config.specified, map(canonical));
 }
 

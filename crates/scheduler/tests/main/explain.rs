@@ -226,13 +226,17 @@ fn its_own_limit() {
     w.update();
     assert_eq!(w.schedule("n").len(), 1);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": the limits of the operation itself (2.5 cores) are reached: 1 slot, 1.5 cores, 1 GiB in use, one allocation needs 1 slot, 1.5 cores, 1 GiB.
           It has 1 allocation, wants 2 more; usage 37.5 % of the cluster, fair share 62.5 %, demand 112.5 %. Of its allocations 1 are protected, 0 give way only to aggressively starving ones, 0 to any starving one.
           Below its fair share for 0.2 s; it starves in 29.8 s.
           To change that: its own jobs finish, or the limit of the operation itself for cpu is at least 3 cores.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -242,22 +246,30 @@ fn nodes_without_slots() {
     w.node("n", 4.0, 0);
     w.run(1, "p", 1.0, 3);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": jobs are disabled on the only node that it may use, or it offers no slots.
           It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 75 %, demand 75 %.
           Below its fair share for 0 s; it starves in 30 s.
           To change that: jobs are enabled on a node, or nodes come.
-    "#]]);
+    "#]],
+    );
     w.node("m", 8.0, 0);
     w.update();
-    check(&w, 1, expect![[r#"
+    check(
+        &w,
+        1,
+        expect![[r#"
         Operation ONE
         In pool "/p" of tree "physical": jobs are disabled on all 2 nodes that it may use, or they offer no slots.
           It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 25 %.
           Below its fair share for 0.2 s; it starves in 29.8 s.
           To change that: jobs are enabled on a node, or nodes come.
-    "#]]);
+    "#]],
+    );
     assert_eq!(advice(&w, 1), [Advice::EnableNodes]);
 }
 

@@ -1,0 +1,102 @@
+//! What befalls operations by themselves, looked at now and then: time limits, scheduling that is stuck,
+//! banned nodes, demand that no node can meet.
+
+use crate::{Effect, Kernel};
+use controller::Deadline;
+use vocab::{Failure, OperationId, OperationState, Span, Time};
+
+impl Kernel {
+    /// Time limits of operations.
+    pub(crate) fn check_deadlines(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let due: Vec<OperationId> = self
+            .operations
+            .values()
+            .filter(|o| o.controller.next_deadline().is_some_and(|deadline| deadline <= now))
+            .map(|o| o.id)
+            .collect();
+        for id in due {
+            let Some(operation) = self.operations.get_mut(&id) else { continue };
+            match operation.controller.on_deadline(now) {
+                Some(Deadline::EndJobs(jobs)) => {
+                    for job in jobs {
+                        self.end_gracefully(job, out);
+                    }
+                    self.pending_work.demand.insert(id);
+                }
+                Some(Deadline::Operation(event)) => self.operation_event(now, id, event, out),
+                None => {}
+            }
+        }
+    }
+
+    /// Operations that the scheduler can do nothing for any more (scheduling.md 20).
+    pub(crate) fn fail_stuck_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
+        for (id, error) in self.scheduler.stuck_operations(now) {
+            self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+        }
+    }
+
+    /// Operations that have banned every node that could run them.
+    pub(crate) fn check_bans(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let online: Vec<String> =
+            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.address.clone()).collect();
+        if online.is_empty() {
+            return;
+        }
+        let mut over = Vec::new();
+        for operation in self.operations.values_mut() {
+            if let Some(event) = operation.controller.check_banned_nodes(online.iter().map(String::as_str)) {
+                over.push((operation.id, event));
+            }
+        }
+        for (id, event) in over {
+            self.operation_event(now, id, event, out);
+        }
+    }
+
+    /// Operations of which no node could ever hold a job: an alert at once, failure when it lasts
+    /// (jobs-and-nodes.md 6.2).
+    pub(crate) fn check_suitable_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let limits: Vec<vocab::Resources> =
+            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.report.resource_limits).collect();
+        let mut over = Vec::new();
+        for operation in self.operations.values_mut().filter(|o| o.state == OperationState::Running) {
+            let demand = operation.controller.demand();
+            let misfit =
+                demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
+            let Some(misfit) = misfit.filter(|_| !limits.is_empty()) else {
+                if operation.unsuitable_since.take().is_some() {
+                    operation.alerts.remove(NO_SUITABLE_NODE);
+                    operation.dirty = true;
+                    self.pending_work.dirty.insert(operation.id);
+                }
+                continue;
+            };
+            // Retries of a task have a demand of their own, numbered behind the tasks.
+            let tasks = operation.controller.task_names().count().max(1);
+            let number = misfit.task as usize % tasks;
+            let task = operation.controller.task_names().nth(number).unwrap_or_default().to_owned();
+            let error = Failure::new("No online node can satisfy the resource demand")
+                .with("task_name", task)
+                .with("needed_resources", misfit.min_needed.to_value());
+            match operation.unsuitable_since {
+                Some(since) if now.since(since) > SAFE_ONLINE_TIME => over.push((operation.id, error)),
+                Some(_) => {}
+                None => {
+                    operation.unsuitable_since = Some(now);
+                    operation.alerts.insert(NO_SUITABLE_NODE.into(), error);
+                    operation.dirty = true;
+                    self.pending_work.dirty.insert(operation.id);
+                }
+            }
+        }
+        for (id, error) in over {
+            self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+        }
+    }
+}
+
+/// Alert of an operation that waits for a node that does not exist.
+const NO_SUITABLE_NODE: &str = "no_suitable_node";
+/// How long such an operation may wait: the node may be on its way.
+const SAFE_ONLINE_TIME: Span = Span::from_secs(600);

@@ -1,0 +1,108 @@
+//! An operation's specification as the scheduler and access control want it.
+
+use crate::Kernel;
+use scheduler::{OperationDesc, RuntimeParameters, TreeParameters};
+use vocab::{Failure, OperationId, Time};
+use yson::{Map, Value};
+
+impl Kernel {
+    /// Options of an operation that the scheduler takes apart from its description.
+    pub(crate) fn pass_options(&mut self, id: OperationId) {
+        let Some(operation) = self.operations.get(&id) else { return };
+        let options = scheduler::OperationOptions {
+            enable_limiting_ancestor_check: operation.spec.spec.scheduling.enable_limiting_ancestor_check,
+            ..scheduler::OperationOptions::default()
+        };
+        self.tell_scheduler(|s| s.set_operation_options(id, options));
+    }
+
+    /// Everything that the scheduler must know of a spec.
+    pub(crate) fn describe_for_scheduler(
+        &self,
+        id: OperationId,
+        user: &str,
+        start_time: Time,
+        parsed: &controller::spec::ParsedSpec,
+    ) -> Result<OperationDesc, Failure> {
+        let options = &parsed.spec.scheduling;
+        let default_tree = self.default_tree();
+        let names: Vec<String> = options.pool_trees.clone().unwrap_or_else(|| vec![default_tree]);
+        let amounts = |limits: &controller::spec::ResourceLimits| {
+            let mut out = scheduler::Amounts::default();
+            for r in vocab::RESOURCES {
+                if let Some(raw) = limits.raw(r) {
+                    out.set(r, Some(raw));
+                }
+            }
+            out
+        };
+        let filter = match &options.scheduling_tag_filter {
+            Some(text) => scheduler::TagFilter::parse(text).map_err(|e| {
+                Failure::new(format!("/scheduling_tag_filter: {e}")).with("path", "/scheduling_tag_filter")
+            })?,
+            None => scheduler::TagFilter::default(),
+        };
+        let trees = names
+            .iter()
+            .map(|tree| {
+                let own = options.per_tree.iter().find(|(name, _)| name == tree).map(|(_, o)| o);
+                let limits = own.and_then(|o| o.resource_limits).or(options.common.resource_limits);
+                TreeParameters {
+                    tree: tree.clone(),
+                    pool: own.and_then(|o| o.pool.clone()).or_else(|| options.pool.clone()),
+                    parameters: RuntimeParameters {
+                        weight: own.and_then(|o| o.weight).or(options.common.weight),
+                        resource_limits: limits.as_ref().map(amounts).unwrap_or_default(),
+                        scheduling_tag_filter: filter.clone(),
+                    },
+                    tentative: options.tentative_pool_trees.contains(tree),
+                    slot_index: None,
+                    was_running: false,
+                }
+            })
+            .collect();
+        let common = &options.common;
+        Ok(OperationDesc {
+            id,
+            user: user.to_owned(),
+            operation_type: parsed.spec.operation_type,
+            title: parsed.spec.root.title.clone(),
+            start_time,
+            is_gang: options.is_gang || parsed.spec.tasks.iter().any(|t| t.gang_size.is_some()),
+            preemption_mode: match options.preemption_mode {
+                controller::spec::PreemptionMode::Normal => scheduler::PreemptionMode::Normal,
+                controller::spec::PreemptionMode::Graceful => scheduler::PreemptionMode::Graceful,
+            },
+            apply_specified_resource_limits_to_demand: options.apply_specified_resource_limits_to_demand,
+            erase_trees_with_pool_limit_violations: options.erase_trees_with_pool_limit_violations,
+            require_specified_pools_existence: options.require_specified_pools_existence,
+            fair_share_starvation_timeout: common.fair_share_starvation_timeout,
+            fair_share_starvation_tolerance: common.fair_share_starvation_tolerance,
+            non_preemptible_resource_usage_threshold: common
+                .non_preemptible_resource_usage_threshold
+                .as_ref()
+                .map(amounts),
+            waiting_job_timeout: options.waiting_job_timeout,
+            allocation_preemption_timeout: options.allocation_preemption_timeout,
+            allocation_graceful_preemption_timeout: options.allocation_graceful_preemption_timeout,
+            trees,
+        })
+    }
+}
+
+/// The starter may do everything, unless the spec says otherwise (http-api.md 8.4).
+pub(super) fn initial_acl(user: &str, spec: &Map) -> Vec<Value> {
+    let mut acl = Vec::new();
+    if spec.get("add_authenticated_user_to_acl").and_then(Value::as_bool).unwrap_or(true) {
+        acl.push(
+            yson::map! {
+                "action" => "allow",
+                "subjects" => vec![user],
+                "permissions" => vec!["read", "manage"],
+            }
+            .into(),
+        );
+    }
+    acl.extend(spec.get("acl").and_then(Value::as_list).unwrap_or_default().iter().cloned());
+    acl
+}

@@ -1,0 +1,322 @@
+//! The life of an operation (scheduling.md 3): start, transitions, the end.
+//!
+//! What users do to it meanwhile is in [`actions`], what befalls it by itself in [`checks`], what the
+//! scheduler is told of its specification in [`describe`].
+
+mod actions;
+mod checks;
+mod describe;
+
+use crate::operation::{InTree, Operation};
+use crate::{Effect, Kernel};
+use controller::{JobVerdict, OperationController, OperationEvent};
+use describe::initial_acl;
+use scheduler::{Admission, Joined};
+use std::collections::BTreeMap;
+use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
+use yson::{Map, Value};
+
+impl Kernel {
+    /// `start_operation`. An error means that nothing was registered.
+    pub(crate) fn start_operation(
+        &mut self,
+        now: Time,
+        user: &str,
+        operation_type: OperationType,
+        spec: &Map,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
+        let parsed = controller::spec::parse(operation_type, spec, &self.controller_options)
+            .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
+        if let Some(alias) = &parsed.spec.root.alias
+            && let Some(other) = self.aliases.get(alias).filter(|id| self.operations.contains_key(id))
+        {
+            let message = format!("Operation alias \"{alias}\" is already used by an operation {other}");
+            return Err(Failure::new(message)
+                .with("operation_alias", alias.as_str())
+                .with("operation_id", *other));
+        }
+        let id = OperationId(self.ids.next(object_type::OPERATION));
+        let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
+        let registered = self.scheduler.register_operation(desc)?;
+        let controller = OperationController::new(id, &parsed.spec, &self.controller_options, now);
+        let mut trees = Vec::new();
+        for joined in &registered.trees {
+            trees.push(in_tree(joined, &parsed));
+        }
+        let root = &parsed.spec.root;
+        let mut operation = Operation {
+            id,
+            operation_type,
+            user: user.to_owned(),
+            start_time: now,
+            finish_time: None,
+            state: OperationState::None,
+            suspended: false,
+            events: Vec::new(),
+            alerts: BTreeMap::new(),
+            secure_vault: root.secure_vault.clone(),
+            controller,
+            trees,
+            erased_trees: registered.erased.iter().map(|(tree, _)| tree.to_string()).collect(),
+            acl: initial_acl(user, &parsed.provided),
+            owners: parsed.provided.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
+            annotations: parsed
+                .provided
+                .get("annotations")
+                .and_then(Value::as_map)
+                .cloned()
+                .unwrap_or_default(),
+            result: None,
+            pinned: Vec::new(),
+            unsuitable_since: None,
+            spec_seq: None,
+            dirty: true,
+            spec: parsed,
+        };
+        for joined in &registered.trees {
+            note_admission(&mut operation, joined);
+        }
+        if let Some(alias) = operation.alias() {
+            self.aliases.insert(alias.to_owned(), id);
+        }
+        // All of these are passed in one go; they are kept as events since users look for them.
+        for state in [OperationState::Starting, OperationState::WaitingForAgent, OperationState::Initializing]
+        {
+            operation.enter(now, state);
+        }
+        self.operations.insert(id, operation);
+        self.log_state(id, OperationState::Starting);
+        for (tree, error) in &registered.erased {
+            self.log_ban(id, tree, error);
+        }
+        self.pass_options(id);
+        self.pending_work.dirty.insert(id);
+        self.prepare_operation(now, id, out);
+        Ok(Value::Map(yson::map! { "operation_id" => id }))
+    }
+
+    /// Resolves files; from here on an error fails the operation instead of the call.
+    fn prepare_operation(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        operation.enter(now, OperationState::Preparing);
+        match self.attach_files(id) {
+            Ok(()) => {
+                if let Some(operation) = self.operations.get_mut(&id) {
+                    operation.enter(now, OperationState::Pending);
+                }
+                self.log_state(id, OperationState::Pending);
+                self.materialize_if_running(now, id);
+            }
+            Err(inner) => {
+                let error =
+                    Failure::coded(code::OPERATION_FAILED_TO_PREPARE, "Operation has failed to prepare")
+                        .because(inner);
+                self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+            }
+        }
+    }
+
+    /// Gives the controller the contents of its files and keeps them from being deleted.
+    fn attach_files(&mut self, id: OperationId) -> Result<(), Failure> {
+        let Some(operation) = self.operations.get(&id) else { return Ok(()) };
+        let mut pinned = Vec::new();
+        for (task, files) in operation.controller.file_requests() {
+            pinned.extend(self.resolve_files(task, files)?);
+        }
+        match self.operations.get_mut(&id) {
+            Some(operation) => operation.pin(pinned),
+            None => Ok(()),
+        }
+    }
+
+    /// `pending -> materializing -> running`, when the scheduler lets it run in some tree.
+    fn materialize_if_running(&mut self, now: Time, id: OperationId) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        if operation.state != OperationState::Pending || !operation.trees.iter().any(|t| t.running) {
+            return;
+        }
+        operation.enter(now, OperationState::Materializing);
+        operation.enter(now, OperationState::Running);
+        let suspend = operation.spec.spec.scheduling.suspend_operation_after_materialization;
+        operation.suspended |= suspend;
+        self.log_state(id, OperationState::Running);
+        if suspend {
+            self.tell_scheduler(|s| s.set_suspended(id, true));
+        }
+        self.tell_scheduler(|s| s.set_enabled(id, true));
+        self.pending_work.dirty.insert(id);
+        self.pending_work.demand.insert(id);
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+    }
+
+    /// What the scheduler decided without being asked: operations leave queues, or wait elsewhere.
+    pub(crate) fn advance_operations(&mut self, now: Time) {
+        for event in self.scheduler.drain_events() {
+            match event {
+                scheduler::Event::Running { operation: id, tree } => {
+                    if let Some(operation) = self.operations.get_mut(&id) {
+                        operation.alerts.remove("operation_pending");
+                        operation.dirty = true;
+                        for t in operation.trees.iter_mut().filter(|t| *t.tree == *tree) {
+                            t.running = true;
+                        }
+                    }
+                    self.pending_work.dirty.insert(id);
+                    self.materialize_if_running(now, id);
+                }
+                scheduler::Event::Pending { operation: id, tree, pool, limit } => {
+                    if let Some(operation) = self.operations.get_mut(&id) {
+                        let running = operation.trees.iter().any(|t| t.running);
+                        if !running {
+                            operation
+                                .alerts
+                                .insert("operation_pending".into(), pending_alert(&tree, &pool, limit));
+                            operation.dirty = true;
+                            self.pending_work.dirty.insert(id);
+                        }
+                    }
+                }
+                scheduler::Event::EphemeralPoolCreated { .. }
+                | scheduler::Event::EphemeralPoolRemoved { .. } => {}
+            }
+        }
+        for id in std::mem::take(&mut self.pending_work.demand) {
+            if let Some(operation) = self.operations.get(&id) {
+                let groups: Vec<scheduler::DemandGroup> = operation
+                    .controller
+                    .demand()
+                    .into_iter()
+                    .map(|d| scheduler::DemandGroup {
+                        task: d.task,
+                        min_needed: d.min_needed,
+                        count: d.count,
+                    })
+                    .collect();
+                if let Ok(true) = self.scheduler.set_demand(id, &groups) {
+                    self.pending_work.update = true;
+                    self.pending_work.schedule = true;
+                }
+            }
+        }
+    }
+
+    /// Tells the scheduler about an operation that it must know; the kernel registers and
+    /// unregisters, so an error here is a mistake of the kernel's own.
+    pub(crate) fn tell_scheduler<T>(
+        &mut self,
+        what: impl FnOnce(&mut scheduler::Scheduler) -> Result<T, Failure>,
+    ) {
+        if let Err(failure) = what(&mut self.scheduler) {
+            debug_assert!(false, "the scheduler does not agree: {failure}");
+        }
+    }
+
+    /// What the end of a job means for the operation.
+    pub(crate) fn operation_event(
+        &mut self,
+        now: Time,
+        id: OperationId,
+        event: OperationEvent,
+        out: &mut Vec<Effect>,
+    ) {
+        match event {
+            OperationEvent::Completed => self.finish_operation(now, id, OperationState::Completed, None, out),
+            OperationEvent::Failed(error) => {
+                self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+            }
+            OperationEvent::Suspend(error) => self.suspend(id, Some(error)),
+        }
+    }
+
+    /// Ends an operation whatever it is doing: its jobs are killed, its places are given back, its
+    /// record moves to the archive.
+    pub(crate) fn finish_operation(
+        &mut self,
+        now: Time,
+        id: OperationId,
+        end: OperationState,
+        error: Option<Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        let (finishing, reason) = match end {
+            OperationState::Completed => (OperationState::Completing, AbortReason::OperationCompleted),
+            OperationState::Failed => (OperationState::Failing, AbortReason::OperationFailed),
+            _ => (OperationState::Aborting, AbortReason::OperationAborted),
+        };
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        if operation.state.is_finished() || operation.state.is_finishing() {
+            return;
+        }
+        operation.enter(now, finishing);
+        operation.controller.close_operation();
+        self.abort_all_jobs(now, id, reason, out);
+        self.tell_scheduler(|s| s.unregister_operation(id));
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        operation.result = error;
+        operation.finish_time = Some(now);
+        operation.alerts.remove("operation_pending");
+        operation.enter(now, end);
+        self.log_state(id, end);
+        self.archive_operation(now, id, out);
+        self.pending_work.dirty.remove(&id);
+        self.pending_work.demand.remove(&id);
+        // Somebody else may have what it leaves, or its place among the running.
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+    }
+
+    /// Counts all running jobs as aborted, and has their nodes kill them.
+    fn abort_all_jobs(&mut self, now: Time, id: OperationId, reason: AbortReason, out: &mut Vec<Effect>) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        let verdicts = operation.controller.abort_all(now, reason);
+        self.pending_work.dirty.insert(id);
+        self.pending_work.demand.insert(id);
+        for verdict in verdicts {
+            self.drop_job(verdict, reason, out);
+        }
+    }
+
+    /// A job that the controller has given up: archived, its place given back, its node told.
+    pub(crate) fn drop_job(&mut self, verdict: JobVerdict, reason: AbortReason, out: &mut Vec<Effect>) {
+        let job_id = verdict.record.identity.job_id;
+        self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
+        let job = self.release_job(job_id);
+        self.archive_job(&verdict, job.as_ref(), None);
+        for other in verdict.aborted_with_it {
+            self.drop_job(other, reason, out);
+        }
+    }
+}
+
+fn in_tree(joined: &Joined, parsed: &controller::spec::ParsedSpec) -> InTree {
+    let options = &parsed.spec.scheduling;
+    let own = options.per_tree.iter().find(|(name, _)| **name == *joined.tree).map(|(_, o)| o);
+    let limits = own.and_then(|o| o.resource_limits).or(options.common.resource_limits);
+    InTree {
+        tree: joined.tree.to_string(),
+        pool: joined.pool.to_string(),
+        weight: own.and_then(|o| o.weight).or(options.common.weight),
+        resource_limits: limits.map(|l| l.to_map()).unwrap_or_default(),
+        slot_index: joined.slot_index,
+        running: joined.admission == Admission::Running,
+        tentative: options.tentative_pool_trees.iter().any(|t| **t == *joined.tree),
+    }
+}
+
+/// A pending operation carries an alert that names the limit (scheduling.md 20).
+pub(crate) fn note_admission(operation: &mut Operation, joined: &Joined) {
+    if let Admission::Pending { pool, limit } = &joined.admission {
+        operation.alerts.insert("operation_pending".into(), pending_alert(&joined.tree, pool, *limit));
+    }
+}
+
+fn pending_alert(tree: &str, pool: &str, limit: i64) -> Failure {
+    Failure::new(format!(
+        "Operation is pending: max running operation count {limit} is reached in pool \"{pool}\" of tree \"{tree}\""
+    ))
+    .with("pool", pool)
+    .with("limit", limit)
+    .with("pool_tree", tree)
+}

@@ -1,0 +1,346 @@
+"""What jobs can do to each other, to the node and to its host: nothing (jobs-and-nodes.md 4.6-4.9).
+
+Users, namespaces and memory file systems need root; skipped with a reason otherwise.
+"""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+import time
+import urllib.request
+
+import pytest
+from harness import cluster as make_cluster, error_text, find_error, wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16") as c:
+        yield c
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(cluster):
+    """After each test: no mount, no group of a job, no process of a user of jobs."""
+    yield
+    wait_for(lambda: not [j for p in cluster.command("list_operations")["operations"]
+                          if p["state"] not in ("completed", "failed", "aborted") for j in cluster.jobs(p["id"])],
+             what="all jobs to end")
+    deadline = time.monotonic() + 10
+    while left := cluster.mounts() + cluster.job_cgroups() + users():
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.05)
+
+
+def upload(cluster, name, data):
+    """Writes a file; gives its path."""
+    path = f"//tmp/{name}"
+    cluster.command("create", type="file", path=path, ignore_existing=True)
+    request = urllib.request.Request(
+        f"http://{cluster.address}/api/v4/write_file", data=data, method="PUT",
+        headers={"X-YT-Parameters": json.dumps({"path": path}), "Content-Type": "application/octet-stream"})
+    urllib.request.urlopen(request, timeout=60).read()
+    return path
+
+
+def users():
+    """Processes of users that belong to slots."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                if 10_000 <= os.stat(entry.path).st_uid < 11_000 and os.readlink(entry.path + "/exe"):
+                    command = open(entry.path + "/cmdline").read().replace("\0", " ")
+                    found.append(f"process {entry.name}: {command}")
+            except OSError:
+                pass
+    return found
+
+
+def output(cluster, command, pool, state="completed", **options):
+    operation = cluster.run_vanilla(command, pool=pool, state=state, **options)
+    [job] = [j for j in cluster.jobs(operation) if j["state"] in (state, "completed")][-1:]
+    return cluster.stderr(operation, job["id"]).decode()
+
+
+def failure(cluster, command, pool, **options):
+    options = {"spec": {"max_failed_job_count": 1}, **options}
+    return cluster.result(cluster.run_vanilla(command, pool=pool, state="failed", **options))
+
+
+def test_node_says_nothing_is_missing(cluster):
+    address = cluster.online()[0]
+    alerts = cluster.get(f"//sys/cluster_nodes/{address}/@alerts")
+    assert not [a for a in alerts if "isolated" in a["message"]], alerts
+
+
+def test_a_user_and_a_name_of_its_own(cluster, pool):
+    lines = output(cluster, "id -u; id -G; hostname; echo $YT_JOB_ID; pwd; echo $HOME; stat -c %u .", pool).split()
+    uid, groups, host, job, directory, home, owner = lines
+    slot = int(uid) - 10_000
+    assert 0 <= slot < 16 and groups == uid == owner
+    assert host == f"slot_{slot}-{job.split('-')[0]}"
+    assert directory == home and directory.endswith(f"/slots/{slot}/sandbox")
+
+
+def test_other_jobs_are_invisible(cluster, pool):
+    """Their processes, their sandboxes, the node's records."""
+    other = cluster.start_vanilla("echo secret >file; exec sleep 100.5", pool=pool)
+    cluster.wait_jobs(other)
+    wait_for(lambda: cluster.find_process("sleep", "100.5"), what="the other job")
+    out = output(cluster, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; ls ../..; ls ../../..; ls /tmp", pool)
+    processes, *names = out.splitlines()
+    assert "100.5" not in processes
+    assert len([n for n in names if n.isdigit()]) == 1, names
+    assert "shared" not in names or "node-0" in names, names
+    cluster.command("abort_operation", operation_id=other)
+
+
+def test_the_host_is_read_only(cluster, pool):
+    script = "; ".join(
+        f"(echo x >{path}) 2>/dev/null && echo {path}"
+        for path in ["/etc/passwd", "/millpond-x", "/usr/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger",
+                     "/sys/fs/cgroup/x", "../x", "/root/x", str(cluster.directory / "node-0/x")])
+    assert output(cluster, script + "; true", pool) == ""
+
+
+@pytest.mark.parametrize("base", ["", "memory", "pids", "unified", "freezer"])
+def test_cannot_leave_its_groups(cluster, pool, base):
+    script = (f"for f in $(find /sys/fs/cgroup/{base} -maxdepth 1 -name cgroup.procs -o -maxdepth 1 -name tasks); do "
+              "(echo 0 >$f) 2>/dev/null && echo left by $f; done; true")
+    assert output(cluster, script, pool) == ""
+
+
+def test_private_directories_do_not_stay(cluster, pool):
+    # The way to the sandbox, if that is in one of them, must be there.
+    script = f"for d in /tmp /var/tmp /dev/shm; do ls -A $d | grep -v {cluster.directory.name}; echo x >$d/x; done"
+    for _ in range(2):
+        assert output(cluster, script, pool) == ""
+    assert not os.path.exists("/tmp/x") and not os.path.exists("/var/tmp/x") and not os.path.exists("/dev/shm/x")
+
+
+def test_no_privileges(cluster, pool):
+    status = dict(line.split(":", 1) for line in output(cluster, "cat /proc/self/status", pool).splitlines())
+    for name in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]:
+        assert int(status[name], 16) == 0, name
+    assert status["NoNewPrivs"].strip() == "1" and status["Seccomp"].strip() == "2"
+
+
+def test_shared_directory(cluster, pool, shared):
+    assert output(cluster, f"echo hi >{shared}/file; cat {shared}/file", pool) == "hi\n"
+    assert 10_000 <= (shared / "file").stat().st_uid < 11_000
+
+
+def test_files_are_there(cluster, pool):
+    upload(cluster, "isolated", "content\n".encode())
+    assert output(cluster, "cat isolated; ls -A", pool, file_paths=["//tmp/isolated"]) == "content\nisolated\n"
+    assert output(cluster, "echo more >>isolated; cat isolated", pool, file_paths=["//tmp/isolated"],
+                  copy_files=True) == "content\nmore\n"
+
+
+# --- jobs that mean no good
+
+
+def test_fork_bomb(cluster, pool):
+    operation = cluster.start_vanilla("b() { b | b & }; b; sleep 100", pool=pool, memory_limit=512 << 20)
+    [job] = cluster.wait_jobs(operation)
+    time.sleep(1)
+    begin = time.monotonic()
+    cluster.command("abort_operation", operation_id=operation)
+    wait_for(lambda: not users(), what="the bomb to be gone", timeout=10)
+    assert time.monotonic() - begin < 5
+    assert output(cluster, "echo well", pool) == "well\n"
+
+
+def test_ignores_signals(cluster, pool):
+    operation = cluster.start_vanilla(
+        "trap '' TERM INT HUP USR1; echo ready >&2; while :; do sleep 1; done", pool=pool, interruption_signal="SIGTERM")
+    [job] = cluster.wait_jobs(operation)
+    wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap")
+    cluster.command("abort_job", job_id=job, interrupt_timeout=500)
+    wait_for(lambda: cluster.counters(operation)["aborted"] == 1, what="the abort")
+    cluster.command("abort_operation", operation_id=operation)
+
+
+def test_daemons(cluster, pool):
+    """They left session, environment and descriptors behind; they do not leave the job."""
+    daemon = "setsid env -i sh -c 'exec </dev/null >/dev/null 2>&1 5>&-; sleep 300.5 & sleep 300.5'"
+    output(cluster, f"{daemon} & while ! pgrep -f '^sleep 300.5' >/dev/null; do sleep 0.02; done", pool)
+    assert not cluster.find_process("sleep", "300.5")
+
+
+def test_fills_its_stderr(cluster, pool):
+    out = output(cluster, "head -c 300000000 /dev/zero | tr '\\0' x >&2", pool, max_stderr_size=1000)
+    assert len(out) < 1100 and "...skipped..." in out
+
+
+def test_kills_everything_in_sight(cluster, pool):
+    """Init, node and proxy are out of its sight: it kills itself, and that is reported."""
+    error = failure(cluster, "kill -9 1 $PPID; kill -9 -1; sleep 1; kill -9 $$", pool)
+    assert find_error(error, 10001)["attributes"]["signal"] == 9
+    assert output(cluster, "echo well", pool) == "well\n"
+
+
+# --- memory file systems
+
+
+def test_tmpfs_bound(cluster, pool):
+    operation = cluster.run_vanilla(
+        "head -c 20000000 /dev/zero >ram/file; wc -c <ram/file; stat -f -c %T ram; stat -c %u ram", pool=pool,
+        memory_limit=256 << 20, tmpfs_path="ram", tmpfs_size=8 << 20)
+    [job] = cluster.jobs(operation)
+    out = cluster.stderr(operation, job["id"]).decode()
+    assert "No space left" in out
+    size, kind, owner = out.split()[-3:]
+    assert (size, kind) == (str(8 << 20), "tmpfs") and 10_000 <= int(owner) < 11_000
+
+
+def test_tmpfs_volumes(cluster, pool):
+    upload(cluster, "for_ram", "12345".encode())
+    operation = cluster.start_vanilla(
+        "cat a/b/in; [ -h a/b/in ] && echo a link; head -c 3000000 /dev/zero >a/b/x; head -c 1000000 /dev/zero >c/x; "
+        "echo done >&2; sleep 100", pool=pool, memory_limit=256 << 20,
+        file_paths=['<file_name="a/b/in">//tmp/for_ram'],
+        tmpfs_volumes=[{"path": "a/b", "size": 4 << 20}, {"path": "./c", "size": 2 << 20}])
+    [job] = cluster.wait_jobs(operation)
+    wait_for(lambda: b"done" in cluster.stderr(operation, job), what="the files")
+    assert cluster.stderr(operation, job) == b"12345done\n"
+    assert len(cluster.mounts()) == 2
+
+    def figures():
+        found = cluster.command("get_job", operation_id=operation, job_id=job).get("statistics", {})
+        user = found.get("user_job", {})
+        return user if user.get("tmpfs_size", {}).get("max", 0) > 3_900_000 else None
+    user = wait_for(figures, what="the statistics of the file systems", timeout=40)
+    assert 4_000_000 <= user["max_tmpfs_size"]["max"] < 4_200_000
+    assert 3_000_000 <= user["tmpfs_volumes"]["0"]["max_size"]["max"] < 3_100_000
+    assert 1_000_000 <= user["tmpfs_volumes"]["1"]["max_size"]["max"] < 1_100_000
+    # A restarted node finds them and takes them away at the end.
+    cluster.nodes[0].kill()
+    cluster.restart()
+    assert len(cluster.mounts()) == 2
+    cluster.command("abort_operation", operation_id=operation)
+    wait_for(lambda: not cluster.mounts(), what="the mounts to be gone")
+
+
+def test_tmpfs_of_a_dead_job(cluster, pool):
+    """Node and job proxy die together: the next node takes the mounts away."""
+    operation = cluster.start_vanilla("sleep 100.75", pool=pool, memory_limit=64 << 20, tmpfs_path=".", tmpfs_size=1 << 20)
+    cluster.wait_jobs(operation)
+    wait_for(cluster.mounts, what="the mount")
+    proxies = cluster.proxies()
+    cluster.nodes[0].kill()
+    for pid in proxies:
+        os.kill(pid, 9)
+    cluster.command("abort_operation", operation_id=operation)
+    cluster.restart()
+    wait_for(lambda: not cluster.mounts(), what="the mount to be gone")
+
+
+def test_tmpfs_too_small_for_the_files(cluster, pool):
+    upload(cluster, "big_for_ram", b"x" * 300_000)
+    error = failure(cluster, "true", pool, memory_limit=64 << 20, file_paths=["//tmp/big_for_ram"], tmpfs_path=".",
+                    tmpfs_size=100_000)
+    assert "big_for_ram" in error_text(error) and "No space" in error_text(error)
+
+
+# --- disk
+
+
+def test_disk_bound(cluster, pool):
+    error = failure(cluster, "head -c 3000000 /dev/zero >file", pool, disk_request={"disk_space": 1_000_000})
+    found = next(e for e in [error, *_inner(error)] if "Disk usage overdraft occurred" in e["message"])
+    assert found["attributes"]["limit"] == 1_000_000 and found["attributes"]["usage"] >= 3_000_000
+    output(cluster, "head -c 500000 /dev/zero >file", pool, disk_request={"disk_space": 1_000_000})
+
+
+def test_inode_bound(cluster, pool):
+    error = failure(cluster, "touch $(seq 100)", pool, disk_space_limit=1 << 30, inode_limit=50)
+    assert "Disk usage overdraft occurred" in error_text(error)
+
+
+def _inner(error):
+    for inner in error["inner_errors"]:
+        yield inner
+        yield from _inner(inner)
+
+
+def test_too_little_free_space(tmp_path):
+    """A node whose disk is nearly full starts nothing, and says why."""
+    with make_cluster(node_config='min_required_disk_space = "1PiB"') as c:
+        c.create_pool("p")
+        operation = c.start_vanilla("true")
+        wait_for(lambda: c.counters(operation)["aborted"] >= 1, what="an aborted job")
+        text = json.dumps(c.jobs(operation, state="aborted")[0])
+        assert "Not enough disk space" in text, text
+        c.command("abort_operation", operation_id=operation)
+
+
+# --- root file systems
+
+
+def layer(cluster, name, files, gzip=False):
+    """Writes a layer with files {name: content}; `None` is a directory, a pair a symbolic link."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz" if gzip else "w") as tar:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.mode = 0o755
+            if content is None:
+                info.type = tarfile.DIRTYPE
+            elif isinstance(content, tuple):
+                info.type, info.linkname = tarfile.SYMTYPE, content[0]
+            else:
+                info.size = len(content)
+            tar.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return upload(cluster, name, buffer.getvalue())
+
+
+@pytest.fixture(scope="module")
+def base(cluster):
+    """A root file system with a shell and nothing else."""
+    import shutil
+    busybox = shutil.which("busybox")
+    linked = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False) if busybox else None
+    if not busybox or linked.returncode == 0:
+        pytest.skip("there is no static busybox to make a root file system of")
+    tools = ["sh", "cat", "ls", "id", "touch", "echo", "mount"]
+    # It has no "bash" by that name.
+    files = {"bin": None, "bin/bash": b'#!/bin/busybox sh\nexec /bin/sh "$@"\n', "bin/busybox": open(busybox, "rb").read(), "etc": None, "etc/base": b"base\n",
+             "etc/both": b"base\n", "etc/gone": b"base\n", "lib": None, "lib/old": b"old\n"}
+    return layer(cluster, "base.tar.gz", {**files, **{f"bin/{t}": ("busybox",) for t in tools}}, gzip=True)
+
+
+def test_layers(cluster, pool, base):
+    top = layer(cluster, "top.tar", {"etc": None, "etc/both": b"top\n", "etc/.wh.gone": b"", "lib": None,
+                                     "lib/.wh..wh..opq": b"", "lib/new": b"new\n"})
+    upload(cluster, "in_root", "file\n".encode())
+    out = output(cluster, "cat /etc/base /etc/both; ls /etc /lib /; pwd; cat in_root; touch mine; touch /etc/x || echo ro",
+                 pool, layer_paths=[top, base], file_paths=["//tmp/in_root"])
+    lines = out.split()
+    assert lines[:2] == ["base", "top"], out
+    assert "gone" not in lines and "old" not in lines and "new" in lines
+    assert "/slot/sandbox" in lines and "file" in lines and lines[-1] == "ro", out
+    assert "home" not in lines and "usr" not in lines, "the host is not there"
+
+
+def test_writable_root(cluster, pool, base):
+    for _ in range(2):
+        out = output(cluster, "ls /; touch /new && echo written", pool, layer_paths=[base], make_rootfs_writable=True)
+        assert out.split()[-1] == "written" and "new" not in out.split(), out
+
+
+def test_bad_layers(cluster, pool):
+    upload(cluster, "no_layer", "this is no archive, however long it may be".encode())
+    error = failure(cluster, "true", pool, layer_paths=["//tmp/no_layer"])
+    assert "no_layer" in error_text(error) and "tar archive" in error_text(error)
+    error = failure(cluster, "true", pool, layer_paths=[layer(cluster, "empty.tar", {"etc": None})])
+    assert "/bin/bash" in error_text(error) and "layers" in error_text(error)
+    outside = layer(cluster, "outside.tar", {"../../outside": b"x"})
+    error = failure(cluster, "true", pool, layer_paths=[outside])
+    assert ".." in error_text(error)
+    assert not list(cluster.directory.glob("**/outside")), "nothing was written outside"
