@@ -6,9 +6,9 @@ BIN := target/release/millpond
 # Where rustup puts the tools when it was installed without root.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build setup bench fmt lint unit e2e clean
+.PHONY: demo test build setup page bench fmt lint unit e2e clean
 
-build: setup ## build the one binary
+build: setup page ## build the one binary
 	cargo build --release --locked -p millpond
 
 demo: build ## about two minutes of a real workload
@@ -19,6 +19,9 @@ test: ## everything: format, lints, unit and property tests, real cgroups, real 
 
 setup: ## install what is missing (Rust toolchain, compiler, Python with venv) and say so
 	bash tests/setup.sh base
+
+page: ## build the web page that goes into the binary; without Node.js the binary is built without it
+	bash web/build.sh
 
 bench: build ## the figures of docs/benchmarks.md
 	bash tests/setup.sh python
@@ -38,4 +41,4 @@ lint:
 
 clean:
 	cargo clean
-	rm -rf .venv build
+	rm -rf .venv build web/node_modules web/dist/page

@@ -1,6 +1,6 @@
 """The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
 
-Parts: throughput, latency, operations, memory, nodes. Prints a table and writes build/bench.json. Compare
+Parts: throughput, latency, operations, memory, nodes, idle. Prints a table and writes build/bench.json. Compare
 figures of one run with each other, never with those of another machine or another day: the ceiling
 of the same run is printed beside.
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "operations", "memory", "nodes"]
+PARTS = ["throughput", "latency", "operations", "memory", "nodes", "idle"]
 
 
 # --- tools
@@ -269,6 +269,38 @@ def nodes(count, jobs_per_node, seconds):
                 agents.wait()
 
 
+def private_memory(pid):
+    """Bytes that nobody shares with the process."""
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(line.split()[1]) << 10 for line in text.splitlines() if line.startswith("Private_"))
+
+
+def idle(driver, jobs, seconds):
+    """What watching costs: jobs that do nothing, with the CPU monitor on, on one node agent."""
+    with running(resources=f"cpu={jobs},memory=1TiB,user_slots={jobs}", environment=driver) as cluster:
+        connection = Connection(cluster)
+        monitored = spec("bench", "sleep 10000", jobs, cpu=1.0, job_cpu_monitor={"enable_cpu_reclaim": True})
+        operation = connection.start(monitored)
+        wait_for(lambda: cluster.counters(operation)["running"] == jobs, timeout=300, what="all jobs to run", period=0.5)
+        # Past the starts, and past the first report of each proxy.
+        time.sleep(10)
+        agent, proxies = cluster.nodes[0].popen.pid, cluster.proxies()
+        assert len(proxies) == jobs, len(proxies)
+
+        def used():
+            return cpu_seconds(agent), sum(cpu_seconds(p) for p in proxies)
+        begin, before = time.monotonic(), used()
+        time.sleep(seconds)
+        after, lasted = used(), time.monotonic() - begin
+        private = [private_memory(p) for p in proxies[:: max(1, jobs // 50)]]
+        figures = {"jobs": jobs, "agent_cores": (after[0] - before[0]) / lasted,
+                   "proxy_cores_per_job": (after[1] - before[1]) / lasted / jobs,
+                   "proxy_private_bytes": max(private)}
+        cluster.command("abort_operation", operation_id=operation)
+        wait_for(lambda: not cluster.proxies(), timeout=120, what="all jobs to end", period=0.5)
+        return figures
+
+
 # --- report
 
 def driver_with_groups():
@@ -344,6 +376,13 @@ def main():
             (f"{r['jobs']} running jobs", f"{r['full_cores']:.3f} cores, started at {r['starts_per_second']:.0f} /s"),
             ("and an operation that waits", f"{r['waiting_cores']:.3f} cores"),
             ("resident memory", f"{r['rss_bytes'] / 2**20:.1f} MiB")])
+
+    if "idle" in parts:
+        r = results["idle"] = idle(drivers[-1], 1000 // scale, 60)
+        table(f"{r['jobs']} idle jobs with the CPU monitor on one node agent, {drivers[-1]}", [
+            ("node agent", f"{r['agent_cores']:.2%} of a core"),
+            ("proxy of one job: monitor and all sampling", f"{r['proxy_cores_per_job']:.3%} of a core"),
+            ("private memory of a proxy, the largest", f"{r['proxy_private_bytes'] / 2**20:.1f} MiB")])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")

@@ -9,7 +9,7 @@ export PATH="$HOME/.cargo/bin:$PATH"
 mkdir -p build
 steps=build/steps.txt
 : >"$steps"
-rm -f build/cargo-test.log build/pytest-counts.json build/vm.log
+rm -f build/cargo-test.log build/pytest-counts.json build/vm.log build/web.log
 started=$(date +%s)
 
 heading() {
@@ -39,6 +39,20 @@ python_tests() {
     .venv/bin/python -m pytest -q -c tests/pytest.ini --rootdir tests tests
 }
 
+# The page cannot be built everywhere; where it can, it is tested.
+web_checks() {
+    bash tests/setup.sh web || { echo "SKIPPED the web page: see above" | tee -a build/web.log; return 0; }
+    (cd web && NO_COLOR=1 npm run --silent check && npm run --silent build) 2>&1 | tee -a build/web.log
+    return "${PIPESTATUS[0]}"
+}
+
+web_browser() {
+    [ -f web/dist/page/index.html ] || return 0
+    bash tests/setup.sh browser || { echo "SKIPPED the web page in a browser: no chromium" | tee -a build/web.log; return 0; }
+    NO_COLOR=1 bash web/e2e/run.sh 2>&1 | tee -a build/web.log
+    return "${PIPESTATUS[0]}"
+}
+
 if ! step "install what is missing" bash tests/setup.sh python; then
     echo "Without the tools nothing can be tested."
     exit 1
@@ -51,10 +65,12 @@ step "formatting" cargo fmt --all --check
 step "lints" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "Rust tests: units, properties, one program per crate" cargo_tests
 step "cgroup v2 in a virtual machine" bash tests/vm/run.sh build/vm.log
+step "the web page: types, lints, units" web_checks
 if step "release build" cargo build --release --locked -p millpond; then
     step "the yt client, clusters, command line, faults" python_tests
+    step "the web page in a browser" web_browser
 fi
 step "nothing left on the machine" .venv/bin/python tests/leftovers.py compare "$before"
 
 heading "summary"
-.venv/bin/python tests/summary.py "$steps" build/cargo-test.log build/pytest-counts.json build/vm.log
+.venv/bin/python tests/summary.py "$steps" build/cargo-test.log build/pytest-counts.json build/vm.log build/web.log

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm
+# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|web|browser
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,9 +61,38 @@ vm() {
     done
 }
 
+# What the web page is built with. Vite wants a Node.js that not every distribution has, and the binary can
+# do without its page, so nothing here ends the run.
+web() {
+    if ! command -v npm >/dev/null 2>&1; then
+        local offered
+        offered=$(apt-cache policy nodejs 2>/dev/null | sed -n 's/.*Candidate: *//p')
+        if dpkg --compare-versions "${offered:-0}" ge 20.19 2>/dev/null; then
+            install_package npm npm || return 1
+        fi
+    fi
+    if ! command -v npm >/dev/null 2>&1 || ! node -e '
+        const [major, minor] = process.versions.node.split(".").map(Number);
+        process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)'; then
+        say "Node.js 20.19, 22.12 or later with npm is not there: the web page is left out"
+        return 1
+    fi
+    if [ ! -d web/node_modules ] || [ web/package-lock.json -nt web/node_modules ]; then
+        say "installing the packages of the web page (web/package-lock.json)"
+        (cd web && npm ci --no-audit --no-fund --loglevel=error) || return 1
+        touch web/node_modules
+    fi
+}
+
+browser() {
+    command -v chromium >/dev/null 2>&1 || install_package chromium chromium
+}
+
 case "${1:-base}" in
     base) base ;;
     python) base; python ;;
     vm) vm ;;
-    *) echo "usage: setup.sh base|python|vm" >&2; exit 2 ;;
+    web) web ;;
+    browser) browser ;;
+    *) echo "usage: setup.sh base|python|vm|web|browser" >&2; exit 2 ;;
 esac

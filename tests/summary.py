@@ -1,4 +1,5 @@
-"""Counts of all tests by kind, from the logs of a run: summary.py STEPS CARGO_LOG PYTEST_COUNTS VM_LOG.
+"""Counts of all tests by kind, from the logs of a run: summary.py STEPS CARGO_LOG PYTEST_COUNTS VM_LOG
+WEB_LOG.
 
 The last line is "N passed, N failed, N skipped"; the exit code is 1 if anything failed, was not
 reached, or if no test ran at all.
@@ -11,7 +12,7 @@ import re
 import sys
 
 # Steps without tests of their own count as one check each.
-WITH_COUNTS = ("Rust tests", "the yt client", "cgroup v2 in a virtual machine")
+WITH_COUNTS = ("Rust tests", "the yt client", "cgroup v2 in a virtual machine", "the web page")
 PYTHON_KINDS = {
     "yt": "the real yt client",
     "cluster": "clusters of real processes, cgroups",
@@ -62,8 +63,20 @@ def virtual_machine(log):
     return count, None
 
 
+def web_page(log):
+    """Counter of the tests of the page, its units and those in a browser, and notes about what was left out."""
+    count = collections.Counter()
+    for line in log.splitlines():
+        if line.startswith("SKIPPED"):
+            count["skipped"] += 1
+        elif re.match(r"\s+Tests\s", line):
+            for number, name in re.findall(r"(\d+) (passed|failed|skipped)", line):
+                count[name] += int(number)
+    return count, [line for line in log.splitlines() if line.startswith("SKIPPED")]
+
+
 def main():
-    steps_path, cargo_path, pytest_path, vm_path = map(pathlib.Path, sys.argv[1:5])
+    steps_path, cargo_path, pytest_path, vm_path, web_path = map(pathlib.Path, sys.argv[1:6])
     total = collections.Counter()
     rows, notes = [], []
 
@@ -96,6 +109,15 @@ def main():
         rows.append(("virtual machine: cage on cgroup v2 alone", count["passed"], count["failed"], count["skipped"], ""))
         total += count
         notes += [note] if note else []
+
+    if web_path.exists():
+        count, left_out = web_page(web_path.read_text(errors="replace"))
+        # Types, lints and the build have no count: a step that failed without a failed test is one.
+        if any(s.startswith("the web page") for s in failed_steps) and not count["failed"]:
+            count["failed"] += 1
+        rows.append(("the web page: units, and in a browser", count["passed"], count["failed"], count["skipped"], ""))
+        total += count
+        notes += left_out
 
     if pytest_path.exists():
         data = json.loads(pytest_path.read_text())

@@ -280,6 +280,33 @@ def test_too_little_free_space(tmp_path):
         c.command("abort_operation", operation_id=operation)
 
 
+def test_a_full_disk(tmp_path):
+    """A job fills the disk under the node's data: the node lives on, says why it starts nothing, and goes
+    on when there is room again."""
+    disk, directory = tmp_path / "disk", tmp_path / "cluster"
+    disk.mkdir()
+    directory.mkdir()
+    (directory / "node-0").symlink_to(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=0755", "millpond-test", str(disk)], check=True)
+    try:
+        with make_cluster(directory=directory, node_config='min_required_disk_space = "2MiB"') as c:
+            c.create_pool("p")
+            filler = c.start_vanilla("cat /dev/zero >file; sleep 100", memory_limit=1 << 30)
+            c.wait_jobs(filler)
+            wait_for(lambda: os.statvfs(disk).f_bavail == 0, what="a full disk")
+            refused = c.start_vanilla("true")
+            wait_for(lambda: c.counters(refused)["aborted"] >= 1, what="an aborted job")
+            # Nothing can even be written down about it.
+            why = json.dumps(c.jobs(refused, state="aborted")[0])
+            assert "No space left" in why or "Not enough disk space" in why, why
+            assert c.nodes[0].running()
+            # The sandbox is emptied, and then jobs run again, however many were refused before.
+            c.command("abort_operation", operation_id=filler)
+            c.wait_state(refused, "completed")
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
 # --- root file systems
 
 

@@ -196,12 +196,15 @@ impl Container for SimpleContainer {
     /// because what is stopped does not fork.
     fn kill_all(&mut self, deadline: Duration) -> Result<(), CageError> {
         let start = Instant::now();
+        // The kernel kills all that were born under it, and nothing can be born any more. It stays until
+        // the caller has reaped the command, so nobody waits for it here.
+        let init = self.init.as_ref().map(|i| i.pid);
         if let Some(init) = &self.init {
-            // The kernel kills all that were born under it, and nothing can be born any more.
             init.kill().map_err(CageError::io("signal the first process of", "/proc"))?;
         }
         loop {
             let mut members = self.members();
+            members.retain(|m| Some(m.pid) != init);
             if members.is_empty() {
                 return Ok(());
             }
@@ -211,7 +214,7 @@ impl Container for SimpleContainer {
             }
             loop {
                 self.signal_all(&members, libc::SIGSTOP).or_else(not_permitted)?;
-                let again = self.members();
+                let again: Vec<Stat> = self.members().into_iter().filter(|m| Some(m.pid) != init).collect();
                 let known: BTreeSet<u32> = members.iter().map(|m| m.pid).collect();
                 let stable = again.iter().all(|m| known.contains(&m.pid));
                 members = again;

@@ -385,3 +385,18 @@ fn logs_for_programs() {
         ]"#]]
     .assert_eq(&json_text(&logs.json()));
 }
+
+/// One line for each event, whatever stands in its messages.
+#[test]
+fn events() {
+    let line = |text: &str| cli::views::event_line(&map(text));
+    expect![["      12  2026-11-21T22:50:04  job_aborted            1-2-10384-4 of 1-2-103e8-4 task work pool p on n1 reason preemption for operation 5-6-103e8-8: Preempted  by  somebody"]]
+        .assert_eq(&line(
+            "{number=12u;event=job_aborted;time=\"2026-11-21T22:50:04.123456Z\";job_id=\"1-2-10384-4\";\
+             operation_id=\"1-2-103e8-4\";task_name=work;pool=p;node_address=n1;reason=preemption;\
+             preempted_for={operation_id=\"5-6-103e8-8\"};error={message=\"Preempted\\n\\x1bby\\x07\\x08somebody\"}}",
+        ));
+    expect![["       1  2026-11-21T22:50:04  operation_materialized 1-2-103e8-4"]].assert_eq(&line(
+        "{number=1u;event=operation_materialized;time=\"2026-11-21T22:50:04.123456Z\";operation_id=\"1-2-103e8-4\"}",
+    ));
+}

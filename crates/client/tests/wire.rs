@@ -93,6 +93,22 @@ fn set_puts_the_value_into_the_body() {
 }
 
 #[test]
+fn questions_are_asked_by_url() {
+    let body = br#"{"events": [{"number": 7}], "next": 8, "oldest": 1}"#;
+    let reply = Say::Raw(200, Vec::new(), body.to_vec());
+    let (answer, seen) = exchange(vec![reply], |client| client.events(client::EventsFrom::Number(7), 100));
+    let (events, next) = answer.expect("a good answer");
+    assert_eq!((events.len(), next), (1, 8));
+    assert_eq!(
+        (seen[0].method.as_str(), seen[0].target.as_str()),
+        ("GET", "/api/millpond/events?from=7&limit=100")
+    );
+    let (refused, seen) =
+        exchange(Vec::new(), |client| client.question("events", &[("from", "1&limit=9".to_owned())]));
+    assert!(matches!(refused, Err(ClientError::Usage(_))) && seen.is_empty(), "{refused:?}");
+}
+
+#[test]
 fn the_token_is_sent() {
     let server = Server::start(vec![Say::Value(map! {"user" => "alice"}.into())]);
     let client = Client::new(&server.address, Some(" secret\n")).expect("a good token");

@@ -45,7 +45,7 @@ impl JobView<'_> {
             savings.preemptible_cpu_x100 as f64 / 100.0,
             savings.unreserved_memory as f64 / f64::from(1 << 30)
         ));
-        yson::map! {
+        let whose = yson::map! {
             "job_id" => j.identity.job_id,
             "operation_id" => j.identity.operation_id,
             "task_name" => j.identity.task.as_str(),
@@ -53,11 +53,18 @@ impl JobView<'_> {
             "address" => &*j.node,
             "state" => self.state(),
             "time" => now,
+        };
+        let told = yson::map! {"saved" => savings.to_map(), "text" => text};
+        whose.into_iter().chain(self.learned(accounted)).chain(told).collect()
+    }
+
+    /// The state of its CPU monitor and of its reserve, without words.
+    pub fn learned(&self, accounted: Resources) -> Map {
+        let report = self.joblet.statistics.as_ref().and_then(|s| s.cpu_monitor.as_ref());
+        yson::map! {
             "accounted" => accounted.to_value(),
             "cpu" => self.cpu_value(report),
             "memory" => self.memory_value(accounted),
-            "saved" => savings.to_map(),
-            "text" => text,
         }
     }
 

@@ -6,8 +6,8 @@
 //! that of 1 % of the operations with another demand, anywhere in the tree. Behind that: how the time grows
 //! with the number of operations in one pool, and with the number of levels.
 //!
-//! With names of trees as arguments only those are run, `growth` is the last part. `once none 10000` makes
-//! one update, `once full 10000` and `once some 10000` a second one: for counting instructions.
+//! With names of trees as arguments only those are run, `growth` is the last part. `7 full 10000` and
+//! `7 some 10000` make so many updates after the first one, for profilers.
 
 // Steps and names are not needed here.
 #[allow(dead_code)]
@@ -27,17 +27,17 @@ const CYCLE: Cycle = Cycle::Periodic { since_previous: Some(Span::from_millis(20
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    if let [once, what, tree] = &arguments[..]
-        && once == "once"
+    if let [times, what, tree] = &arguments[..]
+        && let Ok(times) = times.parse()
     {
         let mut bench = Bench::load(tree, false);
-        bench.update();
-        match what.as_str() {
-            "full" => bench.updater.forget(),
-            "some" => bench.change(100),
-            _ => return,
+        for _ in 0..times {
+            match what.as_str() {
+                "full" => bench.updater.forget(),
+                _ => bench.change(100),
+            }
+            bench.update();
         }
-        bench.update();
         return;
     }
     let wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|a| a == name);

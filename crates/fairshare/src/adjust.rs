@@ -21,7 +21,7 @@ impl Update<'_> {
     fn resolve_overcommitment(&mut self) {
         let total = *self.total();
         let strong = self
-            .children(0)
+            .child_pools(0)
             .iter()
             .fold(Resources::ZERO, |sum, c| sum + self.out[*c].inferred_strong_guarantee_resources);
         let flow = total * self.out[0].total_resource_flow_ratio;
@@ -79,7 +79,7 @@ impl Update<'_> {
 
     /// In ascending order (11.2).
     fn priority_pools_without_donor(&self) -> Vec<usize> {
-        let mut donor_above = vec![false; self.out.len()];
+        let mut donor_above = vec![false; self.input.elements.len()];
         let mut without = Vec::new();
         for (e, element) in self.input.elements.iter().enumerate() {
             let Some(pool) = self.pool(e) else { continue };

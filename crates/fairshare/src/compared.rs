@@ -136,6 +136,19 @@ fn the_plain_form_gives_the_same() {
     assert!(ties <= 2 + trees / 100, "14: {ties} ties in {trees} trees");
 }
 
+/// Trees in which the shipped form was wrong once.
+#[test]
+fn the_plain_form_gives_the_same_for_trees_of_old() {
+    let check = |seed: u64| {
+        let (input, state) = tree(seed, ALL);
+        let got = update(&input, &mut state.clone(), CYCLE).expect("a valid tree");
+        let (by, at) = difference(&got, &plainly(&input, &state));
+        assert!(by <= 1e-9, "tree {seed}, {at}: differs by {by:e}");
+    };
+    // A jump within a guarantee behind which a resource that has no guarantee is taken.
+    check(133_217);
+}
+
 /// What the next update of a tree will see.
 fn edit(updater: &mut Updater, state: &mut Vec<IntegralState>, random: &mut Random) {
     let elements = updater.input().elements.len();
@@ -185,7 +198,7 @@ fn edit(updater: &mut Updater, state: &mut Vec<IntegralState>, random: &mut Rand
                     operation.demand = operation.usage.max(some(random));
                 }
             }
-            updater.assign(input);
+            updater.assign(&input);
         }
         _ => {
             for _ in 0..1 + random.below(3) {
@@ -227,9 +240,9 @@ fn what_was_kept_is_what_would_be_computed() {
             let cycle = if random.chance(0.2) { Cycle::Extra } else { Cycle::Periodic { since_previous } };
             let mut same = state.clone();
             let mut fresh = Updater::new(updater.input().clone()).expect("a valid tree");
-            let expected = fresh.update(&mut same, cycle).expect("a valid tree");
-            let got = updater.update(&mut state, cycle).expect("a valid tree");
-            assert_same(&format!("tree {seed}, step {step}"), got, expected);
+            let expected = fresh.update(&mut same, cycle).expect("a valid tree").to_output();
+            let got = updater.update(&mut state, cycle).expect("a valid tree").to_output();
+            assert_same(&format!("tree {seed}, step {step}"), &got, &expected);
             assert_eq!(format!("{state:?}"), format!("{same:?}"), "tree {seed}, step {step}");
             edit(&mut updater, &mut state, &mut random);
         }
@@ -242,16 +255,36 @@ fn a_refused_input_can_be_corrected() {
     let (input, mut state) = tree(3, ALL);
     let mut updater = Updater::new(input).expect("a valid tree");
     updater.update(&mut state, CYCLE).expect("a valid tree");
-    let before = (updater.output().clone(), state.clone());
+    let before = state.clone();
     let e = (0..updater.input().elements.len()).rfind(|e| updater.operation_mut(*e).is_some());
     let e = e.expect("an operation");
     let operation = updater.operation_mut(e).expect("an operation").clone();
     updater.operation_mut(e).expect("an operation").usage.memory = i64::MAX;
     assert!(updater.update(&mut state, CYCLE).is_err());
-    assert_eq!((updater.output(), &state), (&before.0, &before.1));
+    assert_eq!(state, before);
     *updater.operation_mut(e).expect("an operation") = operation;
     let mut same = state.clone();
     let mut fresh = Updater::new(updater.input().clone()).expect("a valid tree");
     let expected = fresh.update(&mut same, CYCLE).expect("a valid tree");
-    assert_same("corrected", updater.update(&mut state, CYCLE).expect("a valid tree"), expected);
+    let got = updater.update(&mut state, CYCLE).expect("a valid tree");
+    assert_same("corrected", &got.to_output(), &expected.to_output());
+}
+
+#[test]
+#[ignore]
+fn tmp_show() {
+    let seed: u64 = 195425;
+    let (input, state) = tree(seed, ALL);
+    let a = update(&input, &mut state.clone(), CYCLE).unwrap();
+    let b = plainly(&input, &state);
+    println!("improved {} {:?}", input.options.enable_improved_fair_share_by_fit_factor_computation, difference(&a, &b));
+    for (e, el) in input.elements.iter().enumerate() {
+        let k = match &el.kind { Kind::Pool(p) => format!("pool {:?} {:?}", p.mode, p.integral_guarantees.guarantee_type), Kind::Operation(o) => format!("op gang {}", o.gang) };
+        let (x, y) = (&a.elements[e], &b.elements[e]);
+        println!("{e} in {} w {:?} {k} sizes {}", el.parent, x.weight, x.function_sizes.fair_share_by_suggestion_size);
+        println!("    lim {:?} G {:?}", x.limits_share.0, (x.strong_guarantee_share + x.proposed_integral_share).0);
+        println!("    U {:?} D {:?}", x.usage_share.0, x.demand_share.0);
+        println!("    fast {:?} full {:?}", x.fair_share.total.0, x.limited_demand_share.0);
+        println!("    plai {:?} full {:?}", y.fair_share.total.0, y.limited_demand_share.0);
+    }
 }

@@ -2,44 +2,109 @@
 
 use vocab::{RESOURCES, Resource, Resources, Share};
 
-use crate::input::{GuaranteeType, Kind};
+use crate::input::{GuaranteeType, Operation};
 use crate::state::{Scope, Update};
 
+/// Exact sums over the operations below a pool: usage, then demand, in integer units. What is subtracted
+/// again leaves nothing behind, not even where the amounts that are shown are at the end of their range.
+pub(crate) type Sums = [[i128; 5]; 2];
+
+/// Shares of an operation that follow from its own amounts alone.
+pub(crate) struct OperationShares {
+    pub(crate) usage: Share,
+    pub(crate) demand: Share,
+    pub(crate) limits: Share,
+}
+
+/// What an operation was at the previous update.
+pub(crate) struct Change {
+    pub(crate) element: usize,
+    pub(crate) usage: Resources,
+    pub(crate) demand: Resources,
+}
+
 impl Update<'_> {
-    /// Usage and demand, bottom-up; limits of operations, which may change with them.
-    /// Each operation is shown once it has all that, while it is at hand: in a large tree that saves a
-    /// way through all the memory.
-    pub(crate) fn compute_usage_and_demand(&mut self, scope: Scope, mut show: impl FnMut(&mut Self, usize)) {
+    /// Usage and demand of pools. Each operation is shown on the way, while it is at hand: in a large tree
+    /// that saves a way through all the memory.
+    pub(crate) fn compute_usage_and_demand(
+        &mut self,
+        scope: Scope,
+        mut show: impl FnMut(&mut Self, usize, &OperationShares),
+    ) {
         match scope {
             Scope::All => {
-                for place in (0..self.tree.preorder.len()).rev() {
-                    let e = self.tree.preorder[place];
-                    if self.operation(e).is_some() {
-                        self.limit(e);
-                        self.add_up(e);
-                        show(self, e);
-                    } else {
-                        self.add_up(e);
+                self.sums.fill(Sums::default());
+                for e in 0..self.input.elements.len() {
+                    let Some(operation) = self.operation(e) else { continue };
+                    let parent = self.row(self.parent(e));
+                    add(&mut self.sums[parent], &operation.usage, &operation.demand, 1);
+                    if let Some(slot) = self.tree.slot_of(e) {
+                        self.weights[slot] = self.weight(e);
                     }
+                    let shares = self.operation_shares(e, operation);
+                    show(self, e, &shares);
+                }
+                for &e in self.tree.pools.iter().rev() {
+                    if e != 0 {
+                        let (sums, parent) = (self.sums[self.row(e)], self.row(self.parent(e)));
+                        for (sum, part) in
+                            self.sums[parent].as_flattened_mut().iter_mut().zip(sums.as_flattened())
+                        {
+                            *sum += part;
+                        }
+                    }
+                    self.show_amounts(e);
                 }
             }
             Scope::Changed { operations, pools } => {
-                for &e in operations {
-                    self.limit(e);
-                    self.add_up(e);
-                    show(self, e);
+                for change in operations {
+                    let e = change.element;
+                    let Some(operation) = self.operation(e) else { continue };
+                    let mut above = e;
+                    while above != 0 {
+                        above = self.parent(above);
+                        let row = self.row(above);
+                        add(&mut self.sums[row], &change.usage, &change.demand, -1);
+                        add(&mut self.sums[row], &operation.usage, &operation.demand, 1);
+                    }
+                    let shares = self.operation_shares(e, operation);
+                    show(self, e, &shares);
                 }
                 for &e in pools {
-                    self.add_up(e);
+                    self.show_amounts(e);
                 }
             }
         }
     }
 
+    /// Shares of an operation.
+    #[inline]
+    pub(crate) fn operation_shares(&self, e: usize, operation: &Operation) -> OperationShares {
+        let limits = self.share(&self.input.elements[e].resource_limits.min(self.input.total));
+        OperationShares {
+            usage: self.share(&operation.usage),
+            demand: self.share(&operation.demand),
+            limits: limits.min(operation.best_allocation_share),
+        }
+    }
+
+    fn show_amounts(&mut self, e: usize) {
+        let [usage, demand] = self.sums[self.row(e)]
+            .map(|sum| Resources::from_raw(|r| i64::try_from(sum[r as usize]).unwrap_or(i64::MAX)));
+        let shares = [self.share(&usage), self.share(&demand)];
+        let out = &mut self.out[e];
+        out.resource_usage = usage;
+        out.resource_demand = demand;
+        [out.usage_share, out.demand_share] = shares;
+        out.dominant_resource = dominant_resource(if usage.is_zero() { &shares[1] } else { &shares[0] });
+    }
+
     /// Limits do not depend on operations.
     pub(crate) fn compute_limits_of_pools(&mut self) {
+        let total = *self.total();
         for &e in &self.tree.pools {
-            self.limit(e);
+            let limits = if e == 0 { total } else { self.input.elements[e].resource_limits.min(total) };
+            self.out[e].limits_share = self.share(&limits);
         }
     }
 
@@ -53,34 +118,6 @@ impl Update<'_> {
         }
         self.out[0].strong_guarantee_share =
             self.child_pools(0).iter().fold(Share::ZERO, |sum, c| sum + self.out[*c].strong_guarantee_share);
-    }
-
-    fn limit(&mut self, e: usize) {
-        let total = *self.total();
-        let element = &self.input.elements[e];
-        let limits = if e == 0 { total } else { element.resource_limits.min(total) };
-        let mut share = self.share(&limits);
-        if let Kind::Operation(operation) = &element.kind {
-            share = share.min(operation.best_allocation_share);
-        }
-        self.out[e].limits_share = share;
-    }
-
-    fn add_up(&mut self, e: usize) {
-        let (usage, demand) = match &self.input.elements[e].kind {
-            Kind::Operation(operation) => (operation.usage, operation.demand),
-            Kind::Pool(_) => self.children(e).iter().fold((Resources::ZERO, Resources::ZERO), |sum, c| {
-                let child = &self.out[*c];
-                (sum.0 + child.resource_usage, sum.1 + child.resource_demand)
-            }),
-        };
-        let shares = [self.share(&usage), self.share(&demand)];
-        let out = &mut self.out[e];
-        out.resource_usage = usage;
-        out.resource_demand = demand;
-        [out.usage_share, out.demand_share] = shares;
-        let used = !usage.is_zero();
-        out.dominant_resource = dominant_resource(if used { &out.usage_share } else { &out.demand_share });
     }
 
     /// As [`Resources::share_of`] the total, without looking at the total again each time.
@@ -116,6 +153,14 @@ impl Update<'_> {
     }
 }
 
+fn add(sums: &mut Sums, usage: &Resources, demand: &Resources, sign: i128) {
+    for (sum, amounts) in sums.iter_mut().zip([usage, demand]) {
+        for r in RESOURCES {
+            sum[r as usize] += sign * i128::from(amounts.raw(r));
+        }
+    }
+}
+
 /// Largest ratio to the total over the resources that the tree has.
 pub(crate) fn max_ratio(amounts: &Resources, total: &Resources) -> f64 {
     RESOURCES
@@ -126,7 +171,7 @@ pub(crate) fn max_ratio(amounts: &Resources, total: &Resources) -> f64 {
 }
 
 /// The first resource with strictly the largest share; `cpu` if there is none.
-fn dominant_resource(shares: &Share) -> Resource {
+pub(crate) fn dominant_resource(shares: &Share) -> Resource {
     let mut best = (Resource::Cpu, 0.0);
     for r in RESOURCES {
         if shares[r] > best.1 {

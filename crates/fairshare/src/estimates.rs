@@ -3,11 +3,11 @@
 use vocab::Share;
 
 use crate::output::ElementOutput;
-use crate::state::Update;
+use crate::state::{Rests, Update};
 
 /// One of the three estimates: which attribute it is, and what a pool claims before the rest is divided by
 /// weight. Operations claim nothing.
-struct Estimate {
+pub(crate) struct Estimate {
     value: fn(&mut ElementOutput) -> &mut Share,
     claim: fn(&ElementOutput) -> Share,
 }
@@ -19,7 +19,7 @@ fn strong_and_flow(out: &ElementOutput) -> Share {
     out.strong_guarantee_share + Share::splat(out.total_resource_flow_ratio)
 }
 
-const ESTIMATES: [Estimate; 3] = [
+pub(crate) const ESTIMATES: [Estimate; 3] = [
     Estimate { value: |out| &mut out.promised_fair_share, claim: strong_and_flow },
     Estimate { value: |out| &mut out.estimated_guarantee_share, claim: strong },
     Estimate { value: |out| &mut out.estimated_guarantee_share_with_flow, claim: strong_and_flow },
@@ -50,22 +50,31 @@ impl Update<'_> {
                 *rest -= claimed;
             }
         }
-        let slots = self.tree.slots(e);
-        let weights: f64 = self.weights[slots.clone()].iter().sum();
-        for (slot, &c) in slots.zip(self.children(e)) {
-            let is_pool = self.pool(c).is_some();
-            let weight = self.weights[slot];
+        let weights: f64 = self.weights[self.tree.slots(e)].iter().sum();
+        let rests = Rests { shares: rests, weights };
+        for &c in self.child_pools(e) {
             let out = &mut self.out[c];
-            out.weight = weight;
-            for (Estimate { value, .. }, rest) in ESTIMATES.iter().zip(&rests) {
-                // Nobody has a weight: nobody has a part.
-                let part = Share(rest.0.map(|x| if weights > 0.0 { x * weight / weights } else { 0.0 }));
-                if is_pool {
-                    *value(out) += part;
-                } else {
-                    *value(out) = part;
-                }
+            for (Estimate { value, .. }, part) in ESTIMATES.iter().zip(rests.parts(out.weight)) {
+                *value(out) += part;
             }
         }
+        let row = self.row(e);
+        self.rests[row] = rests;
+    }
+
+    /// Estimates of an operation, which claims nothing.
+    pub(crate) fn estimate_operation(&self, parent: usize, out: &mut ElementOutput) {
+        let parts = self.rests[self.row(parent)].parts(out.weight);
+        for (Estimate { value, .. }, part) in ESTIMATES.iter().zip(parts) {
+            *value(out) = part;
+        }
+    }
+}
+
+impl Rests {
+    /// What falls to a child. Nobody has a weight: nobody has a part.
+    fn parts(&self, weight: f64) -> [Share; 3] {
+        let part = |x: f64| if self.weights > 0.0 { x * weight / self.weights } else { 0.0 };
+        self.shares.map(|rest| Share(rest.0.map(part)))
     }
 }

@@ -7,6 +7,7 @@ use vocab::Share;
 use crate::input::{FifoSortParameter, Mode};
 use crate::numbers::{EPS, EPS_SHARE};
 use crate::state::{Scope, Update};
+use crate::tree::NO_PLACE;
 
 impl Update<'_> {
     /// Sorts the children of FIFO pools and publishes their places.
@@ -25,8 +26,9 @@ impl Update<'_> {
                 self.compare(&pool.fifo_sort_parameters, *a, *b).then_with(|| a.cmp(b))
             });
             for (index, &c) in order.iter().enumerate() {
-                self.out[c].fifo_index = Some(index);
-                self.out[c].effective_fifo_index = None;
+                if let Some(slot) = self.tree.slot_of(c) {
+                    self.places[slot] = [index as u32, NO_PLACE];
+                }
             }
             self.serve(e, order);
         }
@@ -82,7 +84,9 @@ impl Update<'_> {
             self.order_by_guarantee(e, &mut order);
             if order != self.served(e) {
                 for (index, &c) in order.iter().enumerate() {
-                    self.out[c].effective_fifo_index = Some(index);
+                    if let Some(slot) = self.tree.slot_of(c) {
+                        self.places[slot][1] = index as u32;
+                    }
                 }
             }
             self.serve(e, order);
@@ -95,14 +99,15 @@ impl Update<'_> {
         let mut taken = Share::ZERO;
         let mut stopped = false;
         for &c in self.served(e) {
-            let child = &self.out[c];
-            let gang = self.operation(c).is_some_and(|operation| operation.gang);
-            let need = if gang && !child.limits_share.dominates(&child.demand_share) {
+            let Some(operation) = self.operation(c) else { continue };
+            let gang = operation.gang;
+            let shares = self.operation_shares(c, operation);
+            let need = if gang && !shares.limits.dominates(&shares.demand) {
                 Share::ZERO
             } else {
-                child.demand_share.min(child.limits_share)
+                shares.demand.min(shares.limits)
             };
-            let running = !child.resource_usage.is_zero();
+            let running = !operation.usage.is_zero();
             let fits = guarantee.dominates(&(taken + need));
             if stopped || (gang && !running && !fits) {
                 order.push(c);

@@ -5,11 +5,12 @@
 //! ```text
 //! let mut updater = Updater::new(input)?;
 //! updater.operation_mut(e).expect("an operation").demand = demand;
-//! let output = updater.update(&mut volumes, Cycle::Periodic { since_previous })?;
-//! output.elements[i].fair_share.total      // what element i of the input is entitled to
+//! let results = updater.update(&mut volumes, Cycle::Periodic { since_previous })?;
+//! results.fair_share(i).total              // what element i of the input is entitled to
 //! ```
 //!
-//! [`update()`] does the same once, for who has no use for the updater afterwards.
+//! [`Results`] are read element by element. [`update()`] does the same once, for who has no use for the
+//! updater afterwards, and gives everything in one piece.
 //!
 //! The tree comes as a dense arena, parents before children, the root at index 0; an element is a
 //! *pool* or an *operation*, which here means nothing but "a leaf with demand and usage". The only
@@ -33,6 +34,7 @@
 // In reading order: what goes in and comes out, then the steps.
 mod input;
 mod output;
+mod results;
 mod update;
 mod updater;
 
@@ -84,6 +86,7 @@ pub use input::{
 };
 pub use output::{ElementOutput, FairShare, FunctionSizes, IntegralOutput, Output, Problem, Tiers};
 pub use prepare::{best_allocation_share, demand_within_limits};
+pub use results::Results;
 pub use satisfaction::{NO_FAIR_SHARE, local_satisfaction};
 pub use update::update;
 pub use updater::Updater;

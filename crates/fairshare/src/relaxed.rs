@@ -58,7 +58,8 @@ pub(crate) struct Competitor {
 impl Update<'_> {
     /// Cluster minus guarantees of the first level, as far as there is demand for them.
     fn unused_by_guarantees(&self) -> Share {
-        self.children(0).iter().fold(Share::ONES, |available, &c| {
+        // Operations have no guarantees.
+        self.child_pools(0).iter().fold(Share::ONES, |available, &c| {
             let used = self.guarantee_share(c).min(self.out[c].demand_share);
             (available - used).max(Share::ZERO)
         })

@@ -1,22 +1,33 @@
 //! The working state of updates, which the steps read and write.
 
+use std::ops::{Index, IndexMut};
+
 use vocab::{RESOURCES, Resources, Share};
 
+use crate::cumulative::{Change, Sums};
 use crate::input::{GuaranteeType, Input, IntegralState, Kind, Mode, Operation, Pool};
-use crate::output::{Output, Problem};
-use crate::tree::Tree;
+use crate::output::{ElementOutput, Problem};
+use crate::tree::{NO_PLACE, Tree};
 use crate::volume::{FreeVolume, Hungry};
 
 /// What belongs to one tree and lives from update to update, except the functions.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) tree: Tree,
-    /// Attributes as far as they are known.
-    pub(crate) out: Output,
+    /// Attributes of pools as far as they are known. What operations show is a function of these, of the
+    /// input and of little else, and is worked out for who asks (see [`crate::Results`]).
+    pub(crate) out: Rows,
+    pub(crate) problems: Vec<Problem>,
+    /// By row.
+    pub(crate) sums: Vec<Sums>,
+    /// By row: what estimates divide by weight among the children, and the sum of the weights.
+    pub(crate) rests: Vec<Rests>,
     /// Of the update under way; the caller's copy is replaced at the end.
     pub(crate) state: Vec<IntegralState>,
     /// Children by slot (see [`Tree::slots`]), those of a FIFO pool in the order in which they are served.
     served: Vec<usize>,
+    /// By slot: place in a FIFO parent, and the one after reordering if that changed anything.
+    pub(crate) places: Vec<[u32; 2]>,
     /// By slot.
     weights: Vec<f64>,
     /// By element: weight of the lightest child, who is offered everything at fit factor 1.
@@ -25,7 +36,9 @@ pub(crate) struct Work {
     pub(crate) burst_pools: Vec<usize>,
     /// Relaxed pools in pre-order.
     pub(crate) relaxed_pools: Vec<usize>,
-    /// By element.
+    /// Integral pools and the pools above them, to which shares rise.
+    raised: Vec<usize>,
+    /// By row.
     free_volume: Vec<FreeVolume>,
     hungry: Vec<Hungry>,
     order: Vec<usize>,
@@ -44,14 +57,19 @@ impl Work {
             tree.pools.iter().copied().filter(is).collect()
         };
         Work {
-            out: Output { elements: vec![Default::default(); n], problems: Vec::new() },
+            out: Rows::of_pools(&tree, n),
+            problems: Vec::new(),
+            sums: vec![Sums::default(); tree.pools.len()],
+            rests: vec![Rests::default(); tree.pools.len()],
             state: vec![IntegralState::default(); n],
             served: tree.all_children().to_vec(),
+            places: vec![[NO_PLACE; 2]; tree.all_children().len()],
             weights: vec![1.0; tree.all_children().len()],
             smallest_weight: vec![1.0; n],
             burst_pools: of_type(GuaranteeType::Burst),
             relaxed_pools: of_type(GuaranteeType::Relaxed),
-            free_volume: vec![FreeVolume::default(); n],
+            raised: raised(input, &tree),
+            free_volume: vec![FreeVolume::default(); tree.pools.len()],
             hungry: Vec::new(),
             order: Vec::new(),
             tree,
@@ -66,14 +84,18 @@ impl Work {
             // So that a resource which the tree does not have has share 0 (2.2).
             divisors: RESOURCES.map(|r| if total.raw(r) == 0 { f64::INFINITY } else { total.get(r) }),
             tree: &self.tree,
-            out: &mut self.out.elements,
-            problems: &mut self.out.problems,
+            out: &mut self.out,
+            problems: &mut self.problems,
+            sums: &mut self.sums,
+            rests: &mut self.rests,
             state: &mut self.state,
             served: &mut self.served,
+            places: &mut self.places,
             weights: &mut self.weights,
             smallest_weight: &mut self.smallest_weight,
             burst_pools: &self.burst_pools,
             relaxed_pools: &self.relaxed_pools,
+            raised: &self.raised,
             free_volume: &mut self.free_volume,
             hungry: &mut self.hungry,
             order: &mut self.order,
@@ -87,14 +109,18 @@ pub(crate) struct Update<'a> {
     /// Amounts over these are shares.
     pub(crate) divisors: [f64; 5],
     pub(crate) tree: &'a Tree,
-    pub(crate) out: &'a mut [crate::ElementOutput],
+    pub(crate) out: &'a mut Rows,
     pub(crate) problems: &'a mut Vec<Problem>,
+    pub(crate) sums: &'a mut [Sums],
+    pub(crate) rests: &'a mut [Rests],
     pub(crate) state: &'a mut [IntegralState],
     pub(crate) served: &'a mut [usize],
+    pub(crate) places: &'a mut [[u32; 2]],
     pub(crate) weights: &'a mut [f64],
     pub(crate) smallest_weight: &'a mut [f64],
     pub(crate) burst_pools: &'a [usize],
     pub(crate) relaxed_pools: &'a [usize],
+    pub(crate) raised: &'a [usize],
     pub(crate) free_volume: &'a mut [FreeVolume],
     /// Empty between uses.
     pub(crate) hungry: &'a mut Vec<Hungry>,
@@ -125,6 +151,11 @@ impl<'a> Update<'a> {
     /// Burst, then relaxed pools.
     pub(crate) fn integral_pools(&self) -> impl Iterator<Item = usize> + use<'a> {
         self.burst_pools.iter().chain(self.relaxed_pools).copied()
+    }
+    /// Of a pool.
+    #[inline]
+    pub(crate) fn row(&self, e: usize) -> usize {
+        self.tree.row_of(e).expect("operations have no row")
     }
     /// Parent of an element below the root.
     pub(crate) fn parent(&self, e: usize) -> usize {
@@ -174,6 +205,63 @@ impl<'a> Update<'a> {
     }
 }
 
+/// What estimates divide by weight among the children of a pool (6.5).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Rests {
+    /// In the order of [`crate::estimates::ESTIMATES`].
+    pub(crate) shares: [Share; 3],
+    /// Sum over the children.
+    pub(crate) weights: f64,
+}
+
+/// Attributes of pools, by element; of operations too for those who want to keep theirs.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<ElementOutput>,
+    of: Vec<u32>,
+}
+
+impl Rows {
+    fn of_pools(tree: &Tree, n: usize) -> Rows {
+        let of = (0..n).map(|e| tree.row_of(e).map_or(NO_PLACE, |row| row as u32)).collect();
+        Rows { rows: vec![ElementOutput::default(); tree.pools.len()], of }
+    }
+
+    /// A row for each of `n` elements.
+    #[cfg(test)]
+    pub(crate) fn of_all(n: usize) -> Rows {
+        Rows { rows: vec![ElementOutput::default(); n], of: (0..n as u32).collect() }
+    }
+}
+
+impl Index<usize> for Rows {
+    type Output = ElementOutput;
+    #[inline]
+    fn index(&self, e: usize) -> &ElementOutput {
+        &self.rows[self.of[e] as usize]
+    }
+}
+
+impl IndexMut<usize> for Rows {
+    #[inline]
+    fn index_mut(&mut self, e: usize) -> &mut ElementOutput {
+        &mut self.rows[self.of[e] as usize]
+    }
+}
+
+/// Integral pools and all that is above them.
+fn raised(input: &Input, tree: &Tree) -> Vec<usize> {
+    let mut is_raised = vec![false; input.elements.len()];
+    for &e in tree.pools.iter().rev() {
+        let Kind::Pool(pool) = &input.elements[e].kind else { continue };
+        is_raised[e] |= pool.integral_guarantees.guarantee_type != GuaranteeType::None;
+        if is_raised[e] && e != 0 {
+            is_raised[input.elements[e].parent] = true;
+        }
+    }
+    tree.pools.iter().copied().filter(|e| is_raised[*e]).collect()
+}
+
 /// Which elements a step has to look at.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'s> {
@@ -182,7 +270,7 @@ pub(crate) enum Scope<'s> {
     /// What changed since the previous update.
     Changed {
         /// Operations.
-        operations: &'s [usize],
+        operations: &'s [Change],
         /// Every pool above one of them, bottom-up.
         pools: &'s [usize],
     },

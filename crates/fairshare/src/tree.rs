@@ -23,7 +23,14 @@ pub(crate) struct Tree {
     pub(crate) position: Vec<usize>,
     /// By element, the place after the last one of its subtree.
     end: Vec<usize>,
+    /// By element: its place among all children; of the root, which is nobody's child, [`NO_PLACE`].
+    slot_of: Vec<u32>,
+    /// By element: its place in `pools`, [`NO_PLACE`] for operations.
+    row_of: Vec<u32>,
 }
+
+/// Of an element that is not in a list.
+pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 impl Tree {
     /// Elements must have been checked: parents come first.
@@ -65,6 +72,8 @@ impl Tree {
         }
         tree.pool_start.push(tree.child_pool.len());
         tree.pools = tree.preorder.iter().copied().filter(is_pool).collect();
+        tree.row_of = places(n, &tree.pools);
+        tree.slot_of = places(n, &tree.child);
         tree
     }
 
@@ -83,6 +92,16 @@ impl Tree {
     pub(crate) fn slots(&self, e: usize) -> Range<usize> {
         self.start[e]..self.start[e + 1]
     }
+    /// Where an element is among all children.
+    #[inline]
+    pub(crate) fn slot_of(&self, e: usize) -> Option<usize> {
+        Some(self.slot_of[e]).filter(|slot| *slot != NO_PLACE).map(|slot| slot as usize)
+    }
+    /// Where a pool is among the pools; tables of pools alone are laid out alike.
+    #[inline]
+    pub(crate) fn row_of(&self, e: usize) -> Option<usize> {
+        Some(self.row_of[e]).filter(|row| *row != NO_PLACE).map(|row| row as usize)
+    }
     /// All children, by slot.
     pub(crate) fn all_children(&self) -> &[usize] {
         &self.child
@@ -91,4 +110,13 @@ impl Tree {
     pub(crate) fn subtree(&self, e: usize) -> Range<usize> {
         self.position[e]..self.end[e]
     }
+}
+
+/// Where each of `n` elements is in a list.
+fn places(n: usize, list: &[usize]) -> Vec<u32> {
+    let mut places = vec![NO_PLACE; n];
+    for (place, e) in list.iter().enumerate() {
+        places[*e] = place as u32;
+    }
+    places
 }

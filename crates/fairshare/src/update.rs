@@ -1,6 +1,7 @@
 //! The steps of one update, in their order (fair-share.md 6).
 
 use crate::check::InputError;
+use crate::cumulative::OperationShares;
 use crate::input::{Cycle, Input, IntegralState};
 use crate::output::Output;
 use crate::state::{Scope, Update};
@@ -12,13 +13,12 @@ use crate::updater::Updater;
 /// [`Updater`], which does not start from nothing each time.
 pub fn update(input: &Input, state: &mut [IntegralState], cycle: Cycle) -> Result<Output, InputError> {
     let mut updater = Updater::new(input.clone())?;
-    updater.update(state, cycle)?;
-    Ok(updater.into_output())
+    Ok(updater.update(state, cycle)?.to_output())
 }
 
 impl Update<'_> {
     /// What depends on the configuration and on the total alone.
-    pub(crate) fn prepare_guarantees(&mut self) {
+    fn prepare_guarantees(&mut self) {
         self.problems.clear();
         self.infer_strong_guarantees();
         self.compute_guarantee_shares();
@@ -28,16 +28,24 @@ impl Update<'_> {
         self.report_nested_promises();
     }
 
-    /// What has to be known before anything is given. Operations are shown as soon as that is so for them.
-    pub(crate) fn prepare(&mut self, scope: Scope, cycle: Cycle, show: impl FnMut(&mut Self, usize)) {
+    /// What has to be known before anything is given.
+    pub(crate) fn prepare(
+        &mut self,
+        scope: Scope,
+        cycle: Cycle,
+        show: impl FnMut(&mut Self, usize, &OperationShares),
+    ) {
         self.compute_usage_and_demand(scope, show);
+        if let Scope::All = scope {
+            self.prepare_guarantees();
+        }
         self.sort_fifo_pools(scope);
         self.reorder_fifo_pools(scope);
         self.forget_free_volumes();
         if let Cycle::Periodic { since_previous } = cycle {
             self.update_volumes(since_previous);
         }
-        for &e in &self.tree.pools {
+        for &e in self.raised {
             self.out[e].proposed_integral_share = vocab::Share::ZERO;
         }
     }

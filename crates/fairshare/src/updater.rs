@@ -1,9 +1,10 @@
 //! A tree that is updated again and again.
 
 use crate::check::{InputError, check, check_operation, check_options, check_states};
+use crate::cumulative::Change;
 use crate::fast::Engine;
 use crate::input::{Cycle, Element, Input, IntegralState, Kind, Operation, TreeOptions};
-use crate::output::Output;
+use crate::results::Results;
 use crate::state::{Scope, Work};
 use vocab::Resources;
 
@@ -18,7 +19,7 @@ use vocab::Resources;
 /// let mut updater = Updater::new(input)?;
 /// loop {
 ///     updater.operation_mut(e).expect("an operation").demand = demand;
-///     let output = updater.update(&mut volumes, Cycle::Periodic { since_previous })?;
+///     let results = updater.update(&mut volumes, Cycle::Periodic { since_previous })?;
 /// }
 /// ```
 ///
@@ -30,8 +31,8 @@ pub struct Updater {
     engine: Engine,
     /// What the next update has to look at.
     stale: Stale,
-    /// Operations that were changed.
-    changed: Vec<usize>,
+    /// Operations that were changed, as they were before.
+    changed: Vec<Change>,
     /// By element: in `changed`, or a pool above one of them.
     marked: Vec<bool>,
     /// Marked pools, bottom-up.
@@ -73,16 +74,6 @@ impl Updater {
         &self.input
     }
 
-    /// The result of the last update; before the first one all is zero.
-    pub fn output(&self) -> &Output {
-        &self.work.out
-    }
-
-    /// The result of the last update, without the updater.
-    pub fn into_output(self) -> Output {
-        self.work.out
-    }
-
     /// An operation that is about to change; `None` if the element is a pool or does not exist.
     pub fn operation_mut(&mut self, element: usize) -> Option<&mut Operation> {
         match &mut self.input.elements.get_mut(element)?.kind {
@@ -91,7 +82,8 @@ impl Updater {
                 // After a change of the shape everything is looked at, and the tables are not for this tree.
                 if self.stale != Stale::Shape && !self.marked[element] {
                     self.marked[element] = true;
-                    self.changed.push(element);
+                    let (usage, demand) = (operation.usage, operation.demand);
+                    self.changed.push(Change { element, usage, demand });
                 }
                 Some(operation)
             }
@@ -126,32 +118,32 @@ impl Updater {
         }
     }
 
-    /// Replaces the whole input, and notes what differs from the present one. It has to read all of both,
+    /// Takes over a whole input, and notes what differs from the present one. It has to read all of both,
     /// which in a large tree takes longer than an update of a few operations.
-    pub fn assign(&mut self, input: Input) {
+    pub fn assign(&mut self, input: &Input) {
         self.set_total(input.total);
-        self.set_options(input.options);
+        self.set_options(input.options.clone());
         if self.input.elements.len() != input.elements.len() {
-            *self.elements_mut() = input.elements;
+            self.elements_mut().clone_from(&input.elements);
             return;
         }
-        for (e, new) in input.elements.into_iter().enumerate() {
+        for (e, new) in input.elements.iter().enumerate() {
             let old = &mut self.input.elements[e];
-            if *old == new {
+            if old == new {
                 continue;
             }
             let same_frame = old.parent == new.parent
                 && old.weight == new.weight
                 && old.historic_usage == new.historic_usage
                 && old.resource_limits == new.resource_limits;
-            match (&mut old.kind, new.kind) {
-                (Kind::Operation(_), Kind::Operation(operation)) if same_frame => {
+            match &new.kind {
+                Kind::Operation(operation) if same_frame && matches!(old.kind, Kind::Operation(_)) => {
                     if let Some(old) = self.operation_mut(e) {
-                        *old = operation;
+                        old.clone_from(operation);
                     }
                 }
-                (_, kind) => {
-                    *old = Element { kind, ..new };
+                _ => {
+                    old.clone_from(new);
                     self.stale = Stale::Shape;
                 }
             }
@@ -166,7 +158,7 @@ impl Updater {
     /// Computes one update (fair-share.md 6) and moves the integral state on, one for each element.
     ///
     /// If the input is refused nothing is changed, and the changes are still to be taken in.
-    pub fn update(&mut self, state: &mut [IntegralState], cycle: Cycle) -> Result<&Output, InputError> {
+    pub fn update(&mut self, state: &mut [IntegralState], cycle: Cycle) -> Result<Results<'_>, InputError> {
         self.check(state)?;
         for &e in &self.work.tree.pools {
             self.work.state[e] = state[e];
@@ -174,17 +166,15 @@ impl Updater {
         let full = self.stale != Stale::Operations;
         if !full {
             self.mark_above();
-            self.work.out.problems.truncate(self.standing_problems);
+            self.work.problems.truncate(self.standing_problems);
         }
         let mut update = self.work.update(&self.input);
-        let scope = if full {
-            update.prepare_guarantees();
+        let scope =
+            if full { Scope::All } else { Scope::Changed { operations: &self.changed, pools: &self.above } };
+        update.prepare(scope, cycle, |update, e, shares| self.engine.take_operation(update, e, shares));
+        if full {
             self.standing_problems = update.problems.len();
-            Scope::All
-        } else {
-            Scope::Changed { operations: &self.changed, pools: &self.above }
-        };
-        update.prepare(scope, cycle, |update, e| self.engine.take_operation(update, e));
+        }
         self.engine.run(update, scope);
         self.forget_changes();
         if let Cycle::Periodic { .. } = cycle {
@@ -192,7 +182,7 @@ impl Updater {
                 state[e] = self.work.state[e];
             }
         }
-        Ok(&self.work.out)
+        Ok(Results::new(self.work.update(&self.input), &self.engine))
     }
 
     /// A tree of another shape is laid out anew before states are looked at; otherwise nothing changes here.
@@ -202,16 +192,16 @@ impl Updater {
             self.build();
         }
         check_options(&self.input)?;
-        for &e in &self.changed {
-            check_operation(&self.input, e)?;
+        for change in &self.changed {
+            check_operation(&self.input, change.element)?;
         }
         check_states(&self.input, &self.work.tree.pools, state)
     }
 
     /// Pools above changed operations, bottom-up.
     fn mark_above(&mut self) {
-        for &operation in &self.changed {
-            let mut e = operation;
+        for change in &self.changed {
+            let mut e = change.element;
             while e != 0 {
                 e = self.input.elements[e].parent;
                 if std::mem::replace(&mut self.marked[e], true) {
@@ -224,7 +214,7 @@ impl Updater {
     }
 
     fn forget_changes(&mut self) {
-        for e in self.changed.drain(..).chain(self.above.drain(..)) {
+        for e in self.changed.drain(..).map(|change| change.element).chain(self.above.drain(..)) {
             self.marked[e] = false;
         }
         self.stale = Stale::Operations;

@@ -39,9 +39,7 @@ impl Update<'_> {
 
     /// Before volumes are updated, and before an update that leaves them alone.
     pub(crate) fn forget_free_volumes(&mut self) {
-        for &e in &self.tree.pools {
-            self.free_volume[e] = FreeVolume::default();
-        }
+        self.free_volume.fill(FreeVolume::default());
     }
 
     /// D2: the reference rounds `total x ratio` to whole units, which makes small capacities 0.
@@ -68,7 +66,7 @@ impl Update<'_> {
         // A volume above a capacity that has become smaller stays, but does not grow.
         let limit = max(&old, &capacity);
         state.accumulated_volume = min(&volume, &limit);
-        let free = &mut self.free_volume[e];
+        let free = &mut self.free_volume[self.row(e)];
         free.overflow = max(&minus(&volume, &limit), &Volume::default());
         if can_accept {
             free.acceptable = max(&minus(&capacity, &volume), &Volume::default());
@@ -84,10 +82,10 @@ impl Update<'_> {
             }
             let (mut overflow, mut acceptable) = (Volume::default(), Volume::default());
             for &c in self.child_pools(e) {
-                overflow = plus(&overflow, &self.free_volume[c].overflow);
-                acceptable = plus(&acceptable, &self.free_volume[c].acceptable);
+                overflow = plus(&overflow, &self.free_volume[self.row(c)].overflow);
+                acceptable = plus(&acceptable, &self.free_volume[self.row(c)].acceptable);
             }
-            let free = &mut self.free_volume[e];
+            let free = &mut self.free_volume[self.row(e)];
             free.children_overflow = overflow;
             free.overflow = max(&minus(&overflow, &acceptable), &Volume::default());
             free.acceptable = if pool.integral_guarantees.can_accept_free_volume {
@@ -104,13 +102,16 @@ impl Update<'_> {
         for &e in &self.tree.pools {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
-                let accepted = self.free_volume[e].accepted;
+                let accepted = self.free_volume[self.row(e)].accepted;
                 self.state[e].accumulated_volume = plus(&self.state[e].accumulated_volume, &accepted);
                 continue;
             }
             let flag = pool.integral_guarantees.should_distribute_free_volume_among_children;
             if flag.unwrap_or(by_default) {
-                let free = plus(&self.free_volume[e].accepted, &self.free_volume[e].children_overflow);
+                let free = plus(
+                    &self.free_volume[self.row(e)].accepted,
+                    &self.free_volume[self.row(e)].children_overflow,
+                );
                 for r in RESOURCES.into_iter().filter(|r| free.get(*r) != 0.0) {
                     self.distribute_resource(e, r, free.get(r));
                 }
@@ -125,7 +126,13 @@ impl Update<'_> {
         hungry.extend(
             self.child_pools(e)
                 .iter()
-                .map(|&c| (c, self.free_volume[c].acceptable.get(r), self.out[c].total_resource_flow_ratio))
+                .map(|&c| {
+                    (
+                        c,
+                        self.free_volume[self.row(c)].acceptable.get(r),
+                        self.out[c].total_resource_flow_ratio,
+                    )
+                })
                 .filter(|(_, acceptable, flow)| *acceptable > EPS && *flow > EPS),
         );
         hungry.sort_unstable_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)).then(a.0.cmp(&b.0)));
@@ -137,13 +144,13 @@ impl Update<'_> {
             if quantize(r, free * (flow / flows)) < acceptable {
                 break;
             }
-            self.free_volume[c].accepted.set(r, acceptable);
+            self.free_volume[self.row(c)].accepted.set(r, acceptable);
             free = quantize(r, free - acceptable);
             flows -= flow;
             satisfied += 1;
         }
         for &(c, _, flow) in &hungry[satisfied..] {
-            self.free_volume[c].accepted.set(r, quantize(r, free * (flow / flows.max(flow))));
+            self.free_volume[self.row(c)].accepted.set(r, quantize(r, free * (flow / flows.max(flow))));
         }
         hungry.clear();
         *self.hungry = hungry;
@@ -165,7 +172,7 @@ impl Update<'_> {
             };
             let share_ratio_by_volume = self.share_by_volume(e);
             let flow_ratio = self.out[e].resource_flow_ratio;
-            let (state, free) = (&self.state[e], &self.free_volume[e]);
+            let (state, free) = (&self.state[e], &self.free_volume[self.row(e)]);
             let integral = IntegralOutput {
                 capacity: self.capacity(e),
                 ratio_capacity: period * flow_ratio,

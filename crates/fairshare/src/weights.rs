@@ -4,11 +4,16 @@ use crate::numbers::EPS;
 use crate::state::Update;
 
 impl Update<'_> {
-    /// Of the children of a pool; guarantees are final now. And how far the heaviest are from the lightest.
+    /// Of the child pools of a pool; guarantees are final now, operations have theirs already. And how far the
+    /// heaviest are from the lightest.
     pub(crate) fn compute_weights_below(&mut self, e: usize) {
         let slots = self.tree.slots(e);
-        for (slot, &c) in slots.clone().zip(self.children(e)) {
-            self.weights[slot] = self.weight(c);
+        for &c in self.child_pools(e) {
+            let weight = self.weight(c);
+            self.out[c].weight = weight;
+            if let Some(slot) = self.tree.slot_of(c) {
+                self.weights[slot] = weight;
+            }
         }
         let weights = self.weights[slots].iter().copied();
         self.smallest_weight[e] = weights.filter(|w| *w > EPS).reduce(f64::min).unwrap_or(1.0);
@@ -24,6 +29,9 @@ impl Update<'_> {
             return weight;
         }
         let Some(k) = self.input.options.infer_weight_from_guarantees_share_multiplier else { return 1.0 };
+        if self.operation(e).is_some() {
+            return 1.0;
+        }
         let own = self.guaranteed(e);
         let parent = if e == 0 { 1.0 } else { self.guaranteed(self.parent(e)) };
         if own < EPS || parent < EPS { 1.0 } else { own * k / parent }

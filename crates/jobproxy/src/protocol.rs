@@ -292,6 +292,7 @@ pub enum ToProxy {
 
 /// From a proxy to the node.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum FromProxy {
     /// First on each connection.
     Hello {

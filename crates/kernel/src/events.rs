@@ -140,8 +140,8 @@ impl Kernel {
             _ => "job_aborted",
         };
         let preemptor = record.preempted_for.map(|(allocation, operation)| {
-            yson::map! {"operation_id" => operation, "allocation_id" => allocation}
-                .with_some("job_id", self.jobs.by_allocation(allocation))
+            let job = self.preemptions.jobs_of(record.identity.allocation_id).preemptor;
+            yson::map! {"operation_id" => operation, "allocation_id" => allocation}.with_some("job_id", job)
         });
         let fields = yson::map! {"record" => Value::String(encoded.to_vec())}
             .with_some("pool", job.map(|j| j.pool.as_str()))

@@ -107,12 +107,6 @@ impl Kernel {
         let newest = self.scheduler.preemption_log().rev().filter(|record| query.wants(record)).take(limit);
         let mut records: Vec<&Arc<PreemptionRecord>> = newest.collect();
         records.reverse();
-        records.into_iter().map(|record| self.preemption_value(record)).collect::<Vec<_>>().into()
-    }
-
-    /// The scheduler knows allocations; people look for jobs. The job of an allocation is known while it
-    /// is still there.
-    fn preemption_value(&self, record: &PreemptionRecord) -> Value {
-        record.to_map().with_some("job_id", self.jobs.by_allocation(record.allocation)).into()
+        records.into_iter().map(|r| self.preemption_map(r).into()).collect::<Vec<Value>>().into()
     }
 }

@@ -8,11 +8,12 @@
 
 use crate::{Effect, Kernel};
 use scheduler::{Order, PREEMPTION_LOG_LIMIT, PreemptionRecord};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use vocab::batch::Table;
 use vocab::{AllocationId, Failure, Guid, InterruptionReason, JobId, OperationId, Span};
 use wire::ServerMessage;
+use yson::{Map, Value};
 
 /// First byte of keys of the log: its number follows, big-endian.
 const LOG: u8 = b'l';
@@ -27,12 +28,39 @@ pub(crate) struct Preemptions {
     /// Numbers of the oldest and behind the newest line of the log.
     first: u64,
     next: u64,
+    /// Allocations of the lines of the log, oldest first, and what ran in each.
+    lines: VecDeque<AllocationId>,
+    jobs: BTreeMap<AllocationId, JobsOfLine>,
+}
+
+/// The scheduler knows allocations; people look for jobs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct JobsOfLine {
+    /// The job that had to go.
+    pub victim: Option<JobId>,
+    /// The job that it had to go for.
+    pub preemptor: Option<JobId>,
 }
 
 impl Preemptions {
     /// The order that an allocation of an earlier life was given.
     pub fn standing(&self, allocation: AllocationId) -> Option<&Arc<PreemptionRecord>> {
         self.standing.get(&allocation)
+    }
+
+    /// The jobs of a line of the log, by the allocation that was lost.
+    pub fn jobs_of(&self, allocation: AllocationId) -> JobsOfLine {
+        self.jobs.get(&allocation).copied().unwrap_or_default()
+    }
+
+    fn add_line(&mut self, allocation: AllocationId, jobs: JobsOfLine) {
+        self.lines.push_back(allocation);
+        self.jobs.insert(allocation, jobs);
+        if self.lines.len() > PREEMPTION_LOG_LIMIT
+            && let Some(forgotten) = self.lines.pop_front()
+        {
+            self.jobs.remove(&forgotten);
+        }
     }
 
     /// Allocations that were told to go.
@@ -101,13 +129,32 @@ impl Kernel {
         }
     }
 
+    /// A line of the log with its jobs: for the Orchid and the event log.
+    pub(crate) fn preemption_map(&self, record: &PreemptionRecord) -> Map {
+        let jobs = self.preemptions.jobs_of(record.allocation);
+        let mut map = record.to_map().with_some("job_id", jobs.victim);
+        if let (Some(Value::Map(preempted_for)), Some(job)) = (map.get_mut("preempted_for"), jobs.preemptor) {
+            preempted_for.insert("job_id", job);
+        }
+        map
+    }
+
     /// A new line of the log, and an order that stands until its allocation is gone.
     fn keep_preemption(&mut self, record: &Arc<PreemptionRecord>) {
-        self.log(
-            "allocation_preempted",
-            record.to_map().with_some("job_id", self.jobs.by_allocation(record.allocation)),
-        );
-        let stored = yson::to_binary(&record.to_stored());
+        let preemptor = record.cause.preemptor();
+        let jobs = JobsOfLine {
+            victim: self.jobs.by_allocation(record.allocation),
+            preemptor: preemptor.and_then(|p| self.jobs.by_allocation(p.allocation)),
+        };
+        self.preemptions.add_line(record.allocation, jobs);
+        self.log("allocation_preempted", self.preemption_map(record));
+        let mut stored = record.to_stored();
+        if let Value::Map(map) = &mut stored {
+            *map = std::mem::take(map)
+                .with_some("job", jobs.victim.map(|id| id.to_string()))
+                .with_some("for_job", jobs.preemptor.map(|id| id.to_string()));
+        }
+        let stored = yson::to_binary(&stored);
         let kept = &mut self.preemptions;
         let batch = &mut self.open.batch;
         if kept.next - kept.first >= PREEMPTION_LOG_LIMIT as u64 {
@@ -139,8 +186,8 @@ impl Kernel {
     /// Reads one record back; the log comes in order.
     pub(crate) fn restore_preemption(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let broken = || Failure::new(format!("Malformed record of a preemption: {key:?}"));
-        let record = yson::parse(value).ok().and_then(|v| PreemptionRecord::from_stored(&v));
-        let record = Arc::new(record.ok_or_else(broken)?);
+        let value = yson::parse(value).map_err(|_| broken())?;
+        let record = Arc::new(PreemptionRecord::from_stored(&value).ok_or_else(broken)?);
         match key.split_first() {
             Some((&LOG, number)) => {
                 let number = u64::from_be_bytes(number.try_into().map_err(|_| broken())?);
@@ -149,6 +196,11 @@ impl Kernel {
                     kept.first = number;
                 }
                 kept.next = number + 1;
+                let job = |key: &str| value.get(key).and_then(|id| id.as_str()?.parse().ok());
+                kept.add_line(
+                    record.allocation,
+                    JobsOfLine { victim: job("job"), preemptor: job("for_job") },
+                );
                 self.scheduler.restore_preemption(record);
             }
             Some((&STANDING, id)) => {

@@ -5,6 +5,7 @@ use wire::NodeMessage;
 
 /// What acting leads to.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Outcome {
     /// For the core.
     Input(NodeInput),

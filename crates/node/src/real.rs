@@ -13,6 +13,7 @@ mod records;
 mod recovery;
 mod room;
 mod sandbox;
+mod slots;
 mod spawning;
 mod stderr;
 
@@ -26,12 +27,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cage::JobEnvironment;
-use jobproxy::protocol::{FromProxy, FromSpawner, Holds, JobStart, SpawnerConfig, ToProxy, encode_frame};
+use jobproxy::protocol::{FromProxy, FromSpawner, Holds, SpawnerConfig, ToProxy, encode_frame};
 use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
-use vocab::{Artifact, Failure, FileSystemRequest, JobId, JobOutcome, code};
-use wire::{NodeMessage, StartJob};
+use vocab::{Artifact, Failure, JobId, JobOutcome};
+use wire::NodeMessage;
 
 use crate::agent::News;
 use crate::hands::{Hands, Outcome};
@@ -41,8 +42,6 @@ use cache::{Cache, Key, Want};
 use layers::Layers;
 use outlet::Outlet;
 use proxies::{Call, CallId};
-use room::Owner;
-use sandbox::{Condition, Placement};
 use spawning::SpawnerLink;
 use stderr::StderrSource;
 
@@ -257,128 +256,6 @@ impl RealHands {
         }
     }
 
-    /// User of the jobs of a slot; none: the node's.
-    fn owner(&self, slot: u32) -> Option<Owner> {
-        self.isolator.as_ref().and_then(|isolator| isolator.user(slot))
-    }
-
-    fn mounts_volumes(&self) -> bool {
-        self.config.room.enable_tmpfs && rustix::process::geteuid().is_root()
-    }
-
-    fn prepare_sandbox(
-        &mut self,
-        job_id: JobId,
-        slot: u32,
-        artifacts: Vec<Artifact>,
-        request: FileSystemRequest,
-        outcomes: &mut Vec<Outcome>,
-    ) {
-        let mut ready = |result| outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result }));
-        if let Err(error) = self.check_free_space() {
-            return ready(Err(error));
-        }
-        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
-        let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
-        let own_root = !request.layers.is_empty();
-        if own_root && self.isolator.is_none() {
-            return ready(Err(Failure::new(
-                "Root file systems of layers need isolation of jobs, which this node does not have",
-            )));
-        }
-        let plain = artifacts.is_empty() && request.tmpfs_volumes.is_empty() && !own_root;
-        if state == SandboxState::Empty && plain {
-            return ready(Ok(()));
-        }
-        let files: Vec<Placement> = artifacts
-            .into_iter()
-            .map(|artifact| Placement { cached: self.cache.path(&Key::of(&artifact)), artifact })
-            .collect();
-        // Links into the cache lead nowhere in another root.
-        let copy = self.config.copy_files || request.copy_files || own_root;
-        let archives: Vec<PathBuf> = request.layers.iter().map(|l| self.cache.path(&Key::of(l))).collect();
-        let (layers, layout) = (Arc::clone(&self.layers), self.layout.clone());
-        let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
-        let volumes = room::volume_paths(&sandbox, &request);
-        let in_memory = !volumes.is_empty() && !files.is_empty();
-        let work = move || {
-            if state == SandboxState::Used {
-                sandbox::empty(&sandbox, owner)?;
-            }
-            sandbox::make(&sandbox, &job, owner)?;
-            room::mount_volumes(&sandbox, &request, owner, mounts)?;
-            sandbox::place(&sandbox, &files, copy, &volumes, owner)?;
-            if own_root {
-                room::make_rootfs(&layout, slot, request.writable_root, owner)?;
-            }
-            request
-                .layers
-                .iter()
-                .zip(&archives)
-                .try_for_each(|(layer, archive)| layers.unpack(layer, archive))
-        };
-        if copy || in_memory || state == SandboxState::Used {
-            self.blocking(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
-        } else {
-            ready(work());
-        }
-    }
-
-    /// jobs-and-nodes.md 4.9.
-    fn check_free_space(&self) -> Result<(), Failure> {
-        let required = self.config.room.min_required_disk_space;
-        match room::free_space(&self.layout.slots()) {
-            Ok(free) if free < required => Err(Failure::coded(
-                code::NOT_ENOUGH_DISK_SPACE,
-                "Not enough disk space on the node to start a job",
-            )
-            .with("free_space", free as i64)
-            .with("min_required_disk_space", required as i64)),
-            // Not knowing is no reason to refuse.
-            _ => Ok(()),
-        }
-    }
-
-    fn spawn(
-        &mut self,
-        job_id: JobId,
-        slot: u32,
-        gpus: &[u32],
-        start: &StartJob,
-        outcomes: &mut Vec<Outcome>,
-    ) {
-        let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
-        let host = environment::host_of(&self.config.address);
-        let description = &start.description;
-        let request = &description.file_system;
-        let root = (!request.layers.is_empty()).then(|| {
-            let unpacked = request.layers.iter().map(|layer| self.layers.path(layer)).collect();
-            room::rootfs(&self.layout, slot, unpacked, request.writable_root)
-        });
-        let inside = root.as_ref().map_or(sandbox.clone(), |_| PathBuf::from(room::SANDBOX_INSIDE));
-        let variables = environment::variables(start, &inside, host, gpus);
-        let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
-        order.memory_request = start.resources.memory;
-        if self.mounts_volumes() {
-            order.tmpfs_volumes = room::volume_paths(&sandbox, request);
-        }
-        if let Some(isolator) = &self.isolator {
-            let (linked, memory_limit) = (!description.files.is_empty(), description.memory_limit);
-            order.user = isolator.user(slot);
-            order.working_directory = inside;
-            order.isolation = Some(isolator.isolation(slot, job_id, &sandbox, memory_limit, linked, root));
-        }
-        let Some(spawner) = &mut self.spawner else {
-            let error = Failure::new("The spawner of job proxies does not run");
-            outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
-            return;
-        };
-        spawner.start_job(order);
-        if let Some(held) = self.held.get_mut(&job_id) {
-            held.spawned = true;
-        }
-    }
-
     fn order(&mut self, job_id: JobId, order: ProxyOrder) {
         let message = match order {
             ProxyOrder::Interrupt { reason, timeout, text } => ToProxy::Interrupt { reason, timeout, text },
@@ -450,33 +327,6 @@ impl RealHands {
             let result = source.map_or(Ok(Vec::new()), |source| source.read(offset, limit));
             RealNews::Send(NodeMessage::Stderr { request_id, result })
         });
-    }
-
-    fn cleanup(&mut self, job_id: JobId, slot: u32, outcomes: &mut Vec<Outcome>) {
-        self.cache.unpin(job_id);
-        let (sandbox, owner) = (self.layout.sandbox(slot), self.owner(slot));
-        let volumes = self.held.get(&job_id).map(|held| held.volumes.clone()).unwrap_or_default();
-        for volume in volumes.iter().filter(|_| self.mounts_volumes()) {
-            // One that stays keeps the directory busy: then emptying fails, and says so.
-            if let Err(e) = cage::volumes::detach(volume) {
-                tracing::warn!("cannot unmount {}: {e}", volume.display());
-            }
-        }
-        if self.held.get(&job_id).is_some_and(|held| held.writes_root) {
-            let layout = self.layout.clone();
-            return self.blocking(move || {
-                let emptied = room::remove_changes(&layout, slot)
-                    .map_err(|e| Failure::new(format!("Cannot remove changes of a root file system: {e}")))
-                    .and_then(|()| sandbox::empty(&sandbox, owner));
-                RealNews::Emptied(job_id, slot, emptied)
-            });
-        }
-        if let Ok(Condition::Empty) = sandbox::tidy(&sandbox) {
-            *self.sandbox_state(slot) = SandboxState::Empty;
-            outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
-        } else {
-            self.blocking(move || RealNews::Emptied(job_id, slot, sandbox::empty(&sandbox, owner)));
-        }
     }
 
     fn write_record(&mut self, record: &JobRecord, outcomes: &mut Vec<Outcome>) {

@@ -8,6 +8,7 @@ use cage::{Capabilities, EnvironmentConfig, JobEnvironment};
 use nodecore::{NodeCore, NodeInput, Settings};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use vocab::Failure;
+use yson::Value;
 
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
@@ -129,6 +130,10 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     )?;
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
     settings.alerts.extend(not_isolated);
+    if config.room.enable_tmpfs && !rustix::process::geteuid().is_root() {
+        let text = "Memory file systems of jobs are plain directories: mounting them needs root";
+        settings.alerts.push(Failure::new(text).with("not_enforced", vec![Value::from("tmpfs volumes")]));
+    }
     let core = NodeCore::new(settings);
     tracing::info!(
         address = config.address,
@@ -194,7 +199,8 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
                 environment.driver(),
                 missing.join(", ")
             ))
-            .with("job_environment", environment.driver().as_str()),
+            .with("job_environment", environment.driver().as_str())
+            .with("not_enforced", missing.iter().map(|what| Value::from(*what)).collect::<Vec<_>>()),
         );
     }
     settings.waiting_jobs_timeout = config.waiting_jobs_timeout;

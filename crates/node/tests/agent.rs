@@ -21,6 +21,9 @@ fn main() -> ExitCode {
     config.driver = driver.parse().expect("a driver");
     config.root_group = Some(root_group.clone());
     config.memory_watchdog_period = Span::from_millis(200);
+    // Beside the data; the rest of the host is read-only for jobs where they are isolated.
+    let shared = std::path::Path::new(data).with_file_name("shared");
+    config.room.shared_directories = vec![node::SharedDirectory { path: shared, writable: true }];
     config.kill_timeout = Span::from_secs(5);
     match node::run(config, node::Stop::AbortJobs) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! A node agent as a child process and a server in the test, with everything cleaned up at the end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -71,6 +72,8 @@ impl Bench {
             agent: None,
             events: Vec::new(),
         };
+        std::fs::create_dir(bench.shared()).expect("made");
+        std::fs::set_permissions(bench.shared(), std::fs::Permissions::from_mode(0o777)).expect("ours");
         bench.start_agent();
         bench.hello();
         bench
@@ -85,6 +88,10 @@ impl Bench {
             .arg(&self.root_group)
             .arg(self.slots.to_string());
         command
+    }
+    /// The directory that jobs and tests share; agents know it by the name.
+    pub fn shared(&self) -> PathBuf {
+        self.directory.path().join("shared")
     }
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")

@@ -10,15 +10,15 @@ use crate::harness::*;
 
 /// Counts its runs in a file beside the data directory, then waits for another file.
 fn patient(b: &Bench, name: &str) -> String {
-    let place = b.directory.path().join(name);
+    let place = b.shared().join(name);
     let place = place.display();
     format!("echo run >> {place}.runs; while [ ! -e {place}.go ]; do sleep 0.05; done; echo done; exit 5")
 }
 fn let_go(b: &Bench, name: &str) {
-    std::fs::write(b.directory.path().join(format!("{name}.go")), "").expect("written");
+    std::fs::write(b.shared().join(format!("{name}.go")), "").expect("written");
 }
 fn runs(b: &Bench, name: &str) -> usize {
-    let text = std::fs::read_to_string(b.directory.path().join(format!("{name}.runs"))).unwrap_or_default();
+    let text = std::fs::read_to_string(b.shared().join(format!("{name}.runs"))).unwrap_or_default();
     text.lines().count()
 }
 
@@ -72,7 +72,7 @@ fn an_agent_killed_at_any_moment_loses_no_job_and_runs_none_twice() {
     for driver in drivers() {
         let mut b = Bench::new(driver, 2);
         for i in 0..6u64 {
-            let place = b.directory.path().join(format!("job{i}"));
+            let place = b.shared().join(format!("job{i}"));
             let id = b.run(&format!("echo run >> {}.runs; sleep 0.3; exit 5", place.display()));
             std::thread::sleep(Duration::from_millis(i * i * 2));
             b.kill_agent();
@@ -133,7 +133,7 @@ fn a_server_that_is_away() {
 #[test]
 fn a_long_stderr_waits_for_the_server() {
     let mut b = Bench::new(Driver::Simple, 1);
-    let go = b.directory.path().join("go");
+    let go = b.shared().join("go");
     let id = b.start(JobDescription {
         max_stderr_size: 1 << 20,
         ..description(&format!(

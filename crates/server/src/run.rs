@@ -8,6 +8,7 @@ use crate::files::Files;
 use crate::garbage::{Garbage, collect};
 use crate::hub::{Errand, Hub};
 use crate::node_service::Nodes;
+use crate::page::with_page;
 use anyhow::Context;
 use kernel::{Config, Input, Kernel, Records};
 use std::net::SocketAddr;
@@ -137,7 +138,7 @@ async fn serve(
     let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
-    let router = api.router().route_service("/millpond.node.v1.NodeService/{method}", nodes);
+    let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
     tracing::info!(%address, data = %config.data.display(), "the server is ready");
 
     let stop_hub = Arc::clone(&hub);

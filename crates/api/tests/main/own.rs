@@ -21,6 +21,9 @@ fn questions_reach_the_kernel() {
             "root GetPreemptionLog(PreemptionQuery { tree: Some(\"t\"), operation: Some(1-2-3-4), pool: Some(\"p\"), \
              limit: Some(5) })",
         ),
+        ("events?from=7&limit=2", "root GetEvents { from: Number(7), limit: Some(2) }"),
+        ("events?last=20", "root GetEvents { from: Last(20), limit: None }"),
+        ("events", "root GetEvents { from: Oldest, limit: None }"),
         ("pool_explanation?pool=p", "root ExplainPool { tree: None, pool: \"p\" }"),
     ] {
         let reply = server.ask(&format!("GET /api/millpond/{query} HTTP/1.1"), b"");
@@ -39,6 +42,8 @@ fn refusals_name_the_parameter() {
         ("GET", "pool_history?pool=p&step=often", 400, "often"),
         ("GET", "operation_explanation", 400, "operation_id"),
         ("GET", "preemption_log?limit=-1", 400, "limit"),
+        ("GET", "events?from=first", 400, "from"),
+        ("GET", "events?from=1&last=2", 400, "each says where to begin"),
         ("GET", "weather", 404, "pool_explanation, pool_history, preemption_log"),
         ("POST", "pool_explanation?pool=p", 405, "GET, HEAD"),
     ] {

@@ -291,7 +291,7 @@ fn memory_is_what_the_processes_hold() {
 fn a_fork_bomb_dies() {
     for_each_with_groups(|w| {
         let (id, mut c) = w.container(JobLimits { pids: Some(200), ..FREE });
-        w.run(id, c.as_mut(), "b() { b | b & }; b; sleep 3215");
+        w.run(id, c.as_mut(), "b() { b & b & sleep 3215; }; b");
         until("many processes", || c.pids().expect("readable").len() >= 100);
         assert!(c.pids().expect("readable").len() <= 200);
         let start = Instant::now();

@@ -5,12 +5,14 @@ use crate::args::EventsArgs;
 use crate::error::CliError;
 use crate::output::Form;
 use crate::views::{event_line, text};
-use client::EventsFrom;
+use client::{ClientError, EventsFrom};
 use std::time::Duration;
 use yson::{JsonFormat, Value};
 
 /// How often a follower asks.
 const PAUSE: Duration = Duration::from_millis(500);
+/// A server that is away for so long will not be waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Events of one request.
 const PAGE: u64 = 1_000;
 
@@ -19,8 +21,21 @@ pub fn run(session: &Session, args: &EventsArgs) -> Result<(), CliError> {
     let mut from = args.from.map_or(EventsFrom::Last(args.last), EventsFrom::Number);
     let mut left = args.limit.unwrap_or(u64::MAX);
     let wanted = args.operation.map(|id| id.to_string());
+    let mut away = Duration::ZERO;
     loop {
-        let (events, next) = session.client.events(from, PAGE)?;
+        let (events, next) = match session.client.events(from, PAGE) {
+            // A server that is started again goes on where it was, and so do we.
+            Err(ClientError::Connection { .. }) if args.follow && away < PATIENCE => {
+                if away.is_zero() {
+                    session.screen.tell("the server does not answer; waiting for it");
+                }
+                away += PAUSE;
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+            answer => answer?,
+        };
+        away = Duration::ZERO;
         let at_end = events.is_empty();
         for event in events {
             let map = event.as_map().cloned().unwrap_or_default();

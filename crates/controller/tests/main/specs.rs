@@ -227,7 +227,7 @@ const TASK: &[Option_] = &[
     option("signal_root_process_only", "%false", BOOL, NOT_BOOL),
     option("restart_exit_code", "-", &[("42", "42")], &["0", "256", "-1"]),
     option("layer_paths", "[]", &[("[\"//l\"]", "[\"//l\";]")], &["[1]", "x"]),
-    option("docker_image", "-", &[("x", "\"x\"")], &["1"]),
+    option("docker_image", "-", &[], &["1", "x"]),
     option("make_rootfs_writable", "%false", &[("%false", "%false")], &["%true", "1"]),
     option("format", "\"yson\"", &[("json", "\"json\"")], &[]),
     option("fail_on_job_restart", "%false", BOOL, NOT_BOOL),

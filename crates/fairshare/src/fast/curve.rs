@@ -36,11 +36,6 @@ impl Curve {
         self.guarantee = min(&max(guarantee, y), &self.limits);
     }
 
-    /// Guarantee and limits.
-    pub(crate) fn bounds(&self) -> (Lanes, Lanes) {
-        (self.guarantee, self.limits)
-    }
-
     /// The straight part from `(x0, a)` to `(x1, b)`.
     #[inline]
     pub(crate) fn rise(&mut self, store: &mut Store, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
@@ -106,7 +101,9 @@ impl Curve {
             return;
         }
         if !self.started {
-            if within(b, &self.guarantee) {
+            // The same at the guarantee: the place that it is exhausted at is in front of the jump.
+            let leaves = |r: usize| b[r] == self.guarantee[r] && grows(r);
+            if within(b, &self.guarantee) && !(0..5).any(leaves) {
                 return;
             }
             self.start(store, x, a);

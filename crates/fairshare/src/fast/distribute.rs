@@ -4,7 +4,7 @@ use vocab::Share;
 
 use super::knots::NONE;
 use super::lanes::{Lanes, ZERO, within};
-use super::{Knot, Reader, Run};
+use super::{Engine, Knot, Reader, Run};
 use crate::numbers::{EPS, last_true};
 use crate::output::{FairShare, FunctionSizes};
 
@@ -50,6 +50,21 @@ fn behind(mut s: f64, x: f64, ratio: f64) -> f64 {
     s
 }
 
+impl Engine {
+    /// What a child is offered at a fit factor.
+    #[inline]
+    pub(super) fn suggestion(&self, fifo: bool, i: usize, slot: usize, told: &Told) -> f64 {
+        let s = if fifo { told.x - i as f64 } else { told.x * self.ratios[slot] };
+        if self.improved && told.exact && !fifo {
+            let ratio = self.ratios[slot];
+            let s =
+                if (i as u32) < told.passed { behind(s, told.x, ratio) } else { in_front(s, told.x, ratio) };
+            return s.clamp(0.0, 1.0);
+        }
+        s.clamp(0.0, 1.0)
+    }
+}
+
 impl Run<'_> {
     /// Fair shares of all elements.
     pub(super) fn distribute(&mut self) {
@@ -76,15 +91,20 @@ impl Run<'_> {
     }
 
     fn told(&mut self, e: usize, pass: Pass) -> &mut Told {
+        let row = self.u.row(e);
         match pass {
-            Pass::Fair => &mut self.engine.told[e],
-            Pass::Promised => &mut self.engine.promised[e],
+            Pass::Fair => &mut self.engine.told[row],
+            Pass::Promised => &mut self.engine.promised[row],
         }
     }
 
     /// Brings a pool to a suggestion.
     fn tell(&mut self, e: usize, suggestion: f64, pass: Pass) -> Lanes {
-        let (x, want, sizes) = self.engine.at(self.engine.stream_of[e], suggestion);
+        let id = self.engine.stream_of[e];
+        let (x, want, sizes) = match self.engine.place(id, suggestion) {
+            Some((x, want)) => (x, want, 0),
+            None => self.engine.at(id, suggestion),
+        };
         let mut told = Told { suggestion, x, want, ..Told::default() };
         if self.engine.improved {
             told = self.find(e, want);
@@ -134,6 +154,12 @@ impl Run<'_> {
     fn divide(&mut self, e: usize, pass: Pass) {
         let told = *self.told(e, pass);
         self.set(e, told.want, pass);
+        let id = self.engine.stream_of[e] as usize;
+        let (levels, jumping) = (self.engine.levels[id], self.engine.jumping[id]);
+        if levels == 1 && jumping == 0 && !self.engine.improved {
+            // Operations that go on steadily take what their sum takes, and nobody waits to be told.
+            return;
+        }
         let sum = self.offer(e, &told, pass);
         let enough = told.want.map(|x| x + EPS);
         if !within(&sum, &enough) {
@@ -147,20 +173,8 @@ impl Run<'_> {
         }
     }
 
-    /// What a child is offered at a fit factor.
-    #[inline]
-    fn suggestion(&self, fifo: bool, i: usize, slot: usize, told: &Told) -> f64 {
-        let s = if fifo { told.x - i as f64 } else { told.x * self.engine.ratios[slot] };
-        if self.engine.improved && told.exact && !fifo {
-            let ratio = self.engine.ratios[slot];
-            let s =
-                if (i as u32) < told.passed { behind(s, told.x, ratio) } else { in_front(s, told.x, ratio) };
-            return s.clamp(0.0, 1.0);
-        }
-        s.clamp(0.0, 1.0)
-    }
-
-    /// Offers all children of a pool their parts, and adds up what they take.
+    /// Offers all children of a pool their parts, and adds up what they take. Operations need not be told:
+    /// what they take follows from the place of the pool.
     fn offer(&mut self, e: usize, told: &Told, pass: Pass) -> Lanes {
         let slots = self.u.tree.slots(e);
         let fifo = self.u.is_fifo(e);
@@ -168,11 +182,9 @@ impl Run<'_> {
         for (i, place) in slots.clone().enumerate() {
             let slot = if fifo { slots.start + self.engine.served[place] as usize } else { place };
             let child = self.u.tree.all_children()[slot];
-            let s = self.suggestion(fifo, i, slot, told);
+            let s = self.engine.suggestion(fifo, i, slot, told);
             let share = if self.engine.stream_of_slot[slot] == NONE {
-                let share = self.engine.leaves[slot].at(s);
-                self.set_operation(child, &share, pass);
-                share
+                self.engine.leaves[slot].at(s)
             } else {
                 self.tell(child, s, pass)
             };
@@ -191,7 +203,7 @@ impl Run<'_> {
         let mut sum = ZERO;
         for (i, place) in slots.clone().enumerate() {
             let slot = if fifo { slots.start + self.engine.served[place] as usize } else { place };
-            let s = self.suggestion(fifo, i, slot, &told);
+            let s = self.engine.suggestion(fifo, i, slot, &told);
             let share = match self.engine.stream_of_slot[slot] {
                 NONE => self.engine.leaves[slot].at(s),
                 child => self.engine.at(child, s).1,
@@ -212,24 +224,16 @@ impl Run<'_> {
         }
     }
 
-    /// Operations have no guarantees.
-    #[inline]
-    fn set_operation(&mut self, e: usize, total: &Lanes, pass: Pass) {
-        let out = &mut self.u.out[e];
-        let share = match pass {
-            Pass::Fair => &mut out.fair_share,
-            Pass::Promised => &mut out.promised_guarantee_fair_share,
-        };
-        share.total = Share(*total);
-        share.weight_proportional = Share(*total);
-    }
-
     /// 8.4: what the first level was given, not what it was offered.
     fn split_root(&mut self) {
         let (mut total, mut strong) = (Share::ZERO, Share::ZERO);
         for &c in self.u.children(0) {
-            total += self.u.out[c].fair_share.total;
-            strong += self.u.out[c].fair_share.strong_guarantee;
+            if self.u.operation(c).is_some() {
+                total += self.engine.fair_share(&self.u, c);
+            } else {
+                total += self.u.out[c].fair_share.total;
+                strong += self.u.out[c].fair_share.strong_guarantee;
+            }
         }
         self.u.out[0].fair_share = FairShare::split(total, strong, self.u.out[0].proposed_integral_share);
     }

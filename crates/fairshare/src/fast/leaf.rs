@@ -20,6 +20,8 @@ pub(crate) struct Leaf {
     base: Lanes,
     /// Everything or nothing.
     step: bool,
+    /// There is a suggestion at which it jumps.
+    pub(crate) jumps: bool,
 }
 
 /// How far the breakpoints of an operation have been read.
@@ -47,7 +49,7 @@ impl Leaf {
             // A jump to the limit exactly is taken, one beyond is not, nor is one at suggestion 1.
             let fits = super::lanes::within(demand, limits) && top(demand) < 1.0;
             let full = if fits { *demand } else { ZERO };
-            return Leaf { full, top: top(&full), base_top: 0.0, base: ZERO, step };
+            return Leaf { full, top: top(&full), base_top: 0.0, base: ZERO, step, jumps: step };
         }
         // While usage is filled all resources that are not full are equal, so one limit stops them all.
         let lowest = (0..5).filter(|r| usage[*r] > limits[*r]).map(|r| limits[r]).reduce(f64::min);
@@ -60,7 +62,16 @@ impl Leaf {
             None if top(usage) >= 1.0 => (*usage, *usage),
             None => (*usage, line_within(usage, demand, limits)),
         };
-        Leaf { full, top: top(&full), base_top: top(&base), base, step }
+        let mut leaf = Leaf { full, top: top(&full), base_top: top(&base), base, step, jumps: false };
+        // Behind the usage the suggestion may stand still until something that grows is at the top.
+        leaf.jumps = leaf.base_top > 0.0 && leaf.full != leaf.base && leaf.reaching(leaf.base_top).0 > 0.0;
+        leaf
+    }
+
+    /// Nothing is used: one straight line up to the demand.
+    #[inline]
+    pub(super) fn is_straight(&self) -> bool {
+        self.base_top == 0.0 && !self.step
     }
 
     /// The value at a suggestion: the limit from the left where there is a jump.
@@ -106,7 +117,7 @@ impl Leaf {
         match place.phase {
             Phase::Done => None,
             // Nothing is used: one straight line.
-            Phase::Usage if self.base_top == 0.0 && !self.step => {
+            Phase::Usage if self.is_straight() => {
                 place.phase = Phase::Done;
                 (self.top > 0.0).then_some((self.top, self.full))
             }

@@ -8,21 +8,39 @@
 use super::knots::{NONE, Reader};
 use super::lanes::{Lanes, Sums, ZERO};
 use super::leaf::Place;
+use super::solve::{NO_PIECE, Piece, SEARCHES};
 use super::{Engine, curve::Curve};
 
 /// A pool whose function is being followed: either the one that counts, or a try with other bounds.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Stream {
     pub(crate) curve: Curve,
     /// The function is that of the present children and of these bounds.
     pub(crate) valid: bool,
     pub(crate) guarantee: Lanes,
     pub(crate) limits: Lanes,
-    /// Cursors of the children.
+    /// Cursors of the children, once it is followed.
     pub(crate) first: u32,
     pub(crate) count: u32,
     /// First child slot of the pool, in which weights and leaves are kept.
     pub(crate) slot: u32,
+    /// First of the blocks of children (see [`super::solve`]).
+    pub(super) block: u32,
+    /// The stream that counts, for a try.
+    pub(super) main: u32,
+    /// At the right bound everybody is offered everything; beside much heavier siblings it may not be so.
+    pub(super) offered: bool,
+    /// Limited demand, once that is known.
+    pub(super) full: Lanes,
+    /// Where searches ended, and the pieces around them.
+    pub(super) guess: [f64; SEARCHES],
+    pub(super) kept: [Piece; SEARCHES],
+    /// Sum of what children would take.
+    pub(super) sum: Option<Lanes>,
+    /// What is taken at fit factor 0; guarantee and limits pulled up to that.
+    pub(super) begun: Option<(Lanes, Lanes, Lanes)>,
+    /// What is taken at suggestion 0, and the fit factor.
+    pub(super) zero: Option<(f64, Lanes)>,
     pub(crate) fifo: bool,
     /// Where the last search ended.
     pub(super) near: Reader,
@@ -86,13 +104,51 @@ enum Step {
     Needs(u32),
 }
 
-impl Stream {
-    /// Of a pool whose children are in these slots, with cursors from the first of these places on.
-    pub(crate) fn new(first: usize, slots: &std::ops::Range<usize>, fifo: bool) -> Stream {
+impl Default for Stream {
+    fn default() -> Stream {
         Stream {
-            first: first as u32,
+            curve: Curve::default(),
+            valid: false,
+            guarantee: ZERO,
+            limits: ZERO,
+            first: 0,
+            count: 0,
+            slot: 0,
+            block: 0,
+            main: 0,
+            offered: false,
+            full: ZERO,
+            guess: [0.0; SEARCHES],
+            kept: [NO_PIECE; SEARCHES],
+            sum: None,
+            begun: None,
+            zero: None,
+            fifo: false,
+            near: Reader::default(),
+            stage: Stage::Start,
+            x: 0.0,
+            value: Sums::default(),
+            slope: ZERO,
+            steepest: ZERO,
+            changes: 0,
+            left: ZERO,
+            heap: 0,
+            pending: 0,
+            done: 0,
+        }
+    }
+}
+
+impl Stream {
+    /// Of a pool whose children are in these slots.
+    pub(crate) fn new(slots: &std::ops::Range<usize>, fifo: bool, block: usize, main: u32) -> Stream {
+        Stream {
+            first: NONE,
             count: slots.len() as u32,
             slot: slots.start as u32,
+            block: block as u32,
+            main,
+            offered: true,
             fifo,
             ..Stream::default()
         }
@@ -117,6 +173,11 @@ impl Engine {
             first: stream.first,
             count: stream.count,
             slot: stream.slot,
+            block: stream.block,
+            main: stream.main,
+            offered: stream.offered,
+            full: stream.full,
+            guess: stream.guess,
             fifo: stream.fifo,
             ..Stream::default()
         };
@@ -138,7 +199,21 @@ impl Engine {
         }
     }
 
+    /// Makes room for following a pool.
+    fn open(&mut self, id: u32) {
+        let stream = &mut self.streams[id as usize];
+        stream.first = self.cursors.len() as u32;
+        // A FIFO pool moves one child at a time.
+        let room = self.cursors.len() + if stream.fifo { 1 } else { stream.count as usize };
+        self.cursors.resize(room, Cursor::default());
+        self.heap.resize(room, Event::default());
+        self.pending.resize(room, 0);
+    }
+
     fn step(&mut self, id: u32) -> Step {
+        if self.streams[id as usize].first == NONE {
+            self.open(id);
+        }
         let had = self.streams[id as usize].curve.knots.len();
         loop {
             let stream = &self.streams[id as usize];

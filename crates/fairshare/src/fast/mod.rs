@@ -24,6 +24,7 @@ mod solve;
 use vocab::Share;
 
 use crate::burst::grant_burst_guarantees;
+use crate::cumulative::OperationShares;
 use crate::integral::Taking;
 use crate::relaxed::{Competitor, grant_relaxed_guarantees};
 use crate::state::{Scope, Update};
@@ -32,6 +33,7 @@ use knots::{Knot, NONE, Reader, Store};
 use lanes::{Lanes, between, within};
 use leaf::Leaf;
 use merge::{Cursor, Event, Stream};
+use solve::{BLOCK, NO_PART, Part, SEARCHES, Search};
 
 /// Functions of all pools of a tree and the room to compute them in.
 #[derive(Default)]
@@ -43,8 +45,6 @@ pub(crate) struct Engine {
     stream_of: Vec<u32>,
     /// By element: the stream to try other bounds with, [`NONE`] if it is not an integral pool.
     trial_of: Vec<u32>,
-    /// By element: its place among all children (see [`crate::tree::Tree::slots`]).
-    slot_of: Vec<u32>,
     /// By slot.
     stream_of_slot: Vec<u32>,
     /// By slot.
@@ -53,7 +53,7 @@ pub(crate) struct Engine {
     ratios: Vec<f64>,
     /// By slot: the i-th child served, as an offset among its siblings.
     served: Vec<u32>,
-    /// By place of a stream's children.
+    /// By place of the children of a stream that is followed.
     cursors: Vec<Cursor>,
     heap: Vec<Event>,
     pending: Vec<u32>,
@@ -65,9 +65,15 @@ pub(crate) struct Engine {
     renewed: Vec<bool>,
     /// By stream: levels of pools below and including it, as far as that matters.
     levels: Vec<u8>,
-    /// By stream: where a search goes on.
-    guess: Vec<f64>,
-    /// By element; of pools.
+    /// By stream: how many of the operations below jump somewhere.
+    jumping: Vec<u32>,
+    /// By search and block of children: their sum where it was last looked at.
+    blocks: Vec<Part>,
+    /// By block: whether the sum of demands is known, and what it is.
+    demands: Vec<(bool, Lanes)>,
+    /// Empty between uses.
+    parts: Vec<Part>,
+    /// By row.
     told: Vec<Told>,
     /// The same for the promised shares.
     promised: Vec<Told>,
@@ -83,65 +89,111 @@ impl Engine {
         let mut engine = Engine {
             stream_of: vec![NONE; n],
             trial_of: vec![NONE; n],
-            slot_of: vec![NONE; n],
             stream_of_slot: vec![NONE; children.len()],
             leaves: vec![Leaf::default(); children.len()],
             ratios: vec![1.0; children.len()],
             served: vec![0; children.len()],
             renewed: vec![true; n],
-            told: vec![Told::default(); n],
-            promised: vec![Told::default(); n],
+            told: vec![Told::default(); tree.pools.len()],
+            promised: vec![Told::default(); tree.pools.len()],
             improved: update.improved(),
             ..Engine::default()
         };
-        for (slot, c) in children.iter().enumerate() {
-            engine.slot_of[*c] = slot as u32;
-        }
-        let mut first = 0;
+        let mut block = 0;
         for &e in &tree.pools {
-            engine.stream_of[e] = engine.add_stream(update, e, &mut first);
-            if let Some(slot) = engine.stream_of_slot.get_mut(engine.slot_of[e] as usize) {
-                *slot = engine.stream_of[e];
+            engine.stream_of[e] = engine.streams.len() as u32;
+            engine.add_stream(update, e, block);
+            block += tree.slots(e).len().div_ceil(BLOCK);
+            if let Some(slot) = tree.slot_of(e) {
+                engine.stream_of_slot[slot] = engine.stream_of[e];
             }
         }
         for e in update.integral_pools() {
-            engine.trial_of[e] = engine.add_stream(update, e, &mut first);
+            engine.trial_of[e] = engine.streams.len() as u32;
+            let block = engine.streams[engine.stream_of[e] as usize].block as usize;
+            engine.add_stream(update, e, block);
             let inside = tree.subtree(e).skip(1).map(|place| tree.preorder[place]);
             engine.inner.extend(inside.filter(|c| update.pool(*c).is_some()));
         }
         engine.inner.sort_by_key(|e| std::cmp::Reverse(tree.position[*e]));
-        engine.guess = vec![0.0; engine.streams.len()];
+        engine.jumping = vec![0; engine.streams.len()];
         engine.levels = vec![1; engine.streams.len()];
         for &e in tree.pools.iter().rev() {
             let below = tree.child_pools(e).iter().map(|c| engine.levels[engine.stream_of[*c] as usize]);
             engine.levels[engine.stream_of[e] as usize] =
                 below.max().map_or(1, |levels| levels.saturating_add(1));
         }
-        engine.cursors = vec![Cursor::default(); first];
-        engine.heap = vec![Event::default(); first];
-        engine.pending = vec![0; first];
+        engine.blocks = vec![NO_PART; SEARCHES * block];
+        engine.demands = vec![(false, lanes::ZERO); block];
         engine.stack.reserve(tree.pools.len() + 1);
         engine.competitors.reserve(update.relaxed_pools.len());
         engine
     }
 
-    fn add_stream(&mut self, update: &Update, e: usize, first: &mut usize) -> u32 {
+    fn add_stream(&mut self, update: &Update, e: usize, block: usize) {
         let slots = update.tree.slots(e);
         let fifo = update.is_fifo(e);
-        self.streams.push(Stream::new(*first, &slots, fifo));
-        // A FIFO pool moves one child at a time.
-        *first += if fifo { 1 } else { slots.len() };
-        self.streams.len() as u32 - 1
+        self.streams.push(Stream::new(&slots, fifo, block, self.stream_of[e]));
     }
 
     /// An operation that may be new or have changed.
-    pub(crate) fn take_operation(&mut self, update: &mut Update, e: usize) {
-        let Some(operation) = update.operation(e) else { return };
+    pub(crate) fn take_operation(&mut self, update: &Update, e: usize, shares: &OperationShares) {
+        let (Some(operation), Some(slot)) = (update.operation(e), update.tree.slot_of(e)) else { return };
         let step = update.steps(e, operation);
-        let out = &mut update.out[e];
-        let leaf = Leaf::new(&out.usage_share, &out.demand_share, &out.limits_share, step);
-        out.limited_demand_share = Share(leaf.full);
-        self.leaves[self.slot_of[e] as usize] = leaf;
+        let leaf = Leaf::new(&shares.usage, &shares.demand, &shares.limits, step);
+        let old = std::mem::replace(&mut self.leaves[slot], leaf);
+        let parent = update.parent(e);
+        let Stream { slot: first, block, .. } = self.streams[self.stream_of[parent] as usize];
+        let block = block as usize + (slot - first as usize) / BLOCK;
+        for search in 0..SEARCHES {
+            self.blocks[search * self.demands.len() + block] = NO_PART;
+        }
+        self.demands[block].0 = false;
+        if leaf.jumps != old.jumps {
+            let mut e = e;
+            while e != 0 {
+                e = update.parent(e);
+                let jumping = &mut self.jumping[self.stream_of[e] as usize];
+                *jumping = *jumping + u32::from(leaf.jumps) - u32::from(old.jumps);
+            }
+        }
+    }
+
+    /// The demand of a child is another one.
+    fn forget_demand(&mut self, parent: usize, slot: usize) {
+        let Stream { slot: first, block, .. } = self.streams[self.stream_of[parent] as usize];
+        self.demands[block as usize + (slot - first as usize) / BLOCK].0 = false;
+    }
+
+    /// What an operation takes at the place of its parent.
+    fn share_at(&self, update: &Update, e: usize, told: &[Told]) -> Share {
+        let Some(slot) = update.tree.slot_of(e) else { return Share::ZERO };
+        let parent = update.parent(e);
+        let fifo = update.is_fifo(parent);
+        let first = update.tree.slots(parent).start;
+        // In a FIFO pool suggestions go by the order in which children are served.
+        let i = match update.places[slot] {
+            [_, place] if fifo && place != NONE => place as usize,
+            [place, _] if fifo => place as usize,
+            _ => slot - first,
+        };
+        let s = self.suggestion(fifo, i, slot, &told[update.row(parent)]);
+        Share(self.leaves[slot].at(s))
+    }
+
+    /// Of an operation.
+    pub(crate) fn fair_share(&self, update: &Update, e: usize) -> Share {
+        self.share_at(update, e, &self.told)
+    }
+
+    /// Of an operation, from guarantees alone.
+    pub(crate) fn promised_share(&self, update: &Update, e: usize) -> Share {
+        self.share_at(update, e, &self.promised)
+    }
+
+    /// Of an operation.
+    pub(crate) fn limited_demand_share(&self, update: &Update, e: usize) -> Share {
+        update.tree.slot_of(e).map_or(Share::ZERO, |slot| Share(self.leaves[slot].full))
     }
 
     /// All the steps behind [`Update::prepare`].
@@ -215,30 +267,14 @@ impl Engine {
 
 impl Engine {
     /// The last value of `by_sugg` of a pool that would exceed its limits.
-    fn limited_demand(&mut self, id: u32, far: bool) -> Option<Lanes> {
-        if far && (2..=solve::LEVELS).contains(&self.levels[id as usize]) {
-            let (guarantee, limits) = self.begun(id);
-            self.forget_guesses(id);
-            // At the end of a straight part it matters what comes next (4.4).
-            if let Some(found) = self.last_within(id, &limits).filter(|found| found.is_plain(&guarantee)) {
-                return Some(found.y);
-            }
+    fn limited_demand(&mut self, id: u32, search: Search) -> Option<Lanes> {
+        if let Some((_, full)) = self.at_limits(id, search) {
+            return Some(full);
         }
         while !self.streams[id as usize].curve.ended {
             self.pull(id);
         }
         self.store.last(&self.streams[id as usize].curve.knots).map(|knot| knot.y)
-    }
-
-    fn forget_guesses(&mut self, id: u32) {
-        self.guess[id as usize] = 0.0;
-        let Stream { slot, count, .. } = self.streams[id as usize];
-        for slot in slot..slot + count {
-            match self.stream_of_slot[slot as usize] {
-                NONE => {}
-                child => self.forget_guesses(child),
-            }
-        }
     }
 }
 
@@ -262,7 +298,11 @@ impl Run<'_> {
                 }
                 for stream in &mut engine.streams {
                     stream.valid = false;
+                    stream.guess = [0.0; SEARCHES];
+                    let slots = stream.slot as usize..(stream.slot + stream.count) as usize;
+                    stream.offered = stream.fifo || engine.ratios[slots].iter().all(|ratio| *ratio >= 1.0);
                 }
+                engine.blocks.fill(NO_PART);
                 engine.improved = self.u.improved();
                 for &e in &tree.pools {
                     self.take_order(e);
@@ -287,13 +327,18 @@ impl Run<'_> {
         }
         let slots = self.u.tree.slots(e);
         for (slot, c) in slots.clone().zip(self.u.served(e)) {
-            self.engine.served[slot] = self.engine.slot_of[*c] - slots.start as u32;
+            let place = self.u.tree.slot_of(*c).unwrap_or(slots.start);
+            self.engine.served[slot] = (place - slots.start) as u32;
         }
     }
 
     fn renew_inner_pools(&mut self) {
         for i in 0..self.engine.inner.len() {
-            self.renew(self.engine.inner[i]);
+            let e = self.engine.inner[i];
+            self.renew(e);
+            if self.engine.renewed[e] {
+                self.limit_demand(e);
+            }
         }
     }
 
@@ -328,35 +373,32 @@ impl Run<'_> {
         }
     }
 
-    /// `limited_demand_share` of pools, bottom-up. Mostly it is the sum over the children; only a pool that
-    /// they would bring beyond its limits has to be followed up to there.
+    /// Bottom-up.
     fn limit_demands(&mut self) {
         for &e in self.u.tree.pools.iter().rev() {
-            if !self.engine.renewed[e] {
-                continue;
+            if self.engine.renewed[e] {
+                self.limit_demand(e);
             }
-            let id = self.engine.stream_of[e];
-            let Stream { guarantee, limits, slot, count, fifo, .. } = self.engine.streams[id as usize];
-            let slots = slot as usize..(slot + count) as usize;
-            let mut sum = [0.0; 5];
-            // Beside much heavier siblings a child may not be offered everything at the right bound.
-            let mut offered = true;
-            for s in slots.clone() {
-                let child = if fifo { slots.start + self.engine.served[s] as usize } else { s };
-                let full = &self.engine.leaves[child].full;
-                for r in 0..5 {
-                    sum[r] += full[r];
-                }
-                offered &= fifo || self.engine.ratios[s] >= 1.0;
-            }
-            let reaches_one = (0..5).any(|r| sum[r] >= 1.0 + guarantee[r]);
-            if !offered || reaches_one || !within(&sum, &limits) {
-                sum = self.engine.limited_demand(id, offered).unwrap_or(sum);
-            }
-            self.u.out[e].limited_demand_share = Share(sum);
-            if let Some(leaf) = self.engine.leaves.get_mut(self.engine.slot_of[e] as usize) {
-                leaf.full = sum;
-            }
+        }
+    }
+
+    /// `limited_demand_share` of a pool. Mostly it is the sum over the children; only a pool that they would
+    /// bring beyond its limits has to be followed up to there.
+    fn limit_demand(&mut self, e: usize) {
+        let id = self.engine.stream_of[e];
+        let mut full = self.engine.sum_of_demands(id);
+        let Stream { guarantee, limits, offered, .. } = self.engine.streams[id as usize];
+        let reaches_one = (0..5).any(|r| full[r] >= 1.0 + guarantee[r]);
+        if !offered || reaches_one || !within(&full, &limits) {
+            // The root is given all that it would take, so this is where it will stand.
+            let search = if e == 0 { Search::Near } else { Search::Far };
+            full = self.engine.limited_demand(id, search).unwrap_or(full);
+        }
+        self.u.out[e].limited_demand_share = Share(full);
+        self.engine.streams[id as usize].full = full;
+        if let Some(slot) = self.u.tree.slot_of(e) {
+            self.engine.leaves[slot].full = full;
+            self.engine.forget_demand(self.u.parent(e), slot);
         }
     }
 }
@@ -368,23 +410,29 @@ impl<'a> Taking<'a> for Run<'a> {
 
     fn within(&mut self, pool: usize, guarantee: Share) -> Share {
         let limits = self.u.out[pool].limits_share.0;
-        Share(self.try_with(pool, &guarantee.0, &limits, 0.0))
+        let id = self.try_with(pool, &guarantee.0, &limits);
+        Share(self.engine.at_zero(id, Search::Trial).1)
     }
 
     fn under(&mut self, pool: usize, limits: Share, suggestion: f64) -> Share {
         let guarantee = self.u.guarantee_share(pool).0;
-        Share(self.try_with(pool, &guarantee, &limits.0, suggestion))
+        let id = self.try_with(pool, &guarantee, &limits.0);
+        if suggestion == 0.0 {
+            return Share(self.engine.at_zero(id, Search::Trial).1);
+        }
+        let taken = self.engine.taken(id, suggestion, Search::Trial);
+        Share(taken.unwrap_or_else(|| self.engine.at(id, suggestion).1))
     }
 }
 
 impl Run<'_> {
-    /// What a pool would take with other bounds.
-    fn try_with(&mut self, pool: usize, guarantee: &Lanes, limits: &Lanes, s: f64) -> Lanes {
+    /// A pool with other bounds.
+    fn try_with(&mut self, pool: usize, guarantee: &Lanes, limits: &Lanes) -> u32 {
         let id = self.engine.trial_of[pool];
         let stream = &self.engine.streams[id as usize];
         if !stream.valid || stream.guarantee != *guarantee || stream.limits != *limits {
             self.engine.reset(id, guarantee, limits);
         }
-        self.engine.at(id, s).1
+        id
     }
 }

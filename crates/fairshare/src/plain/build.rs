@@ -193,7 +193,7 @@ impl Plain<'_> {
 
     /// Limited demand; sizes of whole functions are not what is published.
     pub(crate) fn publish_functions(&mut self) {
-        for e in 0..self.u.out.len() {
+        for e in 0..self.u.input.elements.len() {
             self.u.out[e].limited_demand_share = self.by_suggestion(e, 1.0);
         }
     }

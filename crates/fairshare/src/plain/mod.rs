@@ -18,7 +18,7 @@ use crate::input::{Cycle, Input, IntegralState};
 use crate::integral::Taking;
 use crate::output::Output;
 use crate::relaxed::grant_relaxed_guarantees;
-use crate::state::{Scope, Update, Work};
+use crate::state::{Rows, Scope, Update, Work};
 use build::Functions;
 
 /// As [`crate::update()`].
@@ -31,7 +31,7 @@ pub(crate) fn update(input: &Input, state: &mut [IntegralState], cycle: Cycle) -
     if let Cycle::Periodic { .. } = cycle {
         state.copy_from_slice(&work.state);
     }
-    Ok(work.out)
+    Ok(Output { elements: work.out.rows, problems: work.problems })
 }
 
 /// An update with all functions.
@@ -44,10 +44,16 @@ pub(crate) struct Plain<'a> {
 impl<'a> Plain<'a> {
     /// All the steps, on an input that has been checked.
     fn compute(work: &'a mut Work, input: &'a Input, cycle: Cycle) -> Plain<'a> {
+        // Here functions are kept for all elements, and so are their attributes.
+        work.out = Rows::of_all(input.elements.len());
         let functions = (0..input.elements.len()).map(|_| Functions::default()).collect();
         let mut plain = Plain { u: work.update(input), functions };
-        plain.u.prepare_guarantees();
-        plain.u.prepare(Scope::All, cycle, |_, _| {});
+        plain.u.prepare(Scope::All, cycle, |_, _, _| {});
+        for e in 0..input.elements.len() {
+            if plain.u.operation(e).is_some() {
+                plain.u.out[e] = plain.u.operation_output(e);
+            }
+        }
         grant_burst_guarantees(&mut plain);
         grant_relaxed_guarantees(&mut plain, &mut Vec::new());
         for &p in plain.u.relaxed_pools {

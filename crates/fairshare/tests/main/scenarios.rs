@@ -76,6 +76,26 @@ root promised==0",
     );
 }
 
+/// The guarantee has no gpu, and right behind the jump of the gang the next operation takes some. So the
+/// guarantee is exhausted at the jump, where functions have their value from the left (4.4): nothing is
+/// promised. If nobody wanted gpu everything would be.
+#[test]
+fn a_jump_behind_which_the_guarantee_is_left_is_not_made() {
+    let tree = |gpu: &str| {
+        format!(
+            "
+total slots:100,cpu:100,gpu:10,memory:1000M
+options gang
+pool P strong=cpu:50,gpu:0 promised
+  fifo Q
+    gang a demand=slots:20,cpu:20,memory:200M start=1
+    op b demand=slots:20,cpu:20,memory:200M{gpu} start=2"
+        )
+    };
+    check(&tree(",gpu:5"), "P promised=0\na promised=0\nb promised=0");
+    check(&tree(""), "P promised=0.4/0.4/0.4\na promised=0.2/0.2/0.2\nb promised=0.2/0.2/0.2");
+}
+
 #[test]
 fn an_integral_pool_of_each_kind() {
     for kind in ["relaxed", "burst burst=cpu:10"] {

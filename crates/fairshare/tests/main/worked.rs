@@ -21,7 +21,7 @@ fn one_operation_under_a_limit() {
         "
 pool A limits=cpu:30
   op a usage=slots:20,cpu:10,memory:100M demand=slots:60,cpu:40,memory:500M",
-        "A fair==0.46666666666666656/0.29999999999999993/0.36666666666666659",
+        "A fair=0.46666666666666656/0.29999999999999993/0.36666666666666659",
     );
 }
 

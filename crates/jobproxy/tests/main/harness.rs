@@ -23,6 +23,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What has come in, with the job that said it.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Event {
     Proxy(JobId, FromProxy),
     /// The connection ended.

@@ -72,11 +72,23 @@ impl Kernel {
             .filter_map(|id| {
                 let job = self.jobs.get(*id)?;
                 let view = self.operations.get(&job.operation)?.controller.job(*id)?;
-                Some((id.to_string(), view.to_value()))
+                let accounted = self.scheduler.allocation(job.allocation).map(|a| a.resource_usage);
+                let learned = view.learned(accounted.unwrap_or(view.granted()));
+                Some((id.to_string(), view.to_value().into_iter().chain(learned).collect::<Map>()))
             })
             .collect();
         let exec_node = yson::map! {
-            "job_environment" => yson::map! { "type" => node.job_environment.as_str() },
+            "job_environment" => yson::map! {
+                "type" => node.job_environment.as_str(),
+                // Each alert about it names what it is about (jobs-and-nodes.md 4.1).
+                "not_enforced" => node
+                    .alerts
+                    .iter()
+                    .filter_map(|alert| alert.find_attribute("not_enforced")?.as_list())
+                    .flatten()
+                    .cloned()
+                    .collect::<Vec<_>>(),
+            },
             "job_controller" => yson::map! { "active_jobs" => jobs },
         };
         Value::Map(yson::map! { "exec_node" => exec_node })

@@ -11,7 +11,7 @@ use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
 use controller::{JobVerdict, OperationController, OperationEvent};
 use describe::initial_acl;
-use scheduler::{Admission, Joined};
+use scheduler::{Admission, DemandGroup, Joined};
 use std::collections::BTreeMap;
 use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
 use yson::{Map, Value};
@@ -137,6 +137,12 @@ impl Kernel {
             return;
         }
         operation.enter(now, OperationState::Materializing);
+        let scheduling = &operation.spec.spec.scheduling;
+        if scheduling.schedule_in_single_tree {
+            let consider_guarantees = scheduling.consider_guarantees_for_single_tree;
+            self.keep_best_tree(id, consider_guarantees);
+        }
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.enter(now, OperationState::Running);
         let suspend = operation.spec.spec.scheduling.suspend_operation_after_materialization;
         operation.suspended |= suspend;
@@ -149,6 +155,34 @@ impl Kernel {
         self.pending_work.demand.insert(id);
         self.pending_work.update = true;
         self.pending_work.schedule = true;
+    }
+
+    /// `schedule_in_single_tree`: the others are erased as soon as it is known what is needed
+    /// (scheduling.md 2.5).
+    fn keep_best_tree(&mut self, id: OperationId, consider_guarantees: bool) {
+        self.pass_demand(id);
+        let Ok(Some(best)) = self.scheduler.best_tree(id, consider_guarantees) else { return };
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        let others = operation.trees.extract_if(.., |t| *t.tree != *best).map(|t| t.tree);
+        let others: Vec<String> = others.collect();
+        operation.erased_trees.extend(others.iter().cloned());
+        operation.dirty = true;
+        for tree in others {
+            // Nothing of it runs yet: no allocations come back.
+            self.tell_scheduler(|s| s.erase_tree(id, &tree).map(drop));
+        }
+    }
+
+    /// Tells the scheduler what an operation still wants.
+    fn pass_demand(&mut self, id: OperationId) {
+        let Some(operation) = self.operations.get(&id) else { return };
+        let groups = operation.controller.demand().into_iter();
+        let groups: Vec<DemandGroup> =
+            groups.map(|d| DemandGroup { task: d.task, min_needed: d.min_needed, count: d.count }).collect();
+        if let Ok(true) = self.scheduler.set_demand(id, &groups) {
+            self.pending_work.update = true;
+            self.pending_work.schedule = true;
+        }
     }
 
     /// What the scheduler decided without being asked: operations leave queues, or wait elsewhere.
@@ -183,22 +217,7 @@ impl Kernel {
             }
         }
         for id in std::mem::take(&mut self.pending_work.demand) {
-            if let Some(operation) = self.operations.get(&id) {
-                let groups: Vec<scheduler::DemandGroup> = operation
-                    .controller
-                    .demand()
-                    .into_iter()
-                    .map(|d| scheduler::DemandGroup {
-                        task: d.task,
-                        min_needed: d.min_needed,
-                        count: d.count,
-                    })
-                    .collect();
-                if let Ok(true) = self.scheduler.set_demand(id, &groups) {
-                    self.pending_work.update = true;
-                    self.pending_work.schedule = true;
-                }
-            }
+            self.pass_demand(id);
         }
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! node n1 cpu=4                        a node connects
 //! pool create p strong.cpu=2           attributes of the pool, dots go into maps
+//! tree create t FILTER                 a pool tree for the nodes that match; a node's name is a tag of it
 //! op start p jobs=3 cpu=1 as o1        a vanilla operation of one task; other words are options of the spec
 //! op abort|suspend|resume|complete o1
 //! finish o1/0     fail o1/1 exit=3     a job ends on its node; a job is named by its unit
@@ -258,6 +259,11 @@ impl Console {
                 let mut attributes = yson::map! { "name" => *name, "pool_tree" => "physical" };
                 attributes.extend_with(options);
                 self.create(line, "scheduler_pool", None, attributes);
+            }
+            ["tree", "create", name, filter] => {
+                let config = yson::map! { "nodes_filter" => *filter };
+                let attributes = yson::map! { "name" => *name, "config" => config };
+                self.create(line, "scheduler_pool_tree", None, attributes);
             }
             ["file", path, blob] => {
                 self.create(line, "file", Some(ypath(path)), Map::new());

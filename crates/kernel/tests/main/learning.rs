@@ -89,6 +89,10 @@ fn a_running_job_is_explained_and_a_finished_one_is_not() {
     assert_eq!(at(&shown, "memory/user_job/origin").as_str(), Some("default"));
     assert_eq!(at(&shown, "pool").as_str(), Some("p"));
     assert!(at(&shown, "text").as_list().is_some_and(|lines| lines.len() >= 4), "{shown:?}");
+    let path = format!("//sys/cluster_nodes/n1/orchid/exec_node/job_controller/active_jobs/{job}");
+    let on_node = get(&mut c, &path);
+    assert_eq!(at(&on_node, "cpu"), at(&shown, "cpu"));
+    assert_eq!(at(&on_node, "memory/user_job/reserve").as_i64(), Some(256 << 20));
     c.world.pass(Span::from_secs(10));
     c.run("finish o1/0");
     let refused = ask(&mut c, Command::ExplainJob { job_id: job }).expect_err("over");

@@ -570,3 +570,59 @@ fn what_administrators_are_told() {
         "#]],
     );
 }
+
+/// An operation of two trees, and one that keeps the better of them (scheduling.md 2.5).
+#[test]
+fn one_tree_of_several() {
+    check(
+        "set //sys/pool_trees/physical/@config/nodes_filter small
+         tree create other big
+         node small cpu=2
+         node big cpu=8
+         op start p jobs=4 pool_trees=[physical;other] as both
+         op start p jobs=4 pool_trees=[physical;other] schedule_in_single_tree=%true as one
+         op get one runtime_parameters
+         show jobs
+         show nodes
+         crash
+         restart
+         connect small
+         connect big
+         get //sys/scheduler/orchid/scheduler/operations/one/runtime_parameters/erased_trees
+         show ops",
+        expect![[r#"
+            > set //sys/pool_trees/physical/@config/nodes_filter small
+              ok
+            > tree create other big
+              ok, an object
+            > node small cpu=2
+              small <- welcome
+            > node big cpu=8
+              big <- welcome
+            > op start p jobs=4 pool_trees=[physical;other] as both
+              {"operation_id"="both";}
+              small <- start both/0#0 both/1#1
+              big <- start both/2#2 both/3#3
+            > op start p jobs=4 pool_trees=[physical;other] schedule_in_single_tree=%true as one
+              {"operation_id"="one";}
+              big <- start one/0#0 one/1#1 one/2#2 one/3#3
+            > op get one runtime_parameters
+              {"runtime_parameters"={"acl"=[{"action"="allow";"subjects"=["ann";];"permissions"=["read";"manage";];};];"owners"=[];"annotations"={};"scheduling_options_per_pool_tree"={"other"={"pool"="p";"resource_limits"={};"tentative"=%false;"probing"=%false;"offloading"=%false;};};"erased_trees"=["physical";];"options_per_job_shell"={};};}
+            > show jobs
+            > show nodes
+              big online both/2#2 both/3#3 one/0#0 one/1#1 one/2#2 one/3#3
+              small online both/0#0 both/1#1
+            > crash
+            > restart
+            > connect small
+              small <- welcome
+            > connect big
+              big <- welcome
+            > get //sys/scheduler/orchid/scheduler/operations/one/runtime_parameters/erased_trees
+              ["physical";]
+            > show ops
+              both running total=4 running=4 completed=0 pending=0 failed=0 aborted=0
+              one running total=4 running=4 completed=0 pending=0 failed=0 aborted=0
+        "#]],
+    );
+}

@@ -1,7 +1,12 @@
 //! What becomes of the scheduler's decision to take something away (scheduling.md 12 to 15).
 
-use crate::console::run;
+use crate::console::{Console, run};
+use crate::node::Node;
 use expect_test::{Expect, expect};
+use kernel::Command;
+use vocab::batch::Table;
+use vocab::{Cpu, Resources, Span};
+use yson::ypath::YPath;
 
 fn check(script: &str, expected: Expect) {
     expected.assert_eq(&run(script));
@@ -19,7 +24,13 @@ fn the_latest_jobs_make_room() {
          show ops
          tick 15s
          show ops
-         show jobs",
+         show jobs
+         # who had to go, and for whom, is known when both are long gone, and after a restart
+         finish o/0
+         stop
+         restart
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/job_id
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preempted_for/job_id",
         expect![[r#"
             > node n1 cpu=4
               n1 <- welcome
@@ -49,6 +60,16 @@ fn the_latest_jobs_make_room() {
             > show jobs
               g/2#2 aborted n1 preemption
               g/3#3 aborted n1 preemption
+            # who had to go, and for whom, is known when both are long gone, and after a restart
+            > finish o/0
+              n1 <- start g/2#4
+              n1 <- release o/0#0
+            > stop
+            > restart
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/job_id
+              "g/3#3"
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log/0/preempted_for/job_id
+              "o/0#0"
         "#]],
     );
 }
@@ -238,6 +259,27 @@ fn an_interrupted_job_that_ends_while_the_server_is_down() {
     );
 }
 
+/// Orders to a node that has not come back in time are forgotten with its jobs.
+#[test]
+fn a_node_that_does_not_come_back_in_time() {
+    check(
+        "node n1 cpu=2
+         pool create owner strong.cpu=1
+         pool create guest
+         op start guest jobs=2 signal=SIGINT as g
+         op start owner jobs=1 as o
+         tick 40s
+         crash
+         restart
+         tick 40s
+         show ops
+         connect n1
+         tick 2s
+         show ops",
+        expect![[r#""#]],
+    );
+}
+
 /// No order leaves before the next life would know of it.
 #[test]
 fn an_order_waits_for_its_record() {
@@ -324,4 +366,43 @@ fn an_operation_says_how_long_its_jobs_need() {
               error 1(1): Error parsing operation spec: Invalid value of spec option /allocation_preemption_timeout: expected duration (milliseconds, or text like "10s") of at least 0s and at most 86400s, found int64 -1
         "#]],
     );
+}
+
+/// The log is bounded, in memory and in the store; orders that stand are kept however many they are.
+#[test]
+fn the_log_keeps_the_newest() {
+    // Without transcripts: thousands of orders would have to be written.
+    let mut console = Console::new();
+    console.run("pool create p");
+    let world = &mut console.world;
+    let plenty = Resources { user_slots: 5_000, cpu: Cpu(500_000), memory: 4 << 40, ..Resources::ZERO };
+    world.nodes.insert("n1".to_owned(), Node::new("n1", plenty));
+    world.connect("n1");
+    world.settle();
+    let task = yson::map! {
+        "command" => "true", "job_count" => 4_200i64, "interruption_signal" => "SIGINT",
+    };
+    let tasks = yson::map! {"t" => task};
+    let spec = yson::map! {"pool" => "p", "preemption_mode" => "graceful", "tasks" => tasks};
+    let operation_type = vocab::OperationType::Vanilla;
+    world.ask("ann", Command::StartOperation { operation_type, spec }).expect("an answer").expect("good");
+    let path = YPath::parse(b"//sys/pool_trees/physical/p/@resource_limits").expect("a path");
+    let value = yson::map! {"cpu" => 0.0}.into();
+    let command = Command::Set { path, value, recursive: false, force: false };
+    world.ask("root", command).expect("an answer").expect("good");
+    world.pass(Span::from_secs(10));
+    world.stop();
+    world.restart();
+    world.connect("n1");
+    world.settle();
+    let kept = |first: u8| {
+        let of_kind = |(table, key): &&(Table, Vec<u8>)| *table == Table::Preemptions && key[0] == first;
+        console.world.durable.keys().filter(of_kind).count()
+    };
+    assert_eq!((kept(b'l'), kept(b's')), (4_096, 4_200));
+    let path = "//sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log";
+    assert!(console.exists(&format!("{path}/4095")) && !console.exists(&format!("{path}/4096")));
+    // All of them are on their way out still, and none is charged to its pool.
+    assert_eq!(console.world.kernel().check_invariants(), [""; 0]);
+    assert!(console.exists("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/p/resource_usage"));
 }

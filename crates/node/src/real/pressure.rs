@@ -20,8 +20,8 @@ pub(crate) async fn watch(threshold: f64, news: UnboundedSender<News<RealNews>>)
         let Some(pressure) = std::fs::read_to_string(FILE).ok().as_deref().and_then(full_avg10) else {
             return tracing::warn!("memory_pressure_abort_threshold has no effect: {FILE} cannot be read");
         };
-        let tell = || news.send(News::Hands(RealNews::Input(NodeInput::MemoryPressure)));
-        if pressure > threshold && tell().is_err() {
+        if pressure > threshold && news.send(News::Hands(RealNews::Input(NodeInput::MemoryPressure))).is_err()
+        {
             return;
         }
         tokio::time::sleep(PERIOD).await;

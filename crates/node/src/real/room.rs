@@ -10,6 +10,8 @@ use cage::isolation::{SKELETON, cover_for, lets_others_pass};
 use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, RootFs, volumes};
 use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
 
+use yson::Value;
+
 use super::layout::Layout;
 use crate::isolation::{IsolationChoice, RoomOptions};
 
@@ -72,6 +74,20 @@ pub(crate) fn rootfs(layout: &Layout, slot: u32, unpacked: Vec<PathBuf>, writabl
 /// User and group.
 pub(crate) type Owner = (u32, u32);
 
+/// A job, as far as it matters to what it sees.
+#[derive(Debug)]
+pub(crate) struct Tenant<'a> {
+    pub slot: u32,
+    pub job_id: JobId,
+    /// On the host.
+    pub sandbox: &'a Path,
+    pub memory_limit: i64,
+    /// Files in the sandbox are links into the cache.
+    pub linked: bool,
+    pub gpus: &'a [u32],
+    pub root: Option<RootFs>,
+}
+
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
@@ -107,7 +123,8 @@ impl Isolator {
             Err(e) => {
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());
-                Ok((None, Some(Failure::new(text).because(cause).with("isolation", "none"))))
+                let what: Vec<Value> = ["users", "namespaces", "privileges"].map(Value::from).to_vec();
+                Ok((None, Some(Failure::new(text).because(cause).with("not_enforced", what))))
             }
         }
     }
@@ -139,15 +156,8 @@ impl Isolator {
 
     /// What the job in this slot sees. With a root file system of its own the sandbox is at
     /// [`SANDBOX_INSIDE`], else where it is on the host.
-    pub fn isolation(
-        &self,
-        slot: u32,
-        job_id: JobId,
-        sandbox: &Path,
-        memory_limit: i64,
-        linked: bool,
-        root: Option<RootFs>,
-    ) -> Isolation {
+    pub fn isolation(&self, tenant: Tenant<'_>) -> Isolation {
+        let Tenant { slot, job_id, sandbox, memory_limit, linked, gpus, root } = tenant;
         let inside = if root.is_some() { PathBuf::from(SANDBOX_INSIDE) } else { sandbox.to_owned() };
         // The host's paths are not there in another root.
         let mut binds = if root.is_some() { Vec::new() } else { self.shared.clone() };
@@ -156,6 +166,9 @@ impl Isolator {
             binds.push(Bind { source: self.cache.clone(), target: self.cache.clone(), read_only: true });
         }
         binds.push(Bind { source: sandbox.to_owned(), target: inside, read_only: false });
+        for device in gpu_devices(Path::new("/dev"), gpus) {
+            binds.push(Bind { source: device.clone(), target: device, read_only: false });
+        }
         let id = job_id.to_string();
         let prefix = id.split('-').next().unwrap_or_default();
         Isolation {
@@ -178,7 +191,16 @@ impl Isolator {
         let user = self.user(0);
         own(&directory, user).map_err(failed("give a directory to another user"))?;
         let job_id = JobId(vocab::Guid([std::process::id(), 0x9_0be, 0, 0]));
-        let isolation = self.isolation(0, job_id, &directory, 1 << 20, true, None);
+        let (sandbox, memory_limit) = (directory.as_path(), 1 << 20);
+        let isolation = self.isolation(Tenant {
+            slot: 0,
+            job_id,
+            sandbox,
+            memory_limit,
+            linked: true,
+            gpus: &[],
+            root: None,
+        });
         let limits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: None, memory: None, pids: Some(16) };
         let mut container = environment.create(job_id, &limits)?;
         let working_directory = cage::spawn::c_path(&directory).map_err(failed("name a directory"))?;
@@ -205,6 +227,17 @@ impl Isolator {
             }
         }
     }
+}
+
+/// Device files of these GPUs and what all GPUs need, as far as this host has them: a job's own `/dev`
+/// has none (jobs-and-nodes.md 3.10).
+fn gpu_devices(dev: &Path, gpus: &[u32]) -> Vec<PathBuf> {
+    if gpus.is_empty() {
+        return Vec::new();
+    }
+    let common = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"].map(str::to_owned);
+    let own = gpus.iter().map(|gpu| format!("nvidia{gpu}"));
+    common.into_iter().chain(own).map(|name| dev.join(name)).filter(|path| path.exists()).collect()
 }
 
 /// Gives a file or directory to its user.
@@ -275,4 +308,108 @@ pub(crate) fn sweep(layout: &Layout, lives: &dyn Fn(u32) -> bool) -> io::Result<
 pub(crate) fn free_space(directory: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(directory)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(paths: &[&str]) -> FileSystemRequest {
+        let volume = |path: &&str| TmpfsVolume { path: (*path).to_owned(), size: 1 << 20 };
+        FileSystemRequest {
+            tmpfs_volumes: paths.iter().map(volume).collect(),
+            ..FileSystemRequest::default()
+        }
+    }
+
+    #[test]
+    fn mount_points_are_as_the_mount_table_shows_them() {
+        let check = |path: &str, want: &str| {
+            assert_eq!(volume_paths(Path::new("/s"), &request(&[path])), [Path::new(want)], "{path}");
+        };
+        check("a", "/s/a");
+        check("./a//b/", "/s/a/b");
+        check(".", "/s");
+        // Refused by the controller; a node trusts nobody with its host.
+        check("/etc", "/s/etc");
+        check("../../etc", "/s/etc");
+    }
+
+    /// Without root, or when the operator does not want mounts: directories of the same names.
+    #[test]
+    fn volumes_can_be_plain_directories() {
+        let sandbox = tempfile::tempdir().expect("a directory");
+        mount_volumes(sandbox.path(), &request(&["a/b", "a/c", "."]), None, false).expect("made");
+        assert!(sandbox.path().join("a/b").is_dir() && sandbox.path().join("a/c").is_dir());
+        assert_eq!(volumes::mounts_below(sandbox.path()).expect("readable"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn mounts_of_jobs_that_do_not_live_are_swept() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("SKIPPED mounts: they need root");
+        }
+        let data = tempfile::tempdir().expect("a directory");
+        let layout = Layout::create(data.path()).expect("made");
+        for slot in [3, 4] {
+            fs::create_dir_all(layout.sandbox(slot)).expect("made");
+            mount_volumes(&layout.sandbox(slot), &request(&["x", "y"]), Some((1, 1)), true)
+                .expect("root may");
+        }
+        assert_eq!(sweep(&layout, &|slot| slot == 4).expect("swept"), 2);
+        let left = volumes::mounts_below(&layout.slots()).expect("readable");
+        assert_eq!(left, ["y", "x"].map(|name| layout.sandbox(4).join(name)));
+        assert_eq!(sweep(&layout, &|_| false).expect("swept"), 2);
+        assert_eq!(volumes::mounts_below(&layout.slots()).expect("readable"), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_job_sees_its_sandbox_and_what_is_shared() {
+        let data = tempfile::tempdir().expect("a directory");
+        let layout = Layout::create(data.path()).expect("made");
+        let shared = crate::SharedDirectory { path: "/data".into(), writable: true };
+        let options = RoomOptions { shared_directories: vec![shared], ..RoomOptions::default() };
+        let isolator = Isolator::new(&options, &layout);
+        let job_id = JobId(vocab::Guid([0xa1, 2, 3, 4]));
+        let sandbox = layout.sandbox(7);
+        let view = |linked, root| {
+            let memory_limit = 1 << 30;
+            isolator.isolation(Tenant {
+                slot: 7,
+                job_id,
+                sandbox: &sandbox,
+                memory_limit,
+                linked,
+                gpus: &[],
+                root,
+            })
+        };
+        let targets = |i: &Isolation| -> Vec<(PathBuf, bool)> {
+            i.binds.iter().map(|b| (b.target.clone(), b.read_only)).collect()
+        };
+        assert_eq!(isolator.user(7), Some((10_007, 10_007)));
+        let plain = view(false, None);
+        assert!(plain.hostname.starts_with("slot_7-") && plain.hostname.len() > 7);
+        assert_eq!(targets(&plain), [("/data".into(), false), (layout.sandbox(7), false)]);
+        let linked = targets(&view(true, None));
+        assert_eq!(linked[1], (layout.cache(), true));
+        let layered = view(true, Some(rootfs(&layout, 7, vec!["/l".into()], false)));
+        assert_eq!(targets(&layered), [(SANDBOX_INSIDE.into(), false)]);
+        let root = layered.root.expect("it has one");
+        assert_eq!((root.layers, root.changes), (vec![layout.skeleton(), "/l".into()], None));
+    }
+    #[test]
+    fn only_its_own_gpus_are_in_dev() {
+        let dev = tempfile::tempdir().expect("a directory");
+        for name in ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia2", "sda"] {
+            fs::write(dev.path().join(name), "").expect("written");
+        }
+        let names = |gpus: &[u32]| -> Vec<String> {
+            let found = gpu_devices(dev.path(), gpus);
+            found.iter().map(|p| p.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names(&[]), Vec::<String>::new());
+        assert_eq!(names(&[1]), ["nvidiactl", "nvidia-uvm", "nvidia1"]);
+        assert_eq!(names(&[0, 2, 9]), ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia2"]);
+    }
 }

@@ -351,6 +351,10 @@ impl TreeSnapshot {
             let counts = RESOURCES.iter().map(|r| (r.as_str(), unsatisfied[*r as usize] as i64));
             counts.filter(|(_, n)| *n > 0).collect::<Map>()
         });
+        // No job asks for disk space here.
+        w.put("disk_quota_usage", || {
+            yson::map! {"disk_space_per_medium" => Map::new(), "disk_space_without_medium" => 0i64}
+        });
         if let Some((pool, limit)) = &o.pending_by {
             w.put("pending_by", || {
                 yson::map! { "pool" => &**pool, "limit" => *limit, "queue_position" => o.queue_position }

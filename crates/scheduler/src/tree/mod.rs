@@ -76,6 +76,8 @@ pub(crate) struct Tree {
     pub volumes_of_removed: BTreeMap<Arc<str>, IntegralState>,
     pub previous_periodic_update: Option<Time>,
     pub best_shares: crate::update::BestShares,
+    /// What is kept of the newest update for the next one.
+    pub fair_shares: crate::update::FairShares,
     /// The newest `update_fair_share` problems.
     pub problems: Vec<Failure>,
 }
@@ -110,6 +112,7 @@ impl Tree {
             volumes_of_removed: BTreeMap::new(),
             previous_periodic_update: None,
             best_shares: crate::update::BestShares::default(),
+            fair_shares: crate::update::FairShares::default(),
             problems: Vec::new(),
         }
     }

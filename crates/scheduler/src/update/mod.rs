@@ -6,6 +6,7 @@
 
 mod arena;
 mod best_share;
+mod kept;
 mod priority;
 mod publish;
 pub(crate) mod settings;
@@ -13,6 +14,7 @@ mod starvation;
 mod status;
 
 pub(crate) use best_share::BestShares;
+pub(crate) use kept::FairShares;
 pub(crate) use settings::Settings;
 pub(crate) use starvation::{Starvation, StarvationStatus, timeouts as starvation_timeouts};
 pub(crate) use status::{EPS, SchedulingStatus};
@@ -63,7 +65,7 @@ impl Scheduler {
                 Cycle::Periodic { since_previous: previous.map(|p| now.since(p)) }
             }
         };
-        match fairshare::update(&arena.input, &mut states, cycle) {
+        match tree.fair_shares.update(&arena.input, &mut states, cycle) {
             Ok(output) => {
                 tree.problems = output.problems.iter().map(|p| arena.explain(tree, p)).collect();
                 arena.keep_volumes(tree, &states, kind);

@@ -106,7 +106,7 @@ fn own_rules() {
         ("config_preset=fast", &["No such pool config preset \"fast\"", "none"]),
         ("config_preset=fast;config_presets=[slow]", &["cannot be specified together"]),
         ("metering_tags={a=b}", &["only together with \"abc\""]),
-        ("weight=1;\"weight\"=2;min_share_resources={cpu=1};strong_guarantee_resources={cpu=1}", &["twice"]),
+        ("weight=1;min_share_resources={cpu=1};strong_guarantee_resources={cpu=2}", &["twice", "cpu"]),
         ("max-operation-count=1;max_operation_count=2", &["twice"]),
     ] {
         refuses(&[], ("p", "", options), parts);

@@ -252,3 +252,20 @@ fn invariants_hold_and_runs_repeat() {
         }
     }
 }
+
+/// A tree keeps what it can from one update for the next one. A copy starts without that, and finds the same.
+#[test]
+fn what_updates_keep_changes_nothing() {
+    for seed in 0..scripts(12) {
+        let mut script = Script::new(seed);
+        for step in 0..150 {
+            script.step();
+            if script.random.chance(40) {
+                let mut copy = script.w.s.clone();
+                let kept = script.w.s.update(script.w.now, UpdateKind::Extra);
+                let fresh = copy.update(script.w.now, UpdateKind::Extra);
+                assert_eq!(format!("{kept:?}"), format!("{fresh:?}"), "script {seed}, step {step}");
+            }
+        }
+    }
+}
