@@ -184,7 +184,8 @@ impl JobView<'_> {
             }
             Some(Origin::LowerBound) => "the least that the options allow".to_owned(),
             Some(Origin::Dedicated) => {
-                "its own: an earlier run of its unit was aborted because its node had no more memory".to_owned()
+                "its own: an earlier run of its unit was aborted because its node had no more memory"
+                    .to_owned()
             }
         };
         let mut out = vec![format!(

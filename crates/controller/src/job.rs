@@ -1,8 +1,8 @@
 //! One running job, as the controller keeps it, and as lists of jobs show it.
 
 use crate::memory::{Factors, MemoryRequest, Origins};
-use crate::spec::RootOptions;
 use crate::record::{events_value, interruption_value};
+use crate::spec::RootOptions;
 use crate::statistics::{JobFacts, JobSamples, tree};
 use vocab::{
     AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics,

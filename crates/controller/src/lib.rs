@@ -54,8 +54,8 @@ pub mod units;
 
 mod explain;
 mod open;
-mod savings;
 mod packed;
+mod savings;
 mod task;
 
 pub use job::JobView;
@@ -64,6 +64,6 @@ pub use operation::{
     OperationEvent, Resized, SettleError, StateError, StatePart,
 };
 pub use options::ControllerOptions;
-pub use savings::Savings;
 pub use record::{JobRecord, MalformedRecord};
+pub use savings::Savings;
 pub use spec::{OperationSpec, ParsedSpec, SchedulingOptions};

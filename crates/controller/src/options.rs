@@ -182,7 +182,10 @@ mod tests {
     fn mistakes_are_named() {
         for (text, parts) in [
             ("{footprint_memory=-1}", ["footprint_memory", "-1", "from 0 to"].as_slice()),
-            ("{user_job_memory_reserve_quantile=1.5}", &["user_job_memory_reserve_quantile", "1.5", "0 to 1"]),
+            (
+                "{user_job_memory_reserve_quantile=1.5}",
+                &["user_job_memory_reserve_quantile", "1.5", "0 to 1"],
+            ),
             ("{footprnt=1}", &["footprnt", "unknown"]),
             ("{vanilla_operation_options={max_task_count=0}}", &["vanilla_operation_options/max_task_count"]),
             ("{vanilla_operation_options={gang_manager={on=1}}}", &["gang_manager/on", "unknown"]),

@@ -51,7 +51,8 @@ pub struct Tiers {
 }
 
 /// How far the three functions of a pool were followed: numbers of segments up to its fair share. They
-/// have their breakpoints in common. 0 for operations, whose functions are evaluated as they are.
+/// have their breakpoints in common. 0 for operations, whose functions are evaluated as they are, and for
+/// pools whose place was found without following them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct FunctionSizes {
     /// `by_sugg`.

@@ -46,7 +46,9 @@ impl NodeCore {
         if missing == 0 {
             return self.prepare_sandbox(now, id, fx);
         }
-        fx.extend(wanted().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }));
+        fx.extend(
+            wanted().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }),
+        );
         job.stage = Stage::Fetching { missing };
     }
 

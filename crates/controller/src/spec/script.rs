@@ -68,10 +68,7 @@ const EVER: Span = Span(u64::MAX);
 
 impl UserScript {
     /// Reads the script's options; `root_digest` is the operation's `job_proxy_memory_digest`.
-    pub(crate) fn read(
-        r: &mut Reader<'_>,
-        root_digest: &ProxyDigestOptions,
-    ) -> Result<UserScript, Failure> {
+    pub(crate) fn read(r: &mut Reader<'_>, root_digest: &ProxyDigestOptions) -> Result<UserScript, Failure> {
         accept_formats_and_hints(r)?;
         let (layers, make_rootfs_writable) = read_root_file_system(r)?;
         let disk = read_disk_request(r)?;

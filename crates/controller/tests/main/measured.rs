@@ -4,8 +4,8 @@
 use crate::script::*;
 use controller::{ControllerOptions, FinishedJob, JobRecord, OperationController, Savings};
 use vocab::{
-    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, JobPhase, JobStatistics, OperationState, Resources,
-    Span, Time, TmpfsUsage,
+    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, JobPhase, JobStatistics, OperationState,
+    Resources, Span, Time, TmpfsUsage,
 };
 use yson::Value;
 

@@ -3,12 +3,14 @@
 //! The same functions as in the specification, but followed upwards together and only as far as somebody
 //! asks, kept from update to update where nothing changed, and without memory of their own. In reading
 //! order: [`leaf`] is what an operation takes, in closed form; [`curve`] turns what a pool takes at a fit
-//! factor into what it takes at a suggestion; [`merge`] follows the children of a pool together;
-//! [`solve`] looks far ahead; [`distribute`] goes down with the result. [`lanes`] and [`knots`] are what they are made of.
+//! factor into what it takes at a suggestion; [`merge`] follows the children of a pool together; [`solve`]
+//! finds a place without that, wherever it can; [`distribute`] goes down with the result. [`lanes`] and
+//! [`knots`] are what they are made of.
 //!
 //! What is found does not depend on how it is found: a breakpoint is a function of the subtree alone,
 //! whoever asked for it, and whether it was kept or computed again. So an update of what changed gives the
-//! same bits as one of everything.
+//! same bits as one of everything. Known exception: where a place coincides with several breakpoints up to
+//! rounding, a search may be given up from one side and not from the other; then the last bit may differ.
 
 // The same lane of several arrays is what nearly every loop is about.
 #![allow(clippy::needless_range_loop)]

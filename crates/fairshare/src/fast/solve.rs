@@ -47,6 +47,8 @@ const FIRST: f64 = 1e-11;
 const MISSES: u32 = 6;
 /// Lanes that differ by no more than this from beginning to end are the same.
 const NOISE: f64 = 1e-13;
+/// Relative distance between two places that only rounding has made two.
+const SAME_PLACE: f64 = 1e-14;
 /// Relative distance to a place where nothing can be said to one where it can.
 const NUDGE: f64 = 1e-8;
 /// Nothing between two places that are so near to each other could be accepted.
@@ -373,7 +375,9 @@ impl Engine {
         let (a, b) = (left.at(left.to), right.at(right.from));
         let inside = (0..5).all(|r| a[r] < bound[r] - SHARE_MARGIN);
         let beyond = (0..5).any(|r| b[r] > bound[r] + SHARE_MARGIN);
-        if left.plain && right.plain && inside && beyond {
+        // Two jumps that are near to each other are not one.
+        let one = (right.from - left.to).abs() <= SAME_PLACE * left.to;
+        if left.plain && right.plain && one && inside && beyond {
             self.streams[id as usize].guess[search as usize] = left.to;
             return Found::Jump(left.to, a, b);
         }

@@ -276,7 +276,39 @@ fn a_node_that_does_not_come_back_in_time() {
          connect n1
          tick 2s
          show ops",
-        expect![[r#""#]],
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create owner strong.cpu=1
+              ok, an object
+            > pool create guest
+              ok, an object
+            > op start guest jobs=2 signal=SIGINT as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > op start owner jobs=1 as o
+              {"operation_id"="o";}
+            > tick 40s
+              n1 <- start o/0#0
+              n1 <- interrupt g/1#1 preemption
+            > crash
+            > restart
+            > tick 40s
+            > show ops
+              g running total=2 running=0 completed=0 pending=2 failed=0 aborted=2
+              o running total=1 running=0 completed=0 pending=1 failed=0 aborted=1
+            > connect n1
+              n1 <- welcome
+              n1 <- abort g/1#1 unconfirmed
+              n1 <- abort g/0#0 unconfirmed
+              n1 <- abort o/0#0 unconfirmed
+              n1 <- start g/0#2 o/0#1
+              n1 <- release g/1#1 g/0#0 o/0#0
+            > tick 2s
+            > show ops
+              g running total=2 running=1 completed=0 pending=1 failed=0 aborted=2
+              o running total=1 running=1 completed=0 pending=0 failed=0 aborted=1
+        "#]],
     );
 }
 

@@ -1,0 +1,102 @@
+/** A browser, a page that tells on itself, and the API beside it. */
+
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+
+const API = process.env['MILLPOND_URL'] ?? '';
+const PAGE = process.env['PAGE_URL'] ?? API;
+
+let browser: Browser;
+const open: { page: Page; complaints: string[]; expected: RegExp[] }[] = [];
+
+/** Call once in each file. */
+export function useBrowser(): void {
+  beforeAll(async () => {
+    const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  });
+  afterAll(() => browser.close());
+  afterEach(async () => {
+    const opened = open.splice(0);
+    for (const { page } of opened) await page.context().close();
+    // Errors of scripts and violations of the policy fail the test that saw them.
+    for (const { complaints, expected } of opened) {
+      expect(complaints.filter(text => !expected.some(pattern => pattern.test(text)))).toEqual([]);
+    }
+  });
+}
+
+export async function visit(
+  path: string,
+  options: BrowserContextOptions = {},
+  expected: RegExp[] = [],
+): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const complaints: string[] = [];
+  page.on('pageerror', error => complaints.push(String(error)));
+  page.on('console', message => {
+    if (message.type() === 'error') complaints.push(message.text());
+  });
+  open.push({ page, complaints, expected });
+  await page.goto(PAGE + path);
+  return page;
+}
+
+export async function command<T = unknown>(name: string, parameters: object): Promise<T> {
+  const response = await fetch(`${API}/api/v4/${name}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(parameters),
+  });
+  const body: unknown = await response.json();
+  if (!response.ok) throw new Error(JSON.stringify(body));
+  return body as T;
+}
+
+export async function get<T>(path: string): Promise<T> {
+  return (await command<{ value: T }>('get', { path })).value;
+}
+
+export async function makePool(name: string, attributes: object = {}): Promise<void> {
+  await command('create', {
+    type: 'scheduler_pool',
+    ignore_existing: true,
+    attributes: { name, pool_tree: 'physical', ...attributes },
+  });
+}
+
+export async function startOperation(
+  pool: string,
+  title: string,
+  task: object = {},
+  spec: object = {},
+): Promise<string> {
+  const tasks = {
+    work: { command: 'sleep 300', job_count: 1, cpu_limit: 1, memory_limit: 64 << 20, ...task },
+  };
+  const { operation_id } = await command<{ operation_id: string }>('start_operation', {
+    operation_type: 'vanilla',
+    spec: { pool, title, tasks, ...spec },
+  });
+  return operation_id;
+}
+
+export const stateOf = async (id: string): Promise<string> =>
+  (await command<{ state: string }>('get_operation', { operation_id: id, attributes: ['state'] })).state;
+
+/** Waits until a question has this answer. */
+export async function eventually<T>(
+  ask: () => Promise<T>,
+  is: (answer: T) => boolean,
+  ms = 15_000,
+): Promise<T> {
+  const end = Date.now() + ms;
+  for (;;) {
+    const answer = await ask();
+    if (is(answer)) return answer;
+    if (Date.now() > end) throw new Error(`still ${JSON.stringify(answer)}`);
+    await new Promise(resolve => setTimeout(resolve, 200));
+  }
+}

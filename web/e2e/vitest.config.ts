@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['e2e/**/*.e2e.ts'],
+    // One cluster and one browser: tests would disturb each other.
+    fileParallelism: false,
+    testTimeout: 40_000,
+    hookTimeout: 40_000,
+  },
+});

@@ -1,0 +1,136 @@
+/**
+ * Commands of `/api/v4`, and the batching of questions.
+ *
+ * Everything goes by POST with parameters in the body: headers cannot carry text beyond Latin-1. Questions
+ * that are asked in the same moment travel as one `execute_batch`, so a page costs one request per round.
+ */
+
+import { decodeError, Refusal, UNREACHABLE } from './errors';
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Parameters = Record<string, unknown>;
+
+/** JSON with strings as UTF-8, not as one character for each byte. */
+const FORMAT = '{"$value":"json","$attributes":{"encode_utf8":false}}';
+
+async function post(command: string, parameters: Parameters): Promise<unknown> {
+  const response = await send(`/api/v4/${command}`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      'X-YT-Input-Format': FORMAT,
+      'X-YT-Output-Format': FORMAT,
+    },
+    body: JSON.stringify(parameters),
+  });
+  return response.json();
+}
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, init);
+  } catch {
+    throw new Refusal(decodeError({ code: UNREACHABLE, message: 'The server does not answer' }, ''));
+  }
+  if (response.ok) return response;
+  const body: unknown = await response.json().catch(() => null);
+  throw new Refusal(decodeError(body, `The server answered ${response.status} ${response.statusText}`));
+}
+
+interface Question {
+  command: string;
+  parameters: Parameters;
+  resolve: (output: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+let waiting: Question[] = [];
+
+/** A question or a change without input; leaves with the others of this moment. */
+export function call<T>(command: string, parameters: Parameters = {}): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    if (waiting.length === 0) queueMicrotask(flush);
+    waiting.push({ command, parameters, resolve: resolve as (output: unknown) => void, reject });
+  });
+}
+
+function flush(): void {
+  const questions = waiting;
+  waiting = [];
+  void answer(questions);
+}
+
+async function answer(questions: Question[]): Promise<void> {
+  const requests = questions.map(({ command, parameters }) => ({ command, parameters }));
+  try {
+    const results = await batch(requests);
+    questions.forEach((question, index) => {
+      const result = results[index];
+      if (result === undefined || result.error !== undefined) {
+        question.reject(new Refusal(decodeError(result?.error, 'The answer is incomplete')));
+      } else {
+        question.resolve(result.output);
+      }
+    });
+  } catch (error) {
+    for (const question of questions) question.reject(error);
+  }
+}
+
+export interface Request {
+  command: string;
+  parameters: Parameters;
+  input?: unknown;
+}
+
+interface Result {
+  output?: unknown;
+  error?: unknown;
+}
+
+/** Several commands in their order; a failing one does not stop those behind it. */
+export async function batch(requests: Request[]): Promise<Result[]> {
+  const reply = (await post('execute_batch', { requests })) as { results: Result[] };
+  return reply.results;
+}
+
+/** One command with input, such as `set`. */
+export async function callWithInput(command: string, parameters: Parameters, input: unknown): Promise<void> {
+  const [result] = await batch([{ command, parameters, input }]);
+  if (result?.error !== undefined) throw new Refusal(decodeError(result.error, 'The command was refused'));
+}
+
+/** Value at a path of the tree. */
+export async function get<T>(path: string, parameters: Parameters = {}): Promise<T> {
+  const reply = await call<{ value: T }>('get', { path, ...parameters });
+  return reply.value;
+}
+
+/** Names of the children at a path. */
+export async function list<T = string>(path: string, parameters: Parameters = {}): Promise<T[]> {
+  const reply = await call<{ value: T[] }>('list', { path, ...parameters });
+  return reply.value;
+}
+
+/** The same, but nothing where nothing is. */
+export async function getOr<T>(path: string, otherwise: T, parameters: Parameters = {}): Promise<T> {
+  try {
+    return await get<T>(path, parameters);
+  } catch (error) {
+    if (error instanceof Refusal && error.tree.code !== UNREACHABLE) return otherwise;
+    throw error;
+  }
+}
+
+/** Bytes as text, e.g. what a job has printed. */
+export async function text(command: string, parameters: Record<string, string>): Promise<string> {
+  const query = new URLSearchParams(parameters);
+  const response = await send(`/api/v4/${command}?${query}`, { method: 'GET' });
+  return response.text();
+}
+
+/** Characters with a meaning in paths stand for themselves behind a backslash. */
+export function escapePath(key: string): string {
+  return key.replace(/[\\/@&[{*]/g, character => `\\${character}`);
+}

@@ -1,0 +1,311 @@
+/** Questions about operations and jobs, and what can be done to them. */
+
+import { call, getOr, text, type Json } from './client';
+import type { ErrorTree } from './errors';
+import type { Resources } from '../model/resources';
+
+export interface JobCounts {
+  total: number;
+  running: number;
+  completed: number;
+  pending: number;
+  failed: number;
+  aborted: number;
+  lost: number;
+}
+
+export interface TreeOptions {
+  pool?: string;
+  weight?: number;
+  resource_limits?: Resources;
+}
+
+export interface OperationSummary {
+  id: string;
+  type: string;
+  state: string;
+  authenticated_user: string;
+  start_time: string;
+  finish_time?: string;
+  suspended: boolean;
+  brief_spec?: {
+    title?: string;
+    alias?: string;
+    pool?: string;
+    tasks?: Record<string, { command?: string; job_count?: number }>;
+  };
+  brief_progress?: { jobs?: JobCounts };
+  runtime_parameters?: {
+    scheduling_options_per_pool_tree?: Record<string, TreeOptions>;
+    annotations?: Record<string, Json>;
+  };
+}
+
+export interface Listing {
+  operations: OperationSummary[];
+  incomplete: boolean;
+  pool_tree_counts?: Counts;
+  pool_counts?: Counts;
+  user_counts?: Counts;
+  state_counts?: Counts;
+  type_counts?: Counts;
+  failed_jobs_count?: number;
+}
+
+export type Counts = Record<string, number>;
+
+export interface ListingQuery {
+  filter?: string | undefined;
+  user?: string | undefined;
+  pool_tree?: string | undefined;
+  pool?: string | undefined;
+  state?: string | undefined;
+  type?: string | undefined;
+  with_failed_jobs?: boolean | undefined;
+  from_time?: string | undefined;
+  to_time?: string | undefined;
+  cursor_time?: string | undefined;
+  cursor_direction?: 'past' | 'future' | undefined;
+  limit: number;
+}
+
+const SUMMARY = [
+  'id',
+  'type',
+  'state',
+  'authenticated_user',
+  'start_time',
+  'finish_time',
+  'suspended',
+  'brief_spec',
+  'brief_progress',
+  'runtime_parameters',
+];
+
+export const listOperations = (query: ListingQuery): Promise<Listing> =>
+  call('list_operations', { ...withoutUndefined(query), attributes: SUMMARY, include_archive: true });
+
+const withoutUndefined = (query: object): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+
+/** Counter of jobs with the reasons of their ends. */
+export interface DetailedCounts {
+  total: number;
+  running: number;
+  pending: number;
+  failed: number;
+  lost: number;
+  completed: { total: number; interrupted: Counts; 'non-interrupted': Counts };
+  aborted: { total: number; scheduled: Counts; non_scheduled: Counts };
+}
+
+export interface Task {
+  task_name: string;
+  job_type: string;
+  job_counter: DetailedCounts;
+  user_job_memory_reserve_factor?: number;
+  user_job_options?: { cpu_limit?: number; gpu_limit?: number; memory_limit?: number };
+  min_needed_resources?: Resources;
+}
+
+export interface Summary {
+  sum: number;
+  count: number;
+  min: number;
+  max: number;
+  last?: number;
+}
+
+export interface TaggedSummary {
+  summary: Summary;
+  tags: { job_state?: string; job_type?: string; pool_tree?: string };
+}
+
+export interface StatisticsTree {
+  [name: string]: StatisticsTree | TaggedSummary[];
+}
+
+export interface Event {
+  time: string;
+  state: string;
+  phase?: string;
+}
+
+export interface Operation extends OperationSummary {
+  progress?: { tasks?: Task[]; job_statistics_v2?: StatisticsTree; build_time?: string };
+  result?: { error?: ErrorTree };
+  alerts?: Record<string, ErrorTree>;
+  alert_events?: { time: string; alert_type: string; error: ErrorTree }[];
+  events?: Event[];
+}
+
+const DETAILS = [...SUMMARY, 'progress', 'result', 'alerts', 'alert_events', 'events'];
+
+/** An alias begins with a star. */
+const named = (idOrAlias: string) =>
+  idOrAlias.startsWith('*') ? { operation_alias: idOrAlias } : { operation_id: idOrAlias };
+
+export const getOperation = (idOrAlias: string): Promise<Operation> =>
+  call('get_operation', { ...named(idOrAlias), attributes: DETAILS, include_runtime: true });
+
+export interface Specifications {
+  provided_spec: Json;
+  full_spec: Json;
+  unrecognized_spec: Record<string, Json>;
+}
+
+export const getSpecifications = (id: string): Promise<Specifications> =>
+  call('get_operation', { ...named(id), attributes: ['provided_spec', 'full_spec', 'unrecognized_spec'] });
+
+export const getAttributes = (id: string): Promise<Json> => call('get_operation', named(id));
+
+export interface OperationExplanation {
+  time: string;
+  state?: string;
+  text: string[];
+  trees: Record<string, TreeExplanation>;
+}
+
+export interface TreeExplanation {
+  pool: string;
+  verdict: { reason: string };
+  numbers: {
+    running: number;
+    wanted: number;
+    leaving: number;
+    fair_share: number;
+    usage_share: number;
+    demand_share: number;
+    non_preemptible_job_count: number;
+    aggressively_preemptible_job_count: number;
+    preemptible_job_count: number;
+  };
+  starvation?: { below_since?: string; starving_since?: string; aggressively: boolean; timeout: number };
+  nodes?: {
+    total: number;
+    ready: number;
+    waiting: number;
+    offline: number;
+    preemptible: number;
+    disabled: number;
+    no_spare: number;
+    by_reason: Counts;
+    short: Counts;
+  };
+  losses: Preemption[];
+  loss_count: number;
+}
+
+export const explainOperation = (id: string): Promise<OperationExplanation | null> =>
+  getOr<OperationExplanation | null>(`//sys/scheduler/orchid/scheduler/operation_explanations/${id}`, null);
+
+export interface Preemption {
+  time: string;
+  pool_tree: string;
+  node: string;
+  operation_id: string;
+  pool: string;
+  job_id?: string;
+  allocation_id: string;
+  resources: Resources;
+  group: string;
+  level: number;
+  timeout: number;
+  preemption_kind: string;
+  stage?: string | null;
+  preemption_reason: string;
+  properly_starving?: boolean | null;
+  preempted_for?: { operation_id: string; allocation_id: string } | null;
+}
+
+/** Newest first. */
+export async function preemptions(tree: string): Promise<Preemption[]> {
+  const log = await getOr<Preemption[]>(
+    `//sys/scheduler/orchid/scheduler/pool_trees/${tree}/preemption_log`,
+    [],
+  );
+  return [...log].reverse();
+}
+
+export const start = (type: string, spec: Json): Promise<{ operation_id: string }> =>
+  call('start_operation', { operation_type: type, spec });
+export const abort = (id: string, message: string): Promise<unknown> =>
+  call('abort_operation', { operation_id: id, ...(message === '' ? {} : { abort_message: message }) });
+export const suspend = (id: string, abortJobs: boolean): Promise<unknown> =>
+  call('suspend_operation', { operation_id: id, abort_running_jobs: abortJobs });
+export const resume = (id: string): Promise<unknown> => call('resume_operation', { operation_id: id });
+export const complete = (id: string): Promise<unknown> => call('complete_operation', { operation_id: id });
+export const updateParameters = (id: string, options: Record<string, TreeOptions>): Promise<unknown> =>
+  call('update_operation_parameters', {
+    operation_id: id,
+    parameters: { scheduling_options_per_pool_tree: options },
+  });
+
+export interface Job {
+  id: string;
+  operation_id?: string;
+  type: string;
+  state: string;
+  address?: string;
+  task_name?: string;
+  pool?: string;
+  pool_tree?: string;
+  job_cookie?: number;
+  start_time?: string;
+  finish_time?: string;
+  progress?: number;
+  stderr_size?: number;
+  error?: ErrorTree;
+  abort_reason?: string;
+  interruption_info?: { interruption_reason?: string; preempted_for?: { operation_id?: string } };
+  brief_statistics?: Json;
+  events?: Event[];
+  exec_attributes?: Record<string, Json>;
+}
+
+export interface JobDetails extends Job {
+  statistics?: JobStatistics;
+  resource_usage?: Resources;
+}
+
+export interface JobStatistics {
+  [name: string]: JobStatistics | Summary;
+}
+
+export interface JobListing {
+  jobs: Job[];
+  type_counts: Counts;
+  state_counts: Counts;
+  scheduler_job_count?: number;
+  controller_agent_job_count?: number;
+  archive_job_count?: number | null;
+  continuation_token?: string;
+}
+
+export interface JobQuery {
+  state?: string | undefined;
+  task_name?: string | undefined;
+  address?: string | undefined;
+  with_stderr?: boolean | undefined;
+  sort_field?: string | undefined;
+  sort_order?: 'ascending' | 'descending' | undefined;
+  limit: number;
+  offset: number;
+}
+
+export const listJobs = (operation: string, query: JobQuery): Promise<JobListing> =>
+  call('list_jobs', { operation_id: operation, ...withoutUndefined(query) });
+
+export const getJob = (operation: string, job: string): Promise<JobDetails> =>
+  call('get_job', { operation_id: operation, job_id: job });
+
+export const getStderr = (operation: string, job: string): Promise<string> =>
+  text('get_job_stderr', { operation_id: operation, job_id: job });
+
+/** With a time-out the job is asked to stop first. */
+export const abortJob = (job: string, interruptMs?: number): Promise<unknown> =>
+  call('abort_job', {
+    job_id: job,
+    ...(interruptMs === undefined ? {} : { interrupt_timeout: interruptMs }),
+  });
+export const abandonJob = (job: string): Promise<unknown> => call('abandon_job', { job_id: job });

@@ -1,0 +1,46 @@
+/** Looking into the tree, and changing it. */
+
+import { call, callWithInput, escapePath, get, list, type Json } from './client';
+
+export interface Child {
+  name: string;
+  type: string;
+  count?: number;
+  modified?: string;
+}
+
+type Listed =
+  string | { $value: string; $attributes?: { type?: string; count?: number; modification_time?: string } };
+
+export async function children(path: string): Promise<Child[]> {
+  const listed = await list<Listed>(path, {
+    attributes: ['type', 'count', 'modification_time'],
+    max_size: 10_000,
+  });
+  return listed.map(item => {
+    if (typeof item === 'string') return { name: item, type: '' };
+    const { type, count, modification_time } = item.$attributes ?? {};
+    return {
+      name: item.$value,
+      type: type ?? '',
+      ...(count === undefined ? {} : { count }),
+      ...(modification_time === undefined ? {} : { modified: modification_time }),
+    };
+  });
+}
+
+export const attributes = (path: string): Promise<Record<string, Json>> =>
+  get(`${path === '/' ? '' : path}/@`);
+export const typeOf = (path: string): Promise<string> => get(`${path === '/' ? '' : path}/@type`);
+export const value = (path: string): Promise<Json> => get(path, { max_size: 1_000 });
+
+export const child = (path: string, name: string): string =>
+  `${path === '/' ? '/' : path}/${escapePath(name)}`;
+
+export const setValue = (path: string, to: Json): Promise<void> => callWithInput('set', { path }, to);
+export const setAttribute = (path: string, name: string, to: Json): Promise<void> =>
+  callWithInput('set', { path: `${path === '/' ? '' : path}/@${escapePath(name)}` }, to);
+export const removeAttribute = (path: string, name: string): Promise<unknown> =>
+  call('remove', { path: `${path === '/' ? '' : path}/@${escapePath(name)}` });
+export const create = (type: string, path: string): Promise<unknown> => call('create', { type, path });
+export const remove = (path: string): Promise<unknown> => call('remove', { path, recursive: true });

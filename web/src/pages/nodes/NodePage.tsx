@@ -1,0 +1,277 @@
+/** One node: what it has, its jobs, and what an administrator can do with it. */
+
+import { Button, TextInput } from '@gravity-ui/uikit';
+import { useState } from 'react';
+import { Link, useParams } from 'wouter';
+import type { Json } from '../../api/client';
+import { useLive } from '../../api/live';
+import {
+  jobsOf,
+  node as askNode,
+  nodeSettings,
+  owners as askOwners,
+  setNode,
+  type Node,
+  type NodeSettings,
+  type Owner,
+} from '../../api/nodes';
+import type { Job } from '../../api/operations';
+import { Async } from '../../components/Async';
+import { PartBar } from '../../components/Bar';
+import { Confirm } from '../../components/Confirm';
+import { DataTable, type TableColumn } from '../../components/DataTable';
+import { Level } from '../../components/ErrorView';
+import {
+  Card,
+  Copy,
+  Crumbs,
+  Elapsed,
+  Facts,
+  Mark,
+  OperationLink,
+  PoolLink,
+  State,
+  Time,
+  useTitle,
+} from '../../components/Parts';
+import { Tabs, useTab, type TabItem } from '../../components/Tabs';
+import { Value } from '../../components/Value';
+import { ago, duration, percent, plural, shortId } from '../../model/format';
+import { links } from '../../model/links';
+import { amount, amountOf, present, ratio, resourceTitle } from '../../model/resources';
+import { colorsOf, JobStrip } from './JobStrip';
+
+const TABS: TabItem[] = [
+  { id: 'overview', title: 'Overview' },
+  { id: 'attributes', title: 'Attributes' },
+];
+
+export function NodePage() {
+  const { address = '' } = useParams<{ address: string }>();
+  useTitle(address);
+  const tab = useTab(TABS);
+  const node = useLive(['node', address], () => askNode(address));
+  const settings = useLive(['node settings', address], () => nodeSettings(address));
+  return (
+    <>
+      <Crumbs items={[{ title: 'Nodes', href: links.nodes() }, { title: address }]} />
+      <Async query={node}>
+        {data => (
+          <>
+            <div className="page__head">
+              <h1 className="page__title">{address}</h1>
+              <Copy text={address} what="address" />
+              <State state={data.state} />
+              {settings.data?.banned === true && <Mark tone="danger">banned</Mark>}
+              {settings.data?.disable_scheduler_jobs === true && <Mark tone="warning">no new jobs</Mark>}
+              <div className="page__actions">
+                {settings.data !== undefined && <Actions address={address} settings={settings.data} />}
+              </div>
+            </div>
+            <Tabs items={TABS} tab={tab}>
+              {tab === 'overview' && <Overview address={address} node={data} settings={settings.data} />}
+              {tab === 'attributes' && (
+                <Async query={settings}>
+                  {value => <Value value={value as unknown as Json} label="Attributes of the node" />}
+                </Async>
+              )}
+            </Tabs>
+          </>
+        )}
+      </Async>
+    </>
+  );
+}
+
+function Overview({
+  address,
+  node,
+  settings,
+}: {
+  address: string;
+  node: Node;
+  settings: NodeSettings | undefined;
+}) {
+  const tree = node.tree ?? undefined;
+  const jobs = useLive(['jobs of node', address], () => jobsOf(address));
+  const owners = useLive(['owners', tree], () =>
+    tree === undefined ? Promise.resolve({}) : askOwners(tree),
+  );
+  const rows = Object.values(jobs.data ?? {});
+  const cpu = node.running_job_statistics;
+  const color = colorsOf(owners.data ?? {});
+  return (
+    <>
+      {settings !== undefined && settings.alerts.length > 0 && (
+        <div className="alerts">
+          {settings.alerts.map((alert, index) => (
+            <Level key={index} tree={alert} />
+          ))}
+        </div>
+      )}
+      <div className="cards">
+        <Card title="Resources">
+          {present(node.resource_limits).map(resource => {
+            const [used, all] = [
+              amountOf(node.resource_usage, resource),
+              amountOf(node.resource_limits, resource),
+            ];
+            return (
+              <div className="gauge" key={resource}>
+                <span className="secondary">{resourceTitle(resource)}</span>
+                <PartBar
+                  part={ratio(used, all)}
+                  kind={used > all ? 'full' : 'plain'}
+                  label={`${percent(ratio(used, all))} used`}
+                />
+                <span className="gauge__text">
+                  {amount(resource, used)} <span className="secondary">of {amount(resource, all)}</span>
+                </span>
+              </div>
+            );
+          })}
+        </Card>
+        <Card title="Node">
+          <Facts
+            items={[
+              ['Tree', tree],
+              ['Tags', node.tags.join(', ')],
+              ['Last heartbeat', ago(node.last_seen_time)],
+              ['Registered', settings?.register_time !== undefined && <Time at={settings.register_time} />],
+              ['Jobs are held by', node.job_environment],
+              [
+                'Overcommitted since',
+                node.overcommitted_since != null && <Time at={node.overcommitted_since} />,
+              ],
+              ['Ban', settings?.banned === true && (settings.ban_message || 'without a word')],
+            ]}
+          />
+        </Card>
+        {cpu !== undefined && (
+          <Card title="What preemption could take">
+            <Facts
+              items={[
+                ['Work of running jobs', `${duration(cpu.total_cpu_time * 1_000)} of CPU`],
+                ['preemptible', `${duration(cpu.preemptible_cpu_time * 1_000)}`],
+                ['aggressively preemptible', `${duration(cpu.aggressively_preemptible_cpu_time * 1_000)}`],
+              ]}
+            />
+          </Card>
+        )}
+      </div>
+      <Card title={plural(rows.length, 'job')}>
+        <JobStrip node={node} jobs={jobs.data ?? {}} owners={owners.data ?? {}} color={color} />
+      </Card>
+      <DataTable
+        label="Jobs of the node"
+        columns={columnsFor(owners.data ?? {}, color)}
+        rows={rows}
+        rowKey={job => job.id}
+        empty="No job is on this node."
+      />
+    </>
+  );
+}
+
+const columnsFor = (owners: Record<string, Owner>, color: (pool: string) => string): TableColumn<Job>[] => {
+  const owner = (job: Job) => owners[job.operation_id ?? ''];
+  return [
+    {
+      id: 'operation',
+      title: 'Operation',
+      width: 260,
+      cell: job => <OperationLink id={job.operation_id ?? ''} title={owner(job)?.title} />,
+    },
+    {
+      id: 'pool',
+      title: 'Pool',
+      width: 200,
+      cell: job => {
+        const pool = owner(job)?.pool;
+        return pool === undefined ? null : (
+          <>
+            <i className="swatch" style={{ background: color(pool) }} />
+            <PoolLink tree={job.pool_tree ?? ''} pool={pool} />
+          </>
+        );
+      },
+    },
+    {
+      id: 'job',
+      title: 'Job',
+      width: 130,
+      cell: job => (
+        <Link href={links.job(job.operation_id ?? '', job.id)} className="mono" title={job.id}>
+          {shortId(job.id)}
+        </Link>
+      ),
+    },
+    { id: 'task', title: 'Task', width: 140, cell: job => <span className="clip">{job.task_name}</span> },
+    { id: 'state', title: 'State', width: 130, cell: job => <State state={job.state} /> },
+    { id: 'start', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
+    {
+      id: 'duration',
+      title: 'for',
+      width: 110,
+      numeric: true,
+      cell: job => <Elapsed start={job.start_time} />,
+    },
+  ];
+};
+
+function Actions({ address, settings }: { address: string; settings: NodeSettings }) {
+  const [asked, setAsked] = useState<'ban' | 'jobs' | undefined>(undefined);
+  const [message, setMessage] = useState('');
+  const close = () => setAsked(undefined);
+  return (
+    <>
+      <Button view="outlined" onClick={() => setAsked('jobs')}>
+        {settings.disable_scheduler_jobs ? 'Allow jobs' : 'Take no new jobs'}
+      </Button>
+      <Button view={settings.banned ? 'outlined' : 'outlined-danger'} onClick={() => setAsked('ban')}>
+        {settings.banned ? 'Lift the ban' : 'Ban'}
+      </Button>
+      {asked === 'jobs' && (
+        <Confirm
+          title={settings.disable_scheduler_jobs ? 'Allow jobs again?' : 'Take no new jobs?'}
+          verb={settings.disable_scheduler_jobs ? 'Allow' : 'Disable'}
+          danger={!settings.disable_scheduler_jobs}
+          act={() => setNode(address, 'disable_scheduler_jobs', !settings.disable_scheduler_jobs)}
+          onClose={close}
+        >
+          <p>
+            {settings.disable_scheduler_jobs
+              ? 'The scheduler may start jobs on this node again.'
+              : 'No job is started on this node until this is taken back. Jobs that run there are asked to stop and run again elsewhere.'}
+          </p>
+        </Confirm>
+      )}
+      {asked === 'ban' && (
+        <Confirm
+          title={settings.banned ? 'Lift the ban?' : `Ban ${address}?`}
+          verb={settings.banned ? 'Lift' : 'Ban'}
+          danger={!settings.banned}
+          act={async () => {
+            await setNode(address, 'ban_message', settings.banned ? '' : message);
+            await setNode(address, 'banned', !settings.banned);
+          }}
+          onClose={close}
+        >
+          {settings.banned ? (
+            <p>The node takes part again.</p>
+          ) : (
+            <div className="dialog-lines">
+              <p>The node takes no part any more; its jobs are aborted and run again elsewhere.</p>
+              <TextInput
+                value={message}
+                onUpdate={setMessage}
+                placeholder="Why (optional)"
+                controlProps={{ 'aria-label': 'Why the node is banned' }}
+              />
+            </div>
+          )}
+        </Confirm>
+      )}
+    </>
+  );
+}

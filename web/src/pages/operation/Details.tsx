@@ -1,0 +1,295 @@
+/** The first look at an operation: errors, alerts, where it stands, tasks, phases. */
+
+import { Link } from 'wouter';
+import { innermost, Refusal } from '../../api/errors';
+import { listJobs, type DetailedCounts, type Operation, type Task } from '../../api/operations';
+import { operationElement } from '../../api/scheduling';
+import { useLive } from '../../api/live';
+import { ShareBar, ShareLegend } from '../../components/Bar';
+import { ErrorView, Level } from '../../components/ErrorView';
+import { Card, Facts, PoolLink, Time } from '../../components/Parts';
+import { barOf } from '../../model/columns';
+import { bytes, count, duration, number, percent, shortId, words } from '../../model/format';
+import { links } from '../../model/links';
+import { isFinished, phasesOf, placesOf } from '../../model/operations';
+import type { OperationElement } from '../../model/pools';
+import { resourcesInWords, resourceTitle } from '../../model/resources';
+
+export function Details({ operation }: { operation: Operation }) {
+  const error = operation.result?.error;
+  const alerts = Object.entries(operation.alerts ?? {});
+  const annotations = Object.entries(operation.runtime_parameters?.annotations ?? {});
+  return (
+    <>
+      {error !== undefined && error.code !== 0 && <ErrorView error={new Refusal(error)} />}
+      {alerts.length > 0 && (
+        <div className="alerts">
+          {alerts.map(([name, alert]) => (
+            <Level key={name} tree={alert} />
+          ))}
+        </div>
+      )}
+      <Card title="Tasks">
+        <Tasks operation={operation} tasks={operation.progress?.tasks ?? []} />
+      </Card>
+      {(operation.brief_progress?.jobs?.failed ?? 0) > 0 && <FailedJobs id={operation.id} />}
+      {!isFinished(operation.state) &&
+        placesOf(operation).map(({ tree }) => <Runtime key={tree} tree={tree} id={operation.id} />)}
+      <div className="cards cards_wide">
+        <Card title="Phases">
+          <Phases operation={operation} />
+        </Card>
+        {annotations.length > 0 && (
+          <Card title="Annotations">
+            <Facts
+              items={annotations.map(([name, value]) => [
+                name,
+                typeof value === 'string' ? value : JSON.stringify(value),
+              ])}
+            />
+          </Card>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
+  if (tasks.length === 0) return <p className="secondary">It has not got so far as to have tasks.</p>;
+  return (
+    <div className="sheet-box">
+      <table className="sheet">
+        <thead>
+          <tr>
+            <th>Task</th>
+            <th>Each job</th>
+            {COLUMNS.map(([title]) => (
+              <th key={title} className="right">
+                {title}
+              </th>
+            ))}
+            <th>Ended early because of</th>
+          </tr>
+        </thead>
+        <tbody>
+          {tasks.map(task => (
+            <tr key={task.task_name}>
+              <td>
+                {task.task_name}
+                <div className="secondary mono clip task-command" title={commandOf(operation, task)}>
+                  {commandOf(operation, task)}
+                </div>
+              </td>
+              <td className="secondary">
+                {each(task)}
+                <div>{reserve(task)}</div>
+              </td>
+              {COLUMNS.map(([title, of, state]) => (
+                <td key={title} className="right">
+                  <Count operation={operation} task={task} value={of(task.job_counter)} state={state} />
+                </td>
+              ))}
+              <td className="secondary">{reasons(task.job_counter)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The newest failures, with what they printed. */
+function FailedJobs({ id }: { id: string }) {
+  const { data } = useLive(['failed jobs', id], () =>
+    listJobs(id, {
+      state: 'failed',
+      sort_field: 'start_time',
+      sort_order: 'descending',
+      limit: 5,
+      offset: 0,
+    }),
+  );
+  if (data === undefined || data.jobs.length === 0) return null;
+  return (
+    <Card title="Newest failed jobs">
+      <div className="sheet-box">
+        <table className="sheet">
+          <tbody>
+            {data.jobs.map(job => (
+              <tr key={job.id}>
+                <td>
+                  <Link href={links.job(id, job.id)} className="mono">
+                    {shortId(job.id)}
+                  </Link>
+                </td>
+                <td className="secondary">{job.task_name}</td>
+                <td>
+                  <Time at={job.finish_time} />
+                </td>
+                <td>
+                  <Link href={links.job(id, job.id, 'output')}>output</Link>
+                </td>
+                <td className="bad wide">{innermost(job.error)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+const COLUMNS: [string, (counts: DetailedCounts) => number, string | undefined][] = [
+  ['Total', counts => counts.total, undefined],
+  ['Pending', counts => counts.pending, undefined],
+  ['Running', counts => counts.running, 'running'],
+  ['Completed', counts => counts.completed.total, 'completed'],
+  ['Failed', counts => counts.failed, 'failed'],
+  ['Aborted', counts => counts.aborted.total, 'aborted'],
+  ['Lost', counts => counts.lost, undefined],
+];
+
+/** Leads to these jobs. */
+function Count({
+  operation,
+  task,
+  value,
+  state,
+}: {
+  operation: Operation;
+  task: Task;
+  value: number;
+  state: string | undefined;
+}) {
+  if (value === 0) return <span className="secondary">0</span>;
+  if (state === undefined) return <>{count(value)}</>;
+  return (
+    <Link href={links.operation(operation.id, 'jobs', { state, task: task.task_name })}>{count(value)}</Link>
+  );
+}
+
+const commandOf = (operation: Operation, task: Task): string =>
+  operation.brief_spec?.tasks?.[task.task_name]?.command ?? '';
+
+function each(task: Task): string {
+  const { cpu_limit, gpu_limit, memory_limit } = task.user_job_options ?? {};
+  return [
+    cpu_limit !== undefined && `${number(cpu_limit)} CPU`,
+    gpu_limit !== undefined && gpu_limit > 0 && `${number(gpu_limit)} GPU`,
+    memory_limit !== undefined && bytes(memory_limit),
+  ]
+    .filter(part => part !== false)
+    .join(', ');
+}
+
+const reserve = (task: Task): string =>
+  task.user_job_memory_reserve_factor === undefined
+    ? ''
+    : `reserves ${percent(task.user_job_memory_reserve_factor)} of its memory`;
+
+/** Why jobs were aborted or interrupted, with counts. */
+function reasons(counts: DetailedCounts): string {
+  const named = (of: Record<string, number>) =>
+    Object.entries(of).filter(([name, n]) => name !== 'total' && n > 0);
+  return [
+    ...named(counts.aborted.scheduled),
+    ...named(counts.aborted.non_scheduled),
+    ...named(counts.completed.interrupted),
+  ]
+    .map(([name, n]) => `${words(name)} ${count(n)}`)
+    .join(', ');
+}
+
+function Runtime({ tree, id }: { tree: string; id: string }) {
+  const { data } = useLive(['element', tree, id], () => operationElement(tree, id));
+  if (data === undefined || data === null) return null;
+  return (
+    <Card title={`In tree ${tree}`}>
+      <ShareBar {...barOf(data, undefined, {})} scale={scaleOf(data)} tall />
+      <div className="legend-row">
+        <ShareLegend />
+      </div>
+      <Standing tree={tree} element={data} />
+    </Card>
+  );
+}
+
+const scaleOf = (e: OperationElement): number =>
+  Math.min(1, Math.max(0.05, e.usage_ratio ?? 0, e.fair_share_ratio ?? 0, Math.min(e.demand_ratio ?? 0, 1)));
+
+function Standing({ tree, element }: { tree: string; element: OperationElement }) {
+  return (
+    <div className="facts-columns">
+      <Facts
+        items={[
+          ['Pool', element.pool !== undefined && <PoolLink tree={tree} pool={element.pool} />],
+          ['Weight', number(element.weight)],
+          [
+            'FIFO position',
+            element.effective_fifo_index == null ? undefined : String(element.effective_fifo_index),
+          ],
+          ['Dominant resource', resourceTitle(element.dominant_resource ?? '')],
+        ]}
+      />
+      <Facts
+        items={[
+          ['Usage', `${percent(element.usage_ratio)} (${resourcesInWords(element.resource_usage)})`],
+          ['Fair share', percent(element.fair_share_ratio)],
+          ['Demand', `${percent(element.demand_ratio)} (${resourcesInWords(element.resource_demand)})`],
+        ]}
+      />
+      <Facts
+        items={[
+          ['Status', words(element.scheduling_status ?? '')],
+          ['Starvation', words(element.starvation_status ?? '')],
+          ['Starving since', element.starving_since != null && <Time at={element.starving_since} />],
+          ['Unschedulable', element.unschedulable_reason != null && words(element.unschedulable_reason)],
+          ['Gang', element.is_gang === true && 'all of its jobs or none'],
+          ['Preemptible jobs', count(element.preemptible_job_count)],
+        ]}
+      />
+    </div>
+  );
+}
+
+const PHASE_COLORS = [
+  'var(--mp-demand)',
+  'var(--mp-fair)',
+  'var(--mp-usage)',
+  'var(--mp-integral)',
+  'var(--mp-guarantee)',
+];
+
+function Phases({ operation }: { operation: Operation }) {
+  const phases = phasesOf(operation.events ?? [], Date.now(), operation.finish_time);
+  const total = phases.reduce((sum, phase) => sum + phase.ms, 0);
+  if (total === 0) return <p className="secondary">It has only begun.</p>;
+  return (
+    <>
+      <div
+        className="phases"
+        role="img"
+        aria-label={phases.map(phase => `${words(phase.state)} ${duration(phase.ms)}`).join(', ')}
+      >
+        {phases.map((phase, index) => (
+          <span
+            key={index}
+            title={`${words(phase.state)} ${duration(phase.ms)}`}
+            style={{ width: `${(phase.ms / total) * 100}%`, background: colorOf(phase.state, index) }}
+          />
+        ))}
+      </div>
+      <div className="legend legend-row">
+        {phases.map((phase, index) => (
+          <span key={index}>
+            <i style={{ background: colorOf(phase.state, index) }} /> {words(phase.state)}{' '}
+            {duration(phase.ms)}
+          </span>
+        ))}
+      </div>
+    </>
+  );
+}
+
+const colorOf = (state: string, index: number): string =>
+  state === 'running' ? 'var(--mp-usage)' : (PHASE_COLORS[index % PHASE_COLORS.length] ?? '');

@@ -1,0 +1,207 @@
+/** One job: how it went, what it printed, what it used. */
+
+import { Link, useParams } from 'wouter';
+import { Switch } from '@gravity-ui/uikit';
+import { useState } from 'react';
+import type { Json } from '../../api/client';
+import { Refusal } from '../../api/errors';
+import { useLive } from '../../api/live';
+import { getJob, getStderr, type JobDetails } from '../../api/operations';
+import { Async } from '../../components/Async';
+import { ErrorView } from '../../components/ErrorView';
+import {
+  Card,
+  Copy,
+  Crumbs,
+  Elapsed,
+  Facts,
+  Mark,
+  PoolLink,
+  State,
+  Time,
+  useTitle,
+} from '../../components/Parts';
+import { StatisticsTable } from '../../components/StatisticsTable';
+import { Tabs, useTab, type TabItem } from '../../components/Tabs';
+import { Value } from '../../components/Value';
+import { duration, shortId, words } from '../../model/format';
+import { links } from '../../model/links';
+import { resourcesInWords } from '../../model/resources';
+import { jobStatisticsRows } from '../../model/statistics';
+import { JobButtons } from './JobActions';
+
+const TABS: TabItem[] = [
+  { id: 'details', title: 'Details' },
+  { id: 'output', title: 'Output' },
+  { id: 'statistics', title: 'Statistics' },
+  { id: 'attributes', title: 'Attributes' },
+];
+
+export function JobPage() {
+  const { id = '', job: jobId = '' } = useParams<{ id: string; job: string }>();
+  useTitle(`Job ${shortId(jobId)}`);
+  const tab = useTab(TABS);
+  const job = useLive(['job', id, jobId], () => getJob(id, jobId));
+  return (
+    <>
+      <Crumbs
+        items={[
+          { title: 'Operations', href: links.operations() },
+          { title: shortId(id), href: links.operation(id) },
+          { title: 'Jobs', href: links.operation(id, 'jobs') },
+          { title: jobId },
+        ]}
+      />
+      <Async query={job}>
+        {data => (
+          <>
+            <div className="page__head">
+              <h1 className="page__title">Job {shortId(jobId)}</h1>
+              <Copy text={jobId} what="id" />
+              <State state={data.state} />
+              {data.abort_reason !== undefined && <Mark tone="warning">{words(data.abort_reason)}</Mark>}
+              <div className="page__actions">
+                <JobButtons job={data} />
+              </div>
+            </div>
+            <Tabs items={TABS} tab={tab}>
+              {tab === 'details' && <Details job={data} operation={id} />}
+              {tab === 'output' && <Output operation={id} job={data} />}
+              {tab === 'statistics' && (
+                <StatisticsTable rows={jobStatisticsRows(data.statistics ?? {})} one />
+              )}
+              {tab === 'attributes' && (
+                <Value value={data as unknown as Json} depth={2} label="Attributes of the job" />
+              )}
+            </Tabs>
+          </>
+        )}
+      </Async>
+    </>
+  );
+}
+
+function Details({ job, operation }: { job: JobDetails; operation: string }) {
+  const winner = job.interruption_info?.preempted_for?.operation_id;
+  return (
+    <>
+      {job.error !== undefined && <ErrorView error={new Refusal(job.error)} />}
+      <div className="cards">
+        <Card title="Job">
+          <Facts
+            items={[
+              [
+                'Operation',
+                <Link key="operation" href={links.operation(operation)} className="mono">
+                  {operation}
+                </Link>,
+              ],
+              ['Task', job.task_name],
+              ['Unit of work', job.job_cookie === undefined ? undefined : `#${job.job_cookie}`],
+              [
+                'Node',
+                job.address !== undefined && <Link href={links.node(job.address)}>{job.address}</Link>,
+              ],
+              [
+                'Pool',
+                job.pool !== undefined && job.pool_tree !== undefined && (
+                  <PoolLink tree={job.pool_tree} pool={job.pool} />
+                ),
+              ],
+              ['Reserved', job.resource_usage !== undefined && resourcesInWords(job.resource_usage)],
+              [
+                'Interrupted',
+                job.interruption_info?.interruption_reason !== undefined &&
+                  words(job.interruption_info.interruption_reason),
+              ],
+              [
+                'in favour of',
+                winner !== undefined && (
+                  <Link href={links.operation(winner)} className="mono">
+                    {shortId(winner)}
+                  </Link>
+                ),
+              ],
+            ]}
+          />
+        </Card>
+        <Card title="Times">
+          <Facts
+            items={[
+              ['Started', <Time key="start" at={job.start_time} />],
+              ['Ended', job.finish_time !== undefined && <Time at={job.finish_time} />],
+              ['Duration', <Elapsed key="duration" start={job.start_time} end={job.finish_time} />],
+            ]}
+          />
+          <Events job={job} />
+        </Card>
+      </div>
+    </>
+  );
+}
+
+/** States and phases with the time since the one before. */
+function Events({ job }: { job: JobDetails }) {
+  const events = job.events ?? [];
+  if (events.length === 0) return null;
+  return (
+    <table className="sheet events">
+      <thead>
+        <tr>
+          <th>State</th>
+          <th>Phase</th>
+          <th>At</th>
+          <th className="right">after</th>
+        </tr>
+      </thead>
+      <tbody>
+        {events.map((event, index) => {
+          const before = events[index - 1]?.time;
+          return (
+            <tr key={index}>
+              <td>{words(event.state)}</td>
+              <td className="secondary">{words(event.phase ?? '')}</td>
+              <td>
+                <Time at={event.time} />
+              </td>
+              <td className="right">
+                {before === undefined ? '' : duration(Date.parse(event.time) - Date.parse(before))}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Output({ operation, job }: { operation: string; job: JobDetails }) {
+  const [wrap, setWrap] = useState(true);
+  const output = useLive(['stderr', operation, job.id], () => getStderr(operation, job.id));
+  return (
+    <Async query={output}>
+      {text => (
+        <>
+          <div className="toolbar">
+            <Switch checked={wrap} onUpdate={setWrap}>
+              Wrap lines
+            </Switch>
+            <div className="toolbar__space" />
+            <Copy text={text} what="output" />
+          </div>
+          {text === '' ? (
+            <p className="secondary">
+              {job.state === 'running'
+                ? 'It has printed nothing yet.'
+                : 'It printed nothing, or its output was not kept.'}
+            </p>
+          ) : (
+            <pre className={wrap ? 'pre' : 'pre pre_unwrapped'} tabIndex={0}>
+              {text}
+            </pre>
+          )}
+        </>
+      )}
+    </Async>
+  );
+}

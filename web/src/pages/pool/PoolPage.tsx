@@ -1,0 +1,205 @@
+/** One pool: what it has, what it had, why, and what is in it. */
+
+import { ArrowRightArrowLeft, Pencil, Plus, TrashBin } from '@gravity-ui/icons';
+import { Button, Icon } from '@gravity-ui/uikit';
+import { useState } from 'react';
+import { useLocation, useParams } from 'wouter';
+import type { Json } from '../../api/client';
+import { containsCode, RESOLVE_ERROR } from '../../api/errors';
+import { useLive } from '../../api/live';
+import {
+  pool as askPool,
+  poolPath,
+  pools as askPools,
+  settings as askSettings,
+  treeSummary,
+} from '../../api/scheduling';
+import { Async, Loading } from '../../components/Async';
+import { ErrorView } from '../../components/ErrorView';
+import { Copy, Crumbs, Mark, useTitle } from '../../components/Parts';
+import { Tabs, useTab, type TabItem } from '../../components/Tabs';
+import { Value } from '../../components/Value';
+import { words } from '../../model/format';
+import { links } from '../../model/links';
+import { pathOf, ROOT, type Pool, type Pools } from '../../model/pools';
+import { useUrlState } from '../../model/urlState';
+import { Remove } from '../scheduling/PoolTable';
+import { MoveQuota } from './MoveQuota';
+import { PoolEditor } from './PoolEditor';
+import { PoolInside } from './PoolInside';
+import { PoolOverview } from './PoolOverview';
+import { PoolWhy } from './PoolWhy';
+
+const TABS: TabItem[] = [
+  { id: 'overview', title: 'Overview' },
+  { id: 'why', title: 'Why this share' },
+  { id: 'inside', title: 'Pools and operations' },
+  { id: 'attributes', title: 'Attributes' },
+];
+
+export function PoolPage() {
+  const { tree = '', pool: name = '' } = useParams<{ tree: string; pool: string }>();
+  useTitle(name);
+  const tab = useTab(TABS);
+  const pool = useLive(['pool', tree, name], () => askPool(tree, name));
+  const around = useLive(['pools', tree, 'around'], () => askPools(tree, ['parent', 'is_ephemeral']));
+  const summary = useLive(['summary', tree], () => treeSummary(tree));
+  if (pool.data === undefined || around.data === undefined || summary.data === undefined) {
+    const error = pool.error ?? around.error ?? summary.error;
+    return error === null ? <Loading /> : <Missing error={error} tree={tree} name={name} />;
+  }
+  const total = summary.data.resource_limits;
+  return (
+    <>
+      <Head tree={tree} name={name} pool={pool.data} pools={around.data} />
+      {pool.error !== null && <ErrorView error={pool.error} />}
+      <Tabs items={TABS} tab={tab}>
+        {tab === 'overview' && <PoolOverview tree={tree} name={name} pool={pool.data} total={total} />}
+        {tab === 'why' && <PoolWhy tree={tree} name={name} />}
+        {tab === 'inside' && <PoolInside tree={tree} name={name} total={total} />}
+        {tab === 'attributes' && <Attributes tree={tree} name={name} pool={pool.data} pools={around.data} />}
+      </Tabs>
+    </>
+  );
+}
+
+function Missing({ error, tree, name }: { error: unknown; tree: string; name: string }) {
+  const [, navigate] = useLocation();
+  if (!containsCode(error, RESOLVE_ERROR)) return <ErrorView error={error} />;
+  return (
+    <div className="table__empty">
+      <h1 className="page__title">There is no pool {name}</h1>
+      <p>An ephemeral pool is there as long as it has operations.</p>
+      <Button view="outlined" onClick={() => navigate(links.scheduling(tree))}>
+        All pools
+      </Button>
+    </div>
+  );
+}
+
+interface HeadProps {
+  tree: string;
+  name: string;
+  pool: Pool;
+  pools: Pools;
+}
+
+function Head({ tree, name, pool, pools }: HeadProps) {
+  const [, navigate] = useLocation();
+  const [asked, setAsked] = useState<'edit' | 'create' | 'move' | 'remove' | undefined>(undefined);
+  const real = pool.is_ephemeral !== true && name !== ROOT;
+  const above = pathOf(pools, name).slice(0, -1);
+  const close = () => setAsked(undefined);
+  return (
+    <>
+      <Crumbs
+        items={[
+          { title: tree, href: links.scheduling(tree) },
+          ...above.map(parent => ({ title: parent, href: links.pool(tree, parent) })),
+          { title: name },
+        ]}
+      />
+      <div className="page__head">
+        <h1 className="page__title">{name}</h1>
+        <Copy text={name} what="name" />
+        {pool.mode === 'fifo' && <Mark title="The oldest operations first">FIFO</Mark>}
+        {pool.is_ephemeral === true && <Mark title="Exists while it has operations">ephemeral</Mark>}
+        {pool.integral_guarantee_type !== undefined && pool.integral_guarantee_type !== 'none' && (
+          <Mark tone="info">{pool.integral_guarantee_type}</Mark>
+        )}
+        {pool.starvation_status !== undefined && pool.starvation_status !== 'non_starving' && (
+          <Mark tone="warning">{words(pool.starvation_status)}</Mark>
+        )}
+        <div className="page__actions">
+          <Button view="outlined" onClick={() => navigate(links.operations({ pool: name, pool_tree: tree }))}>
+            Operations
+          </Button>
+          {pool.mode !== 'fifo' && pool.is_ephemeral !== true && (
+            <Button view="outlined" onClick={() => setAsked('create')}>
+              <Icon data={Plus} />
+              Pool inside
+            </Button>
+          )}
+          {real && (
+            <>
+              <Button view="outlined" onClick={() => setAsked('move')}>
+                <Icon data={ArrowRightArrowLeft} />
+                Move quota
+              </Button>
+              <Button view="outlined" onClick={() => setAsked('remove')}>
+                <Icon data={TrashBin} />
+                Remove
+              </Button>
+              <Button view="action" onClick={() => setAsked('edit')}>
+                <Icon data={Pencil} />
+                Edit
+              </Button>
+            </>
+          )}
+        </div>
+      </div>
+      {asked === 'edit' && (
+        <PoolEditor
+          tree={tree}
+          name={name}
+          onClose={close}
+          onDone={now => {
+            close();
+            if (now !== name) navigate(links.pool(tree, now), { replace: true });
+          }}
+        />
+      )}
+      {asked === 'create' && (
+        <PoolEditor
+          tree={tree}
+          parent={name}
+          onClose={close}
+          onDone={created => navigate(links.pool(tree, created))}
+        />
+      )}
+      {asked === 'move' && <MoveQuota tree={tree} from={name} pools={pools} onClose={close} />}
+      {asked === 'remove' && (
+        <Remove
+          tree={tree}
+          pools={pools}
+          name={name}
+          onClose={close}
+          onDone={() => navigate(links.scheduling(tree), { replace: true })}
+        />
+      )}
+    </>
+  );
+}
+
+function Attributes({ tree, name, pool, pools }: HeadProps) {
+  const [url, change] = useUrlState();
+  const of = pool.is_ephemeral === true ? 'scheduler' : (url.get('of') ?? 'settings');
+  const path = poolPath(tree, pathOf(pools, name));
+  const settings = useLive(['settings', path], () => askSettings(path), of === 'settings');
+  return (
+    <>
+      <div className="toolbar">
+        <Button
+          view={of === 'settings' ? 'normal' : 'flat'}
+          disabled={pool.is_ephemeral === true}
+          onClick={() => change({ of: undefined })}
+        >
+          As set
+        </Button>
+        <Button view={of === 'scheduler' ? 'normal' : 'flat'} onClick={() => change({ of: 'scheduler' })}>
+          As the scheduler sees it
+        </Button>
+        <span className="secondary mono clip">
+          {of === 'settings' ? `${path}/@` : `…/pool_trees/${tree}/pools/${name}`}
+        </span>
+      </div>
+      {of === 'settings' ? (
+        <Async query={settings}>
+          {value => <Value value={value as Json} label="Settings of the pool" />}
+        </Async>
+      ) : (
+        <Value value={pool as unknown as Json} depth={1} label="The pool in the scheduler" />
+      )}
+    </>
+  );
+}

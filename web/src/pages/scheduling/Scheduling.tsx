@@ -1,0 +1,185 @@
+/** The pools of a tree: who is entitled to what, wants what, uses what. */
+
+import { ChevronsCollapseVertical, ChevronsExpandVertical, Magnifier, Plus } from '@gravity-ui/icons';
+import { Button, Icon, SegmentedRadioGroup, Select, TextInput } from '@gravity-ui/uikit';
+import { useMemo, useState } from 'react';
+import { useLocation } from 'wouter';
+import { useLive } from '../../api/live';
+import { operationsByPool, pools as askPools, trees as askTrees, treeSummary } from '../../api/scheduling';
+import { Async } from '../../components/Async';
+import { ShareLegend } from '../../components/Bar';
+import { useTitle } from '../../components/Parts';
+import { columnSet, columnSets, fieldsOf, OPERATION_FIELDS } from '../../model/columns';
+import { childrenOf, openAtFirst, OPERATIONS_SHOWN, ROOT, type Pools } from '../../model/pools';
+import { links } from '../../model/links';
+import { parseSort, printSort, useUrlState } from '../../model/urlState';
+import { PoolEditor } from '../pool/PoolEditor';
+import { Alerts } from './Alerts';
+import { Overview } from './Overview';
+import { PoolTable } from './PoolTable';
+
+export function Scheduling() {
+  useTitle('Scheduling');
+  const [url, change] = useUrlState();
+  const [, navigate] = useLocation();
+  const [creating, setCreating] = useState(false);
+  const trees = useLive(['trees'], askTrees);
+  const tree = url.get('tree') ?? trees.data?.default;
+  const set = columnSet(url.get('set') ?? undefined);
+  const absolute =
+    url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
+
+  const summary = useLive(['summary', tree], () => treeSummary(tree ?? ''), tree !== undefined);
+  const pools = useLive(
+    ['pools', tree, set.id],
+    () => askPools(tree ?? '', fieldsOf(set)),
+    tree !== undefined,
+  );
+  const expansion = useExpansion(pools.data);
+  const open = expansion.open.filter(name => (pools.data?.[name]?.pool_operation_count ?? 0) > 0);
+  const operations = useLive(
+    ['operations by pool', tree, set.id, open],
+    () => operationsByPool(tree ?? '', open, [...fieldsOf(set), ...OPERATION_FIELDS]),
+    tree !== undefined && open.length > 0,
+  );
+
+  return (
+    <>
+      <Alerts />
+      <div className="page__head">
+        <h1 className="page__title">Scheduling</h1>
+        {trees.data !== undefined && trees.data.names.length > 1 && (
+          <Select
+            aria-label="Tree"
+            label="Tree:"
+            value={tree === undefined ? [] : [tree]}
+            options={trees.data.names.map(name => ({ value: name, content: name }))}
+            onUpdate={([chosen]) =>
+              change({ tree: chosen === trees.data.default ? undefined : chosen }, true)
+            }
+          />
+        )}
+        <div className="page__actions">
+          <Button view="action" onClick={() => setCreating(true)} disabled={tree === undefined}>
+            <Icon data={Plus} />
+            Create pool
+          </Button>
+        </div>
+      </div>
+      {summary.data !== undefined && pools.data !== undefined && (
+        <Overview summary={summary.data} root={pools.data[ROOT]} />
+      )}
+      <div className="toolbar">
+        <TextInput
+          className="toolbar__filter"
+          value={url.get('filter') ?? ''}
+          onUpdate={filter => change({ filter })}
+          placeholder="Filter pools by name"
+          hasClear
+          controlProps={{ 'aria-label': 'Filter pools by name' }}
+          startContent={<Icon data={Magnifier} size={14} className="find-icon" />}
+        />
+        <Select
+          aria-label="Columns"
+          value={[set.id]}
+          options={columnSets(summary.data?.resource_limits).map(s => ({ value: s.id, content: s.title }))}
+          onUpdate={([chosen]) =>
+            change({ set: chosen === 'summary' ? undefined : chosen, sort: undefined, values: undefined })
+          }
+          label="Columns:"
+        />
+        {set.id !== 'operations' && (
+          <SegmentedRadioGroup
+            aria-label="How amounts are shown"
+            value={absolute ? 'amounts' : 'shares'}
+            onUpdate={values => change({ values })}
+          >
+            <SegmentedRadioGroup.Option value="shares">%</SegmentedRadioGroup.Option>
+            <SegmentedRadioGroup.Option value="amounts">Amounts</SegmentedRadioGroup.Option>
+          </SegmentedRadioGroup>
+        )}
+        <Button view="flat" title="Open all pools" aria-label="Open all pools" onClick={expansion.expandAll}>
+          <Icon data={ChevronsExpandVertical} />
+        </Button>
+        <Button
+          view="flat"
+          title="Close all pools"
+          aria-label="Close all pools"
+          onClick={expansion.collapseAll}
+        >
+          <Icon data={ChevronsCollapseVertical} />
+        </Button>
+        <div className="toolbar__space" />
+        <ShareLegend />
+      </div>
+      <Async query={pools}>
+        {all => (
+          <PoolTable
+            tree={tree ?? ''}
+            pools={all}
+            operations={operations.data ?? {}}
+            set={set}
+            context={{ total: summary.data?.resource_limits ?? {}, absolute }}
+            under={ROOT}
+            filter={url.get('filter') ?? ''}
+            sort={parseSort(url.get('sort'))}
+            onSort={sort => change({ sort: sort === undefined ? undefined : printSort(sort) })}
+            isExpanded={expansion.isExpanded}
+            onToggle={expansion.toggle}
+            empty={
+              <>
+                There are no pools yet.
+                <Button view="outlined" onClick={() => setCreating(true)}>
+                  Create one
+                </Button>
+              </>
+            }
+          />
+        )}
+      </Async>
+      {creating && tree !== undefined && (
+        <PoolEditor
+          tree={tree}
+          onClose={() => setCreating(false)}
+          onDone={name => {
+            setCreating(false);
+            navigate(links.pool(tree, name));
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/**
+ * Which pools are open. The address has those that differ from what is open at first, so a link stays short
+ * and a new pool behaves like the others.
+ */
+function useExpansion(pools: Pools | undefined) {
+  const [url, change] = useUrlState();
+  const text = url.get('open');
+  return useMemo(() => {
+    const children = childrenOf(pools ?? {});
+    const toggled = new Set((text ?? '').split(',').filter(name => name !== ''));
+    const atFirst = (name: string) => pools !== undefined && openAtFirst(pools, children, name);
+    const isExpanded = (name: string) => atFirst(name) !== toggled.has(name);
+    const names = Object.keys(pools ?? {}).filter(name => name !== ROOT);
+    const save = (set: Iterable<string>) => change({ open: [...set].sort().join(',') });
+    const hasInside = (name: string) => (children.get(name)?.length ?? 0) > 0;
+    const few = (name: string) => {
+      const n = pools?.[name]?.pool_operation_count ?? 0;
+      return n > 0 && n <= OPERATIONS_SHOWN;
+    };
+    return {
+      isExpanded,
+      open: names.filter(isExpanded),
+      toggle: (name: string) => {
+        const next = new Set(toggled);
+        if (!next.delete(name)) next.add(name);
+        save(next);
+      },
+      expandAll: () => save(names.filter(name => (hasInside(name) || few(name)) !== atFirst(name))),
+      collapseAll: () => save(names.filter(atFirst)),
+    };
+  }, [pools, text, change]);
+}
