@@ -51,6 +51,9 @@ def integral(cluster, pool, kind, flow, burst=None, **more):
     if burst is not None:
         guarantees["burst_guarantee_resources"] = {"cpu": burst * CORES}
     cluster.create_pool(pool, integral_guarantees={**guarantees, **more})
+    # The Orchid shows what the last update saw.
+    pools = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools"
+    wait_for(lambda: pool in cluster.command("list", path=pools)["value"], what=f"an update that knows {pool}")
 
 
 def granted(cluster, pool):

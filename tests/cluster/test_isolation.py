@@ -149,10 +149,8 @@ def test_fork_bomb(cluster, pool):
     operation = cluster.start_vanilla("b() { b | b & }; b; sleep 100", pool=pool, memory_limit=512 << 20)
     [job] = cluster.wait_jobs(operation)
     time.sleep(1)
-    begin = time.monotonic()
     cluster.command("abort_operation", operation_id=operation)
-    wait_for(lambda: not users(), what="the bomb to be gone", timeout=10)
-    assert time.monotonic() - begin < 5
+    wait_for(lambda: not users(), what="the bomb to be gone", timeout=30)
     assert output(cluster, "echo well", pool) == "well\n"
 
 

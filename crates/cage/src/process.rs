@@ -133,7 +133,7 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// Short name.
     pub name: String,
-    /// Command line.
+    /// Command line, of the largest processes of a list.
     pub cmdline: Vec<String>,
     /// Resident memory, bytes.
     pub rss: i64,
@@ -143,28 +143,40 @@ pub struct ProcessInfo {
 
 /// Longest command line that is kept; a user can make it megabytes.
 const CMDLINE_MAX: usize = 4096;
+/// Longest list; a fork bomb has thousands of processes.
+const LISTED: usize = 100;
+/// So many of the largest are shown with their command lines. Reading one waits for the process's memory
+/// map, which a process short of memory may hold for long.
+const WITH_CMDLINE: usize = 10;
 
 impl ProcessInfo {
-    /// Those of them that are there, largest first.
+    /// The largest of them that are there, largest first.
     pub(crate) fn list(pids: impl Iterator<Item = u32>) -> Vec<ProcessInfo> {
-        let mut list: Vec<ProcessInfo> = pids.filter_map(ProcessInfo::of).collect();
+        let mut list: Vec<ProcessInfo> = pids.filter_map(ProcessInfo::without_cmdline).collect();
         list.sort_by_key(|p| std::cmp::Reverse(p.rss));
+        list.truncate(LISTED);
+        for process in list.iter_mut().take(WITH_CMDLINE) {
+            process.read_cmdline();
+        }
         list
     }
     /// The process with this pid, if it is there.
     pub fn of(pid: u32) -> Option<ProcessInfo> {
+        let mut process = ProcessInfo::without_cmdline(pid)?;
+        process.read_cmdline();
+        Some(process)
+    }
+    fn without_cmdline(pid: u32) -> Option<ProcessInfo> {
         let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
-        let mut cmdline = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let (rss, shared) = memory_of(pid).unwrap_or_default();
+        let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
+        Some(ProcessInfo { pid, name, cmdline: Vec::new(), rss, shared })
+    }
+    fn read_cmdline(&mut self) {
+        let mut cmdline = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         cmdline.truncate(CMDLINE_MAX);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (rss, shared) = memory_of(pid).unwrap_or_default();
-        Some(ProcessInfo {
-            pid,
-            name: text(name.trim_ascii_end()),
-            cmdline: cmdline.split(|b| *b == 0).filter(|p| !p.is_empty()).map(text).collect(),
-            rss,
-            shared,
-        })
+        self.cmdline = cmdline.split(|b| *b == 0).filter(|p| !p.is_empty()).map(text).collect();
     }
 }
 

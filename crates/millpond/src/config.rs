@@ -107,7 +107,7 @@ pub struct NodeSection {
     /// A job whose proxy died is aborted and run again instead of failed.
     pub treat_job_proxy_failure_as_abort: Option<bool>,
     /// Period of reports of a job proxy, `"5s"`.
-    #[serde(deserialize_with = "period")]
+    #[serde(deserialize_with = "span")]
     pub job_proxy_heartbeat_period: Option<Span>,
     /// The CPU monitor's limit is a hard quota too, not only a weight.
     pub cpu_monitor_sets_cap: Option<bool>,
@@ -140,7 +140,7 @@ pub struct ThrashingSection {
     /// Abort them.
     pub enabled: Option<bool>,
     /// Length of a period, `"60s"`.
-    #[serde(deserialize_with = "period")]
+    #[serde(deserialize_with = "span")]
     pub check_period: Option<Span>,
     /// A period with more major page faults is a bad one, 500.
     pub major_page_fault_count_threshold: Option<u32>,
@@ -212,12 +212,6 @@ fn isolation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<node::Isolatio
 fn shared_directories<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<node::SharedDirectory>, D::Error> {
     let list = Vec::<String>::deserialize(from)?;
     list.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
-}
-fn period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
-    typed(from, |text| match parse_span(text)? {
-        Span::ZERO => Err("expected a period longer than 0".to_owned()),
-        period => Ok(period),
-    })
 }
 fn percentage<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     let found = f64::deserialize(from)?;

@@ -57,7 +57,10 @@ pub fn parse_span(text: &str) -> Result<Span, String> {
     if text.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(HELP.to_owned());
     }
-    Span::parse(text).filter(|span| *span > Span::ZERO).ok_or_else(|| HELP.to_owned())
+    match Span::parse(text).ok_or_else(|| HELP.to_owned())? {
+        Span::ZERO => Err("expected a time longer than 0, e.g. 30s".to_owned()),
+        span => Ok(span),
+    }
 }
 
 /// Amounts of some resources; what was not named stays open.

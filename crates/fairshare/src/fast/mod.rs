@@ -392,8 +392,7 @@ impl Run<'_> {
         let Stream { guarantee, limits, offered, .. } = self.engine.streams[id as usize];
         let reaches_one = (0..5).any(|r| full[r] >= 1.0 + guarantee[r]);
         if !offered || reaches_one || !within(&full, &limits) {
-            // The root is given all that it would take, so this is where it will stand.
-            let search = if e == 0 { Search::Near } else { Search::Far };
+            let search = self.engine.search_of_demand(id);
             full = self.engine.limited_demand(id, search).unwrap_or(full);
         }
         self.u.out[e].limited_demand_share = Share(full);

@@ -26,8 +26,12 @@ pub(super) enum Search {
     Far = 1,
     /// An integral guarantee.
     Trial = 2,
+    /// Fit factor 0, where everything starts.
+    Start = 3,
+    /// Where a pool leaves its own guarantee, which is its suggestion 0.
+    Zero = 4,
 }
-pub(super) const SEARCHES: usize = 3;
+pub(super) const SEARCHES: usize = 5;
 
 /// So many operations are added up together; those that have not changed since then stay so.
 pub(super) const BLOCK: usize = 16;
@@ -236,12 +240,12 @@ impl Engine {
             if y == guarantee {
                 return (0.0, y);
             }
-            let first = self.sum_part(id, 0.0, search);
+            let first = self.sum_part(id, 0.0, Search::Start);
             // A guarantee is often the sum of those below, up to rounding.
             if (0..5).any(|r| y[r] >= guarantee[r] - NOISE && first.slope[r] > 0.0) {
                 return (0.0, y);
             }
-            match self.settle(id, &guarantee, search) {
+            match self.settle(id, &guarantee, Search::Zero) {
                 Found::All => return (1.0, self.sum_of_demands(id)),
                 Found::Here(x, y, _) => return (x, y),
                 Found::Jump(x, y, _) => return (x, y),
@@ -268,7 +272,7 @@ impl Engine {
             if full == self.sum_of_demands(id) {
                 return Some((1.0, full));
             }
-            return self.at_limits(id, Search::Near).map(|(x, _)| (x, full));
+            return self.at_limits(id, self.search_of_demand(id)).map(|(x, _)| (x, full));
         }
         let piece = self.kept_piece(id, s, Search::Near);
         piece.holds(s).then(|| piece.at(s))
@@ -286,6 +290,11 @@ impl Engine {
             Found::Jump(_, y, _) => Some(y),
             Found::Unclear(_) => None,
         }
+    }
+
+    /// The root is given all that it would take, so that is where it will stand.
+    pub(super) fn search_of_demand(&self, id: u32) -> Search {
+        if id == self.stream_of[0] { Search::Near } else { Search::Far }
     }
 
     /// Where a pool leaves its limits.
@@ -506,7 +515,7 @@ impl Engine {
         }
         let zero = self.at_zero(id, search);
         if s < FIRST {
-            return self.first_piece(id, &guarantee, zero, end, search);
+            return self.first_piece(id, &guarantee, zero, end);
         }
         let (x, part) = match self.solve(id, &guarantee.map(|g| g + s), search) {
             Found::Here(x, _, part) => (x, part),
@@ -522,15 +531,8 @@ impl Engine {
     }
 
     /// The piece of `by_sugg` right behind suggestion 0.
-    fn first_piece(
-        &mut self,
-        id: u32,
-        guarantee: &Lanes,
-        (x, y): (f64, Lanes),
-        end: f64,
-        search: Search,
-    ) -> Piece {
-        let part = self.sum_part(id, x, search);
+    fn first_piece(&mut self, id: u32, guarantee: &Lanes, (x, y): (f64, Lanes), end: f64) -> Piece {
+        let part = self.sum_part(id, x, if x == 0.0 { Search::Start } else { Search::Zero });
         let above = top(&map2(&part.at(x), guarantee, |y, g| y - g));
         if above > SHARE_MARGIN {
             return Piece { to: above.min(end), x, plain: part.plain, ..Piece::flat(0.0, &y) };
