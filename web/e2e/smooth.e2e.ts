@@ -1,7 +1,7 @@
 /** Large trees and long lists stay smooth: no task of the browser's main thread is long while one scrolls. */
 
 import type { Page } from 'playwright-core';
-import { beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { command, useBrowser, visit } from './harness';
 
 useBrowser();
@@ -26,6 +26,15 @@ beforeAll(async () => {
     const inside = Array.from({ length: IN_EACH }, (_, i) => pool(`${group}-${i}`, group));
     await command('execute_batch', { requests: inside });
   }
+});
+
+// The other files look for single pools, which would be out of sight among two thousand.
+afterAll(async () => {
+  const requests = Array.from({ length: GROUPS }, (_, i) => ({
+    command: 'remove',
+    parameters: { path: `//sys/pool_trees/physical/group-${i}`, recursive: true, force: true },
+  }));
+  await command('execute_batch', { requests });
 });
 
 /** Scrolls the table from top to bottom and again for some seconds. */

@@ -238,7 +238,8 @@ fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
             let flags = match kind.to_bytes() {
                 b"proc" => MS_NOSUID | MS_NODEV | MS_NOEXEC,
                 b"devpts" => MS_NOSUID | MS_NOEXEC,
-                _ => 0,
+                // The root of a job: an image brings neither devices nor privileges.
+                _ => MS_NOSUID | MS_NODEV,
             };
             mount(kind, target, flags, options)
         }

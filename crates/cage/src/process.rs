@@ -142,7 +142,7 @@ pub struct ProcessInfo {
 }
 
 /// Longest command line that is kept; a user can make it megabytes.
-const CMDLINE_MAX: usize = 4096;
+const CMDLINE_MAX: u64 = 4096;
 /// Longest list; a fork bomb has thousands of processes.
 const LISTED: usize = 100;
 /// So many of the largest are shown with their command lines. Reading one waits for the process's memory
@@ -173,8 +173,11 @@ impl ProcessInfo {
         Some(ProcessInfo { pid, name, cmdline: Vec::new(), rss, shared })
     }
     fn read_cmdline(&mut self) {
-        let mut cmdline = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        cmdline.truncate(CMDLINE_MAX);
+        let mut cmdline = Vec::new();
+        let Ok(file) = fs::File::open(format!("/proc/{}/cmdline", self.pid)) else { return };
+        if file.take(CMDLINE_MAX).read_to_end(&mut cmdline).is_err() {
+            return;
+        }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.cmdline = cmdline.split(|b| *b == 0).filter(|p| !p.is_empty()).map(text).collect();
     }

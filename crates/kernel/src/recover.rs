@@ -330,7 +330,13 @@ impl Kernel {
         if let Some(vault) = &secure_vault {
             provided.insert("secure_vault", vault.clone());
         }
-        let spec = controller::spec::parse(operation_type, &provided, &self.controller_options)?;
+        // What was accepted stays accepted: limits on the size of operations are for new ones.
+        let any_size = ControllerOptions {
+            max_task_count: usize::MAX,
+            max_total_job_count: u32::MAX,
+            ..self.controller_options.clone()
+        };
+        let spec = controller::spec::parse(operation_type, &provided, &any_size)?;
         let controller =
             OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
                 .map_err(|e| Failure::new(e.to_string()))?;

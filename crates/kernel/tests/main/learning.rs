@@ -128,4 +128,9 @@ fn options_of_the_controllers_act_at_once_and_survive() {
     assert!(refused.contains("footprint_memory") && refused.contains("controller_agents"), "{refused}");
     c.run("crash\nrestart\nconnect n1");
     assert_eq!(needed(&mut c), 16 + 256);
+    // Fewer jobs than the operation has: that is for new operations.
+    let fewer = yson::map! {"vanilla_operation_options" => yson::map! {"max_total_job_count" => 2}};
+    ask(&mut c, set(fewer)).expect("good");
+    c.run("crash\nrestart\nconnect n1");
+    assert_eq!(needed(&mut c), 128 + 256);
 }
