@@ -35,17 +35,15 @@ impl<D: Fn(Effect)> Outbox<D> {
         (self.deliver)(effect);
     }
 
-    /// Everything up to `seq` is durable.
+    /// Everything up to `seq` is durable. That is said only when what waited has been delivered: an effect
+    /// that need not wait may not overtake it.
     pub fn committed(&self, seq: Seq) {
-        let ready: Vec<Effect> = {
-            let mut held = self.held.lock().unwrap_or_else(|e| e.into_inner());
-            self.durable.store(seq, Ordering::Release);
-            // Numbers are almost sorted (a repeated mutation may wait for an older one), and an
-            // effect behind a waiting one may not overtake it: take from the front only.
-            let n = held.iter().take_while(|(after, _)| *after <= seq).count();
-            held.drain(..n).map(|(_, effect)| effect).collect()
-        };
-        ready.into_iter().for_each(&self.deliver);
+        let mut held = self.held.lock().unwrap_or_else(|e| e.into_inner());
+        // Numbers are almost sorted (a repeated mutation may wait for an older one), and an effect behind a
+        // waiting one may not overtake it: take from the front only.
+        let n = held.iter().take_while(|(after, _)| *after <= seq).count();
+        held.drain(..n).for_each(|(_, effect)| (self.deliver)(effect));
+        self.durable.store(seq, Ordering::Release);
     }
 
     /// The store is broken: nothing that waits will ever be durable.
