@@ -186,6 +186,22 @@ def test_kills_everything_in_sight(cluster, pool):
 # --- memory file systems
 
 
+def test_a_volume_moved_away_is_unmounted_and_nothing_else(cluster, pool, tmp_path):
+    """The directory above the volume becomes a link to one of the host's: what is mounted there stays."""
+    host = tmp_path / "volume"
+    host.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(host)], check=True)
+    try:
+        volumes = [{"path": "a/volume", "size": 1 << 20}]
+        command = f"mv a x && ln -s {tmp_path} a && echo moved >&2"
+        assert output(cluster, command, pool, tmpfs_volumes=volumes) == "moved\n"
+        wait_for(lambda: not cluster.mounts(), what="the volume to be unmounted")
+        assert os.path.ismount(host)
+    finally:
+        subprocess.run(["umount", str(host)], check=False)
+    assert output(cluster, "echo well", pool) == "well\n"
+
+
 def test_tmpfs_bound(cluster, pool):
     operation = cluster.run_vanilla(
         "head -c 20000000 /dev/zero >ram/file; wc -c <ram/file; stat -f -c %T ram; stat -c %u ram", pool=pool,

@@ -142,8 +142,18 @@ impl RealHands {
     pub(super) fn cleanup(&mut self, job_id: JobId, slot: u32, outcomes: &mut Vec<Outcome>) {
         self.cache.unpin(job_id);
         let (sandbox, owner) = (self.layout.sandbox(slot), self.owner(slot));
-        let volumes = self.held.get(&job_id).map(|held| held.volumes.clone()).unwrap_or_default();
-        for volume in volumes.iter().filter(|_| self.mounts_volumes()) {
+        // Where they are now, as the mount table has it: the job may have renamed the directories above a
+        // volume and put links in their place, and a path of its making is not one to unmount by.
+        let has_volumes = self.held.get(&job_id).is_some_and(|held| !held.volumes.is_empty());
+        let volumes = match has_volumes && self.mounts_volumes() {
+            true => sandbox.canonicalize().and_then(|real| cage::volumes::mounts_below(&real)),
+            false => Ok(Vec::new()),
+        };
+        let volumes = volumes.unwrap_or_else(|e| {
+            tracing::warn!("cannot find the volumes of {job_id}: {e}");
+            Vec::new()
+        });
+        for volume in &volumes {
             // One that stays keeps the directory busy: then emptying fails, and says so.
             if let Err(e) = cage::volumes::detach(volume) {
                 tracing::warn!("cannot unmount {}: {e}", volume.display());
