@@ -117,6 +117,8 @@ pub struct Kernel {
     periodic: Periodic,
     /// Jobs of the life before may still be reported.
     reviving: bool,
+    /// Operations of the life before that this one could not make sense of.
+    not_restored: recover::NotRestored,
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,

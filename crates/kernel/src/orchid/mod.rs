@@ -194,6 +194,7 @@ impl Kernel {
             .into_iter()
             .map(|a| a.error.with("alert_type", a.name))
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
+            .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
             .map(|error| error.to_value())
             .collect();
         list.into()

@@ -84,6 +84,21 @@ impl Console {
         }
     }
 
+    /// What was said so far, without what was forgotten.
+    pub fn transcript(&self) -> &str {
+        &self.transcript
+    }
+
+    /// What comes before does not matter to the test.
+    pub fn forget_transcript(&mut self) {
+        self.transcript.clear();
+    }
+
+    /// The id of an operation that a script has named.
+    pub fn operation_id(&self, name: &str) -> OperationId {
+        self.operations[name]
+    }
+
     /// `exists`, with names of operations as in scripts.
     pub fn exists(&mut self, path: &str) -> bool {
         let command = Command::Exists { path: ypath(&self.with_ids(path)) };

@@ -1,0 +1,230 @@
+//! Operations come back: specification, state, what the controller had counted.
+
+use super::{Records, broken::Broken, parse};
+use crate::Kernel;
+use crate::operation::Operation;
+use crate::operations::note_admission;
+use crate::records::{
+    CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value, tree_from_value,
+};
+use crate::summary::Summary;
+use controller::{ControllerOptions, OperationController, StatePart};
+use scheduler::{Admission, OperationDesc};
+use std::collections::BTreeMap;
+use vocab::batch::Table;
+use vocab::{Failure, OperationId, OperationState, Time};
+use yson::Value;
+
+/// Records of one operation.
+#[derive(Default)]
+pub(super) struct StoredOperation {
+    pub fixed: Value,
+    pub changing: Value,
+    parts: Vec<StatePart>,
+    /// The first of its records that could not be read.
+    unreadable: Option<Failure>,
+}
+
+impl StoredOperation {
+    fn add(&mut self, part: u8, rest: &[u8], value: Vec<u8>) -> Result<(), Failure> {
+        match (part, <[u8; 4]>::try_from(rest)) {
+            (STATIC, _) => self.fixed = parse(&value)?,
+            (DYNAMIC, _) => self.changing = parse(&value)?,
+            (CONTROLLER, Ok(number)) => {
+                self.parts.push(StatePart { part: u32::from_be_bytes(number), bytes: value });
+            }
+            _ => return Err(Failure::new(format!("Malformed key: part {part}, {rest:?}"))),
+        }
+        Ok(())
+    }
+}
+
+impl Kernel {
+    /// No single operation keeps the others from coming back: one that cannot be restored fails.
+    pub(super) fn recover_operations(&mut self, now: Time, records: &mut Records) {
+        self.recover_finished(records);
+        let mut stored = self.stored_operations(records);
+        let mut descriptions = Vec::new();
+        for (id, record) in &stored {
+            match self.restore_and_describe(*id, record) {
+                Ok((operation, description)) => {
+                    if let Some(alias) = operation.alias() {
+                        self.aliases.insert(alias.to_owned(), *id);
+                    }
+                    self.operations.insert(*id, operation);
+                    descriptions.push(description);
+                }
+                Err(why) => self.fail_broken(now, *id, Broken { record, why }),
+            }
+        }
+        for (id, revived) in self.scheduler.revive_operations(descriptions) {
+            let record = stored.remove(&id).unwrap_or_default();
+            match revived {
+                Ok(registered) => {
+                    if let Some(operation) = self.operations.get_mut(&id) {
+                        for joined in &registered.trees {
+                            note_admission(operation, joined);
+                            if let Some(own) = operation.trees.iter_mut().find(|t| *t.tree == *joined.tree) {
+                                own.pool = joined.pool.to_string();
+                                own.slot_index = joined.slot_index;
+                                own.running = joined.admission == Admission::Running;
+                            }
+                        }
+                    }
+                    self.revive(now, id);
+                }
+                Err(why) => {
+                    self.operations.remove(&id);
+                    self.fail_broken(now, id, Broken { record: &record, why });
+                }
+            }
+        }
+        self.reviving = !self.operations.is_empty();
+    }
+
+    /// Summaries of those that were over already.
+    fn recover_finished(&mut self, records: &mut Records) {
+        for (key, value) in records.take(Table::OperationIndex) {
+            match parse(&value).ok().as_ref().and_then(Summary::from_value) {
+                Some(summary) => {
+                    if let Some(alias) = &summary.alias {
+                        self.aliases.insert(alias.clone(), summary.id);
+                    }
+                    self.finished.insert(summary);
+                }
+                // Its record stays where it is, for whoever understands it.
+                None => self.not_restored.note(Failure::new(format!(
+                    "Malformed summary of a finished operation: it is not listed; key {key:02x?}"
+                ))),
+            }
+        }
+    }
+
+    fn stored_operations(&mut self, records: &mut Records) -> BTreeMap<OperationId, StoredOperation> {
+        let mut stored: BTreeMap<OperationId, StoredOperation> = BTreeMap::new();
+        for (key, value) in records.take(Table::Operations) {
+            let Some((id, part, rest)) = parse_operation_key(&key) else {
+                self.not_restored.note(Failure::new(format!("Malformed key of an operation: {key:02x?}")));
+                continue;
+            };
+            let entry = stored.entry(id).or_default();
+            if let Err(failure) = entry.add(part, rest, value) {
+                entry.unreadable.get_or_insert(failure);
+            }
+        }
+        stored
+    }
+
+    /// The operation, and what the scheduler is told of it: where it was, as it was.
+    fn restore_and_describe(
+        &self,
+        id: OperationId,
+        record: &StoredOperation,
+    ) -> Result<(Operation, OperationDesc), Failure> {
+        if let Some(failure) = &record.unreadable {
+            return Err(failure.clone());
+        }
+        let operation = self.restore_operation(id, record)?;
+        let mut desc =
+            self.describe_for_scheduler(id, &operation.user, operation.start_time, &operation.spec)?;
+        desc.trees.retain(|t| operation.in_tree(&t.tree).is_some());
+        for tree in &mut desc.trees {
+            if let Some(own) = operation.in_tree(&tree.tree) {
+                tree.pool = Some(own.pool.clone());
+                tree.parameters.weight = own.weight;
+                tree.parameters.resource_limits = crate::parameters::amounts(&own.resource_limits)?;
+                tree.slot_index = Some(own.slot_index);
+                tree.was_running = own.running;
+            }
+        }
+        Ok((operation, desc))
+    }
+
+    /// An operation that the scheduler has taken back goes on from where it was.
+    fn revive(&mut self, now: Time, id: OperationId) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        let was_running = operation.state == OperationState::Running;
+        let may_run = operation.trees.iter().any(|t| t.running);
+        operation.dirty = true;
+        self.pending_work.dirty.insert(id);
+        self.pass_options(id);
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        for state in [OperationState::Orphaned, OperationState::ReviveInitializing, OperationState::Reviving]
+        {
+            operation.enter(now, state);
+        }
+        if was_running || may_run {
+            operation.enter(now, OperationState::RevivingJobs);
+            let suspended = operation.suspended;
+            self.tell_scheduler(|s| s.set_suspended(id, suspended));
+        } else {
+            operation.enter(now, OperationState::Pending);
+        }
+    }
+
+    fn restore_operation(&self, id: OperationId, record: &StoredOperation) -> Result<Operation, Failure> {
+        let broken = |what: &str| Failure::new(format!("Malformed record of operation {id}: {what}"));
+        let fixed = |key: &str| record.fixed.get(key).ok_or_else(|| broken(key));
+        let operation_type =
+            fixed("type")?.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| broken("type"))?;
+        let user = fixed("user")?.as_str().ok_or_else(|| broken("user"))?.to_owned();
+        let start_time = Time(fixed("start_time")?.as_u64().ok_or_else(|| broken("start_time"))?);
+        let mut provided = fixed("spec")?.as_map().cloned().ok_or_else(|| broken("spec"))?;
+        let secure_vault = record.fixed.get("secure_vault").and_then(Value::as_map).cloned();
+        if let Some(vault) = &secure_vault {
+            provided.insert("secure_vault", vault.clone());
+        }
+        // What was accepted stays accepted: limits on the size of operations are for new ones.
+        let any_size = ControllerOptions {
+            max_task_count: usize::MAX,
+            max_total_job_count: u32::MAX,
+            ..self.controller_options.clone()
+        };
+        let spec = controller::spec::parse(operation_type, &provided, &any_size)?;
+        let controller =
+            OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
+                .map_err(|e| Failure::new(e.to_string()))?;
+        let changing = &record.changing;
+        let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
+        let pinned = record.fixed.get("files").and_then(Value::as_list).unwrap_or_default();
+        let pinned: Option<Vec<_>> = pinned.iter().map(pinned_from_value).collect();
+        let mut operation = Operation {
+            id,
+            operation_type,
+            user,
+            start_time,
+            finish_time: None,
+            state: changing
+                .get("state")
+                .and_then(Value::as_str)
+                .and_then(|s| s.parse().ok())
+                .ok_or_else(|| broken("state"))?,
+            suspended: changing.get("suspended").and_then(Value::as_bool).unwrap_or(false),
+            events: list("events").iter().filter_map(event_from_value).collect(),
+            alerts: changing
+                .get("alerts")
+                .and_then(Value::as_map)
+                .map(|m| {
+                    m.iter()
+                        .map(|(k, e)| (String::from_utf8_lossy(k).into_owned(), Failure::from_value(e)))
+                        .collect()
+                })
+                .unwrap_or_default(),
+            secure_vault,
+            controller,
+            trees: list("trees").iter().filter_map(tree_from_value).collect(),
+            erased_trees: list("erased_trees").iter().filter_map(|t| t.as_str().map(str::to_owned)).collect(),
+            acl: list("acl").to_vec(),
+            owners: list("owners").to_vec(),
+            annotations: changing.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
+            result: changing.get("result").map(Failure::from_value),
+            pinned: Vec::new(),
+            unsuitable_since: None,
+            spec_seq: Some(0),
+            dirty: false,
+            spec,
+        };
+        operation.pin(pinned.ok_or_else(|| broken("files"))?)?;
+        Ok(operation)
+    }
+}
