@@ -132,7 +132,8 @@ pub fn answer(line: &[u8]) -> Result<Vec<u8>, Refusal> {
                 reserves.unit_done(job.cookie);
             }
             Outcome::ResourceOverdraft => {
-                let ended = Ended { job_id: JobId::default(), cookie: job.cookie, factors, peaks };
+                let reserve = reserves.request(factors);
+                let ended = Ended { job_id: JobId::default(), cookie: job.cookie, factors, reserve, peaks };
                 reserves.overdrafted(&ended);
             }
             Outcome::Failed | Outcome::Aborted => {}

@@ -15,6 +15,20 @@ use vocab::{AbortReason, JobOutcome, JobStatistics};
 use crate::job::Joblet;
 pub use reserve::memory_digest::{Factors, Origins, Request as MemoryRequest, Reserves as MemoryReserve};
 
+/// What the memory of a job was reserved with when it started, and what that came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Reserved {
+    pub factors: Factors,
+    pub request: MemoryRequest,
+}
+
+impl Reserved {
+    /// As a job that started now would have it.
+    pub fn new(memory: &MemoryReserve, factors: Factors) -> Reserved {
+        Reserved { factors, request: memory.request(factors) }
+    }
+}
+
 /// A task that runs this script and has learned nothing yet.
 pub(crate) fn reserve_of(
     script: &UserScript,
@@ -63,6 +77,7 @@ impl Task {
                     job_id: joblet.identity.job_id,
                     cookie: joblet.identity.cookie,
                     factors: joblet.factors,
+                    reserve: joblet.reserve,
                     peaks,
                 });
             }

@@ -17,7 +17,7 @@
 use super::limits::Life;
 use super::{OperationController, gang};
 use crate::counter::JobCounter;
-use crate::memory::MemoryReserve;
+use crate::memory::{MemoryReserve, Reserved};
 use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
 use crate::spec::OperationSpec;
@@ -144,14 +144,14 @@ impl OperationController {
 
 fn task_state(task: &Task) -> Map {
     let (done, open_units) = task.units.pack();
-    let (open_jobs, open_factors) = task.open.pack();
+    let (open_jobs, open_reserves) = task.open.pack();
     yson::map! {
         "job_count" => u64::from(task.job_count),
         "done" => Value::String(done),
         "open_units" => Value::String(open_units),
         "next_job_index" => task.next_job_index,
         "open_jobs" => Value::String(open_jobs),
-        "open_factors" => Value::String(open_factors),
+        "open_reserves" => Value::String(open_reserves),
         "memory" => Value::String(task.memory.encode()),
         "completed" => reasons(&task.counter.completed),
         "made_room" => reasons(&task.counter.made_room),
@@ -174,11 +174,12 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     if let Some(bytes) = state.later("memory") {
         task.memory = MemoryReserve::decode(task.memory.settings().clone(), bytes.as_bytes()?).ok()?;
     }
-    let factors = match state.later("open_factors") {
+    let reserves = match state.later("open_reserves") {
         Some(bytes) => Some(bytes.as_bytes()?),
         None => None,
     };
-    task.open = OpenJobs::unpack(state.bytes("open_jobs")?, factors, task.memory.current_factors())?;
+    let usual = Reserved::new(&task.memory, task.memory.current_factors());
+    task.open = OpenJobs::unpack(state.bytes("open_jobs")?, reserves, usual)?;
     task.counter = JobCounter {
         completed: read_reasons(state.get("completed")?)?,
         made_room: read_reasons(state.get("made_room")?)?,

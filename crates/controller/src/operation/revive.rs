@@ -9,6 +9,7 @@
 use super::limits::Life;
 use super::{JobVerdict, OperationController, OperationEvent};
 use crate::job::Joblet;
+use crate::memory::Reserved;
 use std::collections::BTreeSet;
 use vocab::{AbortReason, Failure, JobIdentity, JobPhase, Resources, Time, code};
 
@@ -75,7 +76,7 @@ impl OperationController {
                 return Err(AdoptError::Unknown);
             }
             // What these were reserved with is forgotten; most likely it was the usual.
-            let usual = task.memory.current_factors();
+            let usual = Reserved::new(&task.memory, task.memory.current_factors());
             (task.next_job_index..=index).for_each(|forgotten| task.open.insert(forgotten, usual));
             task.next_job_index = index + 1;
             task.dirty = true;
@@ -84,16 +85,18 @@ impl OperationController {
             self.next_job_index = identity.job_index + 1;
             self.dirty = true;
         }
-        let factors = task.open.factors(index).unwrap_or_else(|| task.memory.factors(identity.cookie));
+        let reserved = task.open.get(index);
+        let reserved =
+            reserved.unwrap_or_else(|| Reserved::new(&task.memory, task.memory.factors(identity.cookie)));
         let joblet = Joblet {
             predecessor: task.memory.predecessor(identity.cookie),
             identity: identity.clone(),
             task: number as u32,
             node: held.node_address.into(),
             granted: held.granted,
-            factors,
+            factors: reserved.factors,
             origins: None,
-            reserve: task.memory.request(factors),
+            reserve: reserved.request,
             start_time: held.start_time,
             exec_start_time: held.exec_start_time,
             phase: held.phase,

@@ -3,7 +3,7 @@
 use super::OperationController;
 use super::limits::Life;
 use crate::job::Joblet;
-use crate::memory::MemoryRequest;
+use crate::memory::{MemoryRequest, Reserved};
 use crate::task::Task;
 use vocab::{AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
 use yson::Value;
@@ -97,10 +97,11 @@ impl OperationController {
             task_job_index: task.next_job_index,
         };
         self.next_job_index += 1;
-        task.open.insert(task.next_job_index, factors);
+        let reserved = Reserved::new(&task.memory, factors);
+        task.open.insert(task.next_job_index, reserved);
         task.next_job_index += 1;
         (self.dirty, task.dirty) = (true, true);
-        let reserve = task.memory.request(factors);
+        let reserve = reserved.request;
         let predecessor = task.memory.predecessor(cookie);
         let origins = Some(task.memory.origins(cookie));
         let environment = self.environment(task_number, &identity, host);

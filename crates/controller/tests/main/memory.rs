@@ -57,8 +57,11 @@ fn overdraft() -> JobOutcome {
 }
 
 fn restart(b: &mut Bench, parts: &[StatePart]) {
-    let options = ControllerOptions::default();
-    let restored = OperationController::restore(operation_id(), &b.parsed.spec, &options, second(0), parts);
+    restart_with(b, parts, &ControllerOptions::default());
+}
+
+fn restart_with(b: &mut Bench, parts: &[StatePart], options: &ControllerOptions) {
+    let restored = OperationController::restore(operation_id(), &b.parsed.spec, options, second(0), parts);
     b.controller = restored.expect("own state");
 }
 
@@ -320,7 +323,7 @@ fn state_of_an_older_program() {
     let mut parts = b.controller.export();
     let mut task = yson::parse(&parts[1].bytes).expect("YSON");
     let map = task.as_map_mut().expect("a map");
-    for field in ["memory", "open_factors"] {
+    for field in ["memory", "open_reserves"] {
         assert!(map.remove(field).is_some(), "{field}");
     }
     parts[1].bytes = yson::to_binary(&task);
@@ -359,4 +362,31 @@ fn many_overdrafts() {
         end(&mut b, job, done(), 500 * MIB, MIB);
     }
     assert!(b.controller.is_over());
+}
+
+/// Options that change while a job runs, or while the server is away, do not change what the job was
+/// promised: who is to blame is decided by that.
+#[test]
+fn an_overdraft_is_judged_by_what_the_job_had() {
+    let roomy = ControllerOptions { footprint_memory: 1 << 30, ..ControllerOptions::default() };
+    for (restarted, forgotten) in [(false, false), (true, false), (true, true)] {
+        let mut b = gib();
+        let before = b.controller.export();
+        let (identity, _) = b.settle(0).expect("a unit");
+        if restarted {
+            let parts = if forgotten { before } else { b.controller.export() };
+            // What a crash has made the server forget can only be the usual of the moment.
+            let options = if forgotten { ControllerOptions::default() } else { roomy.clone() };
+            restart_with(&mut b, &parts, &options);
+            b.controller.adopt_job(&identity, held()).expect("open");
+            b.controller.end_revival(b.now);
+        }
+        b.controller.set_options(&roomy);
+        // The proxy needed more than the footprint of its time; of the new one it is far away, and the
+        // user's processes would be nearer to theirs.
+        end(&mut b, 0, overdraft(), 500 * MIB, 200 * MIB);
+        let (_, description) = b.settle(1).expect("the retry");
+        let reserve = description.user_job_memory_reserve;
+        assert!(reserve < 600 * MIB, "restarted: {restarted}: the user's job was blamed: {reserve}");
+    }
 }

@@ -137,6 +137,8 @@ pub struct Ended {
     pub cookie: u32,
     /// Factors it was started with.
     pub factors: Factors,
+    /// What was reserved for it then: options may have changed meanwhile.
+    pub reserve: Request,
     /// What it used.
     pub peaks: Peaks,
 }
@@ -231,8 +233,8 @@ impl Reserves {
 
     /// A job was aborted because its node lacked memory and it was above its reserve (2.3, 2.5).
     pub fn overdrafted(&mut self, job: &Ended) -> Blame {
-        let reserve = self.request(job.factors);
-        let blame = blame(&reserve, &job.peaks);
+        let reserve = &job.reserve;
+        let blame = blame(reserve, &job.peaks);
         // Statistics may be older than the abort, which proves that the reserve was exceeded.
         let sample = |peak: Option<i64>, reserve: i64, blamed: bool| match blamed {
             true => (peak.map(|peak| peak.max(reserve)), self.settings.overdraft_factor),

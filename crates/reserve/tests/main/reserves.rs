@@ -34,7 +34,8 @@ fn reserve(task: &Reserves, cookie: u32) -> i64 {
 
 fn overdraft(task: &mut Reserves, cookie: u32, peaks: Peaks) -> Blame {
     let factors = task.factors(cookie);
-    task.overdrafted(&Ended { job_id: job(cookie), cookie, factors, peaks })
+    let reserve = task.request(factors);
+    task.overdrafted(&Ended { job_id: job(cookie), cookie, factors, reserve, peaks })
 }
 
 #[test]
@@ -166,7 +167,8 @@ fn who_is_to_blame() {
         (None, None, false, true),
     ] {
         let peaks = Peaks { user_job: user_peak, job_proxy: proxy_peak };
-        let blame = task.overdrafted(&Ended { job_id: job(0), cookie: 0, factors, peaks });
+        let reserve = task.request(factors);
+        let blame = task.overdrafted(&Ended { job_id: job(0), cookie: 0, factors, reserve, peaks });
         assert_eq!(blame, Blame { user_job: user_blamed, job_proxy: proxy_blamed }, "{peaks:?}");
     }
 }

@@ -82,7 +82,8 @@ proptest! {
             let peaks = Peaks { user_job: Some(1 << 20), job_proxy: Some(1 << 20) };
             task.completed(peaks);
             let factors = task.factors(3);
-            task.overdrafted(&Ended { job_id: job(3), cookie: 3, factors, peaks });
+            let reserve = task.request(factors);
+            task.overdrafted(&Ended { job_id: job(3), cookie: 3, factors, reserve, peaks });
             prop_assert!(task.factors(3).user_job.is_finite());
             prop_assert_eq!(Reserves::decode(task.settings().clone(), &task.encode()), Ok(task));
         }
