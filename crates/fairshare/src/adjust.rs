@@ -79,23 +79,25 @@ impl Update<'_> {
 
     /// In ascending order (11.2).
     fn priority_pools_without_donor(&self) -> Vec<usize> {
-        let mut donor_above = vec![false; self.input.elements.len()];
-        let mut without = Vec::new();
-        for (e, element) in self.input.elements.iter().enumerate() {
-            let Some(pool) = self.pool(e) else { continue };
-            if e > 0 {
-                let above = self.pool(element.parent).is_some_and(|parent| {
-                    parent.enable_priority_strong_guarantee_adjustment_donorship
-                        || (donor_above[element.parent]
-                            && !parent.enable_priority_strong_guarantee_adjustment)
-                });
-                donor_above[e] = above;
+        let is_priority =
+            |e: &usize| self.pool(*e).is_some_and(|pool| pool.enable_priority_strong_guarantee_adjustment);
+        let pools = 0..self.input.elements.len();
+        pools.filter(|e| is_priority(e) && !self.has_donor_above(*e)).collect()
+    }
+
+    /// A donor, with no other priority pool in between.
+    fn has_donor_above(&self, mut e: usize) -> bool {
+        while e != 0 {
+            e = self.parent(e);
+            let Some(pool) = self.pool(e) else { return false };
+            if pool.enable_priority_strong_guarantee_adjustment_donorship {
+                return true;
             }
-            if pool.enable_priority_strong_guarantee_adjustment && !donor_above[e] {
-                without.push(e);
+            if pool.enable_priority_strong_guarantee_adjustment {
+                return false;
             }
         }
-        without
+        false
     }
 
     /// Cuts a guarantee to the limits, and those of the children to it: the priority tier is served

@@ -19,6 +19,6 @@ pub(crate) fn grant_burst_guarantees<'a>(taking: &mut impl Taking<'a>) {
         let update = taking.update();
         let granted = (within - strong).max(Share::ZERO);
         update.raise(p, granted);
-        update.state[p].last_share = granted.max_component();
+        update.integral_state(p).last_share = granted.max_component();
     }
 }

@@ -62,12 +62,9 @@ impl Update<'_> {
         self.rests[row] = rests;
     }
 
-    /// Estimates of an operation, which claims nothing.
-    pub(crate) fn estimate_operation(&self, parent: usize, out: &mut ElementOutput) {
-        let parts = self.rests[self.row(parent)].parts(out.weight);
-        for (Estimate { value, .. }, part) in ESTIMATES.iter().zip(parts) {
-            *value(out) = part;
-        }
+    /// Estimates of an operation, which claims nothing, in the order of [`ESTIMATES`].
+    pub(crate) fn estimates_of_operation(&self, parent: usize, weight: f64) -> [Share; 3] {
+        self.rests[self.row(parent)].parts(weight)
     }
 }
 

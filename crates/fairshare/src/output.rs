@@ -28,6 +28,10 @@ pub struct FairShare {
 }
 
 impl FairShare {
+    /// Operations have no guarantees.
+    pub fn of_operation(total: Share) -> FairShare {
+        FairShare { total, weight_proportional: total, ..FairShare::default() }
+    }
     /// Splits `total` in the order of priority (8).
     pub fn split(total: Share, strong_guarantee: Share, integral_guarantee: Share) -> FairShare {
         let strong = total.min(strong_guarantee);
@@ -156,6 +160,87 @@ pub struct ElementOutput {
     pub promised_guarantee_fair_share: FairShare,
     /// Of burst and relaxed pools.
     pub integral: Option<IntegralOutput>,
+}
+
+/// Attributes of an operation: what [`ElementOutput`] has, without what only pools have. Programs that
+/// keep the results of a large tree keep these.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OperationOutput {
+    /// All of it is `weight_proportional`.
+    pub fair_share: Share,
+    /// All of it is `weight_proportional`.
+    pub promised_guarantee_fair_share: Share,
+    /// See [`ElementOutput::limited_demand_share`].
+    pub limited_demand_share: Share,
+    /// See [`ElementOutput::limits_share`].
+    pub limits_share: Share,
+    /// Amount.
+    pub resource_usage: Resources,
+    /// Amount.
+    pub resource_demand: Resources,
+    /// Usage over total.
+    pub usage_share: Share,
+    /// Demand over total, not limited; may exceed 1.
+    pub demand_share: Share,
+    /// Of usage, of demand if nothing is used (2.2).
+    pub dominant_resource: Resource,
+    /// Effective weight (5.3).
+    pub weight: f64,
+    /// See [`ElementOutput::promised_fair_share`].
+    pub promised_fair_share: Share,
+    /// See [`ElementOutput::estimated_guarantee_share`].
+    pub estimated_guarantee_share: Share,
+    /// See [`ElementOutput::estimated_guarantee_share_with_flow`].
+    pub estimated_guarantee_share_with_flow: Share,
+    /// Position in a FIFO parent (5.5).
+    pub fifo_index: Option<u32>,
+    /// Position after reordering, if that changed anything (9.5).
+    pub effective_fifo_index: Option<u32>,
+}
+
+impl Default for OperationOutput {
+    fn default() -> OperationOutput {
+        OperationOutput {
+            fair_share: Share::ZERO,
+            promised_guarantee_fair_share: Share::ZERO,
+            limited_demand_share: Share::ZERO,
+            limits_share: Share::ZERO,
+            resource_usage: Resources::ZERO,
+            resource_demand: Resources::ZERO,
+            usage_share: Share::ZERO,
+            demand_share: Share::ZERO,
+            dominant_resource: Resource::Cpu,
+            weight: 1.0,
+            promised_fair_share: Share::ZERO,
+            estimated_guarantee_share: Share::ZERO,
+            estimated_guarantee_share_with_flow: Share::ZERO,
+            fifo_index: None,
+            effective_fifo_index: None,
+        }
+    }
+}
+
+impl From<OperationOutput> for ElementOutput {
+    fn from(o: OperationOutput) -> ElementOutput {
+        ElementOutput {
+            fair_share: FairShare::of_operation(o.fair_share),
+            promised_guarantee_fair_share: FairShare::of_operation(o.promised_guarantee_fair_share),
+            limited_demand_share: o.limited_demand_share,
+            limits_share: o.limits_share,
+            resource_usage: o.resource_usage,
+            resource_demand: o.resource_demand,
+            usage_share: o.usage_share,
+            demand_share: o.demand_share,
+            dominant_resource: o.dominant_resource,
+            weight: o.weight,
+            promised_fair_share: o.promised_fair_share,
+            estimated_guarantee_share: o.estimated_guarantee_share,
+            estimated_guarantee_share_with_flow: o.estimated_guarantee_share_with_flow,
+            fifo_index: o.fifo_index.map(|i| i as usize),
+            effective_fifo_index: o.effective_fifo_index.map(|i| i as usize),
+            ..ElementOutput::default()
+        }
+    }
 }
 
 impl Default for ElementOutput {

@@ -41,7 +41,7 @@ pub(crate) fn grant_relaxed_guarantees<'a>(taking: &mut impl Taking<'a>, competi
     for c in competitors {
         let granted = c.granted.min(update.available(c.pool));
         update.raise(c.pool, granted);
-        update.state[c.pool].last_share = granted.max_component();
+        update.integral_state(c.pool).last_share = granted.max_component();
     }
 }
 
@@ -72,7 +72,7 @@ impl Update<'_> {
             if share_by_volume == 0.0 {
                 // D1: in the reference such a pool goes on spending what it was given long ago.
                 if !self.input.options.compat_strict {
-                    self.state[pool].last_share = 0.0;
+                    self.integral_state(pool).last_share = 0.0;
                 }
                 continue;
             }
@@ -98,7 +98,7 @@ impl Update<'_> {
         }
         for &e in &self.tree.pools {
             if self.guarantee_type(e) == GuaranteeType::None {
-                self.state[e].last_share = 0.0;
+                self.integral_state(e).last_share = 0.0;
             }
         }
     }

@@ -4,12 +4,10 @@
 //! follows from its own amounts, from a few numbers of its parent, and from nothing else: keeping all that
 //! for each of them would cost more than computing it for those that somebody looks at.
 
-use vocab::Share;
-
 use crate::Input;
 use crate::cumulative::dominant_resource;
 use crate::fast::Engine;
-use crate::output::{ElementOutput, FairShare, Output, Problem};
+use crate::output::{ElementOutput, FairShare, OperationOutput, Output, Problem};
 use crate::state::Update;
 use crate::tree::NO_PLACE;
 
@@ -42,17 +40,23 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// All attributes of an element. Of an operation they are computed now, in constant time.
+    /// All attributes of an element.
     pub fn element(&self, e: usize) -> ElementOutput {
-        if self.update.operation(e).is_none() {
-            return self.update.out[e].clone();
+        match self.operation(e) {
+            None => self.update.out[e].clone(),
+            Some(operation) => operation.into(),
         }
-        let mut out = self.update.operation_output(e);
-        out.limited_demand_share = self.engine.limited_demand_share(&self.update, e);
-        out.fair_share = self.fair_share(e);
-        let promised = self.engine.promised_share(&self.update, e);
-        out.promised_guarantee_fair_share = FairShare::of_operation(promised);
-        out
+    }
+
+    /// Attributes of an operation, computed now, in constant time; `None` for a pool.
+    pub fn operation(&self, e: usize) -> Option<OperationOutput> {
+        let own = self.update.operation_output(e)?;
+        Some(OperationOutput {
+            fair_share: self.engine.fair_share(&self.update, e),
+            limited_demand_share: self.engine.limited_demand_share(&self.update, e),
+            promised_guarantee_fair_share: self.engine.promised_share(&self.update, e),
+            ..own
+        })
     }
 
     /// Everything, in one piece.
@@ -62,28 +66,30 @@ impl<'a> Results<'a> {
     }
 }
 
-impl FairShare {
-    /// Operations have no guarantees.
-    pub(crate) fn of_operation(total: Share) -> FairShare {
-        FairShare { total, weight_proportional: total, ..FairShare::default() }
-    }
-}
-
 impl Update<'_> {
     /// What an operation shows, except what functions tell.
-    pub(crate) fn operation_output(&self, e: usize) -> ElementOutput {
-        let mut out = ElementOutput::default();
-        let (Some(operation), Some(slot)) = (self.operation(e), self.tree.slot_of(e)) else { return out };
+    pub(crate) fn operation_output(&self, e: usize) -> Option<OperationOutput> {
+        let (operation, slot) = (self.operation(e)?, self.tree.slot_of(e)?);
         let shares = self.operation_shares(e, operation);
         let used = !operation.usage.is_zero();
-        out.dominant_resource = dominant_resource(if used { &shares.usage } else { &shares.demand });
-        out.resource_usage = operation.usage;
-        out.resource_demand = operation.demand;
-        (out.usage_share, out.demand_share, out.limits_share) = (shares.usage, shares.demand, shares.limits);
-        out.weight = self.weights[slot];
-        let place = |place: u32| (place != NO_PLACE).then_some(place as usize);
-        [out.fifo_index, out.effective_fifo_index] = self.places[slot].map(place);
-        self.estimate_operation(self.parent(e), &mut out);
-        out
+        let weight = self.weights[slot];
+        let estimates = self.estimates_of_operation(self.parent(e), weight);
+        let place = |place: u32| (place != NO_PLACE).then_some(place);
+        let [fifo_index, effective_fifo_index] = self.places[slot].map(place);
+        Some(OperationOutput {
+            dominant_resource: dominant_resource(if used { &shares.usage } else { &shares.demand }),
+            resource_usage: operation.usage,
+            resource_demand: operation.demand,
+            usage_share: shares.usage,
+            demand_share: shares.demand,
+            limits_share: shares.limits,
+            weight,
+            promised_fair_share: estimates[0],
+            estimated_guarantee_share: estimates[1],
+            estimated_guarantee_share_with_flow: estimates[2],
+            fifo_index,
+            effective_fifo_index,
+            ..OperationOutput::default()
+        })
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Work {
     pub(crate) sums: Vec<Sums>,
     /// By row: what estimates divide by weight among the children, and the sum of the weights.
     pub(crate) rests: Vec<Rests>,
-    /// Of the update under way; the caller's copy is replaced at the end.
+    /// By row, of the update under way; the caller's copy is replaced at the end.
     pub(crate) state: Vec<IntegralState>,
     /// Children by slot (see [`Tree::slots`]), those of a FIFO pool in the order in which they are served.
     served: Vec<usize>,
@@ -45,6 +45,20 @@ pub(crate) struct Work {
 }
 
 impl Work {
+    /// Takes over the states of pools, by element.
+    pub(crate) fn read_states(&mut self, states: &[IntegralState]) {
+        for (mine, e) in self.state.iter_mut().zip(&self.tree.pools) {
+            *mine = states[*e];
+        }
+    }
+
+    /// The other way round.
+    pub(crate) fn write_states(&self, states: &mut [IntegralState]) {
+        for (mine, e) in self.state.iter().zip(&self.tree.pools) {
+            states[*e] = *mine;
+        }
+    }
+
     /// For a tree of this shape; everything computed starts from zero.
     pub(crate) fn new(input: &Input) -> Work {
         let n = input.elements.len();
@@ -61,7 +75,7 @@ impl Work {
             problems: Vec::new(),
             sums: vec![Sums::default(); tree.pools.len()],
             rests: vec![Rests::default(); tree.pools.len()],
-            state: vec![IntegralState::default(); n],
+            state: vec![IntegralState::default(); tree.pools.len()],
             served: tree.all_children().to_vec(),
             places: vec![[NO_PLACE; 2]; tree.all_children().len()],
             weights: vec![1.0; tree.all_children().len()],
@@ -156,6 +170,10 @@ impl<'a> Update<'a> {
     #[inline]
     pub(crate) fn row(&self, e: usize) -> usize {
         self.tree.row_of(e).expect("operations have no row")
+    }
+    pub(crate) fn integral_state(&mut self, e: usize) -> &mut IntegralState {
+        let row = self.row(e);
+        &mut self.state[row]
     }
     /// Parent of an element below the root.
     pub(crate) fn parent(&self, e: usize) -> usize {

@@ -160,9 +160,7 @@ impl Updater {
     /// If the input is refused nothing is changed, and the changes are still to be taken in.
     pub fn update(&mut self, state: &mut [IntegralState], cycle: Cycle) -> Result<Results<'_>, InputError> {
         self.check(state)?;
-        for &e in &self.work.tree.pools {
-            self.work.state[e] = state[e];
-        }
+        self.work.read_states(state);
         let full = self.stale != Stale::Operations;
         if !full {
             self.mark_above();
@@ -178,9 +176,7 @@ impl Updater {
         self.engine.run(update, scope);
         self.forget_changes();
         if let Cycle::Periodic { .. } = cycle {
-            for &e in &self.work.tree.pools {
-                state[e] = self.work.state[e];
-            }
+            self.work.write_states(state);
         }
         Ok(Results::new(self.work.update(&self.input), &self.engine))
     }
@@ -225,7 +221,7 @@ impl Updater {
         let n = self.input.elements.len();
         self.work = Work::new(&self.input);
         self.engine = Engine::new(&self.work.update(&self.input));
-        self.changed = Vec::with_capacity(n);
+        self.changed = Vec::new();
         self.marked = vec![false; n];
         self.above = Vec::with_capacity(self.work.tree.pools.len());
         self.stale = Stale::Everything;

@@ -58,9 +58,10 @@ impl Update<'_> {
         let capacity = self.capacity(e);
         let can_accept = self.pool(e).is_some_and(|pool| pool.integral_guarantees.can_accept_free_volume);
         let cluster = volume_of(self.total(), elapsed);
-        let state = &mut self.state[e];
+        let resource_flow_ratio = self.out[e].resource_flow_ratio;
+        let state = self.integral_state(e);
         let old = state.accumulated_volume;
-        let refilled = plus(&old, &scale(&cluster, self.out[e].resource_flow_ratio));
+        let refilled = plus(&old, &scale(&cluster, resource_flow_ratio));
         // By the share that was granted, not by real usage (7.2).
         let volume = max(&minus(&refilled, &scale(&cluster, state.last_share)), &Volume::default());
         // A volume above a capacity that has become smaller stays, but does not grow.
@@ -103,7 +104,8 @@ impl Update<'_> {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
                 let accepted = self.free_volume[self.row(e)].accepted;
-                self.state[e].accumulated_volume = plus(&self.state[e].accumulated_volume, &accepted);
+                let volume = &mut self.integral_state(e).accumulated_volume;
+                *volume = plus(volume, &accepted);
                 continue;
             }
             let flag = pool.integral_guarantees.should_distribute_free_volume_among_children;
@@ -158,7 +160,7 @@ impl Update<'_> {
 
     /// `share_by_volume` of 6.6 and 7.4: the share that the pool could hold for a smooth period.
     pub(crate) fn share_by_volume(&self, e: usize) -> f64 {
-        min_ratio(&self.state[e].accumulated_volume, self.total())
+        min_ratio(&self.state[self.row(e)].accumulated_volume, self.total())
             / self.input.options.smooth_period.as_secs_f64()
     }
 
@@ -172,7 +174,8 @@ impl Update<'_> {
             };
             let share_ratio_by_volume = self.share_by_volume(e);
             let flow_ratio = self.out[e].resource_flow_ratio;
-            let (state, free) = (&self.state[e], &self.free_volume[self.row(e)]);
+            let row = self.row(e);
+            let (state, free) = (&self.state[row], &self.free_volume[row]);
             let integral = IntegralOutput {
                 capacity: self.capacity(e),
                 ratio_capacity: period * flow_ratio,

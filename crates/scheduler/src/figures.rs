@@ -28,7 +28,7 @@ impl TreeSnapshot {
     pub fn pool_figures(&self) -> impl Iterator<Item = (&Arc<str>, PoolFigures)> {
         self.pools.iter().map(|(name, index)| {
             let element = &self.elements[*index];
-            let out = &element.output;
+            let out = &element.output();
             let integral = match &element.kind {
                 KindInfo::Pool(p) => p.config.integral_guarantees.guarantee_type != GuaranteeType::None,
                 KindInfo::Operation(_) => false,

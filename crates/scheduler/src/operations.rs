@@ -37,11 +37,16 @@ impl Operation {
         self.groups.iter().fold(Resources::ZERO, |sum, g| sum + g.min_needed.times(g.count))
     }
 
-    /// Componentwise minimum over the groups that want something (scheduling.md 5.3).
+    /// See [`aggregated_min_needed`].
     pub fn aggregated_min_needed(&self) -> Resources {
-        let wanted = self.groups.iter().filter(|g| g.count > 0);
-        wanted.map(|g| g.min_needed).reduce(Resources::min).unwrap_or(Resources::ZERO)
+        aggregated_min_needed(&self.groups)
     }
+}
+
+/// Componentwise minimum over the groups that want something (scheduling.md 5.3).
+pub(crate) fn aggregated_min_needed(groups: &[DemandGroup]) -> Resources {
+    let wanted = groups.iter().filter(|g| g.count > 0);
+    wanted.map(|g| g.min_needed).reduce(Resources::min).unwrap_or(Resources::ZERO)
 }
 
 impl Scheduler {

@@ -31,7 +31,7 @@ impl Scheduler {
             let snapshot = self.snapshot.trees.get(index.index());
             let element: Option<&ElementInfo> = snapshot.and_then(|s| Some(&s.elements[*s.pools.get(pool)?]));
             let (guarantee, demand) = element.map_or((Share::ZERO, Share::ZERO), |e| {
-                (e.output.estimated_guarantee_share, e.output.demand_share)
+                (e.output().estimated_guarantee_share, e.outcome.demand_share())
             });
             let new_demand = needed.share_of(&tree.total);
             let left = RESOURCES.into_iter().map(|r| guarantee[r] - demand[r] - new_demand[r]);

@@ -26,10 +26,10 @@ pub(crate) fn update(input: &Input, state: &mut [IntegralState], cycle: Cycle) -
     check(input)?;
     let mut work = Work::new(input);
     check_states(input, &work.tree.pools, state)?;
-    work.state.copy_from_slice(state);
+    work.read_states(state);
     Plain::compute(&mut work, input, cycle);
     if let Cycle::Periodic { .. } = cycle {
-        state.copy_from_slice(&work.state);
+        work.write_states(state);
     }
     Ok(Output { elements: work.out.rows, problems: work.problems })
 }
@@ -50,8 +50,8 @@ impl<'a> Plain<'a> {
         let mut plain = Plain { u: work.update(input), functions };
         plain.u.prepare(Scope::All, cycle, |_, _, _| {});
         for e in 0..input.elements.len() {
-            if plain.u.operation(e).is_some() {
-                plain.u.out[e] = plain.u.operation_output(e);
+            if let Some(operation) = plain.u.operation_output(e) {
+                plain.u.out[e] = operation.into();
             }
         }
         grant_burst_guarantees(&mut plain);

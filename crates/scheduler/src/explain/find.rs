@@ -126,7 +126,7 @@ impl<'a> Case<'a> {
             return Verdict::NothingToStart;
         }
         if let Some(limit) = self.behind_in_fifo() {
-            return Verdict::BehindInFifo { index: self.element.and_then(|e| e.output.fifo_index), limit };
+            return Verdict::BehindInFifo { index: self.element.and_then(|e| e.output().fifo_index), limit };
         }
         if self.tree.nodes.is_empty() || self.tree.total.is_zero() {
             return Verdict::NoNodes;

@@ -47,7 +47,7 @@ pub enum GuaranteeCut {
 
 pub(super) fn strong(subject: Subject<'_>) -> Option<StrongGuarantee> {
     let pool = subject.pool().filter(|_| !subject.is_root())?;
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let configured = &pool.config.strong_guarantee_resources;
     if configured.is_empty() {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn strong(subject: Subject<'_>) -> Option<StrongGuarantee> {
 }
 
 fn cut(subject: Subject<'_>, promised: &Share) -> Option<GuaranteeCut> {
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let factor = |r: Resource| out.strong_guarantee_share[r] / promised[r];
     let worst = subject
         .present()
@@ -87,9 +87,9 @@ fn cut(subject: Subject<'_>, promised: &Share) -> Option<GuaranteeCut> {
         _ => {
             let total = subject.tree.resource_limits;
             let strong = parent.children().fold(Share::ZERO, |sum, c| {
-                sum + c.element().output.inferred_strong_guarantee_resources.share_of(&total)
+                sum + c.element().output().inferred_strong_guarantee_resources.share_of(&total)
             });
-            let burst = parent.element().output.total_burst_ratio;
+            let burst = parent.element().output().total_burst_ratio;
             GuaranteeCut::Overcommit { factor, promised: strong.max_component() + burst }
         }
     })

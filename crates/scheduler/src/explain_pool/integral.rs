@@ -95,7 +95,7 @@ pub(super) fn explain(subject: Subject<'_>) -> Option<IntegralGuarantee> {
     if kind == GuaranteeType::None && !pool.config.has_integral_resources() {
         return None;
     }
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let mut missing = Vec::new();
     if kind == GuaranteeType::None {
         missing.push("guarantee_type");
@@ -140,7 +140,7 @@ fn bound(subject: Subject<'_>, g: &IntegralGuarantee) -> IntegralBound {
     if g.given >= own.0.min(g.share_by_volume) - EPS {
         return if g.share_by_volume < own.0 { IntegralBound::Volume } else { own.1 };
     }
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let needed = subject
         .present()
         .map(|r| out.limited_demand_share[r] - out.strong_guarantee_share[r])
@@ -170,7 +170,7 @@ fn bound(subject: Subject<'_>, g: &IntegralGuarantee) -> IntegralBound {
 
 /// Has the guarantee reached the limits in some resource that is wanted?
 fn is_full(subject: Subject<'_>) -> bool {
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let guarantee = out.strong_guarantee_share + out.proposed_integral_share;
     subject.present().any(|r| out.demand_share[r] > 0.0 && guarantee[r] >= out.limits_share[r] - EPS)
 }
@@ -190,8 +190,8 @@ fn leftover(subject: Subject<'_>) -> (f64, usize) {
         if !is_relaxed(pool) {
             continue;
         }
-        let given = pool.element().output.proposed_integral_share;
-        if pool.element().output.integral.is_some_and(|i| i.share_ratio_by_volume > 0.0) {
+        let given = pool.element().output().proposed_integral_share;
+        if pool.element().output().integral.is_some_and(|i| i.share_ratio_by_volume > 0.0) {
             pools += 1;
         }
         for above in std::iter::once(pool).chain(pool.ancestors()) {
@@ -200,7 +200,7 @@ fn leftover(subject: Subject<'_>) -> (f64, usize) {
     }
     let root = Subject { tree, index: 0 };
     let available = root.children().fold(Share::ONES, |available, child| {
-        let out = &child.element().output;
+        let out = &child.element().output();
         let guarantee = out.strong_guarantee_share + out.proposed_integral_share - relaxed_below[child.index];
         (available - guarantee.min(out.demand_share)).max(Share::ZERO)
     });

@@ -72,7 +72,7 @@ impl TreeSnapshot {
     pub fn explain_pool(&self, name: &str) -> Option<PoolExplanation> {
         let index = *self.pools.get(name)?;
         let subject = Subject { tree: self, index };
-        let out = &subject.element().output;
+        let out = &subject.element().output();
         let resource = subject.resource();
         let outcome = outcome::find(subject);
         let strong = guarantees::strong(subject);
@@ -152,7 +152,7 @@ impl<'a> Subject<'a> {
 
     /// Of which most is wanted.
     fn resource(self) -> Resource {
-        let out = &self.element().output;
+        let out = &self.element().output();
         let demand = &out.demand_share;
         let largest = self.present().fold(None, |best: Option<Resource>, r| match best {
             Some(b) if demand[b] >= demand[r] => best,
@@ -164,13 +164,13 @@ impl<'a> Subject<'a> {
 
     /// Does it want more than it has?
     fn is_short(self) -> bool {
-        let out = &self.element().output;
+        let out = &self.element().output();
         self.present().any(|r| out.demand_share[r] > out.fair_share.total[r] + EPS)
     }
 
     /// Has it everything that it could take if it were offered the whole cluster?
     fn takes_all(self) -> bool {
-        let out = &self.element().output;
+        let out = &self.element().output();
         self.present().all(|r| out.fair_share.total[r] + EPS >= out.limited_demand_share[r])
     }
 }

@@ -69,7 +69,7 @@ pub enum LimitSource {
 }
 
 pub(super) fn find(subject: Subject<'_>) -> Outcome {
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     if subject.tree.resource_limits.is_zero() {
         return Outcome::NoNodes;
     }
@@ -92,7 +92,7 @@ pub(super) fn find(subject: Subject<'_>) -> Outcome {
             return Outcome::AncestorLimit { pool: pool.name.to_string(), limit };
         }
     }
-    let root = &subject.tree.elements[0].output.fair_share.total;
+    let root = &subject.tree.elements[0].output().fair_share.total;
     let full = |r: &Resource| root[*r] >= 1.0 - EPS && out.demand_share[*r] > 0.0;
     let resources: Vec<Resource> = subject.present().filter(full).collect();
     match resources.is_empty() {
@@ -103,7 +103,7 @@ pub(super) fn find(subject: Subject<'_>) -> Outcome {
 
 /// The limit of an element that it has reached while more is wanted, the tightest one.
 pub(super) fn reached(subject: Subject<'_>) -> Option<Limit> {
-    let out = &subject.element().output;
+    let out = &subject.element().output();
     let binding = |r: &Resource| {
         out.fair_share.total[*r] >= out.limits_share[*r] - EPS
             && out.demand_share[*r] > out.fair_share.total[*r] + EPS
@@ -116,14 +116,15 @@ pub(super) fn reached(subject: Subject<'_>) -> Option<Limit> {
 /// The limit of an element on a resource, and where it was set.
 pub(super) fn limit_of(subject: Subject<'_>, r: Resource) -> Limit {
     let element = subject.element();
-    let effective = element.resource_limits.raw(r);
+    let limits = subject.tree.limits_of(element);
+    let effective = limits.raw(r);
     let own = match &element.kind {
         KindInfo::Pool(p) => p.config.resource_limits.get(r),
         KindInfo::Operation(o) => o.parameters.resource_limits.get(r),
     };
     let ratio = subject.pool().and_then(|p| p.config.max_share_ratio);
-    let share = element.output.limits_share[r];
-    let by_amounts = element.resource_limits.share_of(&subject.tree.resource_limits)[r].min(1.0);
+    let share = element.output().limits_share[r];
+    let by_amounts = limits.share_of(&subject.tree.resource_limits)[r].min(1.0);
     let source = if matches!(element.kind, KindInfo::Operation(_)) && share < by_amounts - EPS {
         LimitSource::BestAllocation
     } else if own == Some(effective) {
@@ -152,11 +153,11 @@ fn inside(subject: Subject<'_>) -> Outcome {
             KindInfo::Operation(o) => format!("operation {}", o.desc.id),
         };
         match &element.kind {
-            KindInfo::Operation(o) if o.desc.is_gang && element.output.fair_share.total.is_zero() => {
+            KindInfo::Operation(o) if o.desc.is_gang && element.output().fair_share.total.is_zero() => {
                 gangs.push(name);
             }
             _ => match reached(child) {
-                Some(limit) => found.push((element.output.demand_share[limit.resource], name, limit)),
+                Some(limit) => found.push((element.output().demand_share[limit.resource], name, limit)),
                 None => stack.extend(child.children()),
             },
         }

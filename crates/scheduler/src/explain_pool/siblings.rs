@@ -46,7 +46,7 @@ pub(super) fn of(subject: Subject<'_>, resource: Resource) -> (Vec<Sibling>, usi
     let Some(parent) = subject.parent() else { return (Vec::new(), 0) };
     let mut all: Vec<Sibling> = parent
         .children()
-        .filter(|c| c.index == subject.index || !c.element().output.demand_share.is_zero())
+        .filter(|c| c.index == subject.index || !c.element().outcome.demand_share().is_zero())
         .map(|child| sibling(child, child.index == subject.index, resource))
         .collect();
     all.sort_by(|a, b| b.fair_share.total_cmp(&a.fair_share).then_with(|| a.id.cmp(&b.id)));
@@ -61,7 +61,7 @@ pub(super) fn of(subject: Subject<'_>, resource: Resource) -> (Vec<Sibling>, usi
 
 fn sibling(child: Subject<'_>, is_self: bool, r: Resource) -> Sibling {
     let element = child.element();
-    let out = &element.output;
+    let out = &element.output();
     Sibling {
         id: id(child),
         is_self,
@@ -84,16 +84,16 @@ fn id(subject: Subject<'_>) -> String {
 pub(super) fn fifo(subject: Subject<'_>, r: Resource) -> Option<Fifo> {
     subject.pool().filter(|p| p.config.mode == Mode::Fifo && !subject.is_root())?;
     let mut line: Vec<Subject<'_>> =
-        subject.children().filter(|c| !c.element().output.demand_share.is_zero()).collect();
+        subject.children().filter(|c| !c.element().outcome.demand_share().is_zero()).collect();
     line.sort_by_key(|c| {
-        let out = &c.element().output;
+        let out = &c.element().output();
         out.effective_fifo_index.or(out.fifo_index)
     });
     let satisfied = line.iter().take_while(|c| c.takes_all()).count();
     let first_short = line.get(satisfied).map(|c| {
-        let out = &c.element().output;
+        let out = &c.element().output();
         (id(*c), out.fair_share.total[r], out.limited_demand_share[r])
     });
-    let empty = line.iter().filter(|c| c.element().output.fair_share.total.max_component() <= EPS).count();
+    let empty = line.iter().filter(|c| c.element().output().fair_share.total.max_component() <= EPS).count();
     Some(Fifo { operations: line.len(), satisfied, first_short, empty })
 }

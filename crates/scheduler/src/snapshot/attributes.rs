@@ -71,7 +71,7 @@ impl TreeSnapshot {
             })
         };
         let sum = |amounts: &mut dyn Iterator<Item = Resources>| amounts.fold(Resources::ZERO, |a, b| a + b);
-        let strong = sum(&mut pools().map(|(e, _)| e.output.inferred_strong_guarantee_resources));
+        let strong = sum(&mut pools().map(|(e, _)| e.output().inferred_strong_guarantee_resources));
         let burst = sum(&mut pools().map(|(_, g)| g.burst_guarantee_resources.or_zero()));
         let flow = sum(&mut pools().map(|(_, g)| g.resource_flow.or_zero()));
         let rest = |used: Resources| (self.resource_limits - used).max(Resources::ZERO).to_value();
@@ -151,7 +151,7 @@ impl TreeSnapshot {
 
     fn integral_part(&self, w: &mut Writer<'_>, element: &ElementInfo, pool: &PoolInfo) {
         let kind = pool.config.integral_guarantees.guarantee_type;
-        let out = &element.output;
+        let out = &element.output();
         w.put("integral_guarantee_type", || guarantee_type_name(kind));
         w.put("total_resource_flow_ratio", || out.total_resource_flow_ratio);
         w.put("total_burst_ratio", || out.total_burst_ratio);
@@ -174,7 +174,7 @@ impl TreeSnapshot {
     }
 
     fn common_part(&self, w: &mut Writer<'_>, element: &ElementInfo) {
-        let out = &element.output;
+        let out = &element.output();
         let amount = |r: Resources| move || r.to_value();
         let share = |s: Share| move || s.to_value();
         w.put("scheduling_status", || element.scheduling_status.as_str());
@@ -195,9 +195,9 @@ impl TreeSnapshot {
         w.put("limited_resource_demand", amount(self.resource_limits * out.limited_demand_share));
         w.put("limited_demand_share", share(out.limited_demand_share));
         w.put("dominant_limited_demand_share", || out.limited_demand_share.max_component());
-        w.put("resource_limits", amount(element.resource_limits));
+        w.put("resource_limits", amount(self.limits_of(element)));
         w.put("limits_share", share(out.limits_share));
-        w.put("scheduling_tag_filter_resource_limits", amount(element.filter_limits));
+        w.put("scheduling_tag_filter_resource_limits", amount(self.filter_limits(element)));
         self.guarantees_part(w, element);
         let fair = &out.fair_share;
         w.all(&["fair_share_ratio", "dominant_fair_share"], || fair.total.max_component());
@@ -220,7 +220,7 @@ impl TreeSnapshot {
     }
 
     fn guarantees_part(&self, w: &mut Writer<'_>, element: &ElementInfo) {
-        let out = &element.output;
+        let out = &element.output();
         let (limits, tolerance, strong) = match &element.kind {
             KindInfo::Pool(p) => (
                 p.config.resource_limits.to_map(),
@@ -303,8 +303,8 @@ impl TreeSnapshot {
         w.put("pool", || &*o.pool);
         w.put("slot_index", || i64::from(o.slot_index));
         w.put("start_time", || o.desc.start_time);
-        w.some("fifo_index", element.output.fifo_index);
-        w.some("effective_fifo_index", element.output.effective_fifo_index);
+        w.some("fifo_index", element.output().fifo_index);
+        w.some("effective_fifo_index", element.output().effective_fifo_index);
         w.put("grouped_needed_resources", || {
             let groups = o.groups.iter().map(|g| {
                 let value =
@@ -316,7 +316,7 @@ impl TreeSnapshot {
         w.put("detailed_min_needed_job_resources", || {
             o.groups.iter().map(|g| g.min_needed.to_value()).collect::<Vec<_>>()
         });
-        w.put("aggregated_min_needed_job_resources", || o.aggregated_min_needed.to_value());
+        w.put("aggregated_min_needed_job_resources", || o.aggregated_min_needed().to_value());
         w.put("tentative", || o.tentative);
         w.put("probing", || false);
         w.put("offloading", || false);

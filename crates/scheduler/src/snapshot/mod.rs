@@ -3,16 +3,21 @@
 //! [`attributes`] turns elements into the maps that the Orchid shows (http-api.md 11.2 to 11.4).
 
 mod attributes;
+mod outcome;
+
+pub(crate) use outcome::Outcome;
 
 use crate::config::PoolConfig;
 use crate::messages::{DemandGroup, OperationDesc, RuntimeParameters};
+use crate::operations::aggregated_min_needed;
 use crate::options::OperationOptions;
 use crate::preemption::PreemptionPriority;
 use crate::reasons::Unschedulable;
 use crate::tree::leaf::Tally;
 use crate::tree::{Counts, Tree};
-use crate::update::{SchedulingStatus, Settings, Starvation};
+use crate::update::{Hunger, SchedulingStatus, Settings};
 use fairshare::{ElementOutput, FairShare};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{OperationId, Resources, Share, Time};
@@ -70,12 +75,13 @@ pub struct TreeSnapshot {
 #[derive(Clone, Debug)]
 pub(crate) struct ElementInfo {
     pub parent: Option<usize>,
-    pub output: ElementOutput,
-    pub settings: Settings,
-    pub filter_limits: Resources,
-    pub resource_limits: Resources,
+    pub outcome: Outcome,
+    /// Most operations have those of their pool.
+    pub settings: Arc<Settings>,
+    /// Limits of the nodes it may run on, if they are not those of the tree.
+    pub filter_limits: Option<Box<Resources>>,
     pub scheduling_status: SchedulingStatus,
-    pub starvation: Starvation,
+    pub starvation: Hunger,
     /// Element itself or the lowest one above it that starves.
     pub lowest_starving_ancestor: Option<usize>,
     pub lowest_aggressively_starving_ancestor: Option<usize>,
@@ -98,6 +104,8 @@ pub(crate) struct PoolInfo {
     pub config: Arc<PoolConfig>,
     pub is_ephemeral: bool,
     pub full_path: String,
+    /// Effective.
+    pub resource_limits: Resources,
     pub counts: Counts,
     pub schedulable_operation_count: i64,
     pub pool_operation_count: i64,
@@ -113,7 +121,6 @@ pub(crate) struct OperationInfo {
     pub slot_index: u32,
     pub parameters: Arc<RuntimeParameters>,
     pub groups: Vec<DemandGroup>,
-    pub aggregated_min_needed: Resources,
     pub tentative: bool,
     pub lightweight: bool,
     pub unschedulable_reason: Option<Unschedulable>,
@@ -134,9 +141,9 @@ pub(crate) struct OperationInfo {
 
 /// The numbers of an element that programs want, without going through maps.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ElementView<'a> {
+pub struct ElementView {
     /// What it is entitled to.
-    pub fair_share: &'a FairShare,
+    pub fair_share: FairShare,
     /// What it uses.
     pub usage_share: Share,
     /// What it wants.
@@ -222,12 +229,12 @@ impl TreeSnapshot {
     }
 
     /// Numbers of a pool.
-    pub fn pool(&self, name: &str) -> Option<ElementView<'_>> {
+    pub fn pool(&self, name: &str) -> Option<ElementView> {
         Some(self.elements[*self.pools.get(name)?].view())
     }
 
     /// Numbers of an operation.
-    pub fn operation(&self, id: OperationId) -> Option<ElementView<'_>> {
+    pub fn operation(&self, id: OperationId) -> Option<ElementView> {
         Some(self.elements[*self.operations.get(&id)?].view())
     }
 
@@ -237,16 +244,45 @@ impl TreeSnapshot {
     }
 }
 
+impl TreeSnapshot {
+    /// Limits of the nodes that an element may run on (fair-share.md 5.2).
+    pub(crate) fn filter_limits(&self, element: &ElementInfo) -> Resources {
+        element.filter_limits.as_deref().copied().unwrap_or(self.resource_limits)
+    }
+
+    /// Effective limits of an element.
+    pub(crate) fn limits_of(&self, element: &ElementInfo) -> Resources {
+        match &element.kind {
+            KindInfo::Pool(p) => p.resource_limits,
+            KindInfo::Operation(o) => {
+                self.filter_limits(element).min(o.parameters.resource_limits.as_limits())
+            }
+        }
+    }
+}
+
+impl OperationInfo {
+    /// The smallest that it could use.
+    pub fn aggregated_min_needed(&self) -> Resources {
+        aggregated_min_needed(&self.groups)
+    }
+}
+
 impl ElementInfo {
-    fn view(&self) -> ElementView<'_> {
-        let e = &self.output;
+    /// All attributes that the update found.
+    pub fn output(&self) -> Cow<'_, ElementOutput> {
+        self.outcome.all()
+    }
+
+    fn view(&self) -> ElementView {
+        let e = &self.outcome;
         ElementView {
-            fair_share: &e.fair_share,
-            usage_share: e.usage_share,
-            demand_share: e.demand_share,
-            resource_usage: e.resource_usage,
-            resource_demand: e.resource_demand,
-            weight: e.weight,
+            fair_share: e.detailed_fair_share(),
+            usage_share: e.usage_share(),
+            demand_share: e.demand_share(),
+            resource_usage: e.resource_usage(),
+            resource_demand: e.resource_demand(),
+            weight: e.weight(),
             satisfaction: self.satisfaction,
             schedulable: self.schedulable,
         }

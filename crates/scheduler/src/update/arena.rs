@@ -28,7 +28,8 @@ pub(crate) struct Arena {
     pub input: Input,
     /// By element.
     pub items: Vec<Item>,
-    pub settings: Vec<Settings>,
+    /// An operation shares those of its pool if it has no others.
+    pub settings: Vec<Arc<Settings>>,
     /// Limits by tag filter, by element.
     pub filter_limits: Vec<Resources>,
 }
@@ -42,7 +43,7 @@ impl Arena {
         nodes: &Slab<NodeIdx, Node>,
         still_connecting: bool,
     ) -> Arena {
-        let root = Settings::of_root(&tree.config);
+        let root = Arc::new(Settings::of_root(&tree.config));
         let mut builder = Builder {
             tree,
             operations,
@@ -105,7 +106,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn push(&mut self, item: Item, settings: Settings, filter_limits: Resources, element: Element) -> usize {
+    fn push(
+        &mut self,
+        item: Item,
+        settings: Arc<Settings>,
+        filter_limits: Resources,
+        element: Element,
+    ) -> usize {
         self.arena.items.push(item);
         self.arena.settings.push(settings);
         self.arena.filter_limits.push(filter_limits);
@@ -113,7 +120,7 @@ impl Builder<'_> {
         self.arena.items.len() - 1
     }
 
-    fn pool(&mut self, index: PoolIdx, parent: usize, settings: Settings) {
+    fn pool(&mut self, index: PoolIdx, parent: usize, settings: Arc<Settings>) {
         let pool = &self.tree.pools[index];
         let config = &pool.config;
         let filter_limits = self.limits_by_filter(&config.scheduling_tag_filter);
@@ -128,10 +135,10 @@ impl Builder<'_> {
             resource_limits: limits,
             kind: Kind::Pool(Box::new(pool_input(config))),
         };
-        let position = self.push(Item::Pool(index), settings, filter_limits, element);
+        let position = self.push(Item::Pool(index), settings.clone(), filter_limits, element);
         for child in &pool.children {
             let own = Settings::of_pool(&settings, &self.tree.pools[*child].config);
-            self.pool(*child, position, own);
+            self.pool(*child, position, Arc::new(own));
         }
         for leaf in pool.leaves.values() {
             self.leaf(*leaf, position, &settings);
@@ -139,7 +146,7 @@ impl Builder<'_> {
     }
 
     /// An operation that waits or does not run does not exist for the update (fair-share.md 1).
-    fn leaf(&mut self, index: LeafIdx, parent: usize, above: &Settings) {
+    fn leaf(&mut self, index: LeafIdx, parent: usize, above: &Arc<Settings>) {
         let leaf = &self.tree.leaves[index];
         let operation = &self.operations[leaf.operation];
         if !operation.enabled || !leaf.is_running() {
@@ -167,7 +174,8 @@ impl Builder<'_> {
                 tie,
             }),
         };
-        let settings = Settings::of_operation(above, &leaf.desc, config);
+        let own = Settings::of_operation(above, &leaf.desc, config);
+        let settings = if own == **above { above.clone() } else { Arc::new(own) };
         self.push(Item::Leaf(index), settings, filter_limits, element);
     }
 

@@ -1,6 +1,7 @@
 //! What an update of fair shares leaves for the next one.
 
-use fairshare::{Cycle, Input, InputError, IntegralState, Output, Updater};
+use crate::snapshot::Outcome;
+use fairshare::{Cycle, Input, InputError, IntegralState, Problem, Updater};
 use std::fmt;
 
 /// The updater of a tree. It only saves work: results do not depend on what it has seen before. So a copy
@@ -15,7 +16,7 @@ impl FairShares {
         input: &Input,
         states: &mut [IntegralState],
         cycle: Cycle,
-    ) -> Result<Output, InputError> {
+    ) -> Result<(Vec<Outcome>, Vec<Problem>), InputError> {
         let mut updater = match self.0.take() {
             Some(mut updater) => {
                 updater.assign(input);
@@ -23,10 +24,12 @@ impl FairShares {
             }
             None => Updater::new(input.clone())?,
         };
-        let output = updater.update(states, cycle)?.to_output();
+        let results = updater.update(states, cycle)?;
+        let outcomes = (0..input.elements.len()).map(|e| Outcome::of(&results, e)).collect();
+        let problems = results.problems().to_vec();
         // After an input that was refused the next update starts anew.
         self.0 = Some(updater);
-        Ok(output)
+        Ok((outcomes, problems))
     }
 }
 

@@ -16,7 +16,7 @@ mod status;
 pub(crate) use best_share::BestShares;
 pub(crate) use kept::FairShares;
 pub(crate) use settings::Settings;
-pub(crate) use starvation::{Starvation, StarvationStatus, timeouts as starvation_timeouts};
+pub(crate) use starvation::{Hunger, Starvation, StarvationStatus, timeouts as starvation_timeouts};
 pub(crate) use status::{EPS, SchedulingStatus};
 
 use crate::messages::UpdateKind;
@@ -66,15 +66,15 @@ impl Scheduler {
             }
         };
         match tree.fair_shares.update(&arena.input, &mut states, cycle) {
-            Ok(output) => {
-                tree.problems = output.problems.iter().map(|p| arena.explain(tree, p)).collect();
+            Ok((outcomes, problems)) => {
+                tree.problems = problems.iter().map(|p| arena.explain(tree, p)).collect();
                 arena.keep_volumes(tree, &states, kind);
                 let books = publish::Books {
                     operations: &self.operations,
                     nodes: &self.nodes,
                     allocations: &self.allocations,
                 };
-                Arc::new(publish::publish(tree, books, arena, output, now))
+                Arc::new(publish::publish(tree, books, arena, outcomes, now))
             }
             // The inputs are validated when they are set, so this is a bug; the previous snapshot keeps the
             // cluster going (fair-share.md 18, D6).

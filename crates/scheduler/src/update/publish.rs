@@ -3,7 +3,7 @@
 
 use super::arena::{Arena, Item};
 use super::priority::{self, Priorities};
-use super::starvation::{self, Starvation};
+use super::starvation::{self, Hunger};
 use super::status::{SchedulingStatus, above_non_blocked, operation_tolerance, status};
 use crate::allocations::Allocation;
 use crate::config::Mode;
@@ -13,12 +13,12 @@ use crate::nodes::Node;
 use crate::operations::Operation;
 use crate::reasons::Unschedulable;
 use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
-use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, PoolInfo, TreeSnapshot};
+use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, Outcome, PoolInfo, TreeSnapshot};
 use crate::tree::leaf::Tally;
 use crate::tree::{Published, Standing, Tree};
-use fairshare::{ElementOutput, Output, local_satisfaction};
+use fairshare::{OperationOutput, local_satisfaction};
 use std::collections::BTreeMap;
-use vocab::Time;
+use vocab::{Resources, Time};
 
 /// What this module works out for each element before it is written anywhere.
 struct Derived {
@@ -42,28 +42,30 @@ pub(super) fn publish(
     tree: &mut Tree,
     books: Books<'_>,
     arena: Arena,
-    output: Output,
+    outcomes: Vec<Outcome>,
     now: Time,
 ) -> TreeSnapshot {
     let Books { operations, nodes, allocations } = books;
-    let derived = derive(tree, operations, &arena, &output);
+    let derived = derive(tree, operations, &arena, &outcomes);
     let statuses: Vec<SchedulingStatus> = (0..arena.items.len())
-        .map(|i| status_of(i, &arena, &output.elements[i], derived.unschedulable[i]))
+        .map(|i| status_of(i, &arena, &outcomes[i], derived.unschedulable[i]))
         .collect();
-    let starving = starvation::check(tree, &arena, &output, &statuses, now);
+    let starving = starvation::check(tree, &arena, &outcomes, &statuses, now);
     let priorities = priority::of_elements(tree, &arena, &starving, &derived.schedulable);
-    publish_to_leaves(tree, allocations, &arena, &output, &derived, &statuses, &priorities);
+    publish_to_leaves(tree, allocations, &arena, &outcomes, &derived, &statuses, &priorities);
     number_candidates(tree);
 
     let mut elements = Vec::with_capacity(arena.items.len());
     let mut element_of_pool: BTreeMap<PoolIdx, usize> = BTreeMap::new();
     let mut in_arena = vec![false; tree.leaves.len() + 1];
-    for (i, result) in output.elements.into_iter().enumerate() {
+    for (i, outcome) in outcomes.into_iter().enumerate() {
         let parent = (i > 0).then(|| arena.input.elements[i].parent);
         let kind = match arena.items[i] {
             Item::Pool(pool) => {
                 element_of_pool.insert(pool, i);
-                KindInfo::Pool(Box::new(pool_info(tree, pool, derived.schedulable_operations[i])))
+                let limits = if i == 0 { tree.total } else { arena.input.elements[i].resource_limits };
+                let schedulable = derived.schedulable_operations[i];
+                KindInfo::Pool(Box::new(pool_info(tree, pool, limits, schedulable)))
             }
             Item::Leaf(leaf) => {
                 if in_arena.len() <= leaf.index() {
@@ -76,9 +78,8 @@ pub(super) fn publish(
         };
         elements.push(ElementInfo {
             parent,
-            settings: arena.settings[i],
-            filter_limits: arena.filter_limits[i],
-            resource_limits: if i == 0 { tree.total } else { arena.input.elements[i].resource_limits },
+            settings: arena.settings[i].clone(),
+            filter_limits: Some(arena.filter_limits[i]).filter(|l| *l != tree.total).map(Box::new),
             scheduling_status: statuses[i],
             starvation: starving.of[i],
             lowest_starving_ancestor: starving.lowest[i],
@@ -87,7 +88,7 @@ pub(super) fn publish(
             local_satisfaction: derived.local_satisfaction[i],
             schedulable: derived.schedulable[i],
             enabled: true,
-            output: result,
+            outcome,
             kind,
         });
     }
@@ -101,23 +102,22 @@ pub(super) fn publish(
         let l = &tree.leaves[leaf];
         elements.push(ElementInfo {
             parent,
-            settings: parent.map_or(arena.settings[0], |p| arena.settings[p]),
-            filter_limits: tree.total,
-            resource_limits: tree.total.min(l.parameters.resource_limits.as_limits()),
+            settings: arena.settings[parent.unwrap_or(0)].clone(),
+            filter_limits: None,
             scheduling_status: SchedulingStatus::Normal,
-            starvation: Starvation::default(),
+            starvation: Hunger::default(),
             lowest_starving_ancestor: parent.and_then(|p| starving.lowest[p]),
             lowest_aggressively_starving_ancestor: parent.and_then(|p| starving.lowest_aggressive[p]),
             satisfaction: fairshare::NO_FAIR_SHARE,
             local_satisfaction: fairshare::NO_FAIR_SHARE,
             schedulable: false,
             enabled: false,
-            output: ElementOutput {
+            outcome: Outcome::Operation(OperationOutput {
                 weight: l.parameters.weight.unwrap_or(1.0),
                 resource_usage: l.usage,
                 resource_demand: l.usage,
-                ..ElementOutput::default()
-            },
+                ..OperationOutput::default()
+            }),
             kind: KindInfo::Operation(Box::new(info)),
         });
     }
@@ -128,10 +128,10 @@ pub(super) fn publish(
 fn status_of(
     i: usize,
     arena: &Arena,
-    result: &ElementOutput,
+    outcome: &Outcome,
     unschedulable: Option<Unschedulable>,
 ) -> SchedulingStatus {
-    let (fair, demand, usage) = (&result.fair_share.total, &result.demand_share, &result.usage_share);
+    let (fair, demand, usage) = (&outcome.fair_share(), &outcome.demand_share(), &outcome.usage_share());
     let tolerance = arena.settings[i].fair_share_starvation_tolerance;
     match arena.items[i] {
         _ if i == 0 || unschedulable.is_some() => SchedulingStatus::Normal,
@@ -140,7 +140,7 @@ fn status_of(
     }
 }
 
-fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, output: &Output) -> Derived {
+fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outcomes: &[Outcome]) -> Derived {
     let n = arena.items.len();
     let mut children = vec![Vec::new(); n];
     for i in 1..n {
@@ -158,7 +158,7 @@ fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outpu
             && tree.pools[*pool].config.mode == Mode::Fifo
             && let Some(limit) = tree.config.max_schedulable_element_count_in_fifo_pool
         {
-            cut_fifo(&children[i], limit, output, &mut unschedulable);
+            cut_fifo(&children[i], limit, outcomes, &mut unschedulable);
         }
     }
 
@@ -167,8 +167,8 @@ fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outpu
     let mut schedulable = vec![false; n];
     let mut schedulable_operations = vec![0; n];
     for i in (0..n).rev() {
-        let e = &output.elements[i];
-        local[i] = local_satisfaction(&e.fair_share.total, &e.usage_share, &e.demand_share);
+        let e = &outcomes[i];
+        local[i] = local_satisfaction(&e.fair_share(), &e.usage_share(), &e.demand_share());
         match arena.items[i] {
             Item::Leaf(_) => {
                 schedulable[i] = unschedulable[i].is_none();
@@ -184,7 +184,7 @@ fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outpu
             }
         }
     }
-    let rank = ranks(tree, arena, output, &children);
+    let rank = ranks(tree, arena, outcomes, &children);
     Derived {
         unschedulable,
         schedulable,
@@ -208,11 +208,16 @@ fn reason(operation: &Operation) -> Option<Unschedulable> {
 
 /// Behind the limit of a FIFO pool, operations without a fair share are not looked at
 /// (scheduling.md 9.4).
-fn cut_fifo(children: &[usize], limit: i64, output: &Output, unschedulable: &mut [Option<Unschedulable>]) {
+fn cut_fifo(
+    children: &[usize],
+    limit: i64,
+    outcomes: &[Outcome],
+    unschedulable: &mut [Option<Unschedulable>],
+) {
     let mut order: Vec<usize> = children.iter().copied().filter(|c| unschedulable[*c].is_none()).collect();
-    order.sort_by_key(|c| output.elements[*c].fifo_index);
+    order.sort_by_key(|c| outcomes[*c].fifo_index());
     for c in order.into_iter().skip(limit as usize) {
-        if output.elements[c].fair_share.total.is_zero() {
+        if outcomes[c].fair_share().is_zero() {
             unschedulable[c] = Some(Unschedulable::FifoSchedulableElementCountLimitReached);
         }
     }
@@ -220,7 +225,7 @@ fn cut_fifo(children: &[usize], limit: i64, output: &Output, unschedulable: &mut
 
 /// Numbers the elements depth first, children by the order that breaks ties [D3]: pools by name, then
 /// operations by FIFO index, start time and id.
-fn ranks(tree: &Tree, arena: &Arena, output: &Output, children: &[Vec<usize>]) -> Vec<u32> {
+fn ranks(tree: &Tree, arena: &Arena, outcomes: &[Outcome], children: &[Vec<usize>]) -> Vec<u32> {
     let mut rank = vec![0; arena.items.len()];
     let mut next = 0;
     let mut stack = vec![0];
@@ -235,7 +240,7 @@ fn ranks(tree: &Tree, arena: &Arena, output: &Output, children: &[Vec<usize>]) -
             (Item::Leaf(la), Item::Leaf(lb)) => {
                 let key = |e: usize, l: LeafIdx| {
                     let desc = &tree.leaves[l].desc;
-                    (output.elements[e].fifo_index, desc.start_time, desc.id)
+                    (outcomes[e].fifo_index(), desc.start_time, desc.id)
                 };
                 key(*a, la).cmp(&key(*b, lb))
             }
@@ -251,7 +256,7 @@ fn publish_to_leaves(
     tree: &mut Tree,
     allocations: &Slab<AllocIdx, Allocation>,
     arena: &Arena,
-    output: &Output,
+    outcomes: &[Outcome],
     derived: &Derived,
     statuses: &[SchedulingStatus],
     priorities: &[Priorities],
@@ -264,17 +269,12 @@ fn publish_to_leaves(
     for (i, item) in arena.items.iter().enumerate() {
         let Item::Leaf(leaf) = *item else { continue };
         here[leaf.index()] = true;
-        let e = &output.elements[i];
-        let (fair_share, demand_share) = (e.fair_share.total, e.demand_share);
+        let e = &outcomes[i];
+        let (fair_share, demand_share) = (e.fair_share(), e.demand_share());
         let settings = &arena.settings[i];
         let threshold = &settings.non_preemptible_resource_usage_threshold;
         let high = config.enable_guarantee_priority_scheduling
-            && above_non_blocked(
-                &fair_share,
-                &demand_share,
-                &e.promised_guarantee_fair_share.total,
-                &e.usage_share,
-            );
+            && above_non_blocked(&fair_share, &demand_share, &e.promised_guarantee(), &e.usage_share());
         tree.priorities[priorities[i].effective as usize] += 1;
         let normal_preemption_forbidden =
             tree.chain(tree.leaves[leaf].pool).any(|p| !tree.pools[p].config.allow_normal_preemption);
@@ -283,7 +283,7 @@ fn publish_to_leaves(
             schedulable: derived.unschedulable[i].is_none(),
             fair_share,
             demand_share,
-            demand: e.resource_demand,
+            demand: e.resource_demand(),
             rank: derived.rank[i],
             scheduling_index: -1,
             has_its_share: statuses[i] == SchedulingStatus::Normal,
@@ -315,13 +315,19 @@ fn number_candidates(tree: &mut Tree) {
     }
 }
 
-fn pool_info(tree: &Tree, index: PoolIdx, schedulable_operation_count: i64) -> PoolInfo {
+fn pool_info(
+    tree: &Tree,
+    index: PoolIdx,
+    resource_limits: Resources,
+    schedulable_operation_count: i64,
+) -> PoolInfo {
     let pool = &tree.pools[index];
     PoolInfo {
         name: pool.name.clone(),
         config: pool.config.clone(),
         is_ephemeral: pool.ephemeral.is_some(),
         full_path: tree.full_path(index),
+        resource_limits,
         counts: pool.counts,
         schedulable_operation_count,
         pool_operation_count: pool.leaves.len() as i64,
@@ -351,7 +357,6 @@ fn operation_info(
         slot_index: leaf.slot_index,
         parameters: leaf.parameters.clone(),
         groups: operation.groups.clone(),
-        aggregated_min_needed: operation.aggregated_min_needed(),
         tentative: leaf.tentative,
         lightweight: leaf.lightweight,
         unschedulable_reason,

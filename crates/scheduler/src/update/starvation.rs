@@ -3,10 +3,10 @@
 //! Statuses change only here, in updates. What follows from them is in [`super::priority`] (6.6) and in
 //! the preemptive stages of plans.
 
+use crate::snapshot::Outcome;
 use crate::statistics::{StarvationEnd, StarvationNotice};
 use crate::tree::Tree;
 use crate::tree::leaf::Tally;
-use fairshare::Output;
 use vocab::{Share, Span, Time};
 
 use super::Settings;
@@ -34,6 +34,15 @@ impl StarvationStatus {
     }
 }
 
+/// What readers see of it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Hunger {
+    pub status: StarvationStatus,
+    pub below_fair_share_since: Option<Time>,
+    /// Start of the present kind of starvation.
+    pub starving_since: Option<Time>,
+}
+
 /// What an element remembers between updates (6.3).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Starvation {
@@ -53,6 +62,11 @@ enum Change {
 }
 
 impl Starvation {
+    pub fn hunger(&self) -> Hunger {
+        let Starvation { status, below_fair_share_since, starving_since, .. } = *self;
+        Hunger { status, below_fair_share_since, starving_since }
+    }
+
     /// One step of the automaton (6.4). Comparisons are strict: with a timeout of zero an element
     /// starves from the second update below its fair share.
     fn step(
@@ -94,7 +108,7 @@ impl Starvation {
 
 /// Results by element.
 pub(crate) struct Starving {
-    pub of: Vec<Starvation>,
+    pub of: Vec<Hunger>,
     /// Element itself or the lowest one above it that starves (6.5).
     pub lowest: Vec<Option<usize>>,
     /// The same for aggressive starvation.
@@ -105,16 +119,13 @@ pub(crate) struct Starving {
 pub(super) fn check(
     tree: &mut Tree,
     arena: &Arena,
-    output: &Output,
+    outcomes: &[Outcome],
     statuses: &[SchedulingStatus],
     now: Time,
 ) -> Starving {
     let n = arena.items.len();
-    let mut result = Starving {
-        of: vec![Starvation::default(); n],
-        lowest: vec![None; n],
-        lowest_aggressive: vec![None; n],
-    };
+    let mut result =
+        Starving { of: vec![Hunger::default(); n], lowest: vec![None; n], lowest_aggressive: vec![None; n] };
     let config = tree.config.clone();
     // The root never starves.
     for (i, status) in statuses.iter().enumerate().skip(1) {
@@ -134,7 +145,7 @@ pub(super) fn check(
             *state = Starvation::default();
         } else {
             let aggressive = settings.aggressive_starvation_enabled.then_some(aggressive_timeout);
-            let shares = (output.elements[i].fair_share.total, output.elements[i].usage_share);
+            let shares = (outcomes[i].fair_share(), outcomes[i].usage_share());
             let change = state.step(*status, timeout, aggressive, shares, now);
             if let (Item::Leaf(leaf), Some(change)) = (arena.items[i], change) {
                 note(tree, leaf, change, now);
@@ -144,7 +155,7 @@ pub(super) fn check(
             Item::Pool(pool) => tree.pools[pool].starvation,
             Item::Leaf(leaf) => tree.leaves[leaf].starvation,
         };
-        result.of[i] = state;
+        result.of[i] = state.hunger();
         let parent = arena.input.elements[i].parent;
         let starves = state.status != StarvationStatus::NonStarving;
         let aggressively = state.status == StarvationStatus::AggressivelyStarving;

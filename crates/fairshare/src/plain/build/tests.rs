@@ -17,7 +17,7 @@ const DELTA: f64 = 1e-12;
 fn with_functions(text: &str, check: impl Fn(&dyn Fn(&str) -> Functions)) {
     let fixture = Fixture::parse(&format!("options strict\n{text}"));
     let mut work = Work::new(&fixture.input);
-    work.state.copy_from_slice(&fixture.state);
+    work.read_states(&fixture.state);
     let mut update = Plain::compute(&mut work, &fixture.input, CYCLE);
     update.build(0);
     check(&|id| Functions::of(&update, fixture.index(id)));
@@ -159,7 +159,7 @@ fn for_each_pool(mut check: impl FnMut(&str, &Plain, usize)) {
     for seed in 0..tree_count() / 40 {
         let (input, state) = tree(seed, Kinds { integral: true, improved: true, gangs: true });
         let mut work = Work::new(&input);
-        work.state.copy_from_slice(&state);
+        work.read_states(&state);
         let mut update = Plain::compute(&mut work, &input, CYCLE);
         update.build(0);
         for e in 0..input.elements.len() {
