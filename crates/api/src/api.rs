@@ -5,6 +5,7 @@ use crate::{Authenticator, Backend, BoxFuture, batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
 use vocab::{Failure, Guid, Time};
 use yson::Value;
 
@@ -26,6 +27,8 @@ pub struct Api {
     pub(crate) settings: Settings,
     pub(crate) started: Time,
     requests: AtomicU64,
+    /// True when streams that never end by themselves must.
+    stop: watch::Sender<bool>,
 }
 
 impl Api {
@@ -35,7 +38,17 @@ impl Api {
         authenticator: Arc<dyn Authenticator>,
         settings: Settings,
     ) -> Arc<Api> {
-        Arc::new(Api { backend, authenticator, settings, started: now(), requests: AtomicU64::new(0) })
+        let (requests, stop) = (AtomicU64::new(0), watch::Sender::new(false));
+        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop })
+    }
+
+    /// Ends the event streams: they would hold up the server's end.
+    pub fn end_streams(&self) {
+        self.stop.send_replace(true);
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
     }
 
     /// A name for one request, for logs: the start of this server and a number.

@@ -1,8 +1,10 @@
 //! What the API needs of the server behind it.
 
 use bytes::Bytes;
+use kernel::Versions;
 use kernel::command::{Command, OperationRef};
 use std::pin::Pin;
+use tokio::sync::watch;
 use vocab::{Failure, Guid, JobId, ObjectId};
 use yson::Value;
 use yson::ypath::YPath;
@@ -54,6 +56,9 @@ pub trait Backend: Send + Sync + 'static {
         offset: u64,
         length: Option<u64>,
     ) -> BoxFuture<Result<FileContent, Failure>>;
+
+    /// Numbers of the topics of the event stream, as they stand and as they change.
+    fn changes(&self) -> watch::Receiver<Versions>;
 
     /// Can this server do its work? Asked by `GET /health`; the failure says why not.
     fn health(&self) -> Result<(), Failure> {

@@ -115,7 +115,11 @@ impl<'a> JobView<'a> {
     pub fn statistics(&self, now: Time) -> Map {
         tree::of_job(&self.samples(now))
     }
-    /// Element of list_jobs; `pool` is the caller's to add.
+    /// The `brief_statistics` of list_jobs.
+    pub fn brief_statistics(&self, now: Time) -> Map {
+        tree::brief(&self.samples(now))
+    }
+    /// Element of list_jobs; `pool` and `brief_statistics` are the caller's to add.
     pub fn to_value(&self) -> Map {
         let j = self.joblet;
         identity_value(&j.identity, j.predecessor)

@@ -70,6 +70,7 @@ impl JobRecord {
             .with_some("error", self.error.as_ref().map(Failure::to_value))
             .with_some("abort_reason", self.abort_reason)
             .with_some("interruption_info", interruption)
+            .with("brief_statistics", tree::brief(&self.samples))
             .with("is_stale", false)
             .with("events", self.events())
     }

@@ -152,6 +152,7 @@ impl Kernel {
 
     /// Events of the life of an operation; nothing if the state is not one of them.
     pub(crate) fn log_state(&mut self, id: OperationId, state: OperationState) {
+        self.changes.touch(crate::Topic::Operations);
         let Some(operation) = self.operations.get(&id).filter(|_| self.events.enabled) else { return };
         let event = match state {
             OperationState::Starting => "operation_started",

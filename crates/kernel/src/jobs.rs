@@ -2,7 +2,7 @@
 //! the scheduler gets the place back, the archive gets the record, the node may forget.
 
 use crate::records::job_key;
-use crate::{Effect, Kernel, Seq};
+use crate::{Effect, Kernel, Seq, Topic};
 use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
 use scheduler::RevivedAllocation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -217,6 +217,7 @@ impl Kernel {
                         );
                     }
                     if measured {
+                        self.changes.touch(Topic::Operations);
                         self.count_savings(now, job_id);
                     }
                 }

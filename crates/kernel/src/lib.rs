@@ -23,6 +23,7 @@
 //! (the way back from the store).
 #![forbid(unsafe_code)]
 
+pub mod changes;
 pub mod command;
 pub mod config;
 pub mod effect;
@@ -55,6 +56,7 @@ mod summary;
 mod tree;
 mod volumes;
 
+pub use changes::{Topic, Versions};
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
@@ -89,6 +91,8 @@ pub struct Flushed {
     pub updated: bool,
     /// An extra update would help somebody but was not allowed yet.
     pub wants_update: bool,
+    /// Numbers of the topics of [`changes`].
+    pub versions: Versions,
 }
 
 /// See the crate's page.
@@ -123,6 +127,7 @@ pub struct Kernel {
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,
     pool_savings: pool_savings::PoolSavings,
+    changes: changes::Changes,
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
     /// `//sys/scheduler`.
     scheduler_node: vocab::ObjectId,
@@ -217,8 +222,12 @@ impl Kernel {
             self.record_pool_history(now);
         }
         self.persist_volumes(now, updated);
+        if !self.pending_work.dirty.is_empty() {
+            self.changes.touch(Topic::Operations);
+        }
         self.commit(now, false, out);
-        Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update }
+        let versions = self.changes.versions();
+        Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update, versions }
     }
 
     /// The last call: writes what is written only now and then.
@@ -393,6 +402,7 @@ impl Kernel {
         self.forget_old_operations(out);
         self.clear_old_alerts(now);
         self.audit(now);
+        self.note_alerts();
     }
 
     fn wake(&self) -> Time {

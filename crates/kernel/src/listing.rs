@@ -200,7 +200,7 @@ impl Kernel {
     }
 
     fn job_fields(&self, now: Time, o: &Operation, view: controller::JobView<'_>, all: bool) -> Map {
-        let mut map = view.to_value();
+        let mut map = view.to_value().with("brief_statistics", view.brief_statistics(now));
         if let Some(job) = self.jobs.get(view.identity().job_id) {
             map.insert("pool", job.pool.as_str());
         }

@@ -1,7 +1,7 @@
 //! Exec nodes: who is connected, who is expected back, who is lost.
 
 use crate::tree::only;
-use crate::{Effect, Kernel, NodeKey, Seq};
+use crate::{Effect, Kernel, NodeKey, Seq, Topic};
 use scheduler::NodeReport;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
@@ -152,6 +152,7 @@ impl Kernel {
         message: NodeMessage,
         out: &mut Vec<Effect>,
     ) {
+        self.changes.touch(Topic::Nodes);
         if let NodeMessage::Hello(hello) = message {
             return self.node_hello(now, key, hello, out);
         }
@@ -277,6 +278,7 @@ impl Kernel {
     /// The connection is gone; the jobs go on, the node has until the timeout to come back.
     pub(crate) fn node_disconnected(&mut self, now: Time, key: NodeKey, out: &mut Vec<Effect>) {
         let Some(address) = self.nodes.by_key.remove(&key) else { return };
+        self.changes.touch(Topic::Nodes);
         if let Some(node) = self.nodes.get_mut(&address)
             && node.key == Some(key)
         {

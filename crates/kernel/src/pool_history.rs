@@ -4,6 +4,7 @@
 //! Read as `//sys/scheduler/orchid/scheduler/pool_trees/<tree>/pool_history/<pool>[/<start>[/<end>[/<step>]]]`
 //! and by [`Command::GetPoolHistory`](crate::Command).
 
+use crate::changes::Digest;
 use crate::command::When;
 use crate::{Body, Kernel};
 use history::{Chart, History, Settings};
@@ -58,6 +59,7 @@ impl Kernel {
     /// Remembers the newest snapshot.
     pub(crate) fn record_pool_history(&mut self, now: Time) {
         let snapshot = self.scheduler.snapshot();
+        let mut digest = Digest::new();
         for tree in snapshot.trees() {
             let histories = &mut self.pool_history.0;
             if !histories.contains_key(&tree.name) {
@@ -77,10 +79,12 @@ impl Kernel {
                     f.weight_proportional,
                     f.volume,
                 ];
+                columns.iter().for_each(|x| digest.add(*x));
                 (name, columns)
             });
             history.record(now, figures);
         }
+        self.changes.pools_are(digest.get());
     }
 
     /// A renamed pool keeps its history.

@@ -6,7 +6,7 @@
 //! after a restart and has one is revived as what it was, on its way out; without it the job would be
 //! charged again, its node would look overcommitted and one more would be asked to go.
 
-use crate::{Effect, Kernel};
+use crate::{Effect, Kernel, Topic};
 use scheduler::{Order, PREEMPTION_LOG_LIMIT, PreemptionRecord};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -141,6 +141,7 @@ impl Kernel {
 
     /// A new line of the log, and an order that stands until its allocation is gone.
     fn keep_preemption(&mut self, record: &Arc<PreemptionRecord>) {
+        self.changes.touch(Topic::Preemptions);
         let preemptor = record.cause.preemptor();
         let jobs = JobsOfLine {
             victim: self.jobs.by_allocation(record.allocation),

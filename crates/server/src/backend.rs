@@ -7,11 +7,11 @@ use crate::hub::Hub;
 use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
-use kernel::{Body, Command, Input, Request};
+use kernel::{Body, Command, Input, Request, Versions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use vocab::{Failure, Guid};
 use yson::Value;
 use yson::ypath::YPath;
@@ -28,6 +28,8 @@ pub struct ServerBackend {
     pub(crate) files: Files,
     /// Where the event log is, if there is one.
     pub(crate) event_log: Option<PathBuf>,
+    /// What has changed, as the kernel says after each turn.
+    pub(crate) changes: watch::Receiver<Versions>,
 }
 
 impl ServerBackend {
@@ -166,6 +168,10 @@ impl Backend for ServerBackend {
     ) -> BoxFuture<Result<FileContent, Failure>> {
         let this = self.clone();
         Box::pin(async move { this.files.clone().read(&this, user, path, offset, length).await })
+    }
+
+    fn changes(&self) -> watch::Receiver<Versions> {
+        self.changes.clone()
     }
 
     fn health(&self) -> Result<(), Failure> {

@@ -2,11 +2,12 @@
 //! hands effects to the outbox and the commit thread.
 
 use crate::outbox::Outbox;
-use kernel::{Effect, Input, Kernel};
+use kernel::{Effect, Input, Kernel, Versions};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::{GroupBounds, GroupCommit, Store, StoreError};
+use tokio::sync::watch;
 use vocab::Time;
 
 /// Inputs taken before the kernel is asked to act on them: bounds the latency of the first one.
@@ -38,12 +39,13 @@ pub struct CoreThread {
 
 impl CoreThread {
     /// Starts the thread. `deliver` gets every effect but commits, when its time has come;
-    /// `first` are the effects of the recovery; `store_failed` is called once when the store cannot be written any more.
+    /// `first` are the effects of the recovery; `changes` hears of topics that changed; `store_failed` is called once when the store cannot be written any more.
     pub fn start<D>(
         kernel: Kernel,
         first: Vec<Effect>,
         store: Arc<dyn Store>,
         deliver: D,
+        changes: watch::Sender<Versions>,
         store_failed: impl Fn(StoreError, Vec<Effect>) + Send + 'static,
     ) -> CoreThread
     where
@@ -60,7 +62,7 @@ impl CoreThread {
         };
         let thread = std::thread::Builder::new()
             .name("kernel".into())
-            .spawn(move || Core { kernel, outbox, commit }.run(first, &receiver))
+            .spawn(move || Core { kernel, outbox, commit, changes }.run(first, &receiver))
             .expect("the system has room for one more thread");
         CoreThread { mailbox: Mailbox(sender), thread: Some(thread) }
     }
@@ -85,6 +87,7 @@ struct Core<D> {
     kernel: Kernel,
     outbox: Arc<Outbox<D>>,
     commit: GroupCommit,
+    changes: watch::Sender<Versions>,
 }
 
 impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
@@ -112,6 +115,11 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
             let started = Instant::now();
             let flushed = self.kernel.flush(time, started >= extra_update_from, &mut effects);
             wake = flushed.wake;
+            self.changes.send_if_modified(|known| {
+                let news = *known != flushed.versions;
+                *known = flushed.versions;
+                news
+            });
             if flushed.updated {
                 extra_update_from = started + started.elapsed() * EXTRA_UPDATE_PART;
             } else if flushed.wants_update {

@@ -102,6 +102,7 @@ async fn serve(
         None => None,
     };
     let garbage = Garbage::start(Arc::clone(&store));
+    let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
     let core = {
         let (deliver_hub, fail_hub) = (Arc::clone(&hub), Arc::clone(&hub));
         let log = event_log.clone();
@@ -119,7 +120,7 @@ async fn serve(
             let failure = Failure::new(format!("The server cannot write its store: {error}"));
             fail_hub.fail(&failure, held);
         };
-        CoreThread::start(kernel, effects, Arc::clone(&store), deliver, store_failed)
+        CoreThread::start(kernel, effects, Arc::clone(&store), deliver, tell_changes, store_failed)
     };
     let _ = mailbox.set(core.mailbox());
     let backend = ServerBackend {
@@ -128,6 +129,7 @@ async fn serve(
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
         files: Files::new(Arc::clone(&store)),
+        changes,
     };
     let settings = api::Settings {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -147,6 +149,7 @@ async fn serve(
         tracing::info!("stopping");
         // Nodes keep their jobs and look for the next server.
         stop_hub.close_all();
+        api.end_streams();
     };
     api::serve(listener, router, shutdown, STOP_GRACE).await;
     let stop = move || {

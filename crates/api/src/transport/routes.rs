@@ -1,7 +1,7 @@
 //! All end points (http-api.md 1).
 
 use super::failure::HttpFailure;
-use super::{command, own};
+use super::{command, own, stream};
 use crate::api::Api;
 use crate::commands::{Version, descriptors};
 use axum::Router;
@@ -15,7 +15,7 @@ use vocab::Failure;
 use yson::{Format, JsonFormat, Value};
 
 impl Api {
-    /// The routes of the API. The server adds its own to them (the page, metrics, the event stream);
+    /// The routes of the API. The server adds its own to them (the page, metrics);
     /// what is left is answered with 404 and an error body.
     pub fn router(self: &Arc<Api>) -> Router {
         Router::new()
@@ -24,6 +24,7 @@ impl Api {
             .route("/api/{version}", any(list))
             .route("/api/{version}/", any(list))
             .route("/api/{version}/{command}", any(run))
+            .route("/api/millpond/stream", any(stream::answer))
             .route("/api/millpond/{question}", any(own_question))
             .route("/hosts", any(hosts))
             .route("/hosts/all", any(hosts))
@@ -37,7 +38,7 @@ impl Api {
     }
 }
 
-type Shared = State<Arc<Api>>;
+pub(super) type Shared = State<Arc<Api>>;
 /// Parts of the path; percent-encoded bytes in it may be no text.
 type Named<T> = Result<Path<T>, PathRejection>;
 

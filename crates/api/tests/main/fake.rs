@@ -2,6 +2,7 @@
 
 use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
 use bytes::Bytes;
+use kernel::Versions;
 use kernel::command::Command;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,7 @@ pub struct State {
     pub files: BTreeMap<String, Vec<u8>>,
     values: BTreeMap<String, Value>,
     ids: u32,
+    pub changes: tokio::sync::watch::Sender<Versions>,
 }
 
 impl Fake {
@@ -160,6 +162,10 @@ impl Backend for Fake {
             }
             answer
         })
+    }
+
+    fn changes(&self) -> tokio::sync::watch::Receiver<Versions> {
+        self.lock().changes.subscribe()
     }
 
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {

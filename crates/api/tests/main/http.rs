@@ -91,6 +91,19 @@ pub struct Reply {
 }
 
 impl Connection {
+    /// Reads lines up to one that is empty; nothing when the connection has ended.
+    pub fn paragraph(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            match self.reader.read_line(&mut line) {
+                Ok(0) | Err(_) => return lines,
+                Ok(_) if line.trim_end().is_empty() && !lines.is_empty() => return lines,
+                Ok(_) => lines.push(line.trim_end().to_owned()),
+            }
+        }
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.reader.get_mut().write_all(bytes).expect("the server reads");
     }

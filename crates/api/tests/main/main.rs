@@ -11,4 +11,5 @@ mod contract;
 mod files;
 mod panics;
 mod recorded;
+mod stream;
 mod version3;

@@ -26,6 +26,30 @@ pub fn of_job(samples: &JobSamples) -> Map {
     tree
 }
 
+/// Statistics that every row of `list_jobs` carries: what a table of jobs shows beside their states.
+const BRIEF: [&str; 14] = [
+    "time/total",
+    "time/exec",
+    "user_job/cpu/user",
+    "user_job/cpu/system",
+    "user_job/max_memory",
+    "user_job/current_memory/rss",
+    "user_job/memory_limit",
+    "user_job/memory_reserve",
+    "user_job/cpu_reserve_millicores",
+    "user_job/gpu_reserve",
+    "job_proxy/smoothed_cpu_usage_x100",
+    "job_proxy/preemptible_cpu_x100",
+    "job_proxy/max_memory",
+    "job_proxy/memory_reserve",
+];
+
+/// `brief_statistics` of one job (http-api.md 10.1): the newest number by path, one level deep.
+pub fn brief(samples: &JobSamples) -> Map {
+    let all = PATHS.iter().zip(&samples.system);
+    all.filter(|(path, _)| BRIEF.contains(path)).filter_map(|(path, x)| Some((*path, (*x)?))).collect()
+}
+
 /// `job_statistics_v2`: leaves are lists of `{summary; tags}`.
 pub fn tagged(tasks: &[(&str, &TaskStatistics)]) -> Map {
     let mut tree = Map::new();
@@ -117,6 +141,16 @@ fn into_map<'v>(place: &'v mut Value, key: &str) -> &'v mut Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn brief_statistics_are_statistics() {
+        for path in BRIEF {
+            assert!(PATHS.contains(&path), "{path}");
+        }
+        let system = PATHS.iter().map(|path| (*path == "time/exec").then_some(7)).collect();
+        let samples = JobSamples { system, ..JobSamples::default() };
+        assert_eq!(brief(&samples), yson::map! {"time/exec" => 7});
+    }
 
     #[test]
     fn no_path_is_inside_another() {

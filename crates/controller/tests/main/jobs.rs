@@ -172,6 +172,20 @@ fn a_failed_job_as_it_is_shown() {
                     };
                 ];
             };
+            "brief_statistics" = {
+                "time/total" = 7350;
+                "time/exec" = 7000;
+                "user_job/cpu/user" = 3000;
+                "user_job/cpu/system" = 0;
+                "user_job/max_memory" = 300000000;
+                "user_job/current_memory/rss" = 0;
+                "job_proxy/max_memory" = 1000;
+                "user_job/memory_limit" = 536870912;
+                "user_job/memory_reserve" = 268435456;
+                "job_proxy/memory_reserve" = 134217728;
+                "user_job/cpu_reserve_millicores" = 1000;
+                "user_job/gpu_reserve" = 0;
+            };
             "is_stale" = %false;
             "events" = [
                 {

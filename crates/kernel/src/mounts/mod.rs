@@ -159,6 +159,23 @@ impl Kernel {
         }
     }
 
+    /// Attributes of a mount's own node. The tree sees no children there, so the owner counts them.
+    pub(super) fn root_attributes(
+        &self,
+        at: &Mounted,
+        options: &GetOptions,
+        count: usize,
+    ) -> Result<Value, Failure> {
+        let mut value = match at.rest.as_slice() {
+            [Step::Attribute(name)] if name == b"count" => return Ok(count.into()),
+            _ => self.tree.get(&at.as_place(), options)?,
+        };
+        if let Some(map) = value.as_map_mut().filter(|map| at.rest.len() == 1 && map.contains("count")) {
+            map.insert("count", count);
+        }
+        Ok(value)
+    }
+
     fn mount_node(&self, mount: MountId) -> ObjectId {
         self.mount_nodes.iter().find(|(m, _)| *m == mount).map(|(_, node)| *node).unwrap_or_default()
     }

@@ -40,7 +40,9 @@ impl Kernel {
                     .collect();
                 Ok(all.into())
             }
-            [Step::Attribute(_) | Step::AllAttributes, ..] => self.tree.get(&at.as_place(), options),
+            [Step::Attribute(_) | Step::AllAttributes, ..] => {
+                self.root_attributes(at, options, self.nodes.iter().count())
+            }
             steps => {
                 let (node, rest) = self.node_at(at, steps)?;
                 let path =

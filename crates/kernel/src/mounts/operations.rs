@@ -16,6 +16,9 @@ enum Target {
     Operation(OperationId),
 }
 
+/// Children of `//sys/operations`: one for each low byte of an id.
+const BUCKETS: usize = 256;
+
 /// Low byte of the last part of an id.
 fn bucket(id: OperationId) -> u8 {
     id.0.0[3] as u8
@@ -71,7 +74,7 @@ impl Kernel {
                 let buckets: Map = (0..=u8::MAX).map(|b| (format!("{b:02x}"), Value::Entity)).collect();
                 Ok(Body::Value(buckets.into()))
             }
-            (Target::All, _) => self.tree.get(&at.as_place(), options).map(Body::Value),
+            (Target::All, _) => self.root_attributes(at, options, BUCKETS).map(Body::Value),
             (Target::Bucket(b), []) => {
                 let all: Map = self.operations_in(b).map(|id| (id.to_string(), Value::Entity)).collect();
                 Ok(Body::Value(all.into()))

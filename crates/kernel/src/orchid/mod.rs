@@ -1,8 +1,10 @@
 //! `//sys/scheduler/orchid`: the state of the scheduler as a tree (http-api.md 11). Everything comes
 //! from the newest snapshot, so a look never holds up a decision; only what a path asks for is built.
 //!
-//! Here are the root and the scheduler's own values, in [`trees`] the pool trees.
+//! Here are the root and the scheduler's own values, in [`trees`] the pool trees, in [`allocations`] who
+//! holds what on which node.
 
+mod allocations;
 mod trees;
 
 use crate::Kernel;
@@ -113,6 +115,9 @@ impl Kernel {
                 let all: Map =
                     self.nodes.iter().map(|n| (n.address.as_str(), self.orchid_exec_node(n))).collect();
                 (Some(all.into()), 2)
+            }
+            ["scheduler", "nodes", address, "allocations", ..] => {
+                (self.allocations_on_node(now, address), 4).or_parent(2)
             }
             ["scheduler", "nodes", address, ..] => {
                 (self.nodes.get(address).map(|n| self.orchid_exec_node(n)), 3).or_parent(2)

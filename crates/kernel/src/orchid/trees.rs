@@ -9,7 +9,8 @@ use vocab::{Failure, OperationId, Time};
 use yson::{Map, Value};
 
 /// Subtrees that are shown when they are asked for by name.
-const OPAQUE: [&str; 11] = [
+const OPAQUE: [&str; 12] = [
+    "allocations",
     "pools",
     "operations",
     "operations_by_pool",
@@ -94,6 +95,7 @@ impl Kernel {
             ["pool_explanations", name, ..] => {
                 (tree.explain_pool(name).map(|e| e.to_value()), used + 2).or_parent(used + 1)
             }
+            ["allocations", ..] => (Some(self.allocations_of_tree(now, &tree.name)), used + 1),
             ["metrics", ..] => (self.scheduler.metrics(&tree.name).ok().map(|m| m.to_map().into()), used + 1),
             ["starvation_log", ..] => (Some(self.starvations.of_tree(&tree.name)), used + 1),
             ["preemption_log", ..] => {

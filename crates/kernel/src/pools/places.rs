@@ -74,6 +74,7 @@ impl Kernel {
         self.scheduler.remove_pool(tree, pool)?;
         if let Some(object) = self.pools.take_pool(tree, pool) {
             self.open.batch.delete(Table::Pools, object.id.0.to_bytes());
+            self.changes.touch(crate::Topic::Pools);
             self.volume_left_behind(now, tree, pool, object.id);
         }
         self.pools_changed();

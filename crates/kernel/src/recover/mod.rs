@@ -121,6 +121,7 @@ impl Kernel {
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
             pool_savings: Default::default(),
+            changes: Default::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod broken_records;
+mod changes;
 mod console;
 mod events;
 mod learning;

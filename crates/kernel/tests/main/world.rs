@@ -70,6 +70,8 @@ pub struct World {
     pub hold: bool,
     /// When the kernel wants to be called again.
     pub wake: Time,
+    /// What the kernel says has changed.
+    pub versions: kernel::Versions,
     /// Steps until the next crash.
     pub fuse: Option<usize>,
     /// Sum over all effects so far, in order: equal for equal histories.
@@ -106,6 +108,7 @@ impl World {
             log: Vec::new(),
             hold: false,
             wake: Time::MAX,
+            versions: kernel::Versions::default(),
             fuse: None,
             fingerprint: 0xcbf2_9ce4_8422_2325,
             given_up: BTreeSet::new(),
@@ -201,7 +204,8 @@ impl World {
             for input in self.inputs.drain(..) {
                 kernel.handle(self.now, input, &mut out);
             }
-            self.wake = kernel.flush(self.now, true, &mut out).wake;
+            let flushed = kernel.flush(self.now, true, &mut out);
+            (self.wake, self.versions) = (flushed.wake, flushed.versions);
             self.carry_out_all(out);
             if !self.hold {
                 self.commit(usize::MAX);

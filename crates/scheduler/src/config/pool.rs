@@ -203,7 +203,8 @@ impl PoolConfig {
                  but {all} < {running}"
             ))
             .with("max_operation_count", all)
-            .with("max_running_operation_count", running));
+            .with("max_running_operation_count", running)
+            .with("option", "max_operation_count"));
         }
         let integral = &self.integral_guarantees;
         if integral.guarantee_type == GuaranteeType::Relaxed && !integral.burst_guarantee_resources.is_empty()
@@ -211,13 +212,16 @@ impl PoolConfig {
             return Err(Failure::new(
                 "Burst guarantees cannot be specified for integral guarantee type \"relaxed\"",
             )
-            .with("burst_guarantee_resources", integral.burst_guarantee_resources.to_map()));
+            .with("burst_guarantee_resources", integral.burst_guarantee_resources.to_map())
+            .with("option", "integral_guarantees/burst_guarantee_resources"));
         }
         if self.mode == Mode::Fifo && self.create_ephemeral_subpools {
-            return Err(Failure::new("Fifo pool cannot create ephemeral subpools"));
+            return Err(Failure::new("Fifo pool cannot create ephemeral subpools")
+                .with("option", "create_ephemeral_subpools"));
         }
         if self.specified.contains("metering_tags") && self.abc.is_none() {
-            return Err(Failure::new("\"metering_tags\" can be specified only together with \"abc\""));
+            return Err(Failure::new("\"metering_tags\" can be specified only together with \"abc\"")
+                .with("option", "metering_tags"));
         }
         Ok(())
     }
@@ -250,7 +254,8 @@ fn read(o: &mut Options<'_>) -> Result<PoolConfig, Failure> {
         Some(one) if o.contains("config_presets") => {
             return Err(Failure::new(format!(
                 "\"config_preset\" (\"{one}\") and \"config_presets\" cannot be specified together"
-            )));
+            ))
+            .with("option", "config_preset"));
         }
         Some(one) => vec![one],
         None => o

@@ -234,14 +234,16 @@ impl Tree {
                 "Bad pool name \"{shown}\": expected 1 to {MAX_NAME_LENGTH} characters of letters, digits, \
                  \"-\", \"_\", \":\""
             ))
-            .with("pool", shown));
+            .with("pool", shown)
+            .with("option", "name"));
         }
         if self.explicit_pool(name).is_ok() {
             return Err(Failure::coded(
                 code::ALREADY_EXISTS,
                 format!("Pool \"{name}\" already exists in tree \"{}\"", self.name),
             )
-            .with("pool", name));
+            .with("pool", name)
+            .with("option", "name"));
         }
         Ok(())
     }
@@ -313,7 +315,8 @@ impl Tree {
                 "Integral pool \"{outer}\" cannot have integral pool \"{inner}\" inside"
             ))
             .with("pool_name", outer)
-            .with("child_name", inner)),
+            .with("child_name", inner)
+            .with("option", "integral_guarantees/guarantee_type")),
         }
     }
 

@@ -11,13 +11,15 @@ pub(crate) struct View<'a> {
     pub config: &'a PoolConfig,
 }
 
-/// A kind of guarantee, for the rules about sums.
-type Kind = (&'static str, fn(&PoolConfig) -> &Amounts);
+/// A kind of guarantee, for the rules about sums: its name, the option that holds it, its amounts.
+type Kind = (&'static str, &'static str, fn(&PoolConfig) -> &Amounts);
 
 const KINDS: [Kind; 3] = [
-    ("Strong guarantee", |c| &c.strong_guarantee_resources),
-    ("Burst guarantee", |c| &c.integral_guarantees.burst_guarantee_resources),
-    ("Resource flow", |c| &c.integral_guarantees.resource_flow),
+    ("Strong guarantee", "strong_guarantee_resources", |c| &c.strong_guarantee_resources),
+    ("Burst guarantee", "integral_guarantees/burst_guarantee_resources", |c| {
+        &c.integral_guarantees.burst_guarantee_resources
+    }),
+    ("Resource flow", "integral_guarantees/resource_flow", |c| &c.integral_guarantees.resource_flow),
 ];
 
 /// The main resource must be guaranteed if any is.
@@ -33,7 +35,8 @@ pub(crate) fn main_resource(pool: View<'_>, main: Resource) -> Result<(), Failur
     ))
     .with("pool_name", pool.name)
     .with("main_resource", main.as_str())
-    .with("guarantee_config", guarantee.to_map()))
+    .with("guarantee_config", guarantee.to_map())
+    .with("option", format!("strong_guarantee_resources/{main}")))
 }
 
 /// What a parent demands of its children; `is_root` because the root has no configuration.
@@ -47,7 +50,8 @@ pub(crate) fn children<'a>(
             "Pool cannot have subpools since it is in FIFO mode: pool \"{}\"",
             parent.name
         ))
-        .with("pool_name", parent.name));
+        .with("pool_name", parent.name)
+        .with("option", "mode"));
     }
     if is_root {
         return Ok(());
@@ -60,7 +64,8 @@ pub(crate) fn children<'a>(
             parent.name, child.name
         ))
         .with("pool_name", parent.name)
-        .with("child_name", child.name));
+        .with("child_name", child.name)
+        .with("option", "integral_guarantees/guarantee_type"));
     }
     for kind in KINDS {
         for resource in RESOURCES {
@@ -71,7 +76,7 @@ pub(crate) fn children<'a>(
 }
 
 fn sums<'a>(
-    (kind, amounts): Kind,
+    (kind, option, amounts): Kind,
     resource: Resource,
     parent: View<'_>,
     children: impl Iterator<Item = View<'a>> + Clone,
@@ -88,7 +93,8 @@ fn sums<'a>(
         .with("pool_name", child.name)
         .with("parent_name", parent.name)
         .with("resource_type", resource.as_str())
-        .with("resource_guarantee", kind));
+        .with("resource_guarantee", kind)
+        .with("option", format!("{option}/{resource}")));
     }
     let bound = bound.unwrap_or(0);
     let sum = children.fold(0i64, |s, c| s.saturating_add(amounts(c.config).get(resource).unwrap_or(0)));
@@ -104,5 +110,6 @@ fn sums<'a>(
     .with("resource_type", resource.as_str())
     .with("pool_name", parent.name)
     .with("parent_resource", bound)
-    .with("children_resource_sum", sum))
+    .with("children_resource_sum", sum)
+    .with("option", format!("{option}/{resource}")))
 }

@@ -1,0 +1,82 @@
+//! The event stream: `/api/millpond/stream`.
+
+use crate::http::{Connection, Server};
+use api::StaticTokens;
+use kernel::{Topic, Versions};
+use std::sync::Arc;
+
+/// An open stream, past the headers of the reply.
+fn open(server: &Server, header: &str) -> Connection {
+    let mut connection = server.connect();
+    let extra = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+    let head = format!("GET /api/millpond/stream HTTP/1.1\r\nHost: example.org\r\n{extra}\r\n");
+    connection.send(head.as_bytes());
+    let headers = connection.paragraph();
+    assert!(headers[0].contains(" 200 "), "{headers:?}");
+    assert!(headers.iter().any(|h| h == "content-type: text/event-stream"), "{headers:?}");
+    assert!(headers.iter().any(|h| h == "cache-control: no-store"), "{headers:?}");
+    connection
+}
+
+/// The next event: id, name and data; the sizes of chunks are skipped.
+fn event(connection: &mut Connection) -> (String, String, String) {
+    let (mut id, mut name) = (String::new(), String::new());
+    loop {
+        for line in connection.paragraph() {
+            match line.split_once(": ") {
+                Some(("id", text)) => id = text.to_owned(),
+                Some(("event", text)) => name = text.to_owned(),
+                Some(("data", text)) => return (id, name, text.to_owned()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn touch(server: &Server, topic: Topic) {
+    server.fake.lock().changes.send_modify(|Versions(numbers)| numbers[topic as usize] += 1);
+}
+
+#[test]
+fn says_what_changed_and_goes_on_where_it_was() {
+    let server = Server::start();
+    touch(&server, Topic::Pools);
+    let mut stream = open(&server, "");
+    let (_, name, data) = event(&mut stream);
+    assert_eq!(name, "hello");
+    let all = r#""topics":["pools","operations","nodes","preemptions","alerts"]"#;
+    assert!(data.starts_with(&format!(r#"{{"version":1,{all},"start_time":""#)), "{data}");
+
+    touch(&server, Topic::Nodes);
+    let (id, name, data) = event(&mut stream);
+    assert_eq!((name.as_str(), data.as_str()), ("changed", r#"{"version":2,"topics":["nodes"]}"#));
+
+    // Within a second: told together.
+    touch(&server, Topic::Pools);
+    touch(&server, Topic::Alerts);
+    touch(&server, Topic::Alerts);
+    let (_, _, data) = event(&mut stream);
+    assert_eq!(data, r#"{"version":5,"topics":["pools","alerts"]}"#);
+    drop(stream);
+
+    let mut again = open(&server, &format!("Last-Event-ID: {id}"));
+    let (_, name, data) = event(&mut again);
+    assert_eq!(name, "hello");
+    assert!(data.starts_with(r#"{"version":5,"topics":["pools","alerts"],"start_time""#), "{data}");
+    for unknown in ["nonsense", "0-1.1.1.1.1", &id[..id.len() - 2]] {
+        let mut other = open(&server, &format!("Last-Event-ID: {unknown}"));
+        assert!(event(&mut other).2.contains(all), "{unknown}");
+    }
+}
+
+#[test]
+fn only_for_those_who_may_ask() {
+    let tokens = StaticTokens::new([("t".to_owned(), "ann".to_owned())]);
+    let server = Server::with(Arc::new(tokens));
+    let ask = |head: &str| server.ask(head, b"").code();
+    assert_eq!(ask("GET /api/millpond/stream HTTP/1.1"), (401, 111));
+    assert_eq!(ask("GET /api/millpond/stream HTTP/1.1\nAuthorization: OAuth x"), (401, 111));
+    assert_eq!(server.ask("POST /api/millpond/stream HTTP/1.1", b"").status, 405);
+    let mut stream = open(&server, "Authorization: OAuth t");
+    assert_eq!(event(&mut stream).1, "hello");
+}
