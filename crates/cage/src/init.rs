@@ -9,6 +9,8 @@
 //! (jobs-and-nodes.md 4.6). A killed init stays until all of its namespace are reaped, the command by
 //! the caller too.
 
+mod mounts_in_view;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -198,6 +200,7 @@ fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
         Step::Detach => unsafe {
             libc::mount(null, c"/".as_ptr(), null, MS_REC | MS_PRIVATE, null.cast()) == 0
         },
+        Step::LetGo { below } => mounts_in_view::let_go(below),
         Step::Hold { source, number } => {
             let fd = unsafe {
                 libc::syscall(
@@ -232,6 +235,10 @@ fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
             } else {
                 *libc::__errno_location() == libc::ENOENT
             }
+        },
+        Step::Hide { path, under } => unsafe {
+            libc::mount(under.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) == 0
+                || *libc::__errno_location() == libc::ENOENT
         },
         Step::Tmpfs { target, options } => mount(c"tmpfs", target, MS_NOSUID, options),
         Step::Mount { kind, target, options } => {

@@ -7,8 +7,10 @@
 //! By default the job sees the host's root, read-only, at the same paths: whatever works on the host
 //! works in the job. Over it lie private `/tmp`, `/var/tmp` and `/dev/shm`, a `/dev` of six devices, a
 //! `/proc` of its own processes, and, writable, its sandbox. Directories that are not its business (the
-//! node's data) are covered; what the job needs of them is put back by binds. With a root file
-//! system of its own the same things are put into that, and the host's root is gone.
+//! node's data, the sockets of the host's services) are covered, and what is mounted in them is let go of:
+//! what the node unmounts must not live on in the view of a job. What the job needs of them is put back
+//! by binds. With a root file system of its own the same things are put into that, and the host's root
+//! is gone.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -43,7 +45,7 @@ pub struct Bind {
 }
 
 /// A root file system made of layers.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RootFs {
     /// Existing empty directory of the host where it is put together; nobody outside sees it there.
     pub mount_point: PathBuf,
@@ -64,6 +66,8 @@ pub const SKELETON: [&str; 5] = ["dev", "proc", "sys", "tmp", "var/tmp"];
 pub(crate) enum Step {
     /// Nothing that is mounted from here on is seen outside, or the other way round.
     Detach,
+    /// Lets go of all that is mounted at and below these, which are written as in the mount table.
+    LetGo { below: Vec<CString> },
     /// Takes hold of a tree of mounts before something covers it; [`Step::Put`] has its number.
     Hold { source: CString, number: usize },
     /// A held tree, at a place.
@@ -72,8 +76,10 @@ pub(crate) enum Step {
     ReadOnly { path: CString },
     /// The mount at a path becomes read-only; those below it stay as they are.
     ReadOnlyHere { path: CString },
-    /// A directory or file inside a mount becomes read-only, if it is there.
+    /// A directory or file that is there becomes read-only.
     Freeze { path: CString },
+    /// A file or directory that is there is covered by another.
+    Hide { path: CString, under: CString },
     /// An empty file system in memory.
     Tmpfs { target: CString, options: CString },
     /// Another file system.
@@ -110,8 +116,24 @@ const LINKS: [(&str, &std::ffi::CStr); 5] = [
     ("ptmx", c"pts/ptmx"),
 ];
 
-/// What of `/proc` is about the kernel and can be written to.
-const KERNELS_OWN: [&str; 2] = ["sys", "sysrq-trigger"];
+/// What of `/proc` is about the kernel and can be written to, by root at least, which a job may be by
+/// name.
+const KERNELS_OWN: [&str; 5] = ["sys", "sysrq-trigger", "bus", "fs", "irq"];
+/// What tells about the kernel, the machine or others what a job need not know.
+const HIDDEN_FILES: [&str; 8] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kmsg",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+];
+const HIDDEN_DIRECTORIES: [&str; 5] =
+    ["/proc/acpi", "/proc/asound", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap"];
+/// An empty directory in `/dev`, to cover others.
+const NOTHING: &str = "/dev/.nothing";
 
 /// How to do it. `kind_of` says what is at a path of the host.
 pub(crate) fn plan(isolation: &Isolation, kind_of: &dyn Fn(&Path) -> Option<Kind>) -> io::Result<Plan> {
@@ -121,7 +143,11 @@ pub(crate) fn plan(isolation: &Isolation, kind_of: &dyn Fn(&Path) -> Option<Kind
         plan.steps.push(Step::Hold { source: c_path(&bind.source)?, number });
     }
     match &isolation.root {
-        None => plan.steps.push(Step::ReadOnly { path: c"/".to_owned() }),
+        None => {
+            let below = isolation.covers.iter().map(|cover| as_in_the_mount_table(cover)).collect();
+            plan.steps.push(Step::LetGo { below });
+            plan.steps.push(Step::ReadOnly { path: c"/".to_owned() });
+        }
         Some(root) => plan.overlay(root)?,
     }
     let size = isolation.scratch_size;
@@ -245,7 +271,7 @@ impl Planner {
             let path = self.inside(&dev.join(name))?;
             self.steps.push(Step::Link { path, to });
         }
-        for name in ["pts", "shm"] {
+        for name in ["pts", "shm", NOTHING] {
             self.directories(&dev.join(name))?;
         }
         let (target, options) =
@@ -254,13 +280,20 @@ impl Planner {
         self.tmpfs(&dev.join("shm"), &format!("mode=1777,size={shm_size}"))
     }
 
-    /// Settings of the kernel below `/proc` belong to root, which the job may be by name.
     fn tree_of_processes(&mut self) -> io::Result<()> {
         let target = self.inside(Path::new("/proc"))?;
         self.steps.push(Step::Mount { kind: c"proc", target, options: CString::default() });
         for name in KERNELS_OWN {
             let path = self.inside(&Path::new("/proc").join(name))?;
             self.steps.push(Step::Freeze { path });
+        }
+        let hidden = HIDDEN_FILES.map(|path| (path, "/dev/null"));
+        // Another root has no `/sys` of the host, and what it has there instead may be a link.
+        let host = self.prefix.as_os_str().is_empty();
+        let directories = HIDDEN_DIRECTORIES.into_iter().filter(|path| host || path.starts_with("/proc"));
+        for (path, under) in hidden.into_iter().chain(directories.map(|path| (path, NOTHING))) {
+            let (path, under) = (self.inside(Path::new(path))?, self.inside(Path::new(under))?);
+            self.steps.push(Step::Hide { path, under });
         }
         Ok(())
     }
@@ -279,6 +312,20 @@ impl Planner {
         self.steps.push(Step::Put { number, target, read_only: bind.read_only });
         Ok(())
     }
+}
+
+/// The kernel's way to write a path in its mount table.
+fn as_in_the_mount_table(path: &Path) -> CString {
+    use std::os::unix::ffi::OsStrExt;
+    let mut out = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => out.extend(format!("\\{byte:03o}").into_bytes()),
+            0 => {}
+            other => out.push(*other),
+        }
+    }
+    CString::new(out).expect("zeros were left out")
 }
 
 /// The directory to cover so that a user who is not root gets through to `path`: the first ancestor

@@ -10,6 +10,10 @@ fn show(step: &Step) -> String {
         }
         Step::ReadOnly { path } => format!("ro-all {}", t(path)),
         Step::ReadOnlyHere { path } => format!("ro {}", t(path)),
+        Step::LetGo { below } => {
+            format!("let go {}", below.iter().map(t).collect::<Vec<_>>().join(" "))
+        }
+        Step::Hide { path, under } => format!("hide {} under {}", t(path), t(under)),
         Step::Freeze { path } => format!("freeze {}", t(path)),
         Step::Tmpfs { target, options } => format!("tmpfs {} {}", t(target), t(options)),
         Step::Mount { kind, target, options } => {
@@ -29,7 +33,7 @@ fn shown(isolation: &Isolation) -> Vec<String> {
         |path: &Path| Some(if path.extension().is_some() { Kind::Other } else { Kind::Directory });
     let plan = plan(isolation, &directories).expect("no NUL");
     let uninteresting =
-        |line: &String| ["device", "link", "devpts", "freeze"].iter().any(|w| line.starts_with(w));
+        |line: &String| ["device", "link", "devpts", "freeze", "hide"].iter().any(|w| line.starts_with(w));
     plan.steps.iter().map(show).filter(|line| !uninteresting(line)).collect()
 }
 
@@ -55,6 +59,7 @@ fn the_hosts_root_is_read_only_and_the_sandbox_is_not() {
             "detach",
             "hold 0 /tmp/data/slots/3/sandbox",
             "hold 1 /c",
+            "let go /tmp/data",
             "ro-all /",
             "tmpfs /tmp mode=1777,size=100",
             "tmpfs /var/tmp mode=1777,size=100",
@@ -63,6 +68,7 @@ fn the_hosts_root_is_read_only_and_the_sandbox_is_not() {
             "tmpfs /dev mode=0755,size=64k",
             "mkdir /dev/pts",
             "mkdir /dev/shm",
+            "mkdir /dev/.nothing",
             "tmpfs /dev/shm mode=1777,size=100",
             "proc /proc",
             "mkdir /tmp/data/slots",
@@ -101,6 +107,7 @@ fn a_root_of_layers_replaces_the_hosts() {
             "tmpfs /n/root/dev mode=0755,size=64k",
             "mkdir /n/root/dev/pts",
             "mkdir /n/root/dev/shm",
+            "mkdir /n/root/dev/.nothing",
             "tmpfs /n/root/dev/shm mode=1777,size=100",
             "proc /n/root/proc",
             "put 0 /n/root/slot/sandbox",
@@ -132,4 +139,31 @@ fn a_private_home_is_covered_as_a_whole() {
     check("/root/.local/share/millpond", "/root", "/root");
     check("/root/.local/share/millpond", "/root/.local", "/root/.local");
     check("/var/lib/millpond", "/none", "/var/lib/millpond");
+}
+
+#[test]
+fn a_path_is_written_as_the_kernel_writes_it() {
+    assert_eq!(as_in_the_mount_table(Path::new("/a b\\c")).to_str(), Ok("/a\\040b\\134c"));
+}
+
+/// What is about the kernel is read-only or not there, with both kinds of roots.
+#[test]
+fn the_kernels_own_is_out_of_reach() {
+    for root in [None, Some(RootFs { mount_point: "/r".into(), ..RootFs::default() })] {
+        let prefix = if root.is_some() { "/r" } else { "" };
+        let isolation = Isolation { root, ..Isolation::default() };
+        let steps: Vec<String> =
+            plan(&isolation, &|_| Some(Kind::Directory)).expect("no NUL").steps.iter().map(show).collect();
+        for wanted in [
+            format!("freeze {prefix}/proc/sys"),
+            format!("freeze {prefix}/proc/sysrq-trigger"),
+            format!("hide {prefix}/proc/kcore under {prefix}/dev/null"),
+            format!("hide {prefix}/proc/keys under {prefix}/dev/null"),
+            format!("hide {prefix}/proc/acpi under {prefix}/dev/.nothing"),
+        ] {
+            assert!(steps.contains(&wanted), "{wanted} is not in {steps:?}");
+        }
+        let firmware = "hide /sys/firmware under /dev/.nothing".to_owned();
+        assert_eq!(steps.contains(&firmware), prefix.is_empty(), "{steps:?}");
+    }
 }

@@ -126,6 +126,43 @@ fn the_host_cannot_be_written_to() {
     ]);
 }
 
+/// Also for root without capabilities, whom permissions would let.
+#[test]
+fn what_is_about_the_kernel_is_out_of_reach() {
+    check(
+        "for f in kcore keys key-users kmsg timer_list sched_debug; do \
+         [ ! -e /proc/$f ] || [ -z \"$(head -c 1 /proc/$f)\" ] || echo reads $f; done\n\
+         ls -A /proc/acpi /proc/scsi /sys/firmware 2>/dev/null | grep -v ':$' | head -3\n\
+         for f in $(find /proc/sys/vm /proc/irq /proc/bus /proc/fs -type f 2>/dev/null | head -100); do \
+         ( : >>$f ) 2>/dev/null && echo writes $f; done; true",
+        "",
+    );
+}
+
+/// What is unmounted on the host is gone: no job pins the memory of another.
+#[test]
+fn mounts_below_a_cover_are_let_go() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED mounts below a cover: they need root");
+    }
+    for_each(|w| {
+        let place = Place::new();
+        let other = place.directory.path().join("an other");
+        for path in [other.clone(), other.join("in it")] {
+            fs::create_dir(&path).expect("made");
+            volumes::mount_tmpfs(&path, 1 << 20, (0, 0)).expect("root may");
+        }
+        let (id, mut c) = w.container(FREE);
+        let pid = w.spawn(id, c.as_mut(), "sleep 100", Some(&place.isolation), &place.inside(), Some(USER));
+        let table = fs::read_to_string(format!("/proc/{pid}/mountinfo")).expect("it runs");
+        assert!(!table.contains("other") && table.contains("/sandbox "), "{table}");
+        assert_eq!(volumes::mounts_below(place.directory.path()).expect("readable").len(), 2, "of the host");
+        c.kill_all(PATIENCE).expect("killed");
+        cage::sys::reap(pid).expect("ours");
+        c.destroy().expect("removed");
+    });
+}
+
 #[test]
 fn the_nodes_data_is_covered() {
     check("ls -A .. | tr '\\n' ' '; cat ../secret 2>/dev/null; true", "sandbox");
