@@ -17,9 +17,13 @@ from harness import cluster as make_cluster, error_text, find_error, wait_for
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
 
 
+# Not the default: another cluster may be running here.
+FIRST_USER = 1_500_000
+
+
 @pytest.fixture(scope="module")
 def cluster():
-    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16") as c:
+    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16", node_config=f"start_uid = {FIRST_USER}") as c:
         yield c
 
 
@@ -53,7 +57,7 @@ def users():
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
-                if 10_000 <= os.stat(entry.path).st_uid < 11_000 and os.readlink(entry.path + "/exe"):
+                if FIRST_USER <= os.stat(entry.path).st_uid < FIRST_USER + 1000 and os.readlink(entry.path + "/exe"):
                     command = open(entry.path + "/cmdline").read().replace("\0", " ")
                     found.append(f"process {entry.name}: {command}")
             except OSError:
@@ -81,7 +85,7 @@ def test_node_says_nothing_is_missing(cluster):
 def test_a_user_and_a_name_of_its_own(cluster, pool):
     lines = output(cluster, "id -u; id -G; hostname; echo $YT_JOB_ID; pwd; echo $HOME; stat -c %u .", pool).split()
     uid, groups, host, job, directory, home, owner = lines
-    slot = int(uid) - 10_000
+    slot = int(uid) - FIRST_USER
     assert 0 <= slot < 16 and groups == uid == owner
     assert host == f"slot_{slot}-{job.split('-')[0]}"
     assert directory == home and directory.endswith(f"/slots/{slot}/sandbox")
@@ -132,7 +136,7 @@ def test_no_privileges(cluster, pool):
 
 def test_shared_directory(cluster, pool, shared):
     assert output(cluster, f"echo hi >{shared}/file; cat {shared}/file", pool) == "hi\n"
-    assert 10_000 <= (shared / "file").stat().st_uid < 11_000
+    assert FIRST_USER <= (shared / "file").stat().st_uid < FIRST_USER + 1000
 
 
 def test_files_are_there(cluster, pool):
@@ -169,6 +173,71 @@ def test_daemons(cluster, pool):
     daemon = "setsid env -i sh -c 'exec </dev/null >/dev/null 2>&1 5>&-; sleep 300.5 & sleep 300.5'"
     output(cluster, f"{daemon} & while ! pgrep -f '^sleep 300.5' >/dev/null; do sleep 0.02; done", pool)
     assert not cluster.find_process("sleep", "300.5")
+
+
+def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
+    """One that leaks is killed by the kernel, and its job with it; the slot is as good as before."""
+    groups = [os.path.join(g, "proxies") for g in cluster.cgroups()]
+    limits = [open(os.path.join(g, name)).read().strip() for g in groups for name in ("memory.limit_in_bytes", "memory.max")
+              if os.path.exists(os.path.join(g, name))]
+    assert len(limits) == 1 and 128 << 20 < int(limits[0]) <= 2 << 30, (groups, limits)
+    operation = cluster.start_vanilla("exec sleep 100.625", pool=pool, spec={"max_failed_job_count": 1})
+    cluster.wait_jobs(operation)
+    wait_for(lambda: cluster.find_process("sleep", "100.625"), what="the job")
+    [proxy] = cluster.proxies()
+    os.kill(proxy, 9)
+    cluster.wait_state(operation, "failed")
+    error = cluster.result(operation)
+    assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
+    assert not cluster.find_process("sleep", "100.625")
+    assert output(cluster, "echo well", pool) == "well\n"
+
+
+def test_a_tree_deeper_than_any_path(cluster, pool):
+    """It is removed, and the slot is used again; it is found by the bound on disk, too."""
+    dig = ("d=$(printf %0200d 0); for i in $(seq 150); do mkdir $d && cd -P $d 2>/dev/null || exit 1; done; "
+           "head -c 300000 /dev/zero >file")
+    output(cluster, dig, pool)
+    error = failure(cluster, dig, pool, disk_request={"disk_space": 200_000})
+    assert "Disk usage overdraft occurred" in error_text(error)
+    slots = cluster.directory / "node-0" / "slots"
+    wait_for(lambda: not [e for s in slots.iterdir() for e in (s / "sandbox").iterdir()], what="empty sandboxes")
+    assert output(cluster, "ls | wc -l", pool).strip() == "0"
+
+
+def test_only_its_own_files(cluster, pool):
+    """The cache has files of others; a job sees those that it was given."""
+    for name in ("mine", "theirs"):
+        upload(cluster, f"file_of_{name}", name.encode())
+        output(cluster, "true", pool, file_paths=[f"//tmp/file_of_{name}"])
+    assert len(list((cluster.directory / "node-0/cache").iterdir())) >= 2
+    script = (f"cat file_of_mine; echo; ls {cluster.directory}/node-0/cache 2>/dev/null; "
+              "ls $(dirname $(readlink file_of_mine)) | wc -l")
+    assert output(cluster, script, pool, file_paths=["//tmp/file_of_mine"]).split() == ["mine", "1"]
+
+
+def test_sockets_of_the_host_are_out_of_reach(cluster, pool):
+    os.makedirs("/run/millpond-test", exist_ok=True)
+    try:
+        assert output(cluster, "ls -A /run; ls -A /var/run/ | head -3; touch /run/x 2>/dev/null; true", pool) == ""
+        assert "nameserver" in output(cluster, "cat /etc/resolv.conf", pool) or not os.path.exists("/etc/resolv.conf") \
+            or "nameserver" not in open("/etc/resolv.conf").read()
+    finally:
+        os.rmdir("/run/millpond-test")
+
+
+def test_a_volume_of_another_job_is_not_pinned(cluster, pool):
+    """A job that started beside one with a memory file system does not keep it."""
+    volume = cluster.start_vanilla("exec sleep 100.1875", pool=pool, memory_limit=64 << 20, tmpfs_path="ram", tmpfs_size=1 << 20)
+    cluster.wait_jobs(volume)
+    wait_for(cluster.mounts, what="the mount")
+    other = cluster.start_vanilla("exec sleep 100.3125", pool=pool)
+    cluster.wait_jobs(other)
+    pid = wait_for(lambda: cluster.find_process("sleep", "100.3125"), what="the other job")
+    table = open(f"/proc/{pid}/mountinfo").read()
+    assert "/ram " not in table, table
+    for operation in (volume, other):
+        cluster.command("abort_operation", operation_id=operation)
 
 
 def test_fills_its_stderr(cluster, pool):
@@ -210,7 +279,7 @@ def test_tmpfs_bound(cluster, pool):
     out = cluster.stderr(operation, job["id"]).decode()
     assert "No space left" in out
     size, kind, owner = out.split()[-3:]
-    assert (size, kind) == (str(8 << 20), "tmpfs") and 10_000 <= int(owner) < 11_000
+    assert (size, kind) == (str(8 << 20), "tmpfs") and FIRST_USER <= int(owner) < FIRST_USER + 1000
 
 
 def test_tmpfs_volumes(cluster, pool):

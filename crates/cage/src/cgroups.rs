@@ -240,8 +240,17 @@ impl JobEnvironment for CgroupEnvironment {
         probe::probe(self)
     }
 
-    fn enter_proxies(&self) -> Result<(), CageError> {
-        self.roots.tracking.child(PROXIES).write("cgroup.procs", "0")
+    fn enter_proxies(&self, memory: Option<i64>) -> Result<(), CageError> {
+        let (tracking, bound) = (self.roots.tracking.child(PROXIES), self.roots.memory.child(PROXIES));
+        if memory.is_some() && self.driver == Driver::CgroupV2 {
+            // Not as of a job: one proxy must not take all others with it.
+            bound.write("memory.max", &memory.map_or("max".to_owned(), |bytes| bytes.to_string()))?;
+        } else if memory.is_some() {
+            bound.make()?;
+            knobs_v1::set_memory_limit(&bound, self.has_memsw, memory)?;
+            bound.write("cgroup.procs", "0")?;
+        }
+        tracking.write("cgroup.procs", "0")
     }
 
     fn create(&self, job_id: JobId, limits: &JobLimits) -> Result<Box<dyn Container>, CageError> {

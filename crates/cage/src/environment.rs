@@ -216,8 +216,9 @@ pub trait JobEnvironment: Send + Sync {
     fn prepare(&self) -> Result<(), CageError>;
     /// Tries everything with a short-lived group and a child process.
     fn probe(&self) -> Capabilities;
-    /// Moves the calling process into the group of the proxies.
-    fn enter_proxies(&self) -> Result<(), CageError>;
+    /// Moves the calling process into the group of the proxies, which together get no more memory than this:
+    /// the host must not pay for one that leaks.
+    fn enter_proxies(&self, memory: Option<i64>) -> Result<(), CageError>;
     /// Makes the container of a job; nothing runs in it yet. An existing one is taken over.
     fn create(&self, job_id: JobId, limits: &JobLimits) -> Result<Box<dyn Container>, CageError>;
     /// The container of a job that another process made (or this one, before it was restarted).

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! <mount>/<root group>/             root group given by the caller: millpond/<node name>
-//!     proxies/                      all job proxies of the node (tracking hierarchy only)
+//!     proxies/                      all job proxies of the node (tracking and memory hierarchies)
 //!     jobs/<job id>/                the user's processes of one job
 //! ```
 //!

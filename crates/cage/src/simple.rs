@@ -37,7 +37,7 @@ impl JobEnvironment for SimpleEnvironment {
     fn probe(&self) -> Capabilities {
         Capabilities { freeze: true, ..Capabilities::default() }
     }
-    fn enter_proxies(&self) -> Result<(), CageError> {
+    fn enter_proxies(&self, _: Option<i64>) -> Result<(), CageError> {
         Ok(())
     }
     fn create(&self, job_id: JobId, _: &JobLimits) -> Result<Box<dyn Container>, CageError> {

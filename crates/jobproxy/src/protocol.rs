@@ -93,6 +93,8 @@ pub struct SpawnerConfig {
     pub check_user_job_memory_limit: bool,
     /// Jobs that read the same pages again and again are given up (jobs-and-nodes.md 4.8).
     pub job_thrashing_detector: ThrashingDetector,
+    /// Bytes that all proxies together may take; none: as much as there is.
+    pub proxies_memory_limit: Option<i64>,
     /// How long the kill at a job's end may take.
     pub kill_timeout: Span,
 }
@@ -111,6 +113,7 @@ impl SpawnerConfig {
             supervisor_lost_timeout: Span::from_secs(600),
             check_user_job_memory_limit: true,
             job_thrashing_detector: ThrashingDetector::default(),
+            proxies_memory_limit: None,
             kill_timeout: Span::from_secs(30),
         }
     }
@@ -379,12 +382,14 @@ pub struct ProxyResult {
     /// The kept stderr if it has at most [`INLINE_STDERR_MAX`] bytes; else read the job's file with
     /// [`crate::stderr::read`].
     pub stderr: Option<Blob>,
+    /// Processes of the job could not be killed: the container is still there.
+    pub survivors: bool,
 }
 
 wire!(struct SpawnerConfig {
     node_socket, driver, root_group, mount_table, memory_watchdog_period, supervisor_lost_timeout,
     check_user_job_memory_limit, kill_timeout, job_proxy_heartbeat_period, cpu_monitor_sets_cap,
-    job_thrashing_detector,
+    job_thrashing_detector, proxies_memory_limit,
 });
 wire!(struct Isolation { hostname, root, covers, binds, scratch_size });
 wire!(struct Bind { source, target, read_only });
@@ -400,7 +405,7 @@ wire!(struct JobStart {
 });
 wire!(struct Holds { cpu, total_peak });
 wire!(struct Progress { holds, statistics, user_memory, proxy_memory, stderr_size });
-wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr });
+wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr, survivors });
 wire!(struct JobStatistics {
     wait_for_resources, prepare, artifacts_download, exec, user_job_cpu_user, user_job_cpu_system,
     user_job_cpu_throttled, user_job_cpu_wait, user_job_context_switches, user_job_bytes_read,

@@ -161,7 +161,7 @@ fn open_environment(config: &SpawnerConfig) -> Result<Box<dyn JobEnvironment>, c
         EnvironmentConfig { root_group: config.root_group.clone(), mount_table: config.mount_table.clone() };
     let environment = cage::open(config.driver.parse()?, &places)?;
     environment.prepare()?;
-    environment.enter_proxies()?;
+    environment.enter_proxies(config.proxies_memory_limit)?;
     Ok(environment)
 }
 

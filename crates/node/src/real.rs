@@ -1,6 +1,7 @@
 //! The hands that have processes and files.
 
 mod cache;
+mod clearing;
 mod download;
 mod environment;
 mod layers;
@@ -11,6 +12,7 @@ mod processes;
 mod proxies;
 mod records;
 mod recovery;
+mod remover;
 mod room;
 mod sandbox;
 mod slots;
@@ -42,8 +44,15 @@ use cache::{Cache, Key, Want};
 use layers::Layers;
 use outlet::Outlet;
 use proxies::{Call, CallId};
+use remover::Remover;
 use spawning::SpawnerLink;
 use stderr::StderrSource;
+
+/// Memory that the job proxies of a node may take together, for each slot: sixteen times what one promises
+/// to need, and half of what the controller counts for it (2.6).
+const PROXY_MEMORY: i64 = 64 << 20;
+/// And the process that forks them.
+const SPAWNER_MEMORY: i64 = 128 << 20;
 
 /// How long the spawner may take to say how a proxy died, after its connection has ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -91,6 +100,8 @@ struct Held {
     volumes: Vec<PathBuf>,
     /// It has a root file system that it can write to.
     writes_root: bool,
+    /// It was given files.
+    has_files: bool,
     /// Requests for stderr that the proxy has not answered: number, offset, limit.
     questions: Vec<(u64, u64, u64)>,
 }
@@ -121,7 +132,13 @@ pub(crate) struct RealHands {
     /// None: jobs are not kept apart from the host.
     isolator: Option<Isolator>,
     layers: Arc<Layers>,
+    remover: Remover,
+    /// Preparations at a time: copies and archives must leave threads to kills.
+    preparing: Arc<tokio::sync::Semaphore>,
 }
+
+/// Of the blocking threads of the runtime.
+const PREPARING: usize = 8;
 
 impl RealHands {
     /// Ends the spawner and waits for it; living proxies are not touched.
@@ -148,13 +165,11 @@ impl RealHands {
         spawner_config.check_user_job_memory_limit = config.check_user_job_memory_limit;
         spawner_config.kill_timeout = config.kill_timeout;
         config.accounting.tell_proxies(&mut spawner_config);
+        let slots = config.resource_limits.user_slots;
+        spawner_config.proxies_memory_limit = Some(SPAWNER_MEMORY + slots.saturating_mul(PROXY_MEMORY));
         let cache_directory = layout.cache();
         let layers_directory = layout.layers();
-        let needed: Vec<Artifact> = found
-            .jobs
-            .iter()
-            .flat_map(|job| job.record.start.description.file_system.layers.iter().cloned())
-            .collect();
+        let remover = Remover::start().map_err(NodeError::io("start a thread in", &layers_directory))?;
         let mut hands = RealHands {
             boot_id: cage::process::boot_id().unwrap_or_default(),
             cache: Cache::open(cache_directory.clone(), config.cache_limit)
@@ -170,9 +185,11 @@ impl RealHands {
             sandboxes: Vec::new(),
             isolator,
             layers: Arc::new(
-                Layers::open(&layers_directory, &needed)
-                    .map_err(NodeError::io("clean", &layers_directory))?,
+                Layers::open(&layers_directory, config.cache_limit, remover.clone())
+                    .map_err(NodeError::io("read", &layers_directory))?,
             ),
+            remover,
+            preparing: Arc::new(tokio::sync::Semaphore::new(PREPARING)),
         };
         if let Some(threshold) = config.accounting.memory_pressure_abort_threshold {
             tokio::spawn(pressure::watch(threshold, hands.news.clone()));
@@ -199,6 +216,8 @@ impl RealHands {
         let description = &record.start.description;
         held.max_stderr_size = description.max_stderr_size.max(1).unsigned_abs();
         held.writes_root = description.file_system.writable_root;
+        held.has_files = !description.files.is_empty();
+        self.layers.pin(job_id, &description.file_system.layers);
         if !description.file_system.tmpfs_volumes.is_empty() {
             held.volumes = room::volume_paths(&self.layout.sandbox(record.slot), &description.file_system);
         }
@@ -229,6 +248,17 @@ impl RealHands {
         let news = self.news.clone();
         tokio::task::spawn_blocking(move || {
             let _ = news.send(News::Hands(work()));
+        });
+    }
+
+    /// The same for work on the disk that can take very long: only so many at a time.
+    fn preparing(&self, work: impl FnOnce() -> RealNews + Send + 'static) {
+        let (news, turns) = (self.news.clone(), Arc::clone(&self.preparing));
+        tokio::spawn(async move {
+            let _turn = turns.acquire_owned().await;
+            if let Ok(done) = tokio::task::spawn_blocking(work).await {
+                let _ = news.send(News::Hands(done));
+            }
         });
     }
 
@@ -356,6 +386,7 @@ impl RealHands {
 
     fn remove_record(&mut self, job_id: JobId, slot: u32) {
         self.cache.unpin(job_id);
+        self.layers.unpin(job_id);
         let job = self.layout.job(slot);
         let wrote_nothing =
             self.held.remove(&job_id).is_some_and(|held| held.ended && held.stderr_total == 0);

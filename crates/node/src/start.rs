@@ -97,7 +97,9 @@ impl Stopper {
 fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(8)
+        // Made when needed. A process that cannot be killed holds one for as long as we wait for it, and must
+        // not keep the kills of others waiting.
+        .max_blocking_threads(64)
         .build()
         .map_err(NodeError::io("start a runtime in", &config.data_directory))?;
     let result = runtime.block_on(node(config, started));
@@ -115,7 +117,7 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
     let kill_timeout = Duration::from_micros(config.kill_timeout.0);
-    let (isolator, not_isolated) = Isolator::choose(&config.room, &layout, environment.as_ref())?;
+    let chosen = Isolator::choose(&config.room, &layout, environment.as_ref())?;
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
@@ -126,10 +128,14 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
         current.clone(),
         news.clone(),
         &found,
-        isolator,
+        chosen.isolator,
     )?;
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
-    settings.alerts.extend(not_isolated);
+    settings.alerts.extend(chosen.alert);
+    if chosen.disabled {
+        // A node must not offer more than it can enforce (jobs-and-nodes.md 3.2).
+        settings.resource_limits.user_slots = 0;
+    }
     if config.room.enable_tmpfs && !rustix::process::geteuid().is_root() {
         let text = "Memory file systems of jobs are plain directories: mounting them needs root";
         settings.alerts.push(Failure::new(text).with("not_enforced", vec![Value::from("tmpfs volumes")]));

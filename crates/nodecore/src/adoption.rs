@@ -4,18 +4,18 @@ use vocab::{AbortReason, Failure, Time};
 
 use crate::core::aborted;
 use crate::job::{Holds, Job, Room, Stage};
-use crate::{Fate, JobRecord, NodeCore, NodeEffect, RecoveredJob};
+use crate::{Fate, JobRecord, JobResult, NodeCore, NodeEffect, RecoveredJob};
 
 impl NodeCore {
     /// Takes all of them in before anything else happens.
     pub(crate) fn recover(&mut self, now: Time, jobs: Vec<RecoveredJob>, fx: &mut Vec<NodeEffect>) {
         assert!(self.jobs.is_empty(), "jobs are recovered before all else");
-        for RecoveredJob { record, fate } in jobs {
-            self.adopt(now, record, fate, fx);
+        for RecoveredJob { record, fate, survivors } in jobs {
+            self.adopt(now, record, fate, survivors, fx);
         }
     }
 
-    fn adopt(&mut self, now: Time, record: JobRecord, fate: Fate, fx: &mut Vec<NodeEffect>) {
+    fn adopt(&mut self, now: Time, record: JobRecord, fate: Fate, survivors: bool, fx: &mut Vec<NodeEffect>) {
         let mut job = Job::new(record.start, record.accepted_time);
         let id = job.id();
         job.acquired_time = Some(record.acquired_time);
@@ -29,9 +29,16 @@ impl NodeCore {
             job.stderr_size = end.stderr_size;
             job.long_stderr = end.stderr_size > 0 && end.stderr.is_none();
             job.end = Some(end);
+            if survivors {
+                self.ledger.adopt(job.usage);
+                job.holds = Holds::Acquired;
+                record.gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
+                job.gpus = record.gpus;
+            }
             self.jobs.insert(id, job);
             self.report(id, fx);
-            return self.tidy(now, id, fx);
+            // What lives keeps its slot, and is killed again and again (4.6).
+            return if survivors { self.kill(now, id, fx) } else { self.tidy(now, id, fx) };
         }
         // Its resources are taken before any new start, even above the limits: those that it holds now,
         // which its proxy knows, not those that it was started with.
@@ -52,7 +59,14 @@ impl NodeCore {
         self.jobs.insert(id, job);
         match fate {
             Fate::Alive { .. } => {}
-            Fate::Ended(result) => self.job_ended(now, id, result, fx),
+            Fate::Ended(result) => {
+                let survivors = survivors || result.survivors;
+                self.job_ended(now, id, JobResult { survivors, ..result }, fx);
+            }
+            Fate::Lost(what) if survivors => {
+                let error = Failure::new("Job proxy lost during node restart").because(Failure::new(what));
+                self.proxy_lost(now, id, aborted(AbortReason::Other, error), fx);
+            }
             Fate::Lost(what) => {
                 let error = Failure::new("Job proxy lost during node restart").because(Failure::new(what));
                 self.end_here(now, id, aborted(AbortReason::Other, error), fx);

@@ -36,6 +36,8 @@ pub struct NodeCore {
     pub(crate) outbox_since: Option<Time>,
     /// Alerts that arose here, beside those of the settings.
     pub(crate) alerts: Vec<Failure>,
+    /// Until then nobody has to go because of memory pressure.
+    pub(crate) pressure_until: Option<Time>,
     stopping: bool,
     last_wake: Option<Time>,
 }
@@ -59,6 +61,7 @@ impl NodeCore {
             outbox: Vec::new(),
             outbox_since: None,
             alerts: Vec::new(),
+            pressure_until: None,
             stopping: false,
             last_wake: None,
         }

@@ -20,7 +20,30 @@ impl NodeCore {
         job.start_time = job.start_time.or(result.start_time);
         let decided_here = job.stop.is_some();
         let result = JobResult { outcome: final_outcome(job, result.outcome), ..result };
+        if result.survivors {
+            return self.end_with_survivors(now, id, result, fx);
+        }
         self.end(now, id, result, decided_here, fx);
+    }
+
+    /// The proxy could not kill all of it: the end is told, but what the job holds stays taken while the
+    /// kill is tried again and again (4.6).
+    fn end_with_survivors(&mut self, now: Time, id: JobId, result: JobResult, fx: &mut Vec<NodeEffect>) {
+        let error = Failure::new("The job proxy gave up killing them");
+        self.alert_of_survivors(id, error);
+        self.settle_end(id, result, true, fx);
+        self.report(id, fx);
+        self.kill(now, id, fx);
+    }
+
+    fn alert_of_survivors(&mut self, id: JobId, error: Failure) {
+        self.forget_survivors(id);
+        self.alerts.push(Failure::new(survivors_of(id)).because(error));
+    }
+
+    fn forget_survivors(&mut self, id: JobId) {
+        let text = survivors_of(id);
+        self.alerts.retain(|alert| alert.message != text);
     }
 
     /// The proxy died without a word: nothing of the job may survive it (3.8).
@@ -44,14 +67,15 @@ impl NodeCore {
         if job.stage != Stage::Killing {
             return;
         }
+        if result.is_ok() && !self.alerts.is_empty() {
+            self.forget_survivors(id);
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         match result {
             Err(error) => {
                 // The deadline, which is still set, reports the end and tries again.
                 job.kill_failed = true;
-                let alert = Failure::new(format!("Processes of job {id} cannot be killed")).because(error);
-                if !self.alerts.contains(&alert) {
-                    self.alerts.push(alert);
-                }
+                self.alert_of_survivors(id, error);
             }
             Ok(_) if job.end.is_some() => {
                 job.stage = Stage::Over;
@@ -95,6 +119,7 @@ impl NodeCore {
             statistics: job.statistics.clone().unwrap_or_default(),
             stderr_size: remains.stderr_size.max(job.stderr_size),
             stderr: remains.stderr,
+            survivors: false,
         })
     }
 
@@ -107,6 +132,7 @@ impl NodeCore {
             statistics: JobStatistics::default(),
             stderr_size: 0,
             stderr: KeptStderr::None,
+            survivors: false,
         };
         self.end(now, id, result, true, fx);
     }
@@ -242,6 +268,10 @@ impl NodeCore {
             self.tidy(now, id, fx);
         }
     }
+}
+
+fn survivors_of(id: JobId) -> String {
+    format!("Processes of job {id} cannot be killed")
 }
 
 /// Whose word counts. An order to stop is the outcome, unless the job completed before the order

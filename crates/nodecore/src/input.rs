@@ -135,6 +135,8 @@ pub struct JobResult {
     pub stderr_size: u64,
     /// What is kept of stderr.
     pub stderr: KeptStderr,
+    /// Processes of the job could not be killed.
+    pub survivors: bool,
 }
 
 /// What is left of a job whose proxy did not speak at the end.
@@ -165,6 +167,8 @@ pub struct RecoveredJob {
     pub record: JobRecord,
     /// What became of it meanwhile.
     pub fate: Fate,
+    /// Processes of the job could not be killed at the start.
+    pub survivors: bool,
 }
 
 /// What a proxy wants its job to be counted with.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use vocab::{AbortReason, AllocationId, Failure, JobId, JobOutcome, Resource, Time, code};
+use vocab::{AbortReason, AllocationId, Failure, JobId, JobOutcome, Resource, Span, Time, code};
 
 use crate::core::aborted;
 use crate::job::{Holds, Job};
@@ -14,6 +14,10 @@ pub(crate) struct Overdraft {
     cpu_since: Option<Time>,
     memory_since: Option<Time>,
 }
+
+/// After a victim of memory pressure is gone: what it had comes back, and the kernel's figure, a mean of ten
+/// seconds, shows that only then.
+const PRESSURE_PATIENCE: Span = Span::from_secs(10);
 
 impl Overdraft {
     /// When the patience ends.
@@ -53,9 +57,13 @@ impl NodeCore {
     pub(crate) fn relieve_pressure(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
         // One at a time: what the last victim gives back may be enough.
         let is_dying = |job: &Job| job.stop.is_some() && job.end.is_none() && job.holds == Holds::Releasing;
-        if !self.jobs.values().any(is_dying)
+        if self.jobs.values().any(is_dying) {
+            self.pressure_until = Some(now + PRESSURE_PATIENCE);
+        }
+        if self.pressure_until.is_none_or(|until| now >= until)
             && let Some(victim) = self.worst_overdraft()
         {
+            self.pressure_until = Some(now + PRESSURE_PATIENCE);
             self.abort_for_others(now, victim, None, fx);
         }
     }

@@ -35,6 +35,7 @@ fn result(details: Value) -> ProxyResult {
         statistics: JobStatistics { custom: vec![("a/b".to_owned(), Summary::of(-3))], ..Default::default() },
         stderr_size: 7,
         stderr: Some(Blob(b"text\xff".to_vec())),
+        survivors: false,
     }
 }
 

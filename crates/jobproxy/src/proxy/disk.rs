@@ -1,16 +1,33 @@
-//! What the sandbox takes on disk (jobs-and-nodes.md 4.9), counted by walking it.
+//! What a job takes on disk (jobs-and-nodes.md 4.9), counted by walking its directories.
 //!
-//! Only for jobs that have a bound: a walk costs as much as the job has files. Memory file systems are
-//! not disk, and links are not followed.
+//! Only for jobs that have a bound: a walk costs as much as the job has files, so it has a thread of its
+//! own, which is there for as long as the walk, and a bound on its time: what was counted until then
+//! counts. The tree belongs to somebody who may not want to be counted. Directories are opened from
+//! descriptors that were taken before the job's first instruction and links are not followed, so that no path
+//! leads elsewhere or is too long; files that have no name any more are found where they are open.
+//! Memory file systems are not disk.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+mod walk;
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use crate::protocol::JobStart;
+use walk::Walk;
 
 /// Time between two walks.
 const PERIOD: Duration = Duration::from_secs(30);
+/// Longest walk while the job runs.
+const WALK_MAX: Duration = Duration::from_secs(60);
+/// Longest walk at the end, when the node waits for the result.
+const LAST_WALK_MAX: Duration = Duration::from_secs(10);
+/// The walk needs little, and the proxy promises to be small.
+const STACK: usize = 128 << 10;
 
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,100 +38,104 @@ pub(super) struct Taken {
     pub inodes: i64,
 }
 
-/// Looks when it is time.
-#[derive(Debug)]
-pub(super) struct DiskWatch {
+/// How much it may be.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
     space: Option<i64>,
     inodes: Option<i64>,
-    next: Instant,
 }
 
-impl DiskWatch {
-    pub fn new(start: &JobStart, now: Instant) -> DiskWatch {
-        DiskWatch { space: start.disk_space, inodes: start.inode_count, next: now + PERIOD }
-    }
-
-    /// A walk, if one is due or `at_end`; gives what was found if it is too much.
-    pub fn excess(&mut self, sandbox: &Path, now: Instant, at_end: bool) -> Option<Taken> {
-        let bounded = self.space.is_some() || self.inodes.is_some();
-        if !bounded || (now < self.next && !at_end) {
-            return None;
-        }
-        let taken = self.walk(sandbox);
-        // Of a walk that took long the next one must not be the consequence.
-        self.next = Instant::now() + PERIOD;
-        self.is_exceeded(&taken).then_some(taken)
-    }
-
-    fn is_exceeded(&self, taken: &Taken) -> bool {
+impl Bounds {
+    fn are_exceeded(&self, taken: &Taken) -> bool {
         self.space.is_some_and(|most| taken.space > most)
             || self.inodes.is_some_and(|most| taken.inodes > most)
     }
+}
 
-    /// Ends as soon as it is too much: nobody needs the exact excess of a million files.
-    fn walk(&self, sandbox: &Path) -> Taken {
-        let mut taken = Taken::default();
-        let Ok(top) = std::fs::symlink_metadata(sandbox) else { return taken };
-        let mut open: Vec<PathBuf> = vec![sandbox.to_owned()];
-        while let Some(directory) = open.pop() {
-            // What the job removes meanwhile, or hides from us, is not counted.
-            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-            for entry in entries.flatten() {
-                let Ok(found) = entry.metadata() else { continue };
-                if found.dev() != top.dev() {
-                    continue;
-                }
-                taken.inodes += 1;
-                // A file with several names is counted once, by its share of each.
-                taken.space +=
-                    (found.blocks() * 512 / found.nlink().max(1)) as i64 * i64::from(!found.is_dir());
-                if self.is_exceeded(&taken) {
-                    return taken;
-                }
-                if found.is_dir() {
-                    open.push(entry.path());
-                }
-            }
+/// Looks when it is time.
+#[derive(Debug)]
+pub(super) struct DiskWatch {
+    bounds: Bounds,
+    /// The sandbox, and what the job writes into a root file system of its own.
+    roots: Arc<Vec<OwnedFd>>,
+    next: Instant,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    stop: Arc<AtomicBool>,
+    result: Receiver<Taken>,
+}
+
+impl DiskWatch {
+    /// Before the job's first instruction.
+    pub fn new(start: &JobStart, now: Instant) -> DiskWatch {
+        let bounds = Bounds { space: start.disk_space, inodes: start.inode_count };
+        let changes = start.isolation.as_ref().and_then(|i| i.root.as_ref()?.changes.as_ref());
+        let directories = [Some(start.sandbox.as_path()), changes.map(|(upper, _)| upper.as_path())];
+        DiskWatch::of(bounds, directories.into_iter().flatten(), now + PERIOD)
+    }
+
+    fn of<'a>(bounds: Bounds, directories: impl Iterator<Item = &'a Path>, next: Instant) -> DiskWatch {
+        let bounded = bounds.space.is_some() || bounds.inodes.is_some();
+        let roots = directories.filter(|_| bounded).filter_map(|path| File::open(path).ok());
+        DiskWatch { bounds, roots: Arc::new(roots.map(OwnedFd::from).collect()), next, running: None }
+    }
+
+    /// Begins a walk if one is due, or `at_end`, when it waits for it; gives what the last one found if that is
+    /// too much. `processes` are asked for when a walk begins.
+    pub fn excess(
+        &mut self,
+        now: Instant,
+        at_end: bool,
+        processes: impl FnOnce() -> Vec<u32>,
+    ) -> Option<Taken> {
+        if self.roots.is_empty() {
+            return None;
         }
-        taken
+        if at_end {
+            // What it has not seen yet it will not see as it is now.
+            if let Some(running) = self.running.take() {
+                running.stop.store(true, Ordering::Relaxed);
+            }
+            // Nobody has a file open any more.
+            self.begin(Vec::new(), LAST_WALK_MAX);
+        } else if self.running.is_none() && now >= self.next {
+            self.begin(processes(), WALK_MAX);
+        }
+        let running = self.running.as_ref()?;
+        let patience = if at_end { LAST_WALK_MAX + Duration::from_secs(1) } else { Duration::ZERO };
+        let taken = match running.result.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) if !at_end => return None,
+            taken => taken.ok(),
+        };
+        self.running = None;
+        // Of a walk that took long the next one must not be the consequence.
+        self.next = Instant::now() + PERIOD;
+        taken.filter(|taken| self.bounds.are_exceeded(taken))
+    }
+
+    fn begin(&mut self, processes: Vec<u32>, time: Duration) {
+        let (sender, result) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut walk = Walk::new(self.bounds, Instant::now() + time, Arc::clone(&stop));
+        let roots = Arc::clone(&self.roots);
+        let thread = std::thread::Builder::new().name("disk".to_owned()).stack_size(STACK);
+        let started = thread.spawn(move || {
+            for root in roots.iter() {
+                walk.tree(root);
+            }
+            for pid in processes {
+                walk.nameless(pid, &roots);
+            }
+            // The job may have ended meanwhile.
+            let _ = sender.send(walk.taken());
+        });
+        // Without a thread there is no walk this time.
+        self.running = started.ok().map(|_| Running { stop, result });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    fn watch(space: Option<i64>, inodes: Option<i64>) -> DiskWatch {
-        DiskWatch { space, inodes, next: Instant::now() }
-    }
-
-    #[test]
-    fn too_much_is_found_and_enough_is_not() {
-        let sandbox = tempfile::tempdir().expect("a directory");
-        fs::create_dir_all(sandbox.path().join("a/b")).expect("made");
-        fs::write(sandbox.path().join("a/b/file"), vec![1; 100_000]).expect("written");
-        std::os::unix::fs::symlink("/", sandbox.path().join("root")).expect("linked");
-        let check = |space, inodes, too_much: bool| {
-            let found = watch(space, inodes).excess(sandbox.path(), Instant::now(), false);
-            assert_eq!(found.is_some(), too_much, "{space:?} {inodes:?}: {found:?}");
-        };
-        check(None, None, false);
-        check(Some(200_000), Some(4), false);
-        check(Some(90_000), None, true);
-        check(None, Some(3), true);
-        check(Some(0), None, true);
-    }
-
-    #[test]
-    fn it_looks_at_its_times_and_at_the_end() {
-        let sandbox = tempfile::tempdir().expect("a directory");
-        fs::write(sandbox.path().join("file"), vec![1; 10_000]).expect("written");
-        let now = Instant::now();
-        let mut watch = DiskWatch { space: Some(1), inodes: None, next: now + PERIOD };
-        assert_eq!(watch.excess(sandbox.path(), now, false), None);
-        assert!(watch.excess(sandbox.path(), now, true).is_some());
-        assert!(watch.excess(sandbox.path(), now + PERIOD + PERIOD, false).is_some());
-        assert_eq!(watch.excess(Path::new("/no/such/place"), now, true), None);
-    }
-}
+mod tests;

@@ -78,6 +78,9 @@ impl<'a> Job<'a> {
                 return Err(never_ran(&start, outcome::environment_fault(Failure::new(e.to_string()))));
             }
         };
+        // What they look at is opened before the job can move it.
+        let disk = DiskWatch::new(&start, Instant::now());
+        let samples = Samples::new(&shared.config, &start);
         match launch(&start, container.as_mut()) {
             Ok((process, stderr_pipe, statistics_pipe)) => {
                 let stderr = StderrFile::new(&start.job_directory, start.max_stderr_size);
@@ -94,8 +97,8 @@ impl<'a> Job<'a> {
                     statistics_pipe: Some(statistics_pipe),
                     stderr,
                     custom,
-                    disk: DiskWatch::new(&start, started_at),
-                    samples: Samples::new(&shared.config),
+                    disk,
+                    samples,
                     cpu: CpuWatch::new(options, start.cpu_guarantee, sets_cap, started_at),
                     interrupt: None,
                     verdict: None,
@@ -320,7 +323,9 @@ impl<'a> Job<'a> {
     }
 
     fn check_disk(&mut self, at_end: bool) {
-        if let Some(taken) = self.disk.excess(&self.start.sandbox, Instant::now(), at_end) {
+        let Job { disk, container, .. } = self;
+        let processes = || container.pids().unwrap_or_default();
+        if let Some(taken) = disk.excess(Instant::now(), at_end, processes) {
             let space = (taken.space, self.start.disk_space);
             self.judge(outcome::disk_overdrafted(space, (taken.inodes, self.start.inode_count)));
         }
@@ -410,6 +415,7 @@ impl<'a> Job<'a> {
             statistics: progress.statistics,
             stderr_size: self.stderr.total(),
             stderr: inline.then(|| Blob(self.stderr.read(0, u64::MAX).unwrap_or_default())),
+            survivors: !all_dead,
         };
         (result, self.supervisor_lost)
     }
@@ -469,6 +475,7 @@ fn never_ran(start: &JobStart, outcome: JobOutcome) -> Box<ProxyResult> {
         statistics: Default::default(),
         stderr_size: 0,
         stderr: None,
+        survivors: false,
     })
 }
 

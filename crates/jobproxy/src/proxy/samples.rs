@@ -4,6 +4,7 @@ use super::thrashing::Thrashing;
 use crate::protocol::{JobStart, Progress, SpawnerConfig};
 use cage::sys::{self, Usage};
 use cage::{Container, CpuUsage, MemoryUsage, ProcessInfo, process};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vocab::{Span, TmpfsUsage};
@@ -19,10 +20,14 @@ pub(super) struct Samples {
     oom_kills: u64,
     thrashing: Option<Thrashing>,
     is_thrashing: bool,
+    /// The job's memory file systems, by descriptor: a path of the job's making could lead to a file system
+    /// that never answers. None: it could not be opened.
+    volumes: Vec<Option<OwnedFd>>,
 }
 
 impl Samples {
-    pub fn new(config: &SpawnerConfig) -> Samples {
+    /// Before the job's first instruction.
+    pub fn new(config: &SpawnerConfig, start: &JobStart) -> Samples {
         let now = Instant::now();
         Samples {
             taken_at: now,
@@ -33,6 +38,7 @@ impl Samples {
             oom_kills: 0,
             thrashing: Thrashing::new(&config.job_thrashing_detector, now),
             is_thrashing: false,
+            volumes: start.tmpfs_volumes.iter().map(|path| hold(path)).collect(),
         }
     }
 
@@ -76,7 +82,7 @@ impl Samples {
     /// The definitions of 4.8. Pages of memory file systems are shared memory to the kernel and are
     /// counted once, as files; so are they if they lie in the memory of another job's group.
     fn take_memory(&mut self, now: Instant, memory: &MemoryUsage, start: &JobStart) {
-        self.take_tmpfs(start);
+        self.take_tmpfs();
         let s = &mut self.progress.statistics;
         let tmpfs = s.user_job_tmpfs.size;
         let net = memory.rss + (memory.shared - tmpfs).max(0);
@@ -96,11 +102,11 @@ impl Samples {
         self.progress.holds.total_peak = self.progress.holds.total_peak.max(total);
     }
 
-    fn take_tmpfs(&mut self, start: &JobStart) {
+    fn take_tmpfs(&mut self) {
         let s = &mut self.progress.statistics;
-        s.user_job_tmpfs_volumes.resize(start.tmpfs_volumes.len(), TmpfsUsage::default());
-        for (volume, mount) in s.user_job_tmpfs_volumes.iter_mut().zip(&start.tmpfs_volumes) {
-            if let Some(size) = used_of(mount) {
+        s.user_job_tmpfs_volumes.resize(self.volumes.len(), TmpfsUsage::default());
+        for (volume, mount) in s.user_job_tmpfs_volumes.iter_mut().zip(&self.volumes) {
+            if let Some(size) = mount.as_ref().and_then(used_of) {
                 volume.size = size;
                 volume.max_size = volume.max_size.max(size);
             }
@@ -154,10 +160,17 @@ impl Samples {
     }
 }
 
-/// Bytes taken in a file system; none if it cannot be asked, or is no longer a mount of its own.
-fn used_of(mount: &Path) -> Option<i64> {
+/// A directory, without any right but to ask about it; links are not followed.
+fn hold(path: &Path) -> Option<OwnedFd> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS).ok()
+}
+
+/// Bytes taken in a memory file system; none if it is another one.
+fn used_of(mount: &OwnedFd) -> Option<i64> {
     const TMPFS: u64 = 0x0102_1994;
-    let fs = rustix::fs::statfs(mount).ok().filter(|fs| fs.f_type as u64 == TMPFS)?;
+    let fs = rustix::fs::fstatfs(mount).ok().filter(|fs| fs.f_type as u64 == TMPFS)?;
     i64::try_from((fs.f_blocks - fs.f_bfree).saturating_mul(fs.f_bsize as u64)).ok()
 }
 

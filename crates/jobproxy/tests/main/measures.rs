@@ -258,6 +258,37 @@ fn memory_file_systems_are_measured() {
     }
 }
 
+/// The way to a volume is the job's to change: it is asked by a descriptor that was opened before.
+#[test]
+fn a_volume_is_measured_wherever_the_job_has_moved_it() {
+    for driver in drivers() {
+        println!("driver {driver}");
+        let mut node = FakeNode::new(driver);
+        let way = node.directory.path().join("way");
+        let mount = way.join("tmpfs");
+        std::fs::create_dir_all(&mount).expect("created");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=32m", "tmpfs"])
+            .arg(&mount)
+            .status()
+            .is_ok_and(|status| status.success());
+        if !mounted {
+            println!("SKIPPED: memory file systems cannot be mounted here");
+            return;
+        }
+        let moved = node.directory.path().join("moved");
+        let _guard = Unmount(moved.join("tmpfs"));
+        let mut job = node.job(&format!(
+            "mv {way} {moved} && ln -s /dev/shm {way}; head -c 8388608 /dev/zero > {moved}/tmpfs/f; sleep 0.5",
+            way = way.display(),
+            moved = moved.display()
+        ));
+        job.tmpfs_volumes = vec![mount];
+        let s = node.run(job).statistics;
+        assert_eq!(s.user_job_tmpfs.max_size, 8 << 20, "{s:?}");
+    }
+}
+
 struct Unmount(PathBuf);
 
 impl Drop for Unmount {

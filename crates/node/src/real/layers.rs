@@ -1,44 +1,98 @@
 //! Layers of root file systems: archives of the file cache, unpacked once (jobs-and-nodes.md 4.7).
 //!
-//! An archive comes from a user and is unpacked by root. Nothing in it may reach outside its
-//! directory: every name is resolved by the kernel with that directory as the root, so that a link in
-//! the archive leads where it would lead in the job. Devices are not made, set-user-id bits are
-//! dropped, everything belongs to root, and the directory of all layers is closed to others.
+//! An archive comes from a user. Nothing in it may reach outside its directory ([`tree`]), it may not be
+//! larger than [`limits`] allow, whatever it says of itself, devices are not made, set-user-id bits are
+//! dropped, everything belongs to the node's user, and the directory of all layers is closed to others.
+//!
+//! Layers that no living job needs stay for the next one, the longest unused go first when there are too
+//! many bytes. What is removed is renamed first and emptied beside everything else.
 
+mod limits;
+mod squashfs;
+mod tree;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
-use vocab::{Artifact, Failure};
+use rustc_hash::FxHashMap;
+use vocab::{Artifact, Failure, JobId};
 
 use super::cache::Key;
+use super::clearing::remove_tree;
+use super::remover::Remover;
+use limits::Limits;
 
 /// The unpacked layers of a node.
 #[derive(Debug)]
 pub(crate) struct Layers {
     directory: PathBuf,
+    /// Bytes of all layers together that are kept when nobody uses them; the bound of a single one too.
+    limit: u64,
+    remover: Remover,
+    book: Mutex<Book>,
     /// One at a time: several jobs may want the same one, and the disk is one.
     unpacking: Mutex<()>,
 }
 
+/// What is here, by name of its directory.
+#[derive(Debug, Default)]
+struct Book {
+    layers: BTreeMap<String, Layer>,
+    pinned: FxHashMap<JobId, Vec<String>>,
+    clock: u64,
+    discarded: u64,
+}
+
+#[derive(Debug)]
+struct Layer {
+    size: u64,
+    pins: u32,
+    last_used: u64,
+}
+
+/// Name of the file beside a layer that says its size: one without is not complete.
+const SIZE: &str = ".size";
+/// What is about to be removed.
+const OLD: &str = "old-";
+
 impl Layers {
-    /// Removes what no living job needs; others may be half unpacked or unwanted for ever.
-    pub fn open(directory: &Path, needed: &[Artifact]) -> io::Result<Layers> {
+    /// Takes over what is complete. Nothing in the directory can keep a node from its start.
+    pub fn open(directory: &Path, limit: u64, remover: Remover) -> io::Result<Layers> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-        let layers = Layers { directory: directory.to_owned(), unpacking: Mutex::new(()) };
-        let needed: Vec<PathBuf> = needed.iter().map(|artifact| layers.path(artifact)).collect();
-        for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            if !needed.contains(&path) {
-                fs::remove_dir_all(&path)?;
+        let book = Mutex::default();
+        let layers =
+            Layers { directory: directory.to_owned(), limit, remover, book, unpacking: Mutex::new(()) };
+        for entry in fs::read_dir(directory)?.flatten() {
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                let has_layer = name.strip_suffix(SIZE).is_some_and(|layer| directory.join(layer).is_dir());
+                if !has_layer {
+                    let _ = fs::remove_file(entry.path());
+                }
+                continue;
+            }
+            match layers.size_of(&name) {
+                Some(size) => {
+                    layers.book().layers.insert(name, Layer { size, pins: 0, last_used: 0 });
+                }
+                None => layers.discard(&name),
             }
         }
         Ok(layers)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn size_of(&self, name: &str) -> Option<u64> {
+        fs::read_to_string(self.directory.join(format!("{name}{SIZE}"))).ok()?.trim().parse().ok()
     }
 
     /// Where the layer of an archive is, once [`Layers::unpack`] was called.
@@ -46,32 +100,108 @@ impl Layers {
         self.directory.join(Key::of(artifact).name())
     }
 
+    /// Keeps a job's layers, those that are here and those that will be, until it is unpinned.
+    pub fn pin(&self, job_id: JobId, artifacts: &[Artifact]) {
+        let mut book = self.book();
+        if artifacts.is_empty() || book.pinned.contains_key(&job_id) {
+            return;
+        }
+        let names: Vec<String> = artifacts.iter().map(|artifact| Key::of(artifact).name()).collect();
+        for name in &names {
+            if let Some(layer) = book.layers.get_mut(name) {
+                layer.pins += 1;
+            }
+        }
+        book.pinned.insert(job_id, names);
+    }
+
+    /// The job does not need them any more.
+    pub fn unpin(&self, job_id: JobId) {
+        let mut book = self.book();
+        let Some(names) = book.pinned.remove(&job_id) else { return };
+        book.clock += 1;
+        let now = book.clock;
+        for name in names {
+            if let Some(layer) = book.layers.get_mut(&name) {
+                layer.pins = layer.pins.saturating_sub(1);
+                layer.last_used = now;
+            }
+        }
+        drop(book);
+        self.evict();
+    }
+
+    fn evict(&self) {
+        loop {
+            let mut book = self.book();
+            if book.layers.values().map(|layer| layer.size).sum::<u64>() <= self.limit {
+                return;
+            }
+            let idle = book.layers.iter().filter(|(_, layer)| layer.pins == 0);
+            let Some(oldest) = idle.min_by_key(|(_, layer)| layer.last_used).map(|(name, _)| name.clone())
+            else {
+                return;
+            };
+            book.layers.remove(&oldest);
+            drop(book);
+            self.discard(&oldest);
+        }
+    }
+
+    /// Out of the way at once, removed when there is time.
+    fn discard(&self, name: &str) {
+        let _ = fs::remove_file(self.directory.join(format!("{name}{SIZE}")));
+        let number = {
+            let mut book = self.book();
+            book.discarded += 1;
+            book.discarded
+        };
+        let old = self.directory.join(format!("{OLD}{}-{number}", std::process::id()));
+        let from = self.directory.join(name);
+        match fs::rename(&from, &old) {
+            Ok(()) => self.remover.discard(old),
+            Err(_) => self.remover.discard(from),
+        }
+    }
+
     /// Unpacks an archive that lies in the file cache, unless that was done before. Blocks.
     pub fn unpack(&self, artifact: &Artifact, archive: &Path) -> Result<(), Failure> {
+        let name = Key::of(artifact).name();
         let target = self.path(artifact);
-        let _alone = self.unpacking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if target.is_dir() {
+        let _alone = self.unpacking.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.book().layers.contains_key(&name) && target.is_dir() {
             return Ok(());
         }
-        let part = target.with_extension("part");
-        let unpacked = remove(&part)
+        let part = self.directory.join(format!("{name}.part"));
+        let limits = Limits::new(self.limit, &self.directory);
+        let unpacked = remove_tree(&part)
+            .and_then(|()| remove_tree(&target))
             .and_then(|()| fs::create_dir(&part))
             .map_err(Fault::Node)
-            .and_then(|()| unpack_any(archive, &part))
-            .and_then(|()| fs::rename(&part, &target).map_err(Fault::Node));
-        unpacked.map_err(|fault| {
-            let _ = remove(&part);
-            let failure = Failure::new(format!("Cannot unpack layer {:?}: {fault}", artifact.file_name));
-            // The next node would find the same (3.8).
-            if matches!(fault, Fault::User(_)) { failure.with("user_fault", true) } else { failure }
-        })
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+            .and_then(|()| unpack_any(archive, &part, limits))
+            .and_then(|size| {
+                let written = fs::write(self.directory.join(format!("{name}{SIZE}")), size.to_string());
+                written.and_then(|()| fs::rename(&part, &target)).map_err(Fault::Node)?;
+                Ok(size)
+            });
+        match unpacked {
+            Ok(size) => {
+                let mut book = self.book();
+                let pins = book.pinned.values().flatten().filter(|pinned| **pinned == name).count() as u32;
+                book.clock += 1;
+                let last_used = book.clock;
+                book.layers.insert(name, Layer { size, pins, last_used });
+                drop(book);
+                self.evict();
+                Ok(())
+            }
+            Err(fault) => {
+                self.discard(&format!("{name}.part"));
+                let failure = Failure::new(format!("Cannot unpack layer {:?}: {fault}", artifact.file_name));
+                // The next node would find the same (3.8).
+                Err(if matches!(fault, Fault::User(_)) { failure.with("user_fault", true) } else { failure })
+            }
+        }
     }
 }
 
@@ -87,214 +217,22 @@ enum Fault {
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const SQUASHFS: &[u8] = b"hsqs";
 
-fn unpack_any(archive: &Path, target: &Path) -> Result<(), Fault> {
+/// Gives the bytes that it takes unpacked.
+fn unpack_any(archive: &Path, target: &Path, mut limits: Limits) -> Result<u64, Fault> {
     let mut file = File::open(archive).map_err(Fault::Node)?;
     let mut start = Vec::new();
     file.by_ref().take(4).read_to_end(&mut start).and_then(|_| file.rewind()).map_err(Fault::Node)?;
     if start.starts_with(SQUASHFS) {
-        return unpack_squashfs(archive, target);
+        squashfs::unpack(file, target, &mut limits)?;
+        return Ok(limits.taken());
     }
     let reader: Box<dyn Read> = match start.starts_with(GZIP) {
         true => Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(file))),
         false => Box::new(io::BufReader::new(file)),
     };
     let root: OwnedFd = File::open(target).map_err(Fault::Node)?.into();
-    unpack_tar(reader, &root)
-}
-
-/// By the tool of the file system's makers, which is a package of every distribution.
-fn unpack_squashfs(archive: &Path, target: &Path) -> Result<(), Fault> {
-    let mut tool = std::process::Command::new("unsquashfs");
-    tool.args(["-no-progress", "-force", "-no-xattrs", "-dest"]).arg(target).arg(archive);
-    match tool.output() {
-        Ok(output) if output.status.success() => drop_set_user_id(target).map_err(Fault::Node),
-        Ok(output) => Err(Fault::User(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
-        Err(e) => Err(Fault::Node(io::Error::other(format!("unsquashfs cannot be run: {e}")))),
-    }
-}
-
-fn drop_set_user_id(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let (entry, path) = entry.map(|e| (e.metadata(), e.path()))?;
-        let found = entry?;
-        if found.is_dir() {
-            drop_set_user_id(&path)?;
-        } else if found.is_file() && found.permissions().mode() & 0o6000 != 0 {
-            fs::set_permissions(&path, fs::Permissions::from_mode(found.permissions().mode() & 0o1777))?;
-        }
-    }
-    Ok(())
-}
-
-fn unpack_tar(reader: impl Read, root: &OwnedFd) -> Result<(), Fault> {
-    let mut archive = tar::Archive::new(reader);
-    let malformed = |e: io::Error| Fault::User(format!("not a tar archive, plain or with gzip: {e}"));
-    let mut count = 0;
-    for entry in archive.entries().map_err(malformed)? {
-        let mut entry = entry.map_err(malformed)?;
-        let name = entry.path().map_err(malformed)?.into_owned();
-        let Some(place) = Place::of(&name)? else { continue };
-        put(&mut entry, &place, root)?;
-        count += 1;
-    }
-    if count == 0 {
-        return Err(Fault::User("the archive is empty".to_owned()));
-    }
-    Ok(())
-}
-
-/// A name in an archive: its directory and the last part.
-struct Place {
-    parent: PathBuf,
-    name: PathBuf,
-}
-
-impl Place {
-    /// None for the root itself.
-    fn of(path: &Path) -> Result<Option<Place>, Fault> {
-        let mut parts = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::Normal(part) => parts.push(part),
-                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
-                Component::ParentDir => {
-                    return Err(Fault::User(format!("{} leaves the archive by \"..\"", path.display())));
-                }
-            }
-        }
-        let Some(name) = parts.file_name().map(PathBuf::from) else { return Ok(None) };
-        parts.pop();
-        Ok(Some(Place { parent: parts, name }))
-    }
-}
-
-/// In a layer, "this name is not in the layers below".
-const WHITEOUT: &str = ".wh.";
-/// In a layer, "nothing of this directory is in the layers below".
-const OPAQUE: &str = ".wh..wh..opq";
-
-fn put<R: Read>(entry: &mut tar::Entry<'_, R>, place: &Place, root: &OwnedFd) -> Result<(), Fault> {
-    let shown = || place.parent.join(&place.name).display().to_string();
-    let parent = directory_of(root, &place.parent).map_err(|e| refused(&shown(), &e))?;
-    let kind = entry.header().entry_type();
-    let name = place.name.as_path();
-    if name == Path::new(OPAQUE) {
-        return rustix::fs::fsetxattr(
-            &parent,
-            "trusted.overlay.opaque",
-            b"y",
-            rustix::fs::XattrFlags::empty(),
-        )
-        .map_err(|e| Fault::Node(e.into()));
-    }
-    if let Some(hidden) = name.to_str().and_then(|n| n.strip_prefix(WHITEOUT)) {
-        // As overlayfs writes it.
-        let made = rustix::fs::mknodat(&parent, hidden, FileType::CharacterDevice, Mode::empty(), 0);
-        return made.map_err(|e| Fault::Node(e.into()));
-    }
-    // The bits that would give a job another user do nothing under no_new_privs, but others are on this host.
-    let mode = Mode::from_raw_mode(entry.header().mode().unwrap_or(0o755) & 0o1777);
-    let link = || {
-        let target = entry.link_name().ok().flatten();
-        target.map(|t| t.into_owned()).ok_or_else(|| Fault::User(format!("{} is a link to nothing", shown())))
-    };
-    match kind {
-        tar::EntryType::Directory => {
-            match rustix::fs::mkdirat(&parent, name, mode) {
-                Err(rustix::io::Errno::EXIST) | Ok(()) => {}
-                Err(e) => return Err(refused(&shown(), &e.into())),
-            }
-            let made = directory_of(root, &place.parent.join(name)).map_err(|e| refused(&shown(), &e))?;
-            rustix::fs::fchmod(&made, mode).map_err(|e| Fault::Node(e.into()))
-        }
-        tar::EntryType::Symlink => {
-            let target = link()?;
-            check_climb(&place.parent, &target).map_err(|why| Fault::User(format!("{}: {why}", shown())))?;
-            replace(&parent, name)?;
-            rustix::fs::symlinkat(&target, &parent, name).map_err(|e| refused(&shown(), &e.into()))
-        }
-        tar::EntryType::Link => {
-            let source = Place::of(&link()?)?
-                .ok_or_else(|| Fault::User(format!("{} is a link to the root", shown())))?;
-            let from = directory_of(root, &source.parent).map_err(|e| refused(&shown(), &e))?;
-            replace(&parent, name)?;
-            rustix::fs::linkat(&from, &source.name, &parent, name, AtFlags::empty())
-                .map_err(|e| refused(&shown(), &e.into()))
-        }
-        tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
-            replace(&parent, name)?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file =
-                rustix::fs::openat(&parent, name, flags, mode).map_err(|e| refused(&shown(), &e.into()))?;
-            let mut file = File::from(file);
-            io::copy(entry, &mut file).map_err(Fault::Node)?;
-            rustix::fs::fchmod(&file, mode).map_err(|e| Fault::Node(e.into()))
-        }
-        // Devices and pipes: a job has its own `/dev`. Headers of the archive itself: nothing to make.
-        _ => Ok(()),
-    }
-}
-
-/// A name that the user chose and the system refuses, but for a lack of room.
-fn refused(name: &str, error: &io::Error) -> Fault {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Fault::Node(io::Error::from(error.kind()))
-        }
-        _ => Fault::User(format!("{name}: {error}")),
-    }
-}
-
-/// A later entry replaces an earlier one of the same name.
-fn replace(parent: &OwnedFd, name: &Path) -> Result<(), Fault> {
-    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-        Err(e) => Err(refused(&name.display().to_string(), &e.into())),
-    }
-}
-
-/// Opens a directory with its parents; missing ones are made. `root` is the root for every link.
-fn directory_of(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let open = |path: &Path| {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), inside)
-    };
-    if path.as_os_str().is_empty() {
-        return open(Path::new(".")).map_err(Into::into);
-    }
-    match open(path) {
-        Err(rustix::io::Errno::NOENT) => {}
-        other => return other.map_err(Into::into),
-    }
-    let mut at = PathBuf::new();
-    for part in path {
-        let parent = open(if at.as_os_str().is_empty() { Path::new(".") } else { &at })?;
-        match rustix::fs::mkdirat(&parent, part, Mode::from_raw_mode(0o755)) {
-            Err(rustix::io::Errno::EXIST) | Ok(()) => at.push(part),
-            Err(e) => return Err(e.into()),
-        }
-    }
-    open(path).map_err(Into::into)
-}
-
-/// A relative link must not climb above the archive: in a job the root ends it, but nobody who means
-/// well writes such a link.
-fn check_climb(directory: &Path, target: &Path) -> Result<(), String> {
-    let mut depth: usize = directory.components().count();
-    for part in target.components() {
-        match part {
-            Component::RootDir => depth = 0,
-            Component::ParentDir => {
-                depth = depth
-                    .checked_sub(1)
-                    .ok_or_else(|| format!("the link to {} leaves the root", target.display()))?;
-            }
-            Component::Normal(_) => depth += 1,
-            Component::CurDir | Component::Prefix(_) => {}
-        }
-    }
-    Ok(())
+    tree::unpack_tar(reader, &root, &mut limits)?;
+    Ok(limits.taken())
 }
 
 #[cfg(test)]

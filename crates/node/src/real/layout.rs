@@ -15,6 +15,7 @@ use crate::NodeError;
 /// cache/<file>-<revision>   files of jobs; -x for executables
 /// slots/<index>/sandbox/    working directory of the job
 /// slots/<index>/job/        record (ours); proxy.state, result, stderr (the proxy's)
+/// slots/<index>/files/      other names of the cached files of the job: what its links lead to
 /// slots/<index>/root/       mount point of the root file system of a job that has its own
 /// slots/<index>/changes/    what such a job writes into it
 /// layers/<file>.<revision>/ unpacked layers of such root file systems
@@ -79,6 +80,10 @@ impl Layout {
     }
     pub fn sandbox(&self, slot: u32) -> PathBuf {
         self.slot(slot).join("sandbox")
+    }
+    /// What the links in a sandbox lead to.
+    pub fn files(&self, slot: u32) -> PathBuf {
+        self.slot(slot).join("files")
     }
     pub fn job(&self, slot: u32) -> PathBuf {
         self.slot(slot).join("job")

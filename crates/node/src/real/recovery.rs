@@ -51,7 +51,7 @@ pub(crate) fn recover(
                 let same_boot = record.boot_id == boot_id;
                 let record = JobRecord { slot, ..record.record };
                 let fate = fate(&record, same_boot, &job_directory, &mut found.living);
-                found.jobs.push(RecoveredJob { record, fate });
+                found.jobs.push(RecoveredJob { record, fate, survivors: false });
             }
             Err(e) => {
                 tracing::warn!("record of slot {slot} cannot be used, its job is lost: {e}");
@@ -65,7 +65,15 @@ pub(crate) fn recover(
     match environment.cleanup_leftovers(&|job_id| alive.contains(&job_id), kill_timeout) {
         Ok(removed) if removed.is_empty() => {}
         Ok(removed) => tracing::info!("killed what was left of {} jobs", removed.len()),
-        Err(e) => tracing::warn!("leftovers of jobs cannot be removed: {e}"),
+        Err(e) => {
+            tracing::warn!("leftovers of jobs cannot be removed: {e}");
+            // Those of our jobs keep what they hold, slots first of all, until they are dead (4.6).
+            let survivors: FxHashSet<JobId> = environment.existing().into_iter().collect();
+            for job in &mut found.jobs {
+                let job_id = job.record.start.identity.job_id;
+                job.survivors = survivors.contains(&job_id) && !alive.contains(&job_id);
+            }
+        }
     }
     let lives =
         |slot| found.jobs.iter().any(|job| job.record.slot == slot && matches!(job.fate, Fate::Alive { .. }));
@@ -133,5 +141,6 @@ pub(crate) fn job_result(result: ProxyResult) -> JobResult {
             None if result.stderr_size == 0 => KeptStderr::None,
             None => KeptStderr::OnDisk,
         },
+        survivors: result.survivors,
     }
 }

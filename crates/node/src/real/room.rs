@@ -12,6 +12,7 @@ use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
 
 use yson::Value;
 
+use super::clearing::remove_tree;
 use super::layout::Layout;
 use crate::isolation::{IsolationChoice, RoomOptions};
 
@@ -56,10 +57,7 @@ fn changes(layout: &Layout, slot: u32) -> (PathBuf, PathBuf) {
 
 /// Forgets what a job wrote into its root file system.
 pub(crate) fn remove_changes(layout: &Layout, slot: u32) -> io::Result<()> {
-    match fs::remove_dir_all(layout.changes(slot)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    remove_tree(&layout.changes(slot))
 }
 
 /// The root file system of a job with layers; `unpacked` has their directories, topmost first.
@@ -82,34 +80,74 @@ pub(crate) struct Tenant<'a> {
     /// On the host.
     pub sandbox: &'a Path,
     pub memory_limit: i64,
-    /// Files in the sandbox are links into the cache.
+    /// Files in the sandbox are links to their other names in the slot.
     pub linked: bool,
     pub gpus: &'a [u32],
     pub root: Option<RootFs>,
+}
+
+/// What became of the wish to isolate jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// None: jobs are not kept apart from the host.
+    pub isolator: Option<Isolator>,
+    /// What is not enforced, or why nothing runs.
+    pub alert: Option<Failure>,
+    /// The node must not offer slots (jobs-and-nodes.md 3.2).
+    pub disabled: bool,
+}
+
+/// Is it the kernel or a lack of rights that says no? A full disk, or too many of something, is neither.
+fn is_beyond_this_host(error: &CageError) -> bool {
+    use rustix::io::Errno;
+    let beyond = [
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::NOSYS,
+        Errno::OPNOTSUPP,
+        // Not a file system, a flag or a kind of namespace that this kernel knows.
+        Errno::NODEV,
+        Errno::INVAL,
+        // It has no user or process namespaces, or none are allowed.
+        Errno::USERS,
+    ];
+    match error {
+        CageError::Isolation { source, .. }
+        | CageError::Spawn { source, .. }
+        | CageError::Io { source, .. } => {
+            Errno::from_io_error(source).is_some_and(|errno| beyond.contains(&errno))
+        }
+        _ => false,
+    }
 }
 
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
     start_uid: Option<u32>,
-    /// The node's data and what lies around it that jobs could not enter anyway.
-    cover: PathBuf,
+    /// The node's data and what lies around it that jobs could not enter anyway, and the host's sockets.
+    covers: Vec<PathBuf>,
     shared: Vec<Bind>,
-    cache: PathBuf,
+    layout: Layout,
 }
 
+/// Where the services of a host have their sockets.
+const RUN: &str = "/run";
+/// Who answers for names; on many hosts a link into [`RUN`].
+const RESOLVER: &str = "/etc/resolv.conf";
+
 impl Isolator {
-    /// As the options want it and this host can; the failure says what is not enforced.
+    /// As the options want it and this host can.
     pub fn choose(
         options: &RoomOptions,
         layout: &Layout,
         environment: &dyn JobEnvironment,
-    ) -> Result<(Option<Isolator>, Option<Failure>), CageError> {
+    ) -> Result<Chosen, CageError> {
         let simple = environment.driver() == cage::Driver::Simple;
         if options.isolation == IsolationChoice::None
             || (simple && options.isolation == IsolationChoice::Auto)
         {
-            return Ok((None, None));
+            return Ok(Chosen::default());
         }
         // Without it every job would fail, whatever the host can do.
         for shared in &options.shared_directories {
@@ -118,13 +156,23 @@ impl Isolator {
         }
         let isolator = Isolator::new(options, layout);
         match isolator.probe(layout, environment) {
-            Ok(()) => Ok((Some(isolator), None)),
+            Ok(()) => Ok(Chosen { isolator: Some(isolator), ..Chosen::default() }),
             Err(e) if options.isolation == IsolationChoice::Full => Err(e),
-            Err(e) => {
+            Err(e) if is_beyond_this_host(&e) => {
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());
                 let what: Vec<Value> = ["users", "namespaces", "privileges"].map(Value::from).to_vec();
-                Ok((None, Some(Failure::new(text).because(cause).with("not_enforced", what))))
+                let alert = Failure::new(text).because(cause).with("not_enforced", what);
+                Ok(Chosen { alert: Some(alert), ..Chosen::default() })
+            }
+            // The host could do it yesterday and will be able to tomorrow: no job must see more today.
+            Err(e) => {
+                let text = "Job environment is disabled: jobs cannot be isolated now, although this host can do it; \
+                            restart the node when the cause is gone";
+                let alert = Failure::new(text)
+                    .because(Failure::new(e.to_string()))
+                    .with("alert_type", "job_environment_disabled");
+                Ok(Chosen { isolator: Some(isolator), alert: Some(alert), disabled: true })
             }
         }
     }
@@ -141,11 +189,16 @@ impl Isolator {
             target: d.path.clone(),
             read_only: !d.writable,
         };
+        // The outer one first.
+        let mut covers = vec![PathBuf::from(RUN), cover];
+        covers.sort_by_key(|path| path.components().count());
+        let resolver = fs::canonicalize(RESOLVER).ok().filter(|real| real.starts_with(RUN));
+        let resolver = resolver.map(|path| Bind { source: path.clone(), target: path, read_only: true });
         Isolator {
             start_uid,
-            cover,
-            shared: options.shared_directories.iter().map(bind).collect(),
-            cache: layout.cache(),
+            covers,
+            shared: options.shared_directories.iter().map(bind).chain(resolver).collect(),
+            layout: layout.clone(),
         }
     }
 
@@ -162,8 +215,8 @@ impl Isolator {
         // The host's paths are not there in another root.
         let mut binds = if root.is_some() { Vec::new() } else { self.shared.clone() };
         if linked && root.is_none() {
-            // Its files are links into the cache.
-            binds.push(Bind { source: self.cache.clone(), target: self.cache.clone(), read_only: true });
+            let files = self.layout.files(slot);
+            binds.push(Bind { source: files.clone(), target: files, read_only: true });
         }
         binds.push(Bind { source: sandbox.to_owned(), target: inside, read_only: false });
         for device in gpu_devices(Path::new("/dev"), gpus) {
@@ -174,7 +227,7 @@ impl Isolator {
         Isolation {
             hostname: format!("slot_{slot}-{prefix}"),
             root,
-            covers: vec![self.cover.clone()],
+            covers: self.covers.clone(),
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
         }
@@ -197,7 +250,7 @@ impl Isolator {
             job_id,
             sandbox,
             memory_limit,
-            linked: true,
+            linked: false,
             gpus: &[],
             root: None,
         });
@@ -390,14 +443,57 @@ mod tests {
         assert_eq!(isolator.user(7), Some((10_007, 10_007)));
         let plain = view(false, None);
         assert!(plain.hostname.starts_with("slot_7-") && plain.hostname.len() > 7);
-        assert_eq!(targets(&plain), [("/data".into(), false), (layout.sandbox(7), false)]);
-        let linked = targets(&view(true, None));
-        assert_eq!(linked[1], (layout.cache(), true));
+        let own = |targets: Vec<(PathBuf, bool)>| -> Vec<(PathBuf, bool)> {
+            targets.into_iter().filter(|(path, _)| !path.starts_with(RUN)).collect()
+        };
+        assert_eq!(own(targets(&plain)), [("/data".into(), false), (layout.sandbox(7), false)]);
+        let linked = own(targets(&view(true, None)));
+        assert_eq!(linked[1], (layout.files(7), true));
+        assert!(plain.covers.contains(&PathBuf::from("/run")));
         let layered = view(true, Some(rootfs(&layout, 7, vec!["/l".into()], false)));
         assert_eq!(targets(&layered), [(SANDBOX_INSIDE.into(), false)]);
         let root = layered.root.expect("it has one");
         assert_eq!((root.layers, root.changes), (vec![layout.skeleton(), "/l".into()], None));
     }
+
+    #[test]
+    fn only_rights_and_the_kernel_are_beyond_a_host() {
+        let check = |errno: rustix::io::Errno, want: bool| {
+            let error = CageError::Isolation { what: "try".to_owned(), source: errno.into() };
+            assert_eq!(is_beyond_this_host(&error), want, "{errno:?}");
+        };
+        use rustix::io::Errno;
+        for errno in [Errno::PERM, Errno::NOSYS, Errno::NODEV] {
+            check(errno, true);
+        }
+        for errno in [Errno::NOSPC, Errno::NOMEM, Errno::MFILE, Errno::AGAIN, Errno::IO] {
+            check(errno, false);
+        }
+    }
+
+    /// Something in the way at the start must not be the end of isolation.
+    #[test]
+    fn a_passing_fault_disables_the_node_and_not_the_isolation() {
+        if !rustix::process::geteuid().is_root() {
+            return println!("SKIPPED a passing fault: it needs root");
+        }
+        let data = tempfile::tempdir().expect("a directory");
+        let layout = Layout::create(data.path()).expect("made");
+        fs::write(layout.probe(), "where the self-check wants a directory").expect("written");
+        let group = format!("millpond/test-fault-{}", std::process::id());
+        let environment = cage::environment::open_auto(&cage::EnvironmentConfig::new(&group)).expect("any").0;
+        let choose = |isolation| {
+            let options = RoomOptions { isolation, ..RoomOptions::default() };
+            Isolator::choose(&options, &layout, environment.as_ref())
+        };
+        if environment.driver() != cage::Driver::Simple {
+            let chosen = choose(IsolationChoice::Auto).expect("an answer");
+            assert!(chosen.disabled && chosen.isolator.is_some(), "{chosen:?}");
+            assert!(choose(IsolationChoice::Full).is_err());
+        }
+        environment.remove_root().expect("empty");
+    }
+
     #[test]
     fn only_its_own_gpus_are_in_dev() {
         let dev = tempfile::tempdir().expect("a directory");

@@ -5,11 +5,15 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use super::clearing::Clearing;
 use super::room::{self, Owner, own};
 use vocab::{Artifact, Failure, code};
 
 /// Directories with so few plain entries are emptied within the loop, others beside it.
 const FEW: usize = 16;
+/// A directory that was once full of files stays large on most file systems, and slow to look through: a
+/// larger one is replaced.
+const LARGE: u64 = 64 << 10;
 
 /// A file to place and where it lies in the cache.
 #[derive(Clone, Debug)]
@@ -28,9 +32,11 @@ pub(crate) fn make(sandbox: &Path, job: &Path, owner: Option<Owner>) -> Result<(
 }
 
 /// Links or copies files into an empty sandbox. Copies are the user's. What lies on a memory file
-/// system is copied: a link into the cache would not be in memory.
+/// system is copied: a link into the cache would not be in memory. With `names`, a directory, links lead to
+/// other names of the files there, so that a job can be shown these and not the cache.
 pub(crate) fn place(
     sandbox: &Path,
+    names: Option<&Path>,
     files: &[Placement],
     copy: bool,
     volumes: &[PathBuf],
@@ -47,7 +53,10 @@ pub(crate) fn place(
                 room::make_path(sandbox, parent, owner)?;
             }
             if !copy && !in_memory(&target) {
-                return symlink(cached, &target);
+                return match names {
+                    Some(names) => symlink(another_name(cached, names)?, &target),
+                    None => symlink(cached, &target),
+                };
             }
             fs::copy(cached, &target)?;
             let mode = if artifact.executable { 0o755 } else { 0o644 };
@@ -65,6 +74,20 @@ pub(crate) fn place(
         })?;
     }
     Ok(())
+}
+
+/// The same file in another directory.
+fn another_name(cached: &Path, names: &Path) -> io::Result<PathBuf> {
+    let name = names.join(cached.file_name().unwrap_or_default());
+    match fs::hard_link(cached, &name) {
+        // The job has it twice.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
+            fs::copy(cached, &name)?;
+        }
+        other => other?,
+    }
+    Ok(name)
 }
 
 /// Inside the sandbox and nowhere else (jobs-and-nodes.md 3.7 step 4). The controller has checked it
@@ -98,6 +121,9 @@ pub(crate) fn tidy(sandbox: &Path) -> io::Result<Condition> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Condition::Full),
         other => other?,
     };
+    if fs::symlink_metadata(sandbox)?.len() > LARGE {
+        return Ok(Condition::Full);
+    }
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry?;
@@ -114,28 +140,27 @@ pub(crate) fn tidy(sandbox: &Path) -> io::Result<Condition> {
     Ok(Condition::Empty)
 }
 
-/// Empties a sandbox by all means: directories that were made unreadable too.
+/// Empties a sandbox whatever is in it. Blocks for as long as that takes.
 pub(crate) fn empty(sandbox: &Path, owner: Option<Owner>) -> Result<(), Failure> {
-    let failed = |e: io::Error| directory_failure("empty", sandbox, &e);
-    if let Err(e) = fs::remove_dir_all(sandbox)
-        && e.kind() != io::ErrorKind::NotFound
-    {
-        open_up(sandbox);
-        fs::remove_dir_all(sandbox).map_err(failed)?;
-    }
-    fs::DirBuilder::new().mode(0o755).create(sandbox).and_then(|()| own(sandbox, owner)).map_err(failed)
-}
-
-/// Makes every directory of the tree writable, as far as possible.
-fn open_up(directory: &Path) {
-    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
-        open_up(&entry.path());
+    match Clearing::of(sandbox).and_then(Clearing::run) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(directory_failure("empty", sandbox, &e)),
+        _ => renew(sandbox, owner),
     }
 }
 
-fn directory_failure(action: &str, path: &Path, error: &io::Error) -> Failure {
+/// A fresh directory in the place of an empty one.
+pub(crate) fn renew(sandbox: &Path, owner: Option<Owner>) -> Result<(), Failure> {
+    let removed = match fs::remove_dir(sandbox) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    };
+    removed
+        .and_then(|()| fs::DirBuilder::new().mode(0o755).create(sandbox))
+        .and_then(|()| own(sandbox, owner))
+        .map_err(|e| directory_failure("renew", sandbox, &e))
+}
+
+pub(crate) fn directory_failure(action: &str, path: &Path, error: &io::Error) -> Failure {
     let code = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => code::NOT_ENOUGH_DISK_SPACE,
         _ => code::NODE_DIRECTORY_PREPARATION_FAILED,
@@ -176,6 +201,60 @@ mod tests {
         fs::remove_dir(&sandbox)?;
         assert_eq!(tidy(&sandbox)?, Condition::Full, "a job may remove its own directory");
         empty(&sandbox, None).expect("made again");
+        Ok(())
+    }
+
+    /// The cache is not shown to a job: its links lead to names of its own.
+    #[test]
+    fn links_lead_to_names_of_the_jobs_own() -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let root = tempfile::tempdir()?;
+        let [cache, names, sandbox] = ["cache", "files", "sandbox"].map(|name| root.path().join(name));
+        for directory in [&cache, &names, &sandbox] {
+            fs::create_dir(directory)?;
+        }
+        let cached = cache.join("1-2-3-4.5");
+        fs::write(&cached, b"x")?;
+        let file = |name: &str| Placement {
+            artifact: Artifact {
+                file_id: vocab::ObjectId(vocab::Guid([1, 2, 3, 4])),
+                revision: 5,
+                size: 1,
+                file_name: name.to_owned(),
+                executable: false,
+            },
+            cached: cached.clone(),
+        };
+        place(&sandbox, Some(&names), &[file("a"), file("d/b")], false, &[], None).expect("placed");
+        for name in ["a", "d/b"] {
+            assert_eq!(fs::read_link(sandbox.join(name))?, names.join("1-2-3-4.5"));
+        }
+        assert_eq!(fs::metadata(&cached)?.nlink(), 2);
+        place(&sandbox, None, &[file("c")], false, &[], None).expect("placed");
+        assert_eq!(fs::read_link(sandbox.join("c"))?, cached);
+        Ok(())
+    }
+
+    #[test]
+    fn a_directory_that_was_full_is_replaced() -> io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let sandbox = root.path().join("sandbox");
+        make(&sandbox, &root.path().join("job"), None).expect("made");
+        let name = "x".repeat(200);
+        let names: Vec<PathBuf> = (0..2000).map(|n| sandbox.join(format!("{name}{n}"))).collect();
+        for name in &names {
+            fs::write(name, b"")?;
+        }
+        for name in &names {
+            fs::remove_file(name)?;
+        }
+        if fs::symlink_metadata(&sandbox)?.len() > LARGE {
+            assert_eq!(tidy(&sandbox)?, Condition::Full);
+        } else {
+            println!("SKIPPED: on this file system a directory shrinks");
+        }
+        empty(&sandbox, None).expect("replaced");
+        assert_eq!(tidy(&sandbox)?, Condition::Empty);
         Ok(())
     }
 }

@@ -10,9 +10,12 @@ use vocab::{Artifact, Failure, FileSystemRequest, JobId, code};
 use wire::StartJob;
 
 use super::cache::Key;
+use super::clearing::remove_tree;
+use super::remover::Remover;
 use super::room::{self, Owner, Tenant};
 use super::sandbox::{self, Condition, Placement};
 use super::{RealHands, RealNews, SandboxState, environment};
+use crate::agent::News;
 use crate::hands::Outcome;
 
 impl RealHands {
@@ -60,13 +63,21 @@ impl RealHands {
         let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
         let volumes = room::volume_paths(&sandbox, &request);
         let in_memory = !volumes.is_empty() && !files.is_empty();
+        let names = self.isolator.is_some().then(|| self.layout.files(slot));
         let work = move || {
             if state == SandboxState::Used {
                 sandbox::empty(&sandbox, owner)?;
+                room::remove_changes(&layout, slot)
+                    .and_then(|()| remove_tree(&layout.files(slot)))
+                    .map_err(|e| sandbox::directory_failure("empty", &layout.slot(slot), &e))?;
+            }
+            if let Some(names) = names.as_ref().filter(|_| !files.is_empty() && !copy) {
+                std::fs::create_dir_all(names)
+                    .map_err(|e| sandbox::directory_failure("create", names, &e))?;
             }
             sandbox::make(&sandbox, &job, owner)?;
             room::mount_volumes(&sandbox, &request, owner, mounts)?;
-            sandbox::place(&sandbox, &files, copy, &volumes, owner)?;
+            sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, owner)?;
             if own_root {
                 room::make_rootfs(&layout, slot, request.writable_root, owner)?;
             }
@@ -77,7 +88,7 @@ impl RealHands {
                 .try_for_each(|(layer, archive)| layers.unpack(layer, archive))
         };
         if copy || in_memory || state == SandboxState::Used {
-            self.blocking(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
+            self.preparing(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
         } else {
             ready(work());
         }
@@ -117,7 +128,9 @@ impl RealHands {
         let inside = root.as_ref().map_or(sandbox.clone(), |_| PathBuf::from(room::SANDBOX_INSIDE));
         let variables = environment::variables(start, &inside, host, gpus);
         let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
-        order.memory_request = start.resources.memory;
+        // Up to there the job is counted with its request, whatever it uses (3.4).
+        let ahead = self.config.accounting.ahead_memory_reserve;
+        order.memory_request = start.resources.memory.saturating_sub(ahead);
         if self.mounts_volumes() {
             order.tmpfs_volumes = room::volume_paths(&sandbox, request);
         }
@@ -159,20 +172,60 @@ impl RealHands {
                 tracing::warn!("cannot unmount {}: {e}", volume.display());
             }
         }
-        if self.held.get(&job_id).is_some_and(|held| held.writes_root) {
-            let layout = self.layout.clone();
-            return self.blocking(move || {
-                let emptied = room::remove_changes(&layout, slot)
-                    .map_err(|e| Failure::new(format!("Cannot remove changes of a root file system: {e}")))
-                    .and_then(|()| sandbox::empty(&sandbox, owner));
-                RealNews::Emptied(job_id, slot, emptied)
-            });
+        let held = self.held.get(&job_id);
+        let mut full = Vec::new();
+        if held.is_some_and(|held| held.writes_root) {
+            full.push(self.layout.changes(slot));
         }
-        if let Ok(Condition::Empty) = sandbox::tidy(&sandbox) {
-            *self.sandbox_state(slot) = SandboxState::Empty;
-            outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
+        let files = self.layout.files(slot);
+        if held.is_some_and(|held| held.has_files)
+            && self.isolator.is_some()
+            && !matches!(sandbox::tidy(&files), Ok(Condition::Empty))
+        {
+            full.push(files);
+        }
+        if matches!(sandbox::tidy(&sandbox), Ok(Condition::Empty)) {
+            if full.is_empty() {
+                *self.sandbox_state(slot) = SandboxState::Empty;
+                return outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
+            }
         } else {
-            self.blocking(move || RealNews::Emptied(job_id, slot, sandbox::empty(&sandbox, owner)));
+            full.push(sandbox.clone());
         }
+        self.empty_beside(job_id, slot, full, sandbox, owner);
     }
+
+    /// One directory after the other, in turns with those of other slots.
+    fn empty_beside(
+        &self,
+        job_id: JobId,
+        slot: u32,
+        mut full: Vec<PathBuf>,
+        sandbox: PathBuf,
+        owner: Option<Owner>,
+    ) {
+        let news = self.news.clone();
+        let tell = move |result| {
+            let _ = news.send(News::Hands(RealNews::Emptied(job_id, slot, result)));
+        };
+        let Some(directory) = full.pop() else { return tell(sandbox::renew(&sandbox, owner)) };
+        empty_all(self.remover.clone(), directory, full, move |emptied| {
+            let emptied = emptied.map_err(|(path, e)| sandbox::directory_failure("empty", &path, &e));
+            tell(emptied.and_then(|()| sandbox::renew(&sandbox, owner)));
+        });
+    }
+}
+
+fn empty_all(
+    remover: Remover,
+    directory: PathBuf,
+    mut rest: Vec<PathBuf>,
+    done: impl FnOnce(Result<(), (PathBuf, std::io::Error)>) + Send + 'static,
+) {
+    let path = directory.clone();
+    remover.clone().empty(directory, move |emptied| match (emptied, rest.pop()) {
+        (Err(e), _) => done(Err((path, e))),
+        (Ok(()), None) => done(Ok(())),
+        (Ok(()), Some(next)) => empty_all(remover, next, rest, done),
+    });
 }

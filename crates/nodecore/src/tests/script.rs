@@ -70,6 +70,7 @@ pub fn completed(now: Time) -> JobResult {
         statistics: JobStatistics::default(),
         stderr_size: 0,
         stderr: KeptStderr::None,
+        survivors: false,
     }
 }
 
