@@ -1,6 +1,6 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
-use crate::commands::{Data, Descriptor, Local, Params, Run, Version, shape};
+use crate::commands::{Data, Descriptor, Local, Params, Run, Version, poll_job_shell, shape, shell_answer};
 use crate::{Authenticator, Backend, BoxFuture, batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -121,7 +121,14 @@ impl Caller {
                     Ok(shape(reply, version, only_value, results))
                 }));
             }
-            Run::Stderr | Run::ReadFile | Run::WriteFile => {
+            Run::Shell => {
+                let request = poll_job_shell(&params)?;
+                let answer = self.api.backend.shell(self.user.clone(), request);
+                return Ok(Box::pin(async move {
+                    Ok(shape(reply, version, only_value, shell_answer(answer.await?)))
+                }));
+            }
+            Run::Stderr | Run::ShellCommand | Run::ReadFile | Run::WriteFile => {
                 return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
             }
         };

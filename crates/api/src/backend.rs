@@ -5,7 +5,7 @@ use kernel::Versions;
 use kernel::command::{Command, OperationRef};
 use std::pin::Pin;
 use tokio::sync::watch;
-use vocab::{Failure, Guid, JobId, ObjectId};
+use vocab::{Failure, Guid, JobId, ObjectId, ShellAnswer, ShellRequest};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -38,6 +38,16 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What a job has written to its stderr, running or finished; empty if it has none.
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>>;
+
+    /// One call of `poll_job_shell`: for a new or a known shell beside a running job.
+    fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>>;
+
+    /// Runs a command beside a running job; its output, as it comes.
+    fn run_shell_command(
+        &self,
+        user: String,
+        request: JobShellRequest,
+    ) -> BoxFuture<Result<ByteStream, Failure>>;
 
     /// Writes the content of a file node. The file changes when all of `body` has come, or not at
     /// all: an error in `body` (the client has gone) abandons it.
@@ -77,6 +87,17 @@ pub struct StderrRequest {
     pub limit: Option<u64>,
     /// From here.
     pub offset: Option<u64>,
+}
+
+/// Parameters of `poll_job_shell` and `run_job_shell_command` (http-api.md 8.7).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobShellRequest {
+    /// Beside which job.
+    pub job_id: JobId,
+    /// One of the spec's `job_shells`.
+    pub shell_name: Option<String>,
+    /// What is wanted.
+    pub request: ShellRequest,
 }
 
 /// Parameters of `write_file` (http-api.md 8.3).

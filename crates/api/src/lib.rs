@@ -26,5 +26,5 @@ mod transport;
 
 pub use api::{Api, Settings};
 pub use auth::{Authenticator, Credentials, OpenAccess, StaticTokens};
-pub use backend::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
+pub use backend::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
 pub use transport::serve;

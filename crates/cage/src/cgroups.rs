@@ -413,6 +413,10 @@ impl Container for CgroupContainer {
         Ok(ProcessInfo::list(pids))
     }
 
+    fn root(&self) -> Option<PathBuf> {
+        self.init.as_ref().map(Init::root)
+    }
+
     fn signal(&mut self, signal: i32) -> Result<(), CageError> {
         for pid in self.pids()? {
             sys::kill(pid, signal)

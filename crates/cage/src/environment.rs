@@ -274,6 +274,10 @@ pub trait Container: Send {
     fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
         Ok(ProcessInfo::list(self.pids()?.into_iter()))
     }
+    /// Where the job's root directory can be seen from outside, once an isolated process was started.
+    fn root(&self) -> Option<PathBuf> {
+        None
+    }
     /// Sends a signal to every process.
     fn signal(&mut self, signal: i32) -> Result<(), CageError>;
     /// Stops every process, or lets it go on.

@@ -80,6 +80,11 @@ impl Init {
         }
     }
 
+    /// Root directory of its mount namespace.
+    pub fn root(&self) -> std::path::PathBuf {
+        format!("/proc/{}/root", self.pid).into()
+    }
+
     /// For [`join`] in a child.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()

@@ -15,6 +15,7 @@ use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
 use crate::sys;
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vocab::{Cpu, JobId};
 
@@ -184,6 +185,9 @@ impl Container for SimpleContainer {
     fn processes(&mut self) -> Result<Vec<ProcessInfo>, CageError> {
         let init = self.init.as_ref().map(|i| i.pid);
         Ok(ProcessInfo::list(self.members().iter().map(|m| m.pid).filter(|pid| Some(*pid) != init)))
+    }
+    fn root(&self) -> Option<PathBuf> {
+        self.init.as_ref().map(Init::root)
     }
     fn signal(&mut self, signal: i32) -> Result<(), CageError> {
         self.signal_all(&self.members(), signal)

@@ -36,6 +36,8 @@ pub struct ProcessSpec<'a> {
     pub isolation: Option<&'a Isolation>,
     /// Most processes and threads of the user; none: as the caller.
     pub processes_limit: Option<u64>,
+    /// Descriptor 0 is a terminal, and becomes the one that the process is controlled by.
+    pub terminal: bool,
 }
 
 /// A started process. Not reaped on drop: the caller does.
@@ -59,7 +61,7 @@ pub(crate) struct Birthplace<'a> {
 }
 
 /// Steps of the child, for the error text.
-const STAGES: [&str; 13] = [
+const STAGES: [&str; 14] = [
     "",
     "cannot become a session leader",
     "cannot join its control groups",
@@ -73,6 +75,7 @@ const STAGES: [&str; 13] = [
     "cannot join its namespaces",
     "cannot drop its capabilities",
     "cannot filter its system calls",
+    "cannot take its terminal",
 ];
 const SETSID: usize = 1;
 const JOIN: usize = 2;
@@ -86,6 +89,7 @@ const SIGNALS: usize = 9;
 const NAMESPACES: usize = 10;
 const CAPABILITIES: usize = 11;
 const FILTER: usize = 12;
+const TERMINAL: usize = 13;
 
 /// Everything the child needs, prepared by the parent: the child must not allocate.
 struct ChildContext<'a> {
@@ -357,6 +361,8 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
         for (copy, (_, target)) in copies.iter().zip(spec.descriptors) {
             check(libc::dup2(*copy, *target) >= 0, DESCRIPTORS)?;
         }
+        // A leader of a session without a terminal, so this cannot take one from anybody.
+        check(!spec.terminal || libc::ioctl(0, libc::TIOCSCTTY, 0) == 0, TERMINAL)?;
 
         check(libc::signal(libc::SIGPIPE, libc::SIG_DFL) != libc::SIG_ERR, SIGNALS)?;
         let mut none: libc::sigset_t = std::mem::zeroed();

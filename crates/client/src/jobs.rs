@@ -1,7 +1,9 @@
 //! Commands about jobs (http-api.md 8.6).
 
+use std::io::Write;
+
 use vocab::{JobId, Span};
-use yson::{Map, map};
+use yson::{Map, Value, map};
 
 use crate::operations::named;
 use crate::{Client, ClientError};
@@ -35,6 +37,30 @@ impl Client {
         let timeout = interrupt_timeout.map(|t| t.as_millis());
         self.command("abort_job", map! {"job_id" => job}.with_some("interrupt_timeout", timeout), None)
             .map(drop)
+    }
+
+    /// `poll_job_shell`, with its inner parameters; gives the inner result.
+    pub fn poll_job_shell(
+        &self,
+        job: JobId,
+        shell_name: Option<&str>,
+        parameters: Map,
+    ) -> Result<Map, ClientError> {
+        let all = map! {"job_id" => job, "parameters" => parameters}.with_some("shell_name", shell_name);
+        let reply = self.command("poll_job_shell", all, None)?;
+        Ok(reply.get("result").and_then(Value::as_map).cloned().unwrap_or_default())
+    }
+
+    /// `run_job_shell_command`: what it prints, as it comes; gives the number of bytes.
+    pub fn run_job_shell_command(
+        &self,
+        job: JobId,
+        shell_name: Option<&str>,
+        command: &str,
+        output: &mut dyn Write,
+    ) -> Result<u64, ClientError> {
+        let parameters = map! {"job_id" => job, "command" => command}.with_some("shell_name", shell_name);
+        self.download("run_job_shell_command", parameters, output)
     }
 
     /// `abandon_job`: the job counts as completed.

@@ -52,21 +52,25 @@ pub fn environment(given: &[(String, String)], job_id: &str) -> Vec<(String, Str
 }
 
 /// Where a root file system that we cannot see has its shell.
-pub const BASH_ANYWHERE: &str = "/bin/bash";
+const BASH_ANYWHERE: &str = "/bin/bash";
 
-/// Through this host's bash.
-pub fn through_bash(command: &str, environment: &[(String, String)]) -> Result<Plan, NulByte> {
-    let bash = find("bash", DEFAULT_PATH).unwrap_or_else(|| BASH_ANYWHERE.to_owned());
-    through_bash_at(&bash, command, environment)
-}
-
-/// Through the bash at this path.
-pub fn through_bash_at(bash: &str, command: &str, environment: &[(String, String)]) -> Result<Plan, NulByte> {
-    Ok(Plan {
-        program: c_string(bash, || "Path of bash".to_owned())?,
-        arguments: vec![c"bash".to_owned(), c"-c".to_owned(), c_string(command, || "Command".to_owned())?],
-        environment: c_environment(environment)?,
-    })
+/// Through bash, that of this host or that of another root file system; without a command an
+/// interactive one.
+pub fn shell(
+    own_root: bool,
+    command: Option<&str>,
+    environment: &[(String, String)],
+) -> Result<Plan, NulByte> {
+    let of_host = || find("bash", DEFAULT_PATH);
+    let bash = (!own_root).then(of_host).flatten().unwrap_or_else(|| BASH_ANYWHERE.to_owned());
+    let mut arguments = vec![c"bash".to_owned()];
+    arguments.extend(match command {
+        Some(command) => vec![c"-c".to_owned(), c_string(command, || "Command".to_owned())?],
+        // The host's start file is for its own users, and would set the prompt.
+        None => vec![c"--norc".to_owned()],
+    });
+    let program = c_string(&bash, || "Path of bash".to_owned())?;
+    Ok(Plan { program, arguments, environment: c_environment(environment)? })
 }
 
 /// Directly, if that cannot be told from bash; `directory` is the physical path of the sandbox.
@@ -302,9 +306,9 @@ mod tests {
     #[test]
     fn nul_bytes_are_named() {
         let e = environment(&[("A".to_owned(), "x\0".to_owned())], "j");
-        assert_eq!(through_bash("true", &e), Err(NulByte("Variable \"A\"".to_owned())));
+        assert_eq!(shell(false, Some("true"), &e), Err(NulByte("Variable \"A\"".to_owned())));
         assert!(directly("true", &e, Path::new("/")).is_none());
-        assert_eq!(through_bash("a\0", &[]), Err(NulByte("Command".to_owned())));
+        assert_eq!(shell(false, Some("a\0"), &[]), Err(NulByte("Command".to_owned())));
     }
 
     /// The direct way must be indistinguishable: same variables, same arguments, same directory.
@@ -336,7 +340,7 @@ mod tests {
             ["env", "env X=1 printenv X", "cat /proc/self/cmdline", "readlink /proc/self/cwd", "false"]
         {
             let direct = directly(command, &environment, &dir).expect("plain words");
-            let bash = through_bash(command, &environment).expect("no NUL");
+            let bash = shell(false, Some(command), &environment).expect("no NUL");
             assert_eq!(run(&direct), run(&bash), "{command}");
         }
     }

@@ -21,14 +21,21 @@ use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
     AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, Failure, InterruptionReason,
-    JobDescription, JobId, JobOutcome, JobStatistics, Span, Time, TmpfsUsage,
+    JobDescription, JobId, JobOutcome, JobStatistics, ShellAnswer, ShellRequest, Span, Time, TmpfsUsage,
+    shell::Terminal,
 };
 use yson::Map;
 
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 2;
+pub const PROXY_PROTOCOL_VERSION: u32 = 3;
+
+/// Oldest version of a proxy that a node still understands: it has no shells.
+pub const OLDEST_PROXY_PROTOCOL_VERSION: u32 = 2;
+
+/// First version with [`ToProxy::Shell`].
+pub const SHELL_PROTOCOL_VERSION: u32 = 3;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -291,6 +298,13 @@ pub enum ToProxy {
     },
     /// Wants a [`FromProxy::Progress`] now.
     Poll {},
+    /// For a shell beside the job; wants [`FromProxy::Shell`] or [`FromProxy::ShellRefused`].
+    Shell {
+        /// Repeated in the answer.
+        request_id: u64,
+        /// What is wanted.
+        request: ShellRequest,
+    },
 }
 
 /// From a proxy to the node.
@@ -332,6 +346,20 @@ pub enum FromProxy {
         total: u64,
         /// The piece.
         data: Blob,
+    },
+    /// Answer to [`ToProxy::Shell`].
+    Shell {
+        /// Of the request.
+        request_id: u64,
+        /// What the shell says.
+        answer: ShellAnswer,
+    },
+    /// The other answer to [`ToProxy::Shell`].
+    ShellRefused {
+        /// Of the request.
+        request_id: u64,
+        /// Why.
+        error: Failure,
     },
     /// The job is over and nothing of it is alive; the proxy exits.
     Finished {
@@ -427,6 +455,14 @@ wire!(enum JobOutcome {
     1 => Failed { error },
     2 => Aborted { reason, error },
 });
+wire!(struct Terminal { name, size });
+wire!(enum ShellRequest {
+    0 => Spawn { command, terminal, environment, secrets, inactivity_timeout },
+    1 => Update { shell_id, input_offset, keys, size },
+    2 => Poll { shell_id },
+    3 => Terminate { shell_id },
+});
+wire!(struct ShellAnswer { shell_id, shell_index, output, consumed_offset });
 wire!(enum ToSpawner { 0 => Configure { config }, 1 => Start { job } });
 wire!(enum FromSpawner { 0 => StartFailed { job_id, error }, 1 => ProxyDied { job_id, pid, exit } });
 wire!(enum ToProxy {
@@ -437,6 +473,7 @@ wire!(enum ToProxy {
     4 => SetCpuCap { cores },
     5 => ReadStderr { request_id, offset, limit },
     6 => Poll {},
+    7 => Shell { request_id, request },
 });
 wire!(enum FromProxy {
     0 => Hello { version, job_id, pid, pid_start_time, start_time, holds },
@@ -444,6 +481,8 @@ wire!(enum FromProxy {
     2 => Progress { progress },
     3 => Stderr { request_id, total, data },
     4 => Finished { result },
+    5 => Shell { request_id, answer },
+    6 => ShellRefused { request_id, error },
 });
 
 impl<T: Wire> Wire for Box<T> {

@@ -12,7 +12,8 @@
 //! need not block for it, and jobs are made in parallel.
 //!
 //! Here: the order of things. `launch`: the user's process; `job`: the loop; `link`: the connection to the
-//! node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use.
+//! node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use; `shell`: who
+//! looks into the running job.
 
 mod disk;
 mod job;
@@ -20,6 +21,8 @@ mod launch;
 mod link;
 mod monitor;
 mod samples;
+mod shell;
+mod terminal;
 mod thrashing;
 
 use crate::protocol::{FromProxy, Holds, JobStart, PROXY_PROTOCOL_VERSION};

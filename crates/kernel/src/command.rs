@@ -233,6 +233,24 @@ pub enum Command {
         /// From here.
         offset: Option<u64>,
     },
+    /// `poll_job_shell`, operation `spawn`: may it, and where is the job?
+    OpenJobShell {
+        /// Which.
+        job_id: JobId,
+        /// One of the spec's `job_shells`.
+        shell_name: Option<String>,
+        /// What it is to run, for the event log; none: an interactive one.
+        command: Option<String>,
+    },
+    /// The other operations of `poll_job_shell`.
+    LocateJobShell {
+        /// Who asks.
+        user: String,
+        /// Which.
+        job_id: JobId,
+        /// One of the spec's `job_shells`.
+        shell_name: Option<String>,
+    },
     /// `abort_job`.
     AbortJob {
         /// Which.
@@ -396,6 +414,7 @@ impl Command {
                 | Command::ListJobs(_)
                 | Command::GetJob { .. }
                 | Command::GetJobStderr { .. }
+                | Command::LocateJobShell { .. }
                 | Command::CheckPermission { .. }
                 | Command::ExplainPool { .. }
                 | Command::ExplainOperation { .. }

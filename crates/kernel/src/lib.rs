@@ -52,6 +52,7 @@ mod pools;
 mod preemption;
 mod records;
 mod recover;
+mod shells;
 mod summary;
 mod tree;
 mod volumes;
@@ -300,6 +301,10 @@ impl Kernel {
             Command::GetJob { operation, job_id, attributes } => {
                 (Waits::All, self.get_job(now, operation, job_id, attributes))
             }
+            Command::LocateJobShell { user, job_id, shell_name } => {
+                let located = self.locate_job_shell(&user, job_id, shell_name.as_deref());
+                (Waits::Nothing, located.map(Body::Value))
+            }
             Command::GetJobStderr { operation, job_id, limit, offset } => {
                 (Waits::All, self.get_job_stderr(operation, job_id, limit, offset))
             }
@@ -335,6 +340,9 @@ impl Kernel {
             }
             Command::AbortJob { job_id, interrupt_timeout } => {
                 self.abort_job(job_id, interrupt_timeout, out).map(nothing)
+            }
+            Command::OpenJobShell { job_id, shell_name, command } => {
+                self.open_job_shell(user, job_id, shell_name.as_deref(), command.as_deref())
             }
             Command::AbandonJob { job_id } => self.abandon_job(now, job_id, out).map(nothing),
             Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {

@@ -168,7 +168,7 @@ impl Kernel {
             NodeMessage::Heartbeat(heartbeat) => self.node_heartbeat(now, &address, heartbeat, out),
             NodeMessage::Jobs(events) => self.job_events(now, &address, events, out),
             NodeMessage::Leaving => self.node_leaving(now, &address),
-            NodeMessage::Stderr { .. } => {} // the edge's own business
+            NodeMessage::Stderr { .. } | NodeMessage::Shell { .. } => {} // the edge's own business
         }
     }
 

@@ -15,6 +15,7 @@ mod recovery;
 mod remover;
 mod room;
 mod sandbox;
+mod shells;
 mod slots;
 mod spawning;
 mod stderr;
@@ -104,6 +105,8 @@ struct Held {
     has_files: bool,
     /// Requests for stderr that the proxy has not answered: number, offset, limit.
     questions: Vec<(u64, u64, u64)>,
+    /// Requests for shells that the proxy has not answered.
+    shells: shells::Asked,
 }
 
 /// Sandbox of a slot, as far as is known.
@@ -397,13 +400,14 @@ impl RealHands {
     }
 
     fn called(&mut self, call: Call, outcomes: &mut Vec<Outcome>) {
-        let Call { id, job_id, pid, pid_start_time, start_time, holds, mut outlet } = call;
+        let Call { id, job_id, version, pid, pid_start_time, start_time, holds, mut outlet } = call;
         let Some(held) = self.held.get_mut(&job_id) else {
             // Of a job that was given up: the core would say the same, but has no job to say it about.
             let text = "Job is unknown to the node".to_owned();
             return say(&mut outlet, &ToProxy::Abort { reason: vocab::AbortReason::Unknown, text });
         };
         held.proxy = Some((pid, pid_start_time));
+        held.shells.ask_again(version, &mut outlet);
         held.call = Some((id, outlet));
         outcomes.push(Outcome::Input(NodeInput::ProxyConnected { job_id }));
         if let Some(start_time) = start_time {
@@ -436,6 +440,12 @@ impl RealHands {
                 }
                 outcomes.push(Outcome::Send(NodeMessage::Stderr { request_id, result: Ok(data.0) }));
             }
+            FromProxy::Shell { request_id, answer } => {
+                self.shell_answered(job_id, request_id, Ok(answer), outcomes);
+            }
+            FromProxy::ShellRefused { request_id, error } => {
+                self.shell_answered(job_id, request_id, Err(error), outcomes);
+            }
             FromProxy::Finished { result } => self.ended(job_id, *result, outcomes),
         }
     }
@@ -444,6 +454,7 @@ impl RealHands {
         let Some(held) = self.held.get_mut(&job_id) else { return };
         held.ended = true;
         held.stderr_total = result.stderr_size;
+        outcomes.extend(held.shells.refuse_all());
         let result = recovery::job_result(result);
         outcomes.push(Outcome::Input(NodeInput::JobEnded { job_id, result }));
     }
@@ -475,6 +486,9 @@ impl RealHands {
         }
         let as_abort = self.config.treat_job_proxy_failure_as_abort;
         let outcome: JobOutcome = jobproxy::recovery::outcome_of_dead_proxy(exit, as_abort);
+        if let Some(held) = self.held.get_mut(&job_id) {
+            outcomes.extend(held.shells.refuse_all());
+        }
         outcomes.push(Outcome::Input(NodeInput::ProxyLost { job_id, outcome }));
     }
 
@@ -543,6 +557,9 @@ impl Hands for RealHands {
             NodeEffect::UploadStderr { job_id, .. } => self.upload_stderr(job_id),
             NodeEffect::ReadStderr { request_id, job_id, offset, limit, .. } => {
                 self.read_stderr(request_id, job_id, offset, limit);
+            }
+            NodeEffect::AskShell { request_id, job_id, request } => {
+                self.ask_shell(request_id, job_id, request, outcomes);
             }
             NodeEffect::Cleanup { job_id, slot } => self.cleanup(job_id, slot, outcomes),
             NodeEffect::WriteRecord(record) => self.write_record(&record, outcomes),

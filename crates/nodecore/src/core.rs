@@ -138,6 +138,9 @@ impl NodeCore {
             ServerMessage::ReadStderr { request_id, job_id, offset, limit } => {
                 self.read_stderr(request_id, job_id, offset, limit, fx);
             }
+            ServerMessage::Shell { request_id, job_id, request } => {
+                self.ask_shell(request_id, job_id, request, fx);
+            }
         }
     }
 

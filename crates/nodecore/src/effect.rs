@@ -1,6 +1,8 @@
 //! What the core wants done.
 
-use vocab::{AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, Span, Time};
+use vocab::{
+    AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, ShellRequest, Span, Time,
+};
 use wire::{FinishedJob, NodeMessage, StartJob};
 
 /// Something to do. Effects of one call are to be carried out in order; those that take time are
@@ -63,6 +65,15 @@ pub enum NodeEffect {
         offset: u64,
         /// At most this many.
         limit: u64,
+    },
+    /// Pass a request on to the shells beside a running job; the answer goes to the stream.
+    AskShell {
+        /// The request's number.
+        request_id: u64,
+        /// Which job.
+        job_id: JobId,
+        /// What is wanted.
+        request: ShellRequest,
     },
     /// Empty the sandbox, remove groups and mounts. Answer: `CleanedUp`.
     Cleanup {

@@ -1,6 +1,6 @@
 //! What proxies report while the job lives (jobs-and-nodes.md 3.4, 3.7 step 8).
 
-use vocab::{AbortReason, Cpu, Failure, JobId, JobStatistics, Time};
+use vocab::{AbortReason, Cpu, Failure, JobId, JobStatistics, ShellRequest, Time};
 use wire::{JobEvent, NodeMessage};
 
 use crate::job::{Holds, Stage};
@@ -88,6 +88,36 @@ impl NodeCore {
         }
     }
 
+    /// Shells live where the job's process does, and no longer (http-api.md 8.7).
+    pub(crate) fn ask_shell(
+        &self,
+        request_id: u64,
+        job_id: JobId,
+        request: ShellRequest,
+        fx: &mut Vec<NodeEffect>,
+    ) {
+        let error = match self.jobs.get(&job_id) {
+            Some(job) if job.stage == Stage::Running && job.end.is_none() => {
+                return fx.push(NodeEffect::AskShell { request_id, job_id, request });
+            }
+            Some(job) if job.end.is_none() => Failure::coded(
+                vocab::code::JOB_NOT_RUNNING,
+                format!("Job {job_id} is not running: its phase is \"{}\"", job.phase()),
+            ),
+            Some(_) => Failure::coded(
+                vocab::code::SHELL_MANAGER_SHUT_DOWN,
+                "The job is over, and its shells with it",
+            ),
+            None => self.no_such_job(job_id),
+        };
+        fx.push(NodeEffect::Send(NodeMessage::Shell { request_id, result: Err(error) }));
+    }
+
+    fn no_such_job(&self, job_id: JobId) -> Failure {
+        let text = format!("No such job {job_id} on node {:?}", self.settings.address);
+        Failure::coded(vocab::code::NO_SUCH_JOB, text)
+    }
+
     /// Only jobs with a slot can have written anything.
     pub(crate) fn read_stderr(
         &self,
@@ -101,10 +131,7 @@ impl NodeCore {
             Some(Some(slot)) => NodeEffect::ReadStderr { request_id, job_id, slot, offset, limit },
             Some(None) => NodeEffect::Send(NodeMessage::Stderr { request_id, result: Ok(Vec::new()) }),
             None => {
-                let error = Failure::coded(
-                    vocab::code::NO_SUCH_JOB,
-                    format!("No such job {job_id} on node {:?}", self.settings.address),
-                );
+                let error = self.no_such_job(job_id);
                 NodeEffect::Send(NodeMessage::Stderr { request_id, result: Err(error) })
             }
         });

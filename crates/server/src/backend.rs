@@ -4,7 +4,7 @@ use crate::archive::Archive;
 use crate::core_thread::Mailbox;
 use crate::files::Files;
 use crate::hub::Hub;
-use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
+use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request, Versions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use vocab::{Failure, Guid};
+use vocab::{Failure, Guid, ShellAnswer};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -147,6 +147,18 @@ impl Backend for ServerBackend {
 
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
         Box::pin(self.clone().stderr(user, request))
+    }
+
+    fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>> {
+        Box::pin(self.clone().ask_shell(user, request))
+    }
+
+    fn run_shell_command(
+        &self,
+        user: String,
+        request: JobShellRequest,
+    ) -> BoxFuture<Result<ByteStream, Failure>> {
+        Box::pin(self.clone().shell_command(user, request))
     }
 
     fn write_file(

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
-use vocab::{Failure, JobId, OperationId};
+use vocab::{Failure, JobId, OperationId, ShellAnswer, ShellRequest};
 use wire::ServerMessage;
 
 type NodeStream = mpsc::UnboundedSender<ServerMessage>;
 type StderrAnswer = oneshot::Sender<Result<Vec<u8>, Failure>>;
+type ShellReply = oneshot::Sender<Result<ShellAnswer, Failure>>;
 type Answer = oneshot::Sender<Result<Body, Failure>>;
 
 /// Shared by the kernel's thread (which delivers), the API and the node service.
@@ -19,6 +20,7 @@ pub struct Hub {
     requests: Mutex<HashMap<u64, Answer>>,
     nodes: Mutex<HashMap<NodeKey, NodeStream>>,
     stderr_requests: Mutex<HashMap<u64, StderrAnswer>>,
+    shell_requests: Mutex<HashMap<u64, (NodeKey, ShellReply)>>,
     failed: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }
@@ -57,6 +59,8 @@ impl Hub {
     /// The stream is gone.
     pub fn close(&self, key: NodeKey) {
         lock(&self.nodes).remove(&key);
+        // Whoever waits for its shells asks again when it is back.
+        lock(&self.shell_requests).retain(|_, (node, _)| *node != key);
     }
 
     /// Ends all streams: the server stops.
@@ -114,6 +118,33 @@ impl Hub {
         }
     }
 
+    /// Asks a node for a shell beside a job that runs on it. None if there is no answer to wait for, or
+    /// the node leaves before it comes; a wait that is given up is forgotten.
+    pub async fn ask_shell(
+        &self,
+        node: NodeKey,
+        job_id: JobId,
+        request: ShellRequest,
+    ) -> Option<Result<ShellAnswer, Failure>> {
+        let request_id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.shell_requests).insert(request_id, (node, sender));
+        let _forgotten = Forgotten { hub: self, request_id };
+        let message = ServerMessage::Shell { request_id, job_id, request };
+        let sent = lock(&self.nodes).get(&node).is_some_and(|stream| stream.send(message).is_ok());
+        if !sent {
+            return None;
+        }
+        receiver.await.ok()
+    }
+
+    /// A node's answer.
+    pub fn shell_answer(&self, request_id: u64, result: Result<ShellAnswer, Failure>) {
+        if let Some((_, answer)) = lock(&self.shell_requests).remove(&request_id) {
+            let _ = answer.send(result);
+        }
+    }
+
     /// The store cannot be written any more: everything that waits is answered with why, and so is
     /// every later change.
     pub fn fail(&self, failure: &Failure, held: Vec<Effect>) {
@@ -136,5 +167,17 @@ impl Hub {
             return None;
         }
         lock(&self.failure).clone()
+    }
+}
+
+/// Takes a question for a shell off the list, however the wait for its answer ends.
+struct Forgotten<'a> {
+    hub: &'a Hub,
+    request_id: u64,
+}
+
+impl Drop for Forgotten<'_> {
+    fn drop(&mut self) {
+        lock(&self.hub.shell_requests).remove(&self.request_id);
     }
 }

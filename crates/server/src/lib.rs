@@ -25,6 +25,7 @@ mod node_service;
 mod outbox;
 mod page;
 mod run;
+mod shells;
 
 pub use event_log::Limits as EventLogLimits;
 pub use run::{ServerConfig, run};

@@ -103,6 +103,7 @@ async fn listen(
     while let Some(message) = incoming.message().await? {
         match NodeMessage::try_from(message)? {
             NodeMessage::Stderr { request_id, result } => backend.hub.stderr_answer(request_id, result),
+            NodeMessage::Shell { request_id, result } => backend.hub.shell_answer(request_id, result),
             message => backend.mailbox.send(Input::Node { node: key, message }),
         }
     }

@@ -45,6 +45,8 @@ pub mod code {
     pub const USER_JOB_FAILED: i64 = 1205;
     pub const JOB_NOT_RUNNING: i64 = 1208;
     pub const INTERRUPTION_TIMEOUT: i64 = 1210;
+    pub const SHELL_EXITED: i64 = 1800;
+    pub const SHELL_MANAGER_SHUT_DOWN: i64 = 1801;
     /// API: unknown operation id or alias.
     pub const API_NO_SUCH_OPERATION: i64 = 1915;
     pub const API_NO_SUCH_JOB: i64 = 1916;

@@ -9,6 +9,7 @@ pub mod failure;
 pub mod id;
 pub mod job;
 pub mod resources;
+pub mod shell;
 pub mod states;
 pub mod time;
 
@@ -20,5 +21,6 @@ pub use job::{
     JobIdentity, JobOutcome, JobStatistics, Summary, TmpfsUsage, TmpfsVolume,
 };
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
+pub use shell::{ShellAnswer, ShellRequest};
 pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};
 pub use time::{Span, Time};

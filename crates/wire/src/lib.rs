@@ -17,7 +17,7 @@ pub mod proto;
 
 use vocab::{
     AbortReason, Failure, InterruptionReason, JobDescription, JobId, JobIdentity, JobOutcome, JobPhase,
-    JobStatistics, Resources, Span, Time,
+    JobStatistics, Resources, ShellAnswer, ShellRequest, Span, Time,
 };
 
 /// Version of the protocol; the server refuses a node with another major version.
@@ -41,6 +41,13 @@ pub enum NodeMessage {
         request_id: u64,
         /// The bytes that were asked for (fewer if there are no more), or why there are none.
         result: Result<Vec<u8>, Failure>,
+    },
+    /// Answer to [`ServerMessage::Shell`].
+    Shell {
+        /// The request's number.
+        request_id: u64,
+        /// What the shell says, or why it does not.
+        result: Result<ShellAnswer, Failure>,
     },
 }
 
@@ -190,6 +197,15 @@ pub enum ServerMessage {
         offset: u64,
         /// At most this many bytes.
         limit: u64,
+    },
+    /// For a shell beside a running job (http-api.md 8.7).
+    Shell {
+        /// Comes back in the answer.
+        request_id: u64,
+        /// Which job.
+        job_id: JobId,
+        /// What is wanted.
+        request: ShellRequest,
     },
 }
 

@@ -7,6 +7,7 @@
 mod failure;
 mod job;
 mod message;
+mod shell;
 mod statistics;
 
 #[cfg(test)]

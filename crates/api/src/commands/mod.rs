@@ -11,6 +11,7 @@ mod operations;
 mod own;
 mod params;
 mod security;
+mod shells;
 mod tree;
 pub mod version3;
 
@@ -19,6 +20,7 @@ pub use jobs::get_job_stderr;
 pub use local::Local;
 pub use own::{QUESTIONS, Question};
 pub use params::{Params, Result, required};
+pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 
 use kernel::command::Command;
 use yson::{Map, Value};
@@ -74,6 +76,10 @@ pub enum Run {
     Batch,
     /// `get_job_stderr`.
     Stderr,
+    /// `poll_job_shell`.
+    Shell,
+    /// `run_job_shell_command`.
+    ShellCommand,
     /// `read_file`.
     ReadFile,
     /// `write_file`.
@@ -182,6 +188,25 @@ pub static TABLE: &[Descriptor] = &[
     },
     read("abort_job", Reply::Empty, jobs::abort),
     read("abandon_job", Reply::Empty, jobs::abandon),
+    // --- shells beside jobs
+    Descriptor {
+        name: "poll_job_shell",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        heavy: false,
+        reply: Reply::Named,
+        run: Run::Shell,
+    },
+    Descriptor {
+        name: "run_job_shell_command",
+        input: Data::Null,
+        output: Data::Binary,
+        volatile: true,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::ShellCommand,
+    },
     // --- security, pools
     read("check_permission", Reply::Bare, security::check_permission),
     local("get_current_user", Reply::Bare, local::get_current_user),

@@ -6,7 +6,10 @@ use super::reply::{self, LARGE, away_if};
 use super::{body, headers, query};
 use crate::Credentials;
 use crate::api::{Api, Caller};
-use crate::commands::{self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, write_file};
+use crate::commands::{
+    self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, run_job_shell_command,
+    write_file,
+};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -66,9 +69,10 @@ async fn handle(
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
+        Run::ShellCommand => exchange.shell_command(params).await,
         Run::ReadFile => exchange.read_file(params).await,
         Run::WriteFile => exchange.write_file(descriptor, params, body).await,
-        Run::Kernel(_) | Run::KernelWithInput(_) | Run::Local(_) | Run::Batch => {
+        Run::Kernel(_) | Run::KernelWithInput(_) | Run::Local(_) | Run::Batch | Run::Shell => {
             exchange.structured(descriptor, params, body).await
         }
     }
@@ -226,6 +230,12 @@ impl Exchange<'_> {
             None => bytes::Bytes::new(),
         };
         Ok(reply::binary(&self.parts.headers, bytes.into()).await)
+    }
+
+    async fn shell_command(self, params: Params) -> Result<Response<Body>, HttpFailure> {
+        let request = run_job_shell_command(&params)?;
+        let output = self.caller.api.backend.run_shell_command(self.caller.user.clone(), request).await?;
+        Ok(reply::streamed(output))
     }
 
     async fn read_file(self, params: Params) -> Result<Response<Body>, HttpFailure> {

@@ -2,7 +2,7 @@
 
 use super::encoding::Encoding;
 use super::headers;
-use crate::FileContent;
+use crate::{ByteStream, FileContent};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use yson::{Format, Value};
@@ -41,12 +41,19 @@ async fn buffered(request: &HeaderMap, mime: HeaderValue, body: Vec<u8>) -> Resp
     response
 }
 
-/// The content of a file, piece by piece. A late failure cuts the connection, which the client
-/// takes as an incomplete read (http-api.md 2.7 [X]).
+/// Bytes as they come. A late failure cuts the connection, which the client takes as an incomplete
+/// read (http-api.md 2.7 [X]).
+pub(super) fn streamed(body: ByteStream) -> Response<Body> {
+    let mut response = common(Response::new(Body::from_stream(body)));
+    let binary = HeaderValue::from_static("application/octet-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, binary);
+    response
+}
+
+/// The content of a file, piece by piece.
 pub(super) fn file(content: FileContent, parameters: Vec<u8>) -> Response<Body> {
-    let mut response = common(Response::new(Body::from_stream(content.body)));
+    let mut response = streamed(content.body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.length));
     if let Ok(value) = HeaderValue::from_bytes(&parameters) {
         headers.insert("x-yt-response-parameters", value);

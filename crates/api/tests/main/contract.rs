@@ -316,3 +316,30 @@ fn bodies_may_be_compressed_in_all_ways() {
     let reply = server.ask(head, &zlib[..zlib.len() - 3]);
     assert_eq!(reply.code(), (400, 1));
 }
+
+/// As the client of the reference sends it: POST, parameters in a header, an empty body.
+#[test]
+fn shells_beside_jobs() {
+    let server = Server::start();
+    let ask = |parameters: &str| {
+        let head = format!(
+            "POST /api/v4/poll_job_shell HTTP/1.1\nX-YT-Header-Format: <format=text>yson\n\
+             X-YT-Output-Format: <format=text>yson\n\
+             X-YT-Parameters: {{job_id=\"1-2-384-3\";parameters={{{parameters}}}}}"
+        );
+        server.ask(&head, b"")
+    };
+    let reply = ask("operation=spawn;term=xterm;height=0;width=0;environment=[\"A=b\"]");
+    assert_eq!(
+        reply.text(),
+        "{\"result\"={\"shell_id\"=\"9-8-7-6\";\"shell_index\"=1;\"output\"=\"$ \\xFF\";\"consumed_offset\"=#;};}"
+    );
+    assert!(server.fake.take_calls()[0].contains("environment: [\"A=b\"]"));
+    assert_eq!(ask("operation=update;shell_id=\"9-8-7-6\";keys=\"6c7\"").code(), (400, 1));
+    assert!(server.fake.take_calls().is_empty());
+    let head = "POST /api/v4/run_job_shell_command HTTP/1.1";
+    let reply = server.ask(head, b"{\"job_id\":\"1-2-384-3\",\"command\":\"ls\"}");
+    assert_eq!((reply.status, reply.body.as_slice()), (200, b"out \xff put\n".as_slice()));
+    assert_eq!(reply.header("content-type"), Some("application/octet-stream"));
+    assert!(server.fake.take_calls()[0].contains("terminal: None"));
+}

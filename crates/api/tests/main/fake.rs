@@ -1,6 +1,6 @@
 //! A backend that remembers what it was asked and answers by rule.
 
-use api::{Backend, BoxFuture, ByteStream, FileContent, StderrRequest, WriteFile};
+use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::Versions;
 use kernel::command::Command;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_stream::StreamExt as _;
-use vocab::{Failure, Guid, ObjectId};
+use vocab::{Failure, Guid, ObjectId, ShellAnswer};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -171,6 +171,24 @@ impl Backend for Fake {
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
         self.note(&user, None, &request);
         Box::pin(std::future::ready(Ok(Bytes::from_static(b"stderr \xff of a job\n"))))
+    }
+
+    fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>> {
+        self.note(&user, None, &request);
+        let output = b"$ \xff".to_vec();
+        let shell_id = Guid([9, 8, 7, 6]);
+        let answer = ShellAnswer { shell_id, shell_index: 1, output, consumed_offset: None };
+        Box::pin(std::future::ready(Ok(answer)))
+    }
+
+    fn run_shell_command(
+        &self,
+        user: String,
+        request: JobShellRequest,
+    ) -> BoxFuture<Result<ByteStream, Failure>> {
+        self.note(&user, None, &request);
+        let pieces = [Ok(Bytes::from_static(b"out ")), Ok(Bytes::from_static(b"\xff put\n"))];
+        Box::pin(std::future::ready(Ok(Box::pin(tokio_stream::iter(pieces)) as ByteStream)))
     }
 
     fn write_file(

@@ -84,6 +84,7 @@ fn run(container: &mut impl Container, script: &str) -> Option<u32> {
         open_files_limit: 1024,
         isolation: None,
         processes_limit: None,
+        terminal: false,
     };
     container.spawn(&spec).ok().map(|s| s.pid)
 }

@@ -68,6 +68,7 @@ impl World {
                 open_files_limit: 1024,
                 isolation,
                 processes_limit: None,
+                terminal: false,
             })
             .expect("started");
         self.children.push(spawned.pid);
@@ -350,6 +351,7 @@ fn what_cannot_be_executed_is_an_error_with_its_step() {
                 open_files_limit: 1024,
                 isolation: None,
                 processes_limit: None,
+                terminal: false,
             };
             c.spawn(&spec).map(|s| s.pid).map_err(|e| e.to_string())
         };

@@ -264,6 +264,7 @@ fn what_cannot_be_isolated_is_an_error_with_its_step() {
             open_files_limit: 1024,
             isolation: Some(&isolation),
             processes_limit: None,
+            terminal: false,
         };
         let error = c.spawn(&spec).expect_err("there is no such directory").to_string();
         assert!(

@@ -52,6 +52,24 @@ pub enum JobCommand {
         /// Id of the job
         job: JobId,
     },
+    /// Look into a running job: a shell, or a command, in its container, directory and environment
+    ///
+    /// It runs as the user of the job, within its limits, and ends with it. At a terminal it is interactive
+    /// and Ctrl-] leaves it; elsewhere, what the command prints is printed.
+    #[command(after_help = epilogue![
+        "millpond job shell 5-6-10384-8",
+        "millpond job shell 5-6-10384-8 -- top -b -n1",
+    ])]
+    Shell {
+        /// Id of the job
+        job: JobId,
+        /// One of the shells that the spec names in job_shells
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Run this by bash instead of an interactive shell
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
     /// Abort jobs; their operation runs them again
     #[command(after_help = epilogue!["millpond job abort 5-6-10384-8 --interrupt-timeout 10s"])]
     Abort {

@@ -33,6 +33,9 @@ pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
             let bytes = client.get_job_stderr(&operation, job, 0).map_err(explain)?;
             session.screen.print(&bytes)
         }
+        JobCommand::Shell { job, name, command } => {
+            super::shell::run(session, job, name.as_deref(), &command)
+        }
         JobCommand::Abort { jobs, interrupt_timeout } => {
             for job in &jobs {
                 client.abort_job(*job, interrupt_timeout)?;

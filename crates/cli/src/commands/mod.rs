@@ -12,6 +12,7 @@ mod pools;
 mod preemptions;
 mod progress;
 mod run;
+mod shell;
 mod top;
 mod tree;
 

@@ -5,6 +5,7 @@ use super::launch::launch;
 use super::link::Link;
 use super::monitor::{self, CpuWatch};
 use super::samples::Samples;
+use super::shell::Shells;
 use super::{Known, now};
 use crate::codec::Blob;
 use crate::custom::CustomStatistics;
@@ -42,6 +43,7 @@ pub(super) struct Job<'a> {
     disk: DiskWatch,
     samples: Samples,
     cpu: CpuWatch,
+    shells: Shells,
     interrupt: Option<Interrupt>,
     /// Set once: the first reason to kill counts.
     verdict: Option<JobOutcome>,
@@ -100,6 +102,7 @@ impl<'a> Job<'a> {
                     disk,
                     samples,
                     cpu: CpuWatch::new(options, start.cpu_guarantee, sets_cap, started_at),
+                    shells: Shells::new(start.job_id),
                     interrupt: None,
                     verdict: None,
                     supervisor_lost: false,
@@ -140,6 +143,9 @@ impl<'a> Job<'a> {
             self.read_pipes(ready.stderr, ready.statistics);
             root_ended |= ready.process;
             let now = Instant::now();
+            if ready.shells || self.shells.next_deadline().is_some_and(|at| at <= now) {
+                self.tell_of_shells(link, |shells, answers| shells.work(now, answers));
+            }
             self.check_clock(now);
             let (sample, check) = (sampling.is_due(now), self.cpu.next_check().is_some_and(|t| t <= now));
             if sample || check {
@@ -150,7 +156,13 @@ impl<'a> Job<'a> {
             }
             self.tell(link, known, sample && reporting.is_due(now));
         }
-        self.finish()
+        self.finish(link)
+    }
+
+    fn tell_of_shells(&mut self, link: &mut Link, work: impl FnOnce(&mut Shells, &mut Vec<FromProxy>)) {
+        let mut answers = Vec::new();
+        work(&mut self.shells, &mut answers);
+        answers.iter().for_each(|answer| link.send(answer));
     }
 
     /// Both take the CPU time, which is read once.
@@ -190,7 +202,8 @@ impl<'a> Job<'a> {
 
     fn wait(&self, link: &Link, next_sample: Instant, root_ended: bool) -> Ready {
         let interrupted_until = self.interrupt.as_ref().map(|i| i.deadline);
-        let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check()];
+        let shells = self.shells.next_deadline();
+        let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check(), shells];
         let wake = deadlines.into_iter().flatten().fold(next_sample, Instant::min);
         let left = wake.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
@@ -206,6 +219,8 @@ impl<'a> Job<'a> {
             PollFlags::IN
         };
         let node = add(&mut fds, to_node.map(|(fd, _)| fd), wanted);
+        let first_of_shells = fds.len();
+        self.shells.watch(&mut fds);
         // An interrupted wait is an early wake-up: everything is checked again.
         let _ = poll(&mut fds, Some(&timeout));
         let fired = |i: Option<usize>| i.is_some_and(|i| !fds[i].revents().is_empty());
@@ -214,6 +229,7 @@ impl<'a> Job<'a> {
             stderr: fired(stderr),
             statistics: fired(statistics),
             node: fired(node),
+            shells: fds[first_of_shells..].iter().any(|fd| !fd.revents().is_empty()),
         }
     }
 
@@ -234,6 +250,13 @@ impl<'a> Job<'a> {
                 let limit = if limit == 0 { STDERR_ANSWER_MAX } else { limit.min(STDERR_ANSWER_MAX) };
                 let data = self.stderr.read(offset, limit).unwrap_or_default();
                 link.send(&FromProxy::Stderr { request_id, total: self.stderr.total(), data: Blob(data) });
+            }
+            ToProxy::Shell { request_id, request } => {
+                let Job { shells, start, container, .. } = self;
+                let mut answers = Vec::new();
+                let request = (request_id, request);
+                shells.handle(request, Instant::now(), start, container.as_mut(), &mut answers);
+                answers.iter().for_each(|answer| link.send(answer));
             }
             ToProxy::Poll {} => {
                 let used = self.container.cpu().ok();
@@ -340,7 +363,7 @@ impl<'a> Job<'a> {
     /// root process, whose end the loop takes.
     fn reap_orphans(&self, root_ended: bool) {
         while let Some(pid) = sys::ended_child() {
-            if pid == self.process.pid || root_ended || sys::reap(pid).is_err() {
+            if pid == self.process.pid || self.shells.owns(pid) || root_ended || sys::reap(pid).is_err() {
                 break;
             }
         }
@@ -375,7 +398,7 @@ impl<'a> Job<'a> {
     }
 
     /// Nothing of the job lives after this.
-    fn finish(mut self) -> (ProxyResult, bool) {
+    fn finish(mut self, link: &mut Link) -> (ProxyResult, bool) {
         let kill_timeout = Duration::from_micros(self.shared.config.kill_timeout.as_micros());
         let exec = Span(self.started_at.elapsed().as_micros() as u64);
         // Reaped first if it has ended by itself: then often nothing at all is left to look for.
@@ -391,6 +414,7 @@ impl<'a> Job<'a> {
         if ended.is_none() && (all_dead || sys::ended_child_is(pid)) {
             ended = reap_root();
         }
+        self.tell_of_shells(link, |shells, answers| shells.finish(all_dead, answers));
         self.reap_orphans(true);
         self.custom.finish();
         let used = self.container.cpu().ok();
@@ -514,6 +538,7 @@ struct Ready {
     stderr: bool,
     statistics: bool,
     node: bool,
+    shells: bool,
 }
 
 /// Reads what is there, at most some chunks at a time so that a chatty job cannot keep us from the

@@ -8,7 +8,7 @@ use cage::{CageError, Container, ProcessSpec, Spawned};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use vocab::{Failure, JobOutcome};
 
@@ -54,6 +54,7 @@ pub(super) fn launch(
             isolation: start.isolation.as_ref(),
             // Of a user of its own; another would share it with whatever else runs as that user.
             processes_limit: start.user.map(|_| u64::from(start.pids_limit)),
+            terminal: false,
         })
     };
     // Whatever is wrong with the direct way, bash says it in the user's own terms. What is executable
@@ -66,16 +67,74 @@ pub(super) fn launch(
     let process = match direct {
         Some(process) => process,
         None => {
-            let plan = if own_root {
-                command::through_bash_at(command::BASH_ANYWHERE, &start.command, &environment)
-            } else {
-                command::through_bash(&start.command, &environment)
-            };
+            let plan = command::shell(own_root, Some(&start.command), &environment);
             let plan = plan.map_err(|e| outcome::cannot_start(e.to_string()))?;
             attempt(&plan).map_err(|e| spawn_failure(&e, own_root))?
         }
     };
     Ok((process, stderr_pipe, statistics_pipe))
+}
+
+/// A shell beside the job.
+pub(super) struct ShellPlan<'a> {
+    /// None: an interactive one.
+    pub command: Option<&'a str>,
+    /// `TERM` of its terminal; none: it has no terminal.
+    pub terminal: Option<&'a str>,
+    /// `NAME=value`.
+    pub environment: &'a [String],
+    /// It sees what [`SECRETS`] begins.
+    pub secrets: bool,
+}
+
+/// Variables that show the operation's `secure_vault` (jobs-and-nodes.md 5.3).
+const SECRETS: &str = "YT_SECURE_VAULT";
+/// What an interactive shell says before each command, unless its files say otherwise.
+const PROMPT: &str = r"\h:\w\$ ";
+
+/// Starts a shell where the user's process was started, as that user; `line` is its input, output and
+/// errors.
+pub(super) fn launch_shell(
+    start: &JobStart,
+    container: &mut dyn Container,
+    wanted: &ShellPlan<'_>,
+    line: BorrowedFd<'_>,
+) -> Result<Spawned, Failure> {
+    let mut variables: Vec<(String, String)> = start
+        .environment
+        .iter()
+        .filter(|(name, _)| wanted.secrets || !name.starts_with(SECRETS))
+        .cloned()
+        .collect();
+    variables.extend(wanted.terminal.map(|name| ("TERM".to_owned(), name.to_owned())));
+    if wanted.command.is_none() {
+        variables.push(("PS1".to_owned(), PROMPT.to_owned()));
+    }
+    for entry in wanted.environment {
+        let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+        variables.push((name.to_owned(), value.to_owned()));
+    }
+    let environment = command::environment(&variables, &start.job_id.to_string());
+    let own_root = start.isolation.as_ref().is_some_and(|i| i.root.is_some());
+    let plan =
+        command::shell(own_root, wanted.command, &environment).map_err(|e| Failure::new(e.to_string()))?;
+    let cannot = |e: &dyn std::fmt::Display| Failure::new(format!("Cannot start a job shell: {e}"));
+    let working_directory = cage::spawn::c_path(&start.working_directory).map_err(|e| cannot(&e))?;
+    let null = File::open("/dev/null").map_err(|e| cannot(&e))?;
+    let input = if wanted.terminal.is_some() { line } else { null.as_fd() };
+    let spec = ProcessSpec {
+        program: &plan.program,
+        arguments: &plan.arguments,
+        environment: &plan.environment,
+        working_directory: &working_directory,
+        descriptors: &[(input, 0), (line, 1), (line, 2)],
+        user: start.user,
+        open_files_limit: OPEN_FILES,
+        isolation: start.isolation.as_ref(),
+        processes_limit: start.user.map(|_| u64::from(start.pids_limit)),
+        terminal: wanted.terminal.is_some(),
+    };
+    container.spawn(&spec).map_err(|e| cannot(&e))
 }
 
 /// Too long a command or environment is the user's doing, and so is a root file system without a

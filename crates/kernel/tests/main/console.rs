@@ -480,6 +480,7 @@ impl Console {
                 format!("release {}", jobs(ids.iter().map(JobId::to_string).collect()))
             }
             ServerMessage::ReadStderr { .. } => "read stderr".to_owned(),
+            ServerMessage::Shell { .. } => "shell".to_owned(),
         };
         self.say(format!("{node} <- {text}"));
     }

@@ -153,7 +153,7 @@ impl Node {
                     self.finished.remove(job);
                 }
             }
-            ServerMessage::ReadStderr { .. } => {}
+            ServerMessage::ReadStderr { .. } | ServerMessage::Shell { .. } => {}
         }
         (!events.is_empty()).then_some(NodeMessage::Jobs(events))
     }

@@ -267,6 +267,7 @@ impl Isolator {
             open_files_limit: 64,
             isolation: Some(&isolation),
             processes_limit: None,
+            terminal: false,
         };
         let exit = container.spawn(&spec).map(|process| cage::sys::reap(process.pid));
         let removed =

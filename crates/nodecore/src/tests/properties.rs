@@ -117,7 +117,10 @@ impl World {
                     }
                 }
             }
-            NodeEffect::Send(_) | NodeEffect::WakeAt(_) | NodeEffect::ReadStderr { .. } => {}
+            NodeEffect::Send(_)
+            | NodeEffect::WakeAt(_)
+            | NodeEffect::ReadStderr { .. }
+            | NodeEffect::AskShell { .. } => {}
             NodeEffect::FetchArtifact { job_id, .. } => {
                 self.owed.push(NodeInput::ArtifactFetched { job_id, result: Ok(()) });
             }

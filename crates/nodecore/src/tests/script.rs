@@ -213,6 +213,10 @@ fn line(effect: &NodeEffect) -> String {
         }
         Send(NodeMessage::Leaving) => "send: leaving".to_owned(),
         Send(NodeMessage::Stderr { request_id, result }) => format!("send: stderr {request_id} {result:?}"),
+        Send(NodeMessage::Shell { request_id, result }) => format!("send: shell {request_id} {result:?}"),
+        AskShell { request_id, job_id, request } => {
+            format!("ask the shells of {} for {request_id}: {request:?}", number(*job_id))
+        }
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
         FetchArtifact { job_id, artifact } => format!("fetch {} for {}", artifact.file_name, number(*job_id)),
         PrepareSandbox { job_id, slot, .. } => format!("sandbox of {} in slot {slot}", number(*job_id)),

@@ -622,3 +622,22 @@ fn stderr_on_demand() {
           send: stderr 7 Err(Failure { code: 203, message: "No such job 7-0-0-384 on node \"n1:1\"", attributes: {}, inner_errors: [] })
     "#]]);
 }
+
+#[test]
+fn shells_are_of_running_jobs() {
+    let mut d = Desk::new();
+    d.start([(1, 0), (2, 0), (3, 0)]);
+    d.bring_up(1);
+    d.transcript.clear();
+    d.note("of a running, a waiting and an unknown job");
+    for n in [1, 3, 7] {
+        let request = ShellRequest::Poll { shell_id: Guid([9, 0, 0, 0]) };
+        d.order(ServerMessage::Shell { request_id: u64::from(n), job_id: job_id(n), request });
+    }
+    d.expect(expect![[r#"
+        of a running, a waiting and an unknown job
+          ask the shells of 1 for 1: Poll { shell_id: Guid(9-0-0-0) }
+          send: shell 3 Err(Failure { code: 1208, message: "Job 3-0-0-384 is not running: its phase is \"created\"", attributes: {}, inner_errors: [] })
+          send: shell 7 Err(Failure { code: 203, message: "No such job 7-0-0-384 on node \"n1:1\"", attributes: {}, inner_errors: [] })
+    "#]]);
+}

@@ -2,7 +2,7 @@
 
 use vocab::{Failure, JobId, Span, Time};
 
-use super::{Malformed, id_bytes, id_from, name_from, pb, required};
+use super::{Malformed, id_bytes, id_from, name_from, pb, required, shell};
 use crate::{AbortJob, Heartbeat, Hello, JobEvent, NodeMessage, ServerMessage};
 
 fn failures(list: &[Failure]) -> Vec<pb::Failure> {
@@ -34,6 +34,7 @@ impl From<&NodeMessage> for pb::NodeMessage {
                     Err(error) => pb::stderr_answer::Result::Error(error.into()),
                 }),
             }),
+            NodeMessage::Shell { request_id, result } => Message::Shell(shell::reply(*request_id, result)),
         };
         pb::NodeMessage { message: Some(message) }
     }
@@ -54,6 +55,9 @@ impl TryFrom<pb::NodeMessage> for NodeMessage {
                     pb::stderr_answer::Result::Error(error) => Err(error.try_into()?),
                 },
             },
+            Message::Shell(reply) => {
+                NodeMessage::Shell { request_id: reply.request_id, result: shell::result_of(reply)? }
+            }
         })
     }
 }
@@ -181,6 +185,11 @@ impl From<&ServerMessage> for pb::ServerMessage {
                     limit: *limit,
                 })
             }
+            ServerMessage::Shell { request_id, job_id, request } => Message::Shell(pb::Shell {
+                request_id: *request_id,
+                job_id: id_bytes(job_id.0),
+                request: Some(request.into()),
+            }),
         };
         pb::ServerMessage { message: Some(message) }
     }
@@ -212,6 +221,11 @@ impl TryFrom<pb::ServerMessage> for ServerMessage {
                 job_id: job_id(&r.job_id)?,
                 offset: r.offset,
                 limit: r.limit,
+            },
+            Message::Shell(s) => ServerMessage::Shell {
+                request_id: s.request_id,
+                job_id: job_id(&s.job_id)?,
+                request: required("shell request", s.request)?.try_into()?,
             },
         })
     }

@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use vocab::shell::Terminal;
 use vocab::*;
 use yson::{Map, Value};
 
@@ -280,6 +281,41 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
         vec(event(), 0..4).prop_map(NodeMessage::Jobs),
         Just(NodeMessage::Leaving),
         (any::<u64>(), answer).prop_map(|(request_id, result)| NodeMessage::Stderr { request_id, result }),
+        (any::<u64>(), shell_result())
+            .prop_map(|(request_id, result)| NodeMessage::Shell { request_id, result }),
+    ]
+}
+fn shell_result() -> impl Strategy<Value = Result<ShellAnswer, Failure>> {
+    let answer = (id(), any::<u32>(), vec(any::<u8>(), 0..9), proptest::option::of(any::<u64>())).prop_map(
+        |(shell_id, shell_index, output, consumed_offset)| {
+            Ok(ShellAnswer { shell_id, shell_index, output, consumed_offset })
+        },
+    );
+    prop_oneof![answer, failure().prop_map(Err::<ShellAnswer, Failure>)]
+}
+fn shell_request() -> impl Strategy<Value = ShellRequest> {
+    use proptest::option::of;
+    let terminal = (text(), any::<(u32, u32)>()).prop_map(|(name, size)| Terminal { name, size });
+    prop_oneof![
+        (of(text()), of(terminal), vec(text(), 0..3), any::<bool>(), of(any::<u64>())).prop_map(
+            |(command, terminal, environment, secrets, timeout)| ShellRequest::Spawn {
+                command,
+                terminal,
+                environment,
+                secrets,
+                inactivity_timeout: timeout.map(Span),
+            }
+        ),
+        (id(), any::<u64>(), vec(any::<u8>(), 0..9), any::<(u32, u32)>()).prop_map(
+            |(shell_id, input_offset, keys, size)| ShellRequest::Update {
+                shell_id,
+                input_offset,
+                keys,
+                size
+            }
+        ),
+        id().prop_map(|shell_id| ShellRequest::Poll { shell_id }),
+        id().prop_map(|shell_id| ShellRequest::Terminate { shell_id }),
     ]
 }
 fn server_message() -> impl Strategy<Value = ServerMessage> {
@@ -311,6 +347,11 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
             job_id: JobId(job),
             offset: n.1,
             limit: n.2,
+        }),
+        (any::<u64>(), id(), shell_request()).prop_map(|(request_id, job, request)| ServerMessage::Shell {
+            request_id,
+            job_id: JobId(job),
+            request,
         }),
     ]
 }

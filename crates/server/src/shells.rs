@@ -1,0 +1,119 @@
+//! Shells beside running jobs (http-api.md 8.7): the kernel says whether and where, everything else goes
+//! straight between the API and the node.
+
+use crate::backend::ServerBackend;
+use api::{ByteStream, JobShellRequest};
+use bytes::Bytes;
+use kernel::{Command, NodeKey};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use vocab::{Failure, Guid, JobId, ShellAnswer, ShellRequest, code};
+use yson::Value;
+
+/// How long a node may take. A question for output waits at the job's proxy for twelve seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// A client that polls a job whose node is away is held up so long, that it does not spin.
+const NODE_AWAY: Duration = Duration::from_secs(1);
+/// Pieces of output of a command that wait for the client to read them.
+const PIECES: usize = 4;
+
+impl ServerBackend {
+    /// One call. A node that is away for a moment is not the end of a shell, which lives on there: who
+    /// polls gets no output, who types is not told that it was taken.
+    pub(crate) async fn ask_shell(
+        self,
+        user: String,
+        wanted: JobShellRequest,
+    ) -> Result<ShellAnswer, Failure> {
+        let JobShellRequest { job_id, shell_name, mut request } = wanted;
+        let shell_id = match &request {
+            ShellRequest::Spawn { .. } => None,
+            ShellRequest::Update { shell_id, .. }
+            | ShellRequest::Poll { shell_id }
+            | ShellRequest::Terminate { shell_id } => Some(*shell_id),
+        };
+        let command = match &request {
+            ShellRequest::Spawn { command, .. } => {
+                Command::OpenJobShell { job_id, shell_name, command: command.clone() }
+            }
+            _ => Command::LocateJobShell { user: user.clone(), job_id, shell_name },
+        };
+        let result = match self.value(user, command).await {
+            Ok(located) => {
+                let node = located.get("node").and_then(Value::as_u64).unwrap_or_default();
+                if let ShellRequest::Spawn { secrets, .. } = &mut request {
+                    *secrets &= located.get("secrets").and_then(Value::as_bool).unwrap_or(false);
+                }
+                self.ask_node(NodeKey(node), job_id, request).await
+            }
+            Err(failure) => Err(failure),
+        };
+        match (result, shell_id) {
+            (Err(failure), Some(shell_id)) if failure.code == code::TIMEOUT => {
+                tokio::time::sleep(NODE_AWAY).await;
+                Ok(ShellAnswer { shell_id, ..ShellAnswer::default() })
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn ask_node(
+        &self,
+        node: NodeKey,
+        job_id: JobId,
+        request: ShellRequest,
+    ) -> Result<ShellAnswer, Failure> {
+        let question = self.hub.ask_shell(node, job_id, request);
+        match tokio::time::timeout(ANSWER_TIMEOUT, question).await {
+            Ok(Some(result)) => result,
+            _ => Err(Failure::coded(code::TIMEOUT, format!("The node of job {job_id} does not answer"))),
+        }
+    }
+
+    /// A shell that runs one command, without a terminal: what it prints, until it ends or nobody reads.
+    pub(crate) async fn shell_command(
+        self,
+        user: String,
+        wanted: JobShellRequest,
+    ) -> Result<ByteStream, Failure> {
+        let (job_id, shell_name) = (wanted.job_id, wanted.shell_name.clone());
+        let shell_id = self.clone().ask_shell(user.clone(), wanted).await?.shell_id;
+        let of_shell = move |request| JobShellRequest { job_id, shell_name: shell_name.clone(), request };
+        let (pieces, stream) = mpsc::channel(PIECES);
+        tokio::spawn(async move {
+            let read_to_end = self.clone().read_to_end(&user, &of_shell, shell_id, &pieces);
+            tokio::select! {
+                () = read_to_end => {}
+                () = pieces.closed() => {
+                    let request = of_shell(ShellRequest::Terminate { shell_id });
+                    // If it has ended meanwhile, all is well.
+                    let _ = self.ask_shell(user, request).await;
+                }
+            }
+        });
+        Ok(Box::pin(ReceiverStream::new(stream)))
+    }
+
+    async fn read_to_end(
+        self,
+        user: &str,
+        of_shell: &impl Fn(ShellRequest) -> JobShellRequest,
+        shell_id: Guid,
+        pieces: &mpsc::Sender<Result<Bytes, Failure>>,
+    ) {
+        loop {
+            let poll = of_shell(ShellRequest::Poll { shell_id });
+            let piece = match self.clone().ask_shell(user.to_owned(), poll).await {
+                Ok(answer) if answer.output.is_empty() => continue,
+                Ok(answer) => Ok(answer.output.into()),
+                Err(failure) if failure.code == code::SHELL_EXITED => return,
+                Err(failure) => Err(failure),
+            };
+            let is_last = piece.is_err();
+            if pieces.send(piece).await.is_err() || is_last {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+"""Shells beside running jobs: the real client, our command line and the plain API (http-api.md 8.7)."""
+
+import http.client
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+from harness import BINARY, ServerError, cluster as make_cluster, wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs have no namespaces")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16") as c:
+        yield c
+
+
+@pytest.fixture
+def job(cluster, pool):
+    """A running job, for as long as the test lasts."""
+    operation = cluster.start_vanilla(
+        "echo $$ >pid; sleep 1000", pool=pool, environment={"COLOUR": "blue"},
+        spec={"secure_vault": {"password": "hidden"}, "enable_secure_vault_variables_in_job_shell": False,
+              "job_shells": [{"name": "private", "owners": ["nobody-else"]}]})
+    yield cluster.wait_jobs(operation)[0]
+    cluster.command("abort_operation", operation_id=operation)
+    cluster.wait_state(operation, "aborted")
+
+
+class Terminal:
+    """A person at a terminal, running a program."""
+
+    def __init__(self, arguments, env):
+        self.seen = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe(arguments[0], arguments, {**os.environ, **env, "TERM": "xterm"})
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def read(self, timeout):
+        if not select.select([self.fd], [], [], timeout)[0]:
+            return False
+        try:
+            piece = os.read(self.fd, 65536)
+        except OSError:
+            piece = b""
+        self.seen += piece
+        return bool(piece)
+
+    def wait(self, pattern, timeout=30):
+        deadline = time.monotonic() + timeout
+        while not re.search(pattern.encode(), self.seen):
+            assert time.monotonic() < deadline, f"no {pattern!r} in {self.seen.decode(errors='replace')}"
+            self.read(0.2)
+        return self.seen.decode(errors="replace")
+
+    def end(self, timeout=30):
+        """Waits for the program; gives its exit code."""
+        deadline = time.monotonic() + timeout
+        while True:
+            self.read(0.1)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                while self.read(0.1):
+                    pass
+                os.close(self.fd)
+                return os.waitstatus_to_exitcode(status)
+            assert time.monotonic() < deadline, self.seen.decode(errors="replace")
+
+
+def yt(cluster, *arguments):
+    pytest.importorskip("tornado", reason="the yt client needs tornado for its job shell")
+    program = os.path.join(os.path.dirname(sys.executable), "yt")
+    return Terminal([program, *arguments], cluster.yt_environment())
+
+
+def millpond(cluster, *arguments):
+    return Terminal([str(BINARY), "--proxy", cluster.address, *arguments], {})
+
+
+def test_the_real_client(cluster, job):
+    person = yt(cluster, "run-job-shell", job)
+    person.wait("terminate shell(.|\n)*slot_.*\\$ ")
+    person.type("echo $((6*7)) $COLOUR [$YT_SECURE_VAULT_password]; pwd; cat pid; tty; echo yt=$YT_PROXY; echo do''ne\r")
+    seen = person.wait("done")
+    assert "42 blue []" in seen and "/slots/" in seen and "/dev/pts/" in seen, seen
+    assert f"yt=http://{cluster.address}" in seen, "the client hands its cluster on"
+    person.type("exit\r")
+    person.end()
+    assert b"Shell exited" in person.seen
+
+
+def test_a_command_of_the_real_client(cluster, job):
+    person = yt(cluster, "run-job-shell", job, "echo from $YT_JOB_ID; stty size")
+    person.end()
+    assert f"from {job}" in person.seen.decode()
+    assert cluster.yt("run-job-shell-command", job, "echo out; echo err >&2; exit 3")[1] == "out\nerr\n"
+
+
+def test_our_command_line(cluster, job):
+    person = millpond(cluster, "job", "shell", job)
+    person.wait("Ctrl-\\] leaves(.|\n)*slot_.*\\$ ")
+    person.type("echo $COLOUR; stty -echo; echo rea''dy\r")
+    assert "blue" in person.wait("ready")
+    person.type("sleep 1000 || echo int''errupted\r\x03")
+    person.wait("interrupted|\\^C(.|\n)*slot_.*\\$ ")
+    person.type("\x1d")
+    assert person.end() == 0
+    # The shell and all it started are gone: only the job's own processes are left.
+    wait_for(lambda: "bash" not in shell(cluster, job, "ps -eo comm=").replace("bash\nps", ""), what="the shell to go")
+    assert cluster.millpond("job", "shell", job, "--", "echo", "$COLOUR", "|", "tr", "a-z", "A-Z")[1] == "BLUE\n"
+    refused = subprocess.run([BINARY, "--proxy", cluster.address, "job", "shell", job], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True)
+    assert refused.returncode == 2 and "needs a terminal" in refused.stderr
+
+
+def shell(cluster, job, command):
+    """`run_job_shell_command`."""
+    connection = http.client.HTTPConnection(cluster.address, timeout=60)
+    connection.request("POST", "/api/v4/run_job_shell_command", body=json.dumps({"job_id": job, "command": command}))
+    reply = connection.getresponse()
+    body = reply.read()
+    assert reply.status == 200, body
+    return body.decode()
+
+
+def poll(cluster, job, **parameters):
+    return cluster.command("poll_job_shell", method="POST", job_id=job, parameters=parameters)["result"]
+
+
+def test_much_output_and_a_reader_that_leaves(cluster, job):
+    assert shell(cluster, job, "seq 1 300000").splitlines()[-1] == "300000"
+    connection = http.client.HTTPConnection(cluster.address, timeout=60)
+    connection.request("POST", "/api/v4/run_job_shell_command", body=json.dumps({"job_id": job, "command": "yes"}))
+    connection.getresponse().read(1000)
+    assert "yes" in shell(cluster, job, "ps -eo comm=")
+    connection.close()
+    wait_for(lambda: "yes" not in shell(cluster, job, "ps -eo comm="), what="the command to end")
+
+
+def test_errors_and_events(cluster, job):
+    def refused(code, text, **parameters):
+        with pytest.raises(ServerError) as error:
+            cluster.command("poll_job_shell", method="POST", **parameters)
+        assert code in error.value.codes() and text in error.value.text()
+    refused(203, "No such job", job_id="1-2-3-4", parameters={"operation": "spawn"})
+    refused(1, "found \"dance\"", job_id=job, parameters={"operation": "dance"})
+    refused(1, "No such shell", job_id=job, parameters={"operation": "poll", "shell_id": "1-2-3-4"})
+    refused(1, "No such job shell", job_id=job, shell_name="other", parameters={"operation": "spawn"})
+    shell_id = poll(cluster, job, operation="spawn", command="exit 4")["shell_id"]
+    with pytest.raises(ServerError) as error:
+        while True:
+            poll(cluster, job, operation="poll", shell_id=shell_id)
+    assert 1800 in error.value.codes() and "Shell exited" in error.value.text()
+    events = [json.loads(line) for line in cluster.millpond("events", "--json")[1].splitlines()]
+    opened = [e for e in events if e["event"] == "job_shell_opened" and e["job_id"] == job]
+    assert opened and opened[-1]["command"] == "exit 4" and opened[-1]["user"] == "root", events
+
+
+def test_a_shell_outlives_the_node_agent(cluster, job):
+    shell_id = poll(cluster, job, operation="spawn", term="dumb", height=24, width=80)["shell_id"]
+
+    def type_and_read(offset, keys, wanted):
+        answer = poll(cluster, job, operation="update", shell_id=shell_id, keys=keys.encode().hex(), input_offset=offset)
+        seen, deadline = "", time.monotonic() + 40
+        while wanted not in seen:
+            assert time.monotonic() < deadline, seen
+            seen += poll(cluster, job, operation="poll", shell_id=shell_id)["output"]
+        return answer["consumed_offset"]
+
+    consumed = type_and_read(0, "x=kept; echo rea''dy\n", "ready")
+    node = cluster.nodes[0]
+    node.kill()
+    cluster.restart()
+    wait_for(lambda: poll(cluster, job, operation="update", shell_id=shell_id, keys="")["consumed_offset"] == consumed,
+             what="the node to find the shell again")
+    type_and_read(consumed, "echo [$x]\n", "[kept]")
+    poll(cluster, job, operation="terminate", shell_id=shell_id)
