@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nodecore::{NodeCore, NodeEffect, NodeInput};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
-use vocab::Time;
+use vocab::{Span, SteadyClock, Time};
 use wire::{NodeMessage, ServerMessage};
 
 use crate::hands::{Hands, Outcome};
@@ -195,17 +195,20 @@ async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-/// Wall time that never goes back.
+/// Time of day that does not jump when somebody sets the host's clock.
 #[derive(Debug, Default)]
-struct Clock {
-    last: Time,
-}
+struct Clock(SteadyClock);
 
 impl Clock {
     fn now(&mut self) -> Time {
-        self.last = self.last.max(wall_clock());
-        self.last
+        self.0.show(wall_clock(), since_start_of_host())
     }
+}
+
+/// Goes on while the host sleeps.
+fn since_start_of_host() -> Span {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Span(time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000)
 }
 
 /// Microseconds since the epoch.

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::{GroupBounds, GroupCommit, Store, StoreError};
 use tokio::sync::watch;
-use vocab::Time;
+use vocab::{SteadyClock, Time};
 
 /// Inputs taken before the kernel is asked to act on them: bounds the latency of the first one.
 const BATCH_MAX: usize = 512;
@@ -92,12 +92,13 @@ struct Core<D> {
 
 impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
     fn run(mut self, mut effects: Vec<Effect>, receiver: &Receiver<Message>) {
-        let mut wake = now();
+        let mut clock = Clock::default();
+        let mut wake = clock.now();
         let mut extra_update_from = Instant::now();
         loop {
             let mut stop = false;
-            let mut waited = Self::wait(receiver, wake);
-            let time = now();
+            let mut waited = Self::wait(receiver, &mut clock, wake);
+            let time = clock.now();
             let mut taken = 0;
             while let Some(message) = waited.take() {
                 match message {
@@ -139,13 +140,13 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
     }
 
     /// The next message, or none when it is time to wake.
-    fn wait(receiver: &Receiver<Message>, wake: Time) -> Option<Message> {
+    fn wait(receiver: &Receiver<Message>, clock: &mut Clock, wake: Time) -> Option<Message> {
         loop {
-            let timeout = Duration::from_micros(wake.since(now()).as_micros());
+            let timeout = Duration::from_micros(wake.since(clock.now()).as_micros());
             match receiver.recv_timeout(timeout) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Disconnected) => return Some(Message::Stop),
-                Err(RecvTimeoutError::Timeout) if now() >= wake => return None,
+                Err(RecvTimeoutError::Timeout) if clock.now() >= wake => return None,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -164,7 +165,23 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
     }
 }
 
-/// The clock of the core.
+/// The clock of the core: the time of day, without the jumps of a clock that is set.
+#[derive(Default)]
+struct Clock(SteadyClock);
+
+impl Clock {
+    fn now(&mut self) -> Time {
+        self.0.show(now(), since_start_of_host())
+    }
+}
+
+/// Goes on while the host sleeps.
+fn since_start_of_host() -> vocab::Span {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    vocab::Span::from_micros(time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000)
+}
+
+/// The host's time of day.
 pub fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))

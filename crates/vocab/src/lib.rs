@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod clock;
 pub mod failure;
 pub mod id;
 pub mod job;
@@ -14,11 +15,12 @@ pub mod states;
 pub mod time;
 
 pub use batch::{Batch, Op, Table};
+pub use clock::SteadyClock;
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{
-    Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, FileSystemRequest, JobDescription,
-    JobIdentity, JobOutcome, JobStatistics, Summary, TmpfsUsage, TmpfsVolume,
+    Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, FileSystemRequest,
+    JobDescription, JobIdentity, JobOutcome, JobStatistics, Summary, TmpfsUsage, TmpfsVolume,
 };
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use shell::{ShellAnswer, ShellRequest};
