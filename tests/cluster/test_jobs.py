@@ -159,6 +159,69 @@ def test_statistics(cluster, pool):
     assert leaves[0]["tags"] == {"job_state": "completed", "job_type": "t", "pool_tree": "physical"}
 
 
+# Every path of jobs-and-nodes.md 7.2 that a vanilla job without tables and devices has, by its unit, and what is
+# known of the value when the job is: 200 MiB of memory, half of it reserved, a tenth of a core, a volume of 8 MiB.
+MIB = 1 << 20
+TIMES = ["time/total", "time/wait_for_resources", "time/prepare", "time/artifacts_download", "time/exec",
+         *(f"{who}/cpu/{kind}" for who in ("user_job", "job_proxy") for kind in ("user", "system")),
+         "user_job/cpu/wait", "user_job/cpu/throttled", "user_job/cpu/cfs_throttled"]
+BYTES = {"job_proxy/max_memory": None, "job_proxy/estimated_memory": 128 * MIB, "job_proxy/memory_reserve": 128 * MIB,
+         "user_job/max_memory": None, "user_job/current_memory/rss": None, "user_job/current_memory/mapped_file": None,
+         "user_job/memory_limit": 200 * MIB, "user_job/memory_reserve": 100 * MIB, "user_job/tmpfs_size": 3 * MIB,
+         "user_job/max_tmpfs_size": 3 * MIB, "user_job/tmpfs_volumes/0/size": 3 * MIB,
+         "user_job/tmpfs_volumes/0/max_size": 3 * MIB, "user_job/block_io/bytes_read": None,
+         "user_job/block_io/bytes_written": None, "user_job/disk/usage": None, "user_job/disk/max_usage": None,
+         "user_job/disk/limit": 100 * MIB, "job_proxy/block_io/bytes_read": None,
+         "job_proxy/block_io/bytes_written": None}
+# value * time/total
+BYTE_SECONDS = {f"{who}/cumulative_{what}": f"{who}/{what}" for who, what in [
+    ("user_job", "max_memory"), ("user_job", "memory_reserve"), ("job_proxy", "max_memory"),
+    ("job_proxy", "memory_reserve"), ("job_proxy", "estimated_memory")]}
+COUNTS = {"user_job/cpu/context_switches": None, "job_proxy/cpu/context_switches": None,
+          "user_job/current_memory/major_page_faults": None, "user_job/cpu_reserve_millicores": 100,
+          "user_job/vcpu_reserve_millicores": 100, "user_job/gpu_reserve": 0,
+          "user_job/memory_reserve_factor_x10000": 5_000, "job_proxy/memory_reserve_factor_x10000": 10_000,
+          "user_job/cumulative_memory_mb_sec": None, "custom/n": 1}
+# Once the monitor has measured twice (1.6), hundredths of a core or of core-seconds.
+MONITOR = {"job_proxy/smoothed_cpu_usage_x100": None, "job_proxy/preemptible_cpu_x100": 0,
+           "job_proxy/preemptable_cpu_x100": 0, "job_proxy/aggregated_smoothed_cpu_usage_x100": None,
+           "job_proxy/aggregated_max_cpu_usage_x100": None, "job_proxy/aggregated_preemptible_cpu_x100": 0,
+           "job_proxy/aggregated_preemptable_cpu_x100": 0, "job_proxy/aggregated_preempted_cpu_x100": 0}
+
+
+def leaves(tree, path=()):
+    if not isinstance(tree.get("sum"), dict) and "sum" in tree:
+        return {"/".join(path): tree}
+    return {k: v for name, child in tree.items() for k, v in leaves(child, (*path, name)).items()}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: no memory file systems")
+def test_every_statistic(cluster, pool):
+    command = ("dd if=/dev/zero of=v/x bs=1M count=3 2>/dev/null; dd if=/dev/zero of=on-disk bs=1M count=5 2>/dev/null; echo '{n=1};' >&5; "
+               "python3 -c 'import time; x = bytearray(60 << 20); time.sleep(3)'")
+    operation = cluster.run_vanilla(command, pool=pool, memory_limit=200 * MIB, cpu_limit=0.1,
+                                    tmpfs_volumes=[{"path": "v", "size": 8 * MIB}],
+                                    disk_request={"disk_space": 100 * MIB})
+    found = leaves(only_job(cluster, operation)["statistics"])
+    known = {**dict.fromkeys(TIMES), **BYTES, **dict.fromkeys(BYTE_SECONDS), **COUNTS, **MONITOR}
+    assert set(found) == set(known), "a statistic without a place in the list, or the other way round"
+    for path, summary in found.items():
+        assert summary["count"] == 1 and summary["min"] == summary["max"] == summary["last"] == summary["sum"] >= 0, path
+    value = {path: summary["sum"] for path, summary in found.items()}
+    assert {path: value[path] for path, expected in known.items() if expected is not None} == \
+        {path: expected for path, expected in known.items() if expected is not None}
+    seconds = value["time/total"] / 1000
+    assert 3 <= value["time/exec"] / 1000 <= seconds < 60
+    for path, of in BYTE_SECONDS.items():
+        assert value[path] == value[of] * value["time/total"] // 1000, path
+    assert 60 * MIB <= value["user_job/max_memory"] < 100 * MIB, "without the volume"
+    assert 60 <= value["user_job/cumulative_memory_mb_sec"] <= 100 * seconds
+    assert 5 * MIB <= value["user_job/disk/usage"] == value["user_job/disk/max_usage"] < 6 * MIB, "without the volume"
+    assert 0 < value["job_proxy/max_memory"] < 16 * MIB
+    # A tenth of a core, for as long as the job ran.
+    assert 10 <= value["job_proxy/aggregated_max_cpu_usage_x100"] <= 10 * seconds
+
+
 def test_statistics_of_many_jobs(cluster, pool):
     operation = cluster.run_vanilla("echo \"{n=$YT_JOB_COOKIE};\" >&5; [ $YT_JOB_INDEX != 3 ]", pool=pool, job_count=5)
     custom = cluster.operation(operation, "progress")["progress"]["job_statistics_v2"]["custom"]["n"]

@@ -20,9 +20,9 @@ use cage::{Bind, Isolation, RootFs};
 use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
-    AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, Failure, InterruptionReason,
-    JobDescription, JobId, JobOutcome, JobStatistics, ShellAnswer, ShellRequest, Span, Time, TmpfsUsage,
-    shell::Terminal,
+    AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, Failure,
+    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, ShellAnswer, ShellRequest, Span,
+    Time, TmpfsUsage, shell::Terminal,
 };
 use yson::Map;
 
@@ -30,12 +30,6 @@ pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
 pub const PROXY_PROTOCOL_VERSION: u32 = 3;
-
-/// Oldest version of a proxy that a node still understands: it has no shells.
-pub const OLDEST_PROXY_PROTOCOL_VERSION: u32 = 2;
-
-/// First version with [`ToProxy::Shell`].
-pub const SHELL_PROTOCOL_VERSION: u32 = 3;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -440,9 +434,10 @@ wire!(struct JobStatistics {
     user_job_bytes_written, job_proxy_cpu_user, job_proxy_cpu_system, job_proxy_context_switches,
     job_proxy_bytes_read, job_proxy_bytes_written, user_job_max_memory, user_job_peak_memory, user_job_tmpfs,
     user_job_tmpfs_volumes, user_job_current_rss, user_job_current_mapped_file, user_job_major_page_faults,
-    user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom,
+    user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom, user_job_disk,
 });
 wire!(struct TmpfsUsage { size, max_size });
+wire!(struct DiskUsage { usage, max_usage, limit });
 wire!(struct CpuMonitorReport { statistics, limit, smoothed, reclaims, votes, last_change });
 wire!(struct CpuMonitorChange { time, from, to, applied });
 wire!(struct CpuMonitorStatistics {

@@ -129,6 +129,9 @@ pub struct NodeSection {
     /// reserve is aborted.
     #[serde(deserialize_with = "percentage")]
     pub memory_pressure_abort_threshold: Option<f64>,
+    /// Free memory of the host that is left alone when jobs start.
+    #[serde(deserialize_with = "size")]
+    pub free_memory_watermark: Option<i64>,
     /// Jobs that read their own pages again and again.
     pub job_thrashing_detector: ThrashingSection,
 }

@@ -24,6 +24,9 @@ pub struct Accounting {
     /// Percentage of time that all processes of the host waited for memory in the last ten seconds (PSI,
     /// `memory full avg10`) above which a job above its reserve is aborted. Default: none.
     pub memory_pressure_abort_threshold: Option<f64>,
+    /// Free memory of the host, bytes, that is left alone when jobs start (3.3). Default: none, and the host
+    /// is not asked.
+    pub free_memory_watermark: Option<i64>,
     /// Aborts jobs that read their own pages again and again. Default: disabled.
     pub job_thrashing_detector: ThrashingDetector,
 }
@@ -39,6 +42,7 @@ impl Default for Accounting {
             memory_overdraft_timeout: Span::from_secs(300),
             running_job_statistics_sending_backoff: Span::from_secs(30),
             memory_pressure_abort_threshold: None,
+            free_memory_watermark: None,
             job_thrashing_detector: ThrashingDetector::default(),
         }
     }
@@ -56,6 +60,7 @@ impl Accounting {
     pub(crate) fn tell_core(&self, settings: &mut Settings) {
         settings.ahead_memory_reserve = self.ahead_memory_reserve;
         settings.always_abort_on_memory_reserve_overdraft = self.always_abort_on_memory_reserve_overdraft;
+        settings.free_memory_watermark = self.free_memory_watermark;
         settings.cpu_overdraft_timeout = self.cpu_overdraft_timeout;
         settings.memory_overdraft_timeout = self.memory_overdraft_timeout;
         settings.running_job_statistics_sending_backoff = self.running_job_statistics_sending_backoff;

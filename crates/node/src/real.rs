@@ -197,6 +197,9 @@ impl RealHands {
         if let Some(threshold) = config.accounting.memory_pressure_abort_threshold {
             tokio::spawn(pressure::watch(threshold, hands.news.clone()));
         }
+        if config.accounting.free_memory_watermark.is_some() {
+            tokio::spawn(pressure::watch_free(hands.news.clone()));
+        }
         for slot in &found.slots {
             *hands.sandbox_state(*slot) = SandboxState::Used;
         }
@@ -400,14 +403,14 @@ impl RealHands {
     }
 
     fn called(&mut self, call: Call, outcomes: &mut Vec<Outcome>) {
-        let Call { id, job_id, version, pid, pid_start_time, start_time, holds, mut outlet } = call;
+        let Call { id, job_id, pid, pid_start_time, start_time, holds, mut outlet } = call;
         let Some(held) = self.held.get_mut(&job_id) else {
             // Of a job that was given up: the core would say the same, but has no job to say it about.
             let text = "Job is unknown to the node".to_owned();
             return say(&mut outlet, &ToProxy::Abort { reason: vocab::AbortReason::Unknown, text });
         };
         held.proxy = Some((pid, pid_start_time));
-        held.shells.ask_again(version, &mut outlet);
+        held.shells.ask_again(&mut outlet);
         held.call = Some((id, outlet));
         outcomes.push(Outcome::Input(NodeInput::ProxyConnected { job_id }));
         if let Some(start_time) = start_time {

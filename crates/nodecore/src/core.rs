@@ -22,6 +22,9 @@ pub struct NodeCore {
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// Jobs without resources, in the order of acceptance.
     pub(crate) waiting: VecDeque<JobId>,
+    /// Free memory of the host when it was last looked at, less what was asked for by jobs that have
+    /// started since; none: it does not matter.
+    pub(crate) free_memory: Option<i64>,
     /// Something was freed, or somebody came: look at `waiting` again.
     pub(crate) look_at_waiting: bool,
     /// Released jobs of the last minute, oldest first (9.4).
@@ -52,6 +55,7 @@ impl NodeCore {
             gpus: IndexPool::default(),
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
+            free_memory: None,
             look_at_waiting: false,
             removed: VecDeque::new(),
             removed_ids: FxHashSet::default(),
@@ -95,6 +99,7 @@ impl NodeCore {
             NodeInput::StderrUploaded { job_id, result } => self.stderr_uploaded(job_id, result, fx),
             NodeInput::CleanedUp { job_id, result } => self.cleaned_up(now, job_id, result, fx),
             NodeInput::ResourceLimits(limits) => self.set_limits(limits),
+            NodeInput::FreeMemory(bytes) => self.host_has_free(bytes),
             NodeInput::MemoryPressure => self.relieve_pressure(now, fx),
             NodeInput::StopJobs => self.stop_jobs(now, fx),
         }

@@ -114,6 +114,9 @@ pub enum NodeInput {
     },
     /// The node's limits changed.
     ResourceLimits(Resources),
+    /// Memory of the host that is free now, bytes; wanted about once a second by a node with a
+    /// `free_memory_watermark` (3.3).
+    FreeMemory(i64),
     /// The host is about to run out of memory, whatever the ledger says (3.5).
     MemoryPressure,
     /// The agent is to end: abort all jobs and accept no more.

@@ -22,10 +22,14 @@ impl NodeCore {
             if job.stage != Stage::Waiting {
                 continue;
             }
-            if !self.ledger.acquire(job.usage) {
+            if !fits_host(self.free_memory, self.settings.free_memory_watermark, job.usage.memory)
+                || !self.ledger.acquire(job.usage)
+            {
                 still.push_back(id);
                 continue;
             }
+            // It has taken nothing yet, and the next look at the host may come before it does.
+            self.free_memory = self.free_memory.map(|free| free - job.usage.memory);
             job.holds = Holds::Acquired;
             job.acquired_time = Some(now);
             job.slot = Some(self.slots.take());
@@ -36,6 +40,12 @@ impl NodeCore {
             self.fetch_artifacts(now, id, fx);
         }
         self.waiting = still;
+    }
+
+    /// What others on the host take is not in the ledger (3.3).
+    pub(crate) fn host_has_free(&mut self, bytes: i64) {
+        self.free_memory = Some(bytes);
+        self.look_at_waiting |= !self.waiting.is_empty();
     }
 
     fn fetch_artifacts(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
@@ -127,4 +137,9 @@ impl NodeCore {
         let outcome = job.stop.take().unwrap_or_else(|| aborted(AbortReason::Other, error));
         self.end_here(now, id, outcome, fx);
     }
+}
+
+/// Before the first look at the host a job waits: the answer is a second away.
+fn fits_host(free: Option<i64>, watermark: Option<i64>, wanted: i64) -> bool {
+    watermark.is_none_or(|kept| free.is_some_and(|free| free - kept >= wanted))
 }

@@ -35,6 +35,9 @@ pub struct Settings {
     pub ahead_memory_reserve: i64,
     /// A job above its reserve is aborted at once, whether the node has memory or not.
     pub always_abort_on_memory_reserve_overdraft: bool,
+    /// A job starts only if the host has so much free memory beside what the job asks for (3.3); none: the
+    /// ledger alone decides.
+    pub free_memory_watermark: Option<i64>,
     /// Released jobs are remembered this long, so that a late order does not start them again (9.4).
     pub recently_removed_jobs_store_timeout: Span,
 }
@@ -58,6 +61,7 @@ impl Settings {
             memory_overdraft_timeout: Span::from_secs(5 * 60),
             ahead_memory_reserve: 0,
             always_abort_on_memory_reserve_overdraft: false,
+            free_memory_watermark: None,
             recently_removed_jobs_store_timeout: Span::from_secs(60),
         }
     }

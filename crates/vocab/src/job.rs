@@ -155,6 +155,8 @@ pub struct JobStatistics {
     pub user_job_tmpfs: TmpfsUsage,
     /// Each of them, in the order of the spec.
     pub user_job_tmpfs_volumes: Vec<TmpfsUsage>,
+    /// What it takes on disk, once somebody has counted: only of jobs with a bound (4.9).
+    pub user_job_disk: Option<DiskUsage>,
     /// Anonymous memory at the last sample.
     pub user_job_current_rss: i64,
     /// Mapped file pages at the last sample.
@@ -169,6 +171,17 @@ pub struct JobStatistics {
     pub cpu_monitor: Option<CpuMonitorReport>,
     /// Custom statistics that the job wrote to descriptor 5: name parts joined by `/`, summary.
     pub custom: Vec<(String, Summary)>,
+}
+
+/// Bytes on disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DiskUsage {
+    /// When they were last counted.
+    pub usage: i64,
+    /// Most that were ever counted.
+    pub max_usage: i64,
+    /// Most that there may be, if that is bounded.
+    pub limit: Option<i64>,
 }
 
 /// Bytes in a memory file system.

@@ -19,7 +19,7 @@ pub use clock::SteadyClock;
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{
-    Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, FileSystemRequest,
+    Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, FileSystemRequest,
     JobDescription, JobIdentity, JobOutcome, JobStatistics, Summary, TmpfsUsage, TmpfsVolume,
 };
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};

@@ -56,6 +56,9 @@ pub const PATHS: &[&str] = &[
     "job_proxy/aggregated_preempted_cpu_x100",
     "job_proxy/preemptable_cpu_x100",
     "job_proxy/aggregated_preemptable_cpu_x100",
+    "user_job/disk/usage",
+    "user_job/disk/max_usage",
+    "user_job/disk/limit",
 ];
 
 /// Memory file systems are numbered in the public paths, so they have no place in [`PATHS`]. In durable
@@ -178,6 +181,9 @@ impl JobSamples {
         // The monitor has something to say only once it has measured (1.6).
         let monitor = measured.and_then(|m| m.cpu_monitor.as_ref()).map(|m| m.statistics.samples());
         system.extend((0..8).map(|i| monitor.as_ref().map(|samples| samples[i].1)));
+        // Of a job whose disk space nobody counts nothing is known.
+        let disk = measured.and_then(|m| m.user_job_disk);
+        system.extend([disk.map(|d| d.usage), disk.map(|d| d.max_usage), disk.and_then(|d| d.limit)]);
         debug_assert_eq!(system.len(), PATHS.len());
         let volumes = measured.map(|m| m.user_job_tmpfs_volumes.as_slice()).unwrap_or_default();
         JobSamples {

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use vocab::DiskUsage;
+
 use crate::protocol::JobStart;
 use walk::Walk;
 
@@ -60,6 +62,8 @@ pub(super) struct DiskWatch {
     roots: Arc<Vec<OwnedFd>>,
     next: Instant,
     running: Option<Running>,
+    /// What was counted so far.
+    seen: Option<DiskUsage>,
 }
 
 #[derive(Debug)]
@@ -80,7 +84,13 @@ impl DiskWatch {
     fn of<'a>(bounds: Bounds, directories: impl Iterator<Item = &'a Path>, next: Instant) -> DiskWatch {
         let bounded = bounds.space.is_some() || bounds.inodes.is_some();
         let roots = directories.filter(|_| bounded).filter_map(|path| File::open(path).ok());
-        DiskWatch { bounds, roots: Arc::new(roots.map(OwnedFd::from).collect()), next, running: None }
+        DiskWatch {
+            bounds,
+            roots: Arc::new(roots.map(OwnedFd::from).collect()),
+            next,
+            running: None,
+            seen: None,
+        }
     }
 
     /// Begins a walk if one is due, or `at_end`, when it waits for it; gives what the last one found if that is
@@ -113,7 +123,16 @@ impl DiskWatch {
         self.running = None;
         // Of a walk that took long the next one must not be the consequence.
         self.next = Instant::now() + PERIOD;
+        if let Some(taken) = &taken {
+            let max_usage = self.seen.map_or(0, |seen| seen.max_usage).max(taken.space);
+            self.seen = Some(DiskUsage { usage: taken.space, max_usage, limit: self.bounds.space });
+        }
         taken.filter(|taken| self.bounds.are_exceeded(taken))
+    }
+
+    /// For statistics.
+    pub fn usage(&self) -> Option<DiskUsage> {
+        self.seen
     }
 
     fn begin(&mut self, processes: Vec<u32>, time: Duration) {

@@ -28,6 +28,27 @@ pub(crate) async fn watch(threshold: f64, news: UnboundedSender<News<RealNews>>)
     }
 }
 
+const MEMINFO: &str = "/proc/meminfo";
+
+/// Tells the core each second how much memory the host could give to new processes. Ends with the agent.
+pub(crate) async fn watch_free(news: UnboundedSender<News<RealNews>>) {
+    loop {
+        let Some(free) = std::fs::read_to_string(MEMINFO).ok().as_deref().and_then(available) else {
+            return tracing::error!("free_memory_watermark: {MEMINFO} cannot be read, no job will start");
+        };
+        if news.send(News::Hands(RealNews::Input(NodeInput::FreeMemory(free)))).is_err() {
+            return;
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Bytes: free, or taken by what can be dropped.
+fn available(text: &str) -> Option<i64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<i64>().ok()?.checked_mul(1024)
+}
+
 /// Percent.
 fn full_avg10(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("full "))?;
@@ -37,6 +58,14 @@ fn full_avg10(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn free_memory_is_found() {
+        let text = "MemTotal:       32000 kB\nMemFree:        1000 kB\nMemAvailable:   2000 kB\n";
+        assert_eq!(available(text), Some(2_048_000));
+        assert_eq!(available("MemFree: 1000 kB"), None);
+        assert!(std::fs::read_to_string(MEMINFO).ok().as_deref().and_then(available).is_some_and(|n| n > 0));
+    }
 
     #[test]
     fn the_figure_is_found() {

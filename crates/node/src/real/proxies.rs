@@ -5,9 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use jobproxy::protocol::{
-    FrameReader, FromProxy, Holds, OLDEST_PROXY_PROTOCOL_VERSION, PROXY_PROTOCOL_VERSION,
-};
+use jobproxy::protocol::{FrameReader, FromProxy, Holds, PROXY_PROTOCOL_VERSION};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::UnboundedSender;
 use vocab::{JobId, Time};
@@ -25,7 +23,6 @@ pub(crate) type CallId = u64;
 pub(crate) struct Call {
     pub id: CallId,
     pub job_id: JobId,
-    pub version: u32,
     pub pid: u32,
     pub pid_start_time: u64,
     pub start_time: Option<Time>,
@@ -98,22 +95,13 @@ async fn listen(id: CallId, stream: Arc<UnixStream>, news: UnboundedSender<News<
             };
             let item = match (job, message) {
                 (None, FromProxy::Hello { version, job_id, pid, pid_start_time, start_time, holds }) => {
-                    if !(OLDEST_PROXY_PROTOCOL_VERSION..=PROXY_PROTOCOL_VERSION).contains(&version) {
+                    if version != PROXY_PROTOCOL_VERSION {
                         tracing::warn!("job proxy {pid} of job {job_id} speaks version {version}: killed");
                         processes::kill(pid, pid_start_time);
                     }
                     job = Some(job_id);
                     let outlet = Outlet::new(Arc::clone(&stream));
-                    RealNews::Called(Call {
-                        id,
-                        job_id,
-                        version,
-                        pid,
-                        pid_start_time,
-                        start_time,
-                        holds,
-                        outlet,
-                    })
+                    RealNews::Called(Call { id, job_id, pid, pid_start_time, start_time, holds, outlet })
                 }
                 (Some(job_id), message) => RealNews::Said(job_id, message),
                 (None, _) => break 'reading,

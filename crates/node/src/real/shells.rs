@@ -1,6 +1,6 @@
 //! Requests for shells beside jobs, on their way between the server and the proxies.
 
-use jobproxy::protocol::{SHELL_PROTOCOL_VERSION, ToProxy};
+use jobproxy::protocol::ToProxy;
 use vocab::{Failure, JobId, ShellAnswer, ShellRequest, code};
 use wire::NodeMessage;
 
@@ -12,8 +12,6 @@ use crate::hands::Outcome;
 /// one, so a restart of this agent or a slow moment costs nobody his shell.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// Of the proxy that called last.
-    version: u32,
     waiting: Vec<(u64, ShellRequest)>,
 }
 
@@ -23,8 +21,7 @@ const WAITING_MAX: usize = 1000;
 impl Asked {
     /// The proxy has called: it may not have heard what it has not answered. A new shell is not asked for
     /// twice, there would be two.
-    pub fn ask_again(&mut self, version: u32, outlet: &mut Outlet) {
-        self.version = version;
+    pub fn ask_again(&mut self, outlet: &mut Outlet) {
         self.waiting.retain(|(_, request)| request.is_repeatable());
         for (request_id, request) in &self.waiting {
             say(outlet, &ToProxy::Shell { request_id: *request_id, request: request.clone() });
@@ -57,13 +54,8 @@ impl RealHands {
         let Some(held) = self.held.get_mut(&job_id).filter(|held| !held.ended) else {
             return outcomes.push(refuse(format!("Job {job_id} does not run on this node")));
         };
-        let Asked { version, waiting } = &mut held.shells;
+        let Asked { waiting } = &mut held.shells;
         match held.call.as_mut() {
-            Some(_) if *version < SHELL_PROTOCOL_VERSION => {
-                let text =
-                    format!("The proxy of job {job_id} is of an older release, which has no job shells");
-                return outcomes.push(refuse(text));
-            }
             _ if waiting.len() >= WAITING_MAX => {
                 return outcomes.push(refuse(format!("Job {job_id} is asked for too many shells at a time")));
             }

@@ -636,7 +636,7 @@ fn shells_are_of_running_jobs() {
     }
     d.expect(expect![[r#"
         of a running, a waiting and an unknown job
-          ask the shells of 1 for 1: Poll { shell_id: Guid(9-0-0-0) }
+          ask the shells of 1 for 1: Poll { shell_id: 9-0-0-0 }
           send: shell 3 Err(Failure { code: 1208, message: "Job 3-0-0-384 is not running: its phase is \"created\"", attributes: {}, inner_errors: [] })
           send: shell 7 Err(Failure { code: 203, message: "No such job 7-0-0-384 on node \"n1:1\"", attributes: {}, inner_errors: [] })
     "#]]);

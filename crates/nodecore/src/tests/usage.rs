@@ -200,3 +200,31 @@ fn adopted_jobs_hold_what_their_proxies_say() {
     // The proxy says the same when it calls: no news.
     assert_eq!(told(&d.tell_all([NodeInput::ProxyConnected { job_id: job_id(1) }, usage(1, 40, 15)])), []);
 }
+
+/// The ledger has room for all; the host, where others live too, has not (3.3).
+#[test]
+fn a_host_without_free_memory_starts_nothing() {
+    let records = |effects: &[NodeEffect]| -> Vec<u32> {
+        let records = effects.iter().filter_map(|effect| match effect {
+            NodeEffect::WriteRecord(record) => Some(record.start.identity.job_id.0.0[0]),
+            _ => None,
+        });
+        records.collect()
+    };
+    let mut d = busy(cores(9, 9, 1000), 0, |s| s.free_memory_watermark = Some(5));
+    let order = |d: &mut Desk, jobs: &[u32]| {
+        let starts = jobs.iter().map(|n| start(*n, 0)).collect();
+        records(&d.order(ServerMessage::Start(starts)))
+    };
+    assert_eq!(order(&mut d, &[1]), [0; 0], "nobody has looked at the host yet");
+    assert_eq!(records(&d.tell(NodeInput::FreeMemory(14))), [0; 0], "ten and five are fifteen");
+    assert_eq!(records(&d.tell(NodeInput::FreeMemory(15))), [1]);
+    assert_eq!(order(&mut d, &[2]), [0; 0], "the first one has taken nothing yet, and will");
+    assert_eq!(order(&mut d, &[3]), [0; 0]);
+    assert_eq!(records(&d.tell(NodeInput::FreeMemory(24))), [2], "there is enough for one of the two");
+    assert_eq!(records(&d.tell(NodeInput::FreeMemory(100))), [3]);
+    // Without the option the host is not asked.
+    let mut d = busy(cores(9, 9, 1000), 0, |_| ());
+    d.tell(NodeInput::FreeMemory(0));
+    assert_eq!(order(&mut d, &[1]), [1]);
+}

@@ -1,7 +1,8 @@
 //! What jobs have used.
 
 use vocab::{
-    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, JobStatistics, Span, Summary, Time, TmpfsUsage,
+    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, JobStatistics, Span, Summary, Time,
+    TmpfsUsage,
 };
 
 use super::pb;
@@ -45,6 +46,11 @@ impl From<&JobStatistics> for pb::JobStatistics {
             job_proxy_max_memory: s.job_proxy_max_memory,
             user_job_tmpfs: has_tmpfs.then(|| tmpfs(&s.user_job_tmpfs)),
             user_job_tmpfs_volumes: s.user_job_tmpfs_volumes.iter().map(tmpfs).collect(),
+            user_job_disk: s.user_job_disk.map(|d| pb::DiskUsage {
+                usage: d.usage,
+                max_usage: d.max_usage,
+                limit: d.limit,
+            }),
             cpu_monitor: s.cpu_monitor.as_ref().map(pb::CpuMonitorReport::from),
             custom: s.custom.iter().map(custom).collect(),
         }
@@ -82,6 +88,11 @@ impl From<pb::JobStatistics> for JobStatistics {
             job_proxy_max_memory: s.job_proxy_max_memory,
             user_job_tmpfs: s.user_job_tmpfs.map(tmpfs).unwrap_or_default(),
             user_job_tmpfs_volumes: s.user_job_tmpfs_volumes.into_iter().map(tmpfs).collect(),
+            user_job_disk: s.user_job_disk.map(|d| DiskUsage {
+                usage: d.usage,
+                max_usage: d.max_usage,
+                limit: d.limit,
+            }),
             cpu_monitor: s.cpu_monitor.map(CpuMonitorReport::from),
             custom: s.custom.into_iter().map(custom).collect(),
         }

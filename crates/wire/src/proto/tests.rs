@@ -158,8 +158,9 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
     let custom = vec((text(), any::<[i64; 5]>()), 0..3);
     let monitor = proptest::option::of(cpu_monitor());
     let volumes = vec(any::<[i64; 2]>(), 0..3);
-    (any::<([u64; 10], [i64; 15])>(), custom, monitor, volumes).prop_map(
-        |((s, i), custom, cpu_monitor, volumes)| JobStatistics {
+    let disk = proptest::option::of(any::<(i64, i64, Option<i64>)>());
+    (any::<([u64; 10], [i64; 15])>(), custom, monitor, volumes, disk).prop_map(
+        |((s, i), custom, cpu_monitor, volumes, disk)| JobStatistics {
             wait_for_resources: Span(s[0]),
             prepare: Span(s[1]),
             artifacts_download: Span(s[2]),
@@ -185,6 +186,7 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
             job_proxy_max_memory: i[12],
             user_job_tmpfs: tmpfs([i[13], i[14]]),
             user_job_tmpfs_volumes: volumes.into_iter().map(tmpfs).collect(),
+            user_job_disk: disk.map(|(usage, max_usage, limit)| DiskUsage { usage, max_usage, limit }),
             cpu_monitor,
             custom: custom
                 .into_iter()

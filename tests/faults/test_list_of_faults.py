@@ -1,0 +1,51 @@
+"""The bad inputs and faults that jobs and nodes have to endure, each with the tests that show it. A test that is gone,
+or has another name, fails here."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+ISOLATION, MONITOR = "tests/cluster/test_isolation.py", "crates/jobproxy/src/proxy/monitor.rs"
+FAULTS = {
+    "an option out of range": ["crates/controller/tests/main/specs.rs root_options", "crates/controller/tests/main/specs.rs task_options",
+                               "tests/faults/test_bad_input.py test_bad_specs"],
+    "a job leaks": ["crates/jobproxy/tests/main/jobs.rs too_much_memory_fails_the_job",
+                    "tests/cluster/test_reserves.py test_above_the_limit_the_job_fails"],
+    "a job needs more than it reserved": ["tests/cluster/test_reserves.py test_the_node_runs_out_of_memory"],
+    "others leave the host no memory": ["crates/nodecore/src/tests/usage.rs a_host_without_free_memory_starts_nothing",
+                                        "crates/nodecore/src/tests/usage.rs pressure_takes_the_worst_overdraft_one_at_a_time"],
+    "a fork bomb": [f"{ISOLATION} test_fork_bomb", "crates/jobproxy/tests/main/jobs.rs a_fork_bomb_is_contained"],
+    "a job ignores signals": [f"{ISOLATION} test_ignores_signals", "tests/cluster/test_jobs.py test_interruption_timeout"],
+    "a job daemonizes": [f"{ISOLATION} test_daemons", "crates/jobproxy/tests/main/jobs.rs a_daemon_does_not_survive_its_job",
+                         "tests/cluster/test_unprivileged.py test_daemons_and_deaf_jobs_do_not_stay"],
+    "a job fills its memory file system": [f"{ISOLATION} test_tmpfs_bound", f"{ISOLATION} test_tmpfs_too_small_for_the_files"],
+    "a job fills its disk": [f"{ISOLATION} test_disk_bound", f"{ISOLATION} test_inode_bound"],
+    "a job fills its stderr": [f"{ISOLATION} test_fills_its_stderr",
+                               "crates/jobproxy/tests/main/jobs.rs lots_of_stderr_is_cut_quickly_and_exactly"],
+    "a job floods its statistics": ["tests/faults/test_bad_input.py test_descriptor_flood_of_statistics"],
+    "a job writes to files of others": [f"{ISOLATION} test_the_host_is_read_only", f"{ISOLATION} test_other_jobs_are_invisible"],
+    "a job tries to leave its control groups": [f"{ISOLATION} test_cannot_leave_its_groups"],
+    "a job kills everything in sight": [f"{ISOLATION} test_kills_everything_in_sight"],
+    "a shell beside a job does all that": ["crates/jobproxy/tests/main/shells.rs a_shell_ends_with_its_job_and_does_not_hold_it_up",
+                                           "crates/jobproxy/tests/main/shells.rs terminated_and_forgotten_shells_are_gone"],
+    "the proxy of a job is killed": ["tests/faults/test_kill_matrix.py test_kill", "crates/node/tests/lives.rs a_proxy_that_is_killed"],
+    "a counter goes backwards or cannot be read": [f"{MONITOR} a_counter_that_cannot_be_read_or_goes_back_is_no_vote"],
+    "the clock jumps": ["tests/faults/test_clock.py test_jumps", "crates/vocab/src/clock.rs jumps_are_not_followed"],
+    "a control group cannot be written": [f"{MONITOR} what_cannot_be_written_does_not_count",
+                                          f"{MONITOR} half_a_change_is_taken_back"],
+    "the node restarts in every phase": ["tests/faults/test_kill_matrix.py test_kill",
+                                         "crates/node/tests/restarts.rs an_agent_killed_at_any_moment_loses_no_job_and_runs_none_twice",
+                                         "tests/faults/test_node_restarts.py test_fifty_kills"],
+    "the server is away": ["crates/node/tests/restarts.rs a_server_that_is_away"],
+    "the disk is full": [f"{ISOLATION} test_a_full_disk", f"{ISOLATION} test_too_little_free_space",
+                         "tests/faults/test_bad_input.py test_full_disk_under_the_store"],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_is_tested(fault):
+    for place in FAULTS[fault]:
+        file, name = place.split()
+        assert re.search(rf"\b(fn|def) {name}\(", (ROOT / file).read_text()), f"{fault}: no test {name} in {file}"
