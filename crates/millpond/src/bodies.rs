@@ -104,6 +104,7 @@ fn accounting(file: &NodeSection) -> Accounting {
     set(&mut accounting.cpu_overdraft_timeout, file.cpu_overdraft_timeout);
     set(&mut accounting.memory_overdraft_timeout, file.memory_overdraft_timeout);
     set(&mut accounting.running_job_statistics_sending_backoff, file.running_job_statistics_sending_backoff);
+    set(&mut accounting.max_consecutive_job_aborts, file.max_consecutive_job_aborts);
     accounting.free_memory_watermark = file.free_memory_watermark;
     accounting.memory_pressure_abort_threshold = file.memory_pressure_abort_threshold;
     let (detector, section) = (&mut accounting.job_thrashing_detector, &file.job_thrashing_detector);

@@ -129,6 +129,8 @@ pub struct NodeSection {
     /// reserve is aborted.
     #[serde(deserialize_with = "percentage")]
     pub memory_pressure_abort_threshold: Option<f64>,
+    /// After more aborts in a row that nobody ordered the node starts no jobs for ten minutes, 500.
+    pub max_consecutive_job_aborts: Option<u32>,
     /// Free memory of the host that is left alone when jobs start.
     #[serde(deserialize_with = "size")]
     pub free_memory_watermark: Option<i64>,

@@ -24,6 +24,8 @@ pub struct Accounting {
     /// Percentage of time that all processes of the host waited for memory in the last ten seconds (PSI,
     /// `memory full avg10`) above which a job above its reserve is aborted. Default: none.
     pub memory_pressure_abort_threshold: Option<f64>,
+    /// After more aborts in a row, not ordered by anybody, the node starts no jobs for ten minutes. Default 500.
+    pub max_consecutive_job_aborts: u32,
     /// Free memory of the host, bytes, that is left alone when jobs start (3.3). Default: none, and the host
     /// is not asked.
     pub free_memory_watermark: Option<i64>,
@@ -42,6 +44,7 @@ impl Default for Accounting {
             memory_overdraft_timeout: Span::from_secs(300),
             running_job_statistics_sending_backoff: Span::from_secs(30),
             memory_pressure_abort_threshold: None,
+            max_consecutive_job_aborts: 500,
             free_memory_watermark: None,
             job_thrashing_detector: ThrashingDetector::default(),
         }
@@ -60,6 +63,7 @@ impl Accounting {
     pub(crate) fn tell_core(&self, settings: &mut Settings) {
         settings.ahead_memory_reserve = self.ahead_memory_reserve;
         settings.always_abort_on_memory_reserve_overdraft = self.always_abort_on_memory_reserve_overdraft;
+        settings.max_consecutive_job_aborts = self.max_consecutive_job_aborts;
         settings.free_memory_watermark = self.free_memory_watermark;
         settings.cpu_overdraft_timeout = self.cpu_overdraft_timeout;
         settings.memory_overdraft_timeout = self.memory_overdraft_timeout;

@@ -7,6 +7,7 @@ use vocab::{AbortReason, Failure, JobId, JobOutcome, Resources, Time};
 use wire::{JobEvent, NodeMessage, ServerMessage, StartJob};
 
 use crate::job::{Job, Stage};
+use crate::mistrust::Mistrust;
 use crate::overdraft::Overdraft;
 use crate::registration::Registration;
 use crate::timers::Timers;
@@ -22,6 +23,7 @@ pub struct NodeCore {
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// Jobs without resources, in the order of acceptance.
     pub(crate) waiting: VecDeque<JobId>,
+    pub(crate) mistrust: Mistrust,
     /// Free memory of the host when it was last looked at, less what was asked for by jobs that have
     /// started since; none: it does not matter.
     pub(crate) free_memory: Option<i64>,
@@ -55,6 +57,7 @@ impl NodeCore {
             gpus: IndexPool::default(),
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
+            mistrust: Mistrust::default(),
             free_memory: None,
             look_at_waiting: false,
             removed: VecDeque::new(),
@@ -104,6 +107,7 @@ impl NodeCore {
             NodeInput::StopJobs => self.stop_jobs(now, fx),
         }
         self.watch_overdraft(now);
+        self.watch_aborts(now);
         self.start_waiting(now, fx);
     }
 
@@ -118,6 +122,7 @@ impl NodeCore {
             self.timers.next(),
             self.registration.next_heartbeat(),
             self.overdraft.next(&self.settings),
+            self.mistrust.ends(),
             held_until,
         ]
         .into_iter()
@@ -183,6 +188,8 @@ impl NodeCore {
             }
         }
         self.adjust_to_limits(now, fx);
+        // Before the heartbeat, which says what is offered from now on.
+        self.watch_aborts(now);
         self.heartbeat(now, fx);
     }
 

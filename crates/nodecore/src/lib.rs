@@ -30,6 +30,7 @@ mod adoption;
 mod core;
 mod ending;
 mod job;
+mod mistrust;
 mod overdraft;
 mod preparation;
 mod registration;

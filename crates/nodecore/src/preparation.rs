@@ -13,7 +13,7 @@ impl NodeCore {
     /// hold back later, smaller ones: the scheduler sends nothing to a node on which a job waits
     /// (scheduling.md 8.2, rule 6), so it cannot be starved by newcomers.
     pub(crate) fn start_waiting(&mut self, now: Time, fx: &mut Vec<NodeEffect>) {
-        if !std::mem::take(&mut self.look_at_waiting) {
+        if self.starts_nothing() || !std::mem::take(&mut self.look_at_waiting) {
             return;
         }
         let mut still = VecDeque::new();

@@ -73,7 +73,7 @@ impl NodeCore {
             protocol_version: PROTOCOL_VERSION,
             address: self.settings.address.clone(),
             incarnation: self.settings.incarnation,
-            resource_limits: self.settings.resource_limits,
+            resource_limits: self.offered_limits(),
             tags: self.settings.tags.clone(),
             job_environment: self.settings.job_environment.clone(),
             alerts: self.all_alerts(),
@@ -140,7 +140,7 @@ impl NodeCore {
             jobs.push(report);
         }
         fx.push(NodeEffect::Send(NodeMessage::Heartbeat(Heartbeat {
-            resource_limits: self.settings.resource_limits,
+            resource_limits: self.offered_limits(),
             resource_usage: self.ledger.usage(),
             alerts: self.all_alerts(),
             jobs,
@@ -170,6 +170,7 @@ impl NodeCore {
     }
 
     fn all_alerts(&self) -> Vec<vocab::Failure> {
-        self.settings.alerts.iter().chain(&self.alerts).cloned().collect()
+        let known = self.settings.alerts.iter().chain(&self.alerts).cloned();
+        known.chain(self.alert_of_mistrust()).collect()
     }
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub ahead_memory_reserve: i64,
     /// A job above its reserve is aborted at once, whether the node has memory or not.
     pub always_abort_on_memory_reserve_overdraft: bool,
+    /// After more aborts in a row that are not ordered by anybody the node starts no jobs for a while (3.9).
+    pub max_consecutive_job_aborts: u32,
     /// A job starts only if the host has so much free memory beside what the job asks for (3.3); none: the
     /// ledger alone decides.
     pub free_memory_watermark: Option<i64>,
@@ -61,6 +63,7 @@ impl Settings {
             memory_overdraft_timeout: Span::from_secs(5 * 60),
             ahead_memory_reserve: 0,
             always_abort_on_memory_reserve_overdraft: false,
+            max_consecutive_job_aborts: 500,
             free_memory_watermark: None,
             recently_removed_jobs_store_timeout: Span::from_secs(60),
         }

@@ -228,3 +228,49 @@ fn a_host_without_free_memory_starts_nothing() {
     d.tell(NodeInput::FreeMemory(0));
     assert_eq!(order(&mut d, &[1]), [1]);
 }
+
+/// Something is wrong with the node: it fails to start whatever it is given (3.9).
+#[test]
+fn a_node_that_only_aborts_takes_a_rest() {
+    let mut d = busy(cores(9, 9, 1000), 1, |s| s.max_consecutive_job_aborts = 2);
+    let abort_here = |d: &mut Desk, n: u32| {
+        d.start([(n, 0)]);
+        let error = Failure::new("no such disk");
+        d.tell(NodeInput::SandboxReady { job_id: job_id(n), result: Err(error) })
+    };
+    let heartbeat = |d: &mut Desk, seconds: u64| {
+        d.now += Span::from_secs(seconds);
+        let effects = d.tell(NodeInput::Wake);
+        effects.into_iter().find_map(|effect| match effect {
+            NodeEffect::Send(NodeMessage::Heartbeat(h)) => Some((h.resource_limits.user_slots, h.alerts)),
+            _ => None,
+        })
+    };
+    let starts = |effects: &[NodeEffect]| effects.iter().any(|e| matches!(e, NodeEffect::WriteRecord(_)));
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    abort_here(&mut d, 2);
+    abort_here(&mut d, 3);
+    // An order is no sign of trouble, and what ends by itself is a sign that all is well.
+    d.start([(4, 0)]);
+    d.abort(4, AbortReason::UserRequest, "enough");
+    d.start([(5, 0)]);
+    d.bring_up(5);
+    let now = d.now;
+    d.end(5, super::script::completed(now));
+    abort_here(&mut d, 6);
+    abort_here(&mut d, 7);
+    assert!(starts(&d.order(ServerMessage::Start(vec![start(8, 0)]))), "two are not too many");
+    assert_eq!(heartbeat(&mut d, 5).map(|(slots, alerts)| (slots, alerts.len())), Some((9, 0)));
+    let error = Failure::new("no such disk");
+    d.tell(NodeInput::SandboxReady { job_id: job_id(8), result: Err(error) });
+
+    assert!(!starts(&d.order(ServerMessage::Start(vec![start(9, 0)]))), "now it rests");
+    let (slots, alerts) = heartbeat(&mut d, 5).expect("a heartbeat");
+    assert_eq!(slots, 1, "that of the job which runs");
+    assert!(alerts[0].message.contains("More than 2 jobs in a row"), "{alerts:?}");
+    let (slots, alerts) = heartbeat(&mut d, 11 * 60).expect("a heartbeat");
+    assert_eq!((slots, alerts), (9, Vec::new()));
+    assert!(starts(&d.order(ServerMessage::Start(vec![start(10, 0)]))));
+    assert!(abort_here(&mut d, 11).iter().any(|e| matches!(e, NodeEffect::Send(_))));
+    assert!(starts(&d.order(ServerMessage::Start(vec![start(12, 0)]))), "it counts from the beginning");
+}
