@@ -33,6 +33,6 @@ mod request;
 
 pub use error::ClientError;
 pub use files::WriteFileOptions;
-pub use questions::EventsFrom;
+pub use questions::{EventsFrom, EventsPage};
 pub use request::{Client, Retries};
 pub use tree::CreateFlags;

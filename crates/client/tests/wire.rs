@@ -94,11 +94,12 @@ fn set_puts_the_value_into_the_body() {
 
 #[test]
 fn questions_are_asked_by_url() {
-    let body = br#"{"events": [{"number": 7}], "next": 8, "oldest": 1}"#;
+    let body = br#"{"events": [{"number": 7}], "next": 8, "oldest": 1,
+        "lost": [{"from": 3, "to": 6, "count": 4}]}"#;
     let reply = Say::Raw(200, Vec::new(), body.to_vec());
     let (answer, seen) = exchange(vec![reply], |client| client.events(client::EventsFrom::Number(7), 100));
-    let (events, next) = answer.expect("a good answer");
-    assert_eq!((events.len(), next), (1, 8));
+    let page = answer.expect("a good answer");
+    assert_eq!((page.events.len(), page.next, page.lost), (1, 8, vec![(3, 6)]));
     assert_eq!(
         (seen[0].method.as_str(), seen[0].target.as_str()),
         ("GET", "/api/millpond/events?from=7&limit=100")

@@ -2,7 +2,7 @@
 
 use crate::command::Request;
 use crate::effect::NodeKey;
-use vocab::JobId;
+use vocab::{Failure, JobId};
 use wire::NodeMessage;
 
 /// See the module page.
@@ -30,6 +30,15 @@ pub enum Input {
     },
     /// The event log has everything up to this number, safely.
     EventsWritten(u64),
+    /// The event log cannot be written at the moment, and why.
+    EventsFailing(Failure),
+    /// These numbers are missing in the event log and will not come.
+    EventsLost {
+        /// The first of them.
+        from: u64,
+        /// The last of them.
+        to: u64,
+    },
     /// Nothing happened but time: periodic work is due.
     Tick,
 }

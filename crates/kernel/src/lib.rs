@@ -208,6 +208,8 @@ impl Kernel {
                 }
             }
             Input::EventsWritten(number) => self.events.written(number),
+            Input::EventsFailing(why) => self.events.failing(why),
+            Input::EventsLost { from, to } => self.events.lost(from, to),
             Input::Tick => {}
         }
     }

@@ -2,13 +2,13 @@
 
 use crate::archive::Archive;
 use crate::core_thread::Mailbox;
+use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
 use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request, Versions};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -27,7 +27,7 @@ pub struct ServerBackend {
     pub(crate) archive: Archive,
     pub(crate) files: Files,
     /// Where the event log is, if there is one.
-    pub(crate) event_log: Option<PathBuf>,
+    pub(crate) event_log: Option<Reader>,
     /// What has changed, as the kernel says after each turn.
     pub(crate) changes: watch::Receiver<Versions>,
 }
@@ -65,7 +65,7 @@ impl ServerBackend {
         let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
-            Body::Events { from, limit } => events(event_log.as_deref(), from, limit),
+            Body::Events { from, limit } => events(event_log.as_ref(), from, limit),
             Body::ArchivedOperation { id, attributes, steps } => {
                 archive.operation_value(id, attributes.as_deref(), &steps)
             }
@@ -117,12 +117,22 @@ const EVENTS_USUAL: usize = 1_000;
 const EVENTS_LIMIT: usize = 100_000;
 
 /// A part of the event log.
-fn events(log: Option<&Path>, from: EventsFrom, limit: Option<usize>) -> Result<Value, Failure> {
+fn events(log: Option<&Reader>, from: EventsFrom, limit: Option<usize>) -> Result<Value, Failure> {
     let log = log.ok_or_else(|| {
         Failure::new("This server keeps no event log: \"event_log_files\" is 0 in its configuration")
     })?;
     let page = crate::event_log::read(log, from, limit.unwrap_or(EVENTS_USUAL).min(EVENTS_LIMIT))?;
-    Ok(yson::map! {"events" => page.events, "next" => page.next, "oldest" => page.oldest}.into())
+    let lost = page
+        .lost
+        .iter()
+        .map(|(from, to)| yson::map! {"from" => *from, "to" => *to, "count" => to - from + 1}.into());
+    Ok(yson::map! {
+        "events" => page.events,
+        "next" => page.next,
+        "oldest" => page.oldest,
+        "lost" => lost.collect::<Vec<Value>>(),
+    }
+    .into())
 }
 
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {

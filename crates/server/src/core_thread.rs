@@ -15,9 +15,18 @@ const BATCH_MAX: usize = 512;
 /// Extra fair-share updates may take at most one part in this many of all time.
 const EXTRA_UPDATE_PART: u32 = 10;
 
-/// The mailbox of the kernel.
+/// The mailbox of the kernel: where inputs go.
 #[derive(Clone)]
 pub struct Mailbox(Sender<Message>);
+
+/// Its other end, for [`CoreThread::start`].
+pub struct Inbox(Receiver<Message>);
+
+/// A mailbox that may be used before the kernel runs.
+pub fn mailbox() -> (Mailbox, Inbox) {
+    let (sender, receiver) = channel();
+    (Mailbox(sender), Inbox(receiver))
+}
 
 enum Message {
     Input(Box<Input>),
@@ -38,9 +47,10 @@ pub struct CoreThread {
 }
 
 impl CoreThread {
-    /// Starts the thread. `deliver` gets every effect but commits, when its time has come;
+    /// Starts the thread, which reads `inbox`. `deliver` gets every effect but commits, when its time has come;
     /// `first` are the effects of the recovery; `changes` hears of topics that changed; `store_failed` is called once when the store cannot be written any more.
     pub fn start<D>(
+        (mailbox, inbox): (Mailbox, Inbox),
         kernel: Kernel,
         first: Vec<Effect>,
         store: Arc<dyn Store>,
@@ -51,7 +61,6 @@ impl CoreThread {
     where
         D: Fn(Effect) + Send + Sync + 'static,
     {
-        let (sender, receiver) = channel();
         let outbox = Arc::new(Outbox::new(deliver));
         let commit = {
             let outbox = Arc::clone(&outbox);
@@ -62,14 +71,9 @@ impl CoreThread {
         };
         let thread = std::thread::Builder::new()
             .name("kernel".into())
-            .spawn(move || Core { kernel, outbox, commit, changes }.run(first, &receiver))
+            .spawn(move || Core { kernel, outbox, commit, changes }.run(first, &inbox.0))
             .expect("the system has room for one more thread");
-        CoreThread { mailbox: Mailbox(sender), thread: Some(thread) }
-    }
-
-    /// Where inputs go.
-    pub fn mailbox(&self) -> Mailbox {
-        self.mailbox.clone()
+        CoreThread { mailbox, thread: Some(thread) }
     }
 
     /// Lets the kernel write down what it holds back, and waits until all of it is durable.

@@ -2,8 +2,8 @@
 
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
-use crate::core_thread::{CoreThread, Mailbox, now};
-use crate::event_log::{EventFiles, EventLog, Limits};
+use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
+use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
 use crate::files::Files;
 use crate::garbage::{Garbage, collect};
 use crate::hub::{Errand, Hub};
@@ -14,9 +14,9 @@ use kernel::{Config, Input, Kernel, Records};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
-use store::{RedbStore, Store};
+use store::{RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use vocab::{Failure, Span};
@@ -82,20 +82,13 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
-    let event_files = open_event_log(&config)?;
+    let event_files = open_event_log(&config, &*store)?;
     let (kernel, effects) = recover(&config, address, &*store, event_files.as_ref())?;
     let hub = Arc::new(Hub::default());
-    // The writer answers to the kernel's thread, which is not there yet.
-    let mailbox: Arc<OnceLock<Mailbox>> = Arc::default();
+    let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
         Some(files) => {
-            let mailbox = Arc::clone(&mailbox);
-            let written = move |number| {
-                if let Some(mailbox) = mailbox.get() {
-                    mailbox.send(Input::EventsWritten(number));
-                }
-            };
-            let log = EventLog::start(&config.data.join(EVENT_LOG), files, written)
+            let log = EventLog::start(files, outbox_of_events(Arc::clone(&store)), news_to(mailbox.clone()))
                 .context("cannot start the writer of the event log")?;
             Some(Arc::new(log))
         }
@@ -120,12 +113,19 @@ async fn serve(
             let failure = Failure::new(format!("The server cannot write its store: {error}"));
             fail_hub.fail(&failure, held);
         };
-        CoreThread::start(kernel, effects, Arc::clone(&store), deliver, tell_changes, store_failed)
+        CoreThread::start(
+            (mailbox.clone(), inbox),
+            kernel,
+            effects,
+            Arc::clone(&store),
+            deliver,
+            tell_changes,
+            store_failed,
+        )
     };
-    let _ = mailbox.set(core.mailbox());
     let backend = ServerBackend {
-        mailbox: core.mailbox(),
-        event_log: event_log.as_ref().map(|log| log.directory().to_owned()),
+        mailbox,
+        event_log: event_log.as_ref().map(|log| log.reader()),
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
         files: Files::new(Arc::clone(&store)),
@@ -165,12 +165,59 @@ async fn serve(
 /// Directory of the event log in that of the data.
 const EVENT_LOG: &str = "event-log";
 
-fn open_event_log(config: &ServerConfig) -> anyhow::Result<Option<EventFiles>> {
+fn open_event_log(config: &ServerConfig, store: &dyn Store) -> anyhow::Result<Option<EventFiles>> {
     let Some(limits) = config.event_log else { return Ok(None) };
     let directory = config.data.join(EVENT_LOG);
-    EventFiles::open(&directory, limits)
+    let mut kept = None;
+    store.scan(Table::Events, Bound::Unbounded, Bound::Unbounded, false, &mut |key, _| {
+        kept = number_of_key(key);
+        ControlFlow::Break(())
+    })?;
+    EventFiles::open(&directory, limits, kept)
         .map(Some)
         .with_context(|| format!("cannot open the event log {}", directory.display()))
+}
+
+/// Events that the store has, for a log that has fallen behind.
+fn outbox_of_events(store: Arc<dyn Store>) -> Box<Outbox> {
+    // Records are asked for in order, so the next ones are behind the last ones.
+    let begin = std::sync::Mutex::new(0u64);
+    Box::new(move |from, size| {
+        let mut begin = begin.lock().unwrap_or_else(|e| e.into_inner());
+        *begin = (*begin).min(from);
+        let key = begin.to_be_bytes();
+        let mut records: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut bytes = 0;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            let Some(first) = number_of_key(key) else { return ControlFlow::Continue(()) };
+            if first <= from {
+                // Whatever comes before this one ends before it.
+                (bytes, *begin) = (0, first);
+                records.clear();
+            }
+            bytes += value.len();
+            records.push((first, value.to_vec()));
+            if bytes > size { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        store
+            .scan(Table::Events, Bound::Included(&key), Bound::Unbounded, false, &mut visit)
+            .map_err(std::io::Error::other)?;
+        Ok(records)
+    })
+}
+
+fn number_of_key(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn news_to(mailbox: Mailbox) -> impl Fn(News) + Send + 'static {
+    move |news| {
+        mailbox.send(match news {
+            News::Written(number) => Input::EventsWritten(number),
+            News::Failing(why) => Input::EventsFailing(Failure::new(why)),
+            News::Lost { from, to } => Input::EventsLost { from, to },
+        });
+    }
 }
 
 async fn told_to_stop() {

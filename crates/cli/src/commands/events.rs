@@ -5,7 +5,7 @@ use crate::args::EventsArgs;
 use crate::error::CliError;
 use crate::output::Form;
 use crate::views::{event_line, text};
-use client::{ClientError, EventsFrom};
+use client::{ClientError, EventsFrom, EventsPage};
 use std::time::Duration;
 use yson::{JsonFormat, Value};
 
@@ -23,7 +23,7 @@ pub fn run(session: &Session, args: &EventsArgs) -> Result<(), CliError> {
     let wanted = args.operation.map(|id| id.to_string());
     let mut away = Duration::ZERO;
     loop {
-        let (events, next) = match session.client.events(from, PAGE) {
+        let EventsPage { events, next, lost } = match session.client.events(from, PAGE) {
             // A server that is started again goes on where it was, and so do we.
             Err(ClientError::Connection { .. }) if args.follow && away < PATIENCE => {
                 if away.is_zero() {
@@ -37,6 +37,10 @@ pub fn run(session: &Session, args: &EventsArgs) -> Result<(), CliError> {
         };
         away = Duration::ZERO;
         let at_end = events.is_empty();
+        for (first, last) in lost {
+            let count = last - first + 1;
+            session.screen.tell(&format!("{count} events are lost: numbers {first} to {last}"));
+        }
         for event in events {
             let map = event.as_map().cloned().unwrap_or_default();
             if wanted.as_ref().is_some_and(|id| text(&map, "operation_id") != id) {

@@ -200,6 +200,7 @@ impl Kernel {
             .map(|a| a.error.with("alert_type", a.name))
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
             .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
+            .chain(self.events.alerts())
             .map(|error| error.to_value())
             .collect();
         list.into()

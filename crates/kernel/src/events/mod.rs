@@ -8,103 +8,36 @@
 //!
 //! A record is what the store holds: small maps, and of a job that is over its record of the archive,
 //! which is encoded anyway. [`events_of`] makes full events of it, on the writer's time.
+//!
+//! Here is what events say, in [`outbox`] how they get to the writer, in [`full`] how they are written out.
 
+mod full;
+mod outbox;
+
+pub use full::events_of;
+pub(crate) use outbox::Events;
+
+use crate::Kernel;
 use crate::jobs::Job;
-use crate::{Effect, Kernel, Seq, records};
 use controller::JobRecord;
 use scheduler::StarvationNotice;
-use std::collections::VecDeque;
-use vocab::batch::{Batch, Table};
 use vocab::{AbortReason, Failure, JobIdentity, JobState, OperationId, OperationState, Time};
 use yson::{Map, Value};
-
-/// Records that wait for the writer at most. A writer that is stuck for so long has lost the oldest:
-/// their numbers are missing in its files.
-const UNWRITTEN_LIMIT: usize = 50_000;
-
-/// See the module page.
-#[derive(Default)]
-pub(crate) struct Events {
-    enabled: bool,
-    /// The time of this turn.
-    now: Time,
-    /// Number of the next event.
-    next: u64,
-    /// Not in the batch yet.
-    pending: Vec<Value>,
-    /// Records in the store, oldest first: numbers of their first event and behind their last one.
-    stored: VecDeque<(u64, u64)>,
-    /// The writer has everything up to here.
-    written: u64,
-}
-
-impl Events {
-    pub fn new(enabled: bool, first: u64) -> Events {
-        Events { enabled, next: first.max(1), ..Events::default() }
-    }
-
-    pub fn set_time(&mut self, now: Time) {
-        self.now = now;
-    }
-
-    /// Is there anything for the next batch?
-    pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// The writer has everything up to this number, safely.
-    pub fn written(&mut self, number: u64) {
-        self.written = self.written.max(number);
-    }
-
-    /// Moves what has happened into the batch with this number.
-    pub fn close(&mut self, seq: Seq, batch: &mut Batch) -> Option<Effect> {
-        let effect = (!self.pending.is_empty()).then(|| {
-            let events = std::mem::take(&mut self.pending);
-            let first = self.next;
-            self.next += events.len() as u64;
-            self.stored.push_back((first, self.next));
-            let stored = yson::to_binary(&events.into());
-            batch.put(Table::Events, first.to_be_bytes(), stored.clone());
-            Effect::Events { after: seq, first, stored }
-        });
-        // The newest stays: it says which number is the next.
-        while self.stored.len() > 1 && self.stored.front().is_some_and(|(_, end)| *end <= self.written + 1)
-            || self.stored.len() > UNWRITTEN_LIMIT
-        {
-            if let Some((first, _)) = self.stored.pop_front() {
-                batch.delete(Table::Events, first.to_be_bytes());
-            }
-        }
-        effect
-    }
-
-    /// Reads a record back; its events are handed out again.
-    pub fn restore(&mut self, key: &[u8], value: Vec<u8>) -> Result<Effect, Failure> {
-        let broken = || Failure::new(format!("Malformed record of the event log: {key:?}"));
-        let first = u64::from_be_bytes(key.try_into().map_err(|_| broken())?);
-        let count = yson::parse(&value).ok().and_then(|v| Some(v.as_list()?.len())).ok_or_else(broken)?;
-        let end = first + count as u64;
-        self.stored.push_back((first, end));
-        self.next = self.next.max(end);
-        Ok(Effect::Events { after: 0, first, stored: value })
-    }
-}
 
 impl Kernel {
     /// Adds an event.
     pub(crate) fn log(&mut self, event: &str, fields: Map) {
         let events = &mut self.events;
-        if events.enabled {
-            let head = yson::map! {"event" => event, "time" => events.now};
-            events.pending.push(head.into_iter().chain(fields).collect::<Map>().into());
+        if events.is_enabled() {
+            let head = yson::map! {"event" => event, "time" => events.now()};
+            events.add(head.into_iter().chain(fields).collect());
         }
     }
 
     /// `job_started`: it was settled into its allocation; or, of a life that may not have got round to
     /// writing it down, it was taken over (`adopted`).
     pub(crate) fn log_start(&mut self, identity: &JobIdentity, job: &Job, start: Time, adopted: bool) {
-        if !self.events.enabled {
+        if !self.events.is_enabled() {
             return;
         }
         let operation = self.operations.get(&job.operation);
@@ -131,7 +64,7 @@ impl Kernel {
 
     /// `job_completed`, `job_failed` or `job_aborted`; `job` is what the kernel knew of it.
     pub(crate) fn log_end(&mut self, record: &JobRecord, encoded: &[u8], job: Option<&Job>) {
-        if !self.events.enabled {
+        if !self.events.is_enabled() {
             return;
         }
         let event = match record.state {
@@ -153,7 +86,7 @@ impl Kernel {
     /// Events of the life of an operation; nothing if the state is not one of them.
     pub(crate) fn log_state(&mut self, id: OperationId, state: OperationState) {
         self.changes.touch(crate::Topic::Operations);
-        let Some(operation) = self.operations.get(&id).filter(|_| self.events.enabled) else { return };
+        let Some(operation) = self.operations.get(&id).filter(|_| self.events.is_enabled()) else { return };
         let event = match state {
             OperationState::Starting => "operation_started",
             OperationState::Pending => "operation_prepared",
@@ -180,12 +113,12 @@ impl Kernel {
                 fields.insert("spec", operation.spec.provided.clone());
             }
             _ if state.is_finished() => {
-                fields.insert("finish_time", self.events.now);
+                fields.insert("finish_time", self.events.now());
                 if let Some(error) = &operation.result {
                     fields.insert("error", error.to_value());
                 }
                 fields.insert("alerts", operation.alert_map());
-                let progress = operation.controller.brief_progress(self.events.now, state);
+                let progress = operation.controller.brief_progress(self.events.now(), state);
                 if let Some(jobs) = progress.get("jobs") {
                     fields.insert("jobs", jobs.clone());
                 }
@@ -212,60 +145,4 @@ impl Kernel {
             }
         }
     }
-}
-
-/// The events of a record ([`Effect::Events`]), each with its `number`, complete.
-pub fn events_of(first: u64, stored: &[u8]) -> Result<Vec<Map>, Failure> {
-    let broken = |why: &str| Failure::new(format!("Malformed record {first} of the event log: {why}"));
-    let value = yson::parse(stored).map_err(|e| broken(&e.to_string()))?;
-    let events = value.as_list().ok_or_else(|| broken("it is not a list"))?;
-    let numbered = events.iter().zip(first..);
-    numbered
-        .map(|(event, number)| {
-            let event = event.as_map().ok_or_else(|| broken("an event is not a map"))?;
-            full(yson::map! {"number" => number}, event)
-        })
-        .collect()
-}
-
-/// Writes out the archived record of a job.
-fn full(mut out: Map, event: &Map) -> Result<Map, Failure> {
-    for (key, value) in event.iter() {
-        match value.as_bytes().filter(|_| key == b"record") {
-            None => drop(out.insert(key, value.clone())),
-            Some(record) => {
-                let job = records::archived_job_in_full(record)?;
-                // What lists of jobs say for their own sake is left out; some names are others here.
-                let names = [
-                    ("job_id", "job_id"),
-                    ("allocation_id", "allocation_id"),
-                    ("operation_id", "operation_id"),
-                    ("task_name", "task_name"),
-                    ("type", "job_type"),
-                    ("job_cookie", "job_cookie"),
-                    ("job_id", "job_competition_id"),
-                    ("pool_tree", "tree_id"),
-                    ("address", "node_address"),
-                    ("start_time", "start_time"),
-                    ("finish_time", "finish_time"),
-                    ("gang_rank", "gang_rank"),
-                    ("error", "error"),
-                    ("abort_reason", "reason"),
-                    ("predecessor_type", "predecessor_type"),
-                    ("predecessor_job_id", "predecessor_job_id"),
-                    ("statistics", "statistics"),
-                ];
-                for (from, to) in names {
-                    if let Some(value) = job.get(from) {
-                        out.insert(to, value.clone());
-                    }
-                }
-                let interruption = job.get("interruption_info").and_then(|i| i.get("interruption_reason"));
-                if let Some(reason) = interruption {
-                    out.insert("interruption_reason", reason.clone());
-                }
-            }
-        }
-    }
-    Ok(out)
 }

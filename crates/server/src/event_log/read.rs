@@ -1,0 +1,129 @@
+//! Parts of the log for those who ask: one file is opened at the right place, or none if there is nothing
+//! new.
+
+use super::index::{Entry, Index, number_of, scan};
+use kernel::command::EventsFrom;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, MutexGuard};
+use vocab::Failure;
+use yson::Value;
+use yson::json::{JsonFormat, from_json};
+
+/// A part of the log.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// In order.
+    pub events: Vec<Value>,
+    /// What to ask for next.
+    pub next: u64,
+    /// The oldest that is kept; events before it are gone.
+    pub oldest: u64,
+    /// Numbers between those of the page that will never be there: from, to.
+    pub lost: Vec<(u64, u64)>,
+}
+
+/// Bytes that one answer may have, roughly.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// Knows where everything is.
+#[derive(Clone)]
+pub struct Reader {
+    index: Arc<Mutex<Index>>,
+}
+
+impl Reader {
+    pub(super) fn new(index: Arc<Mutex<Index>>) -> Reader {
+        Reader { index }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The first file that has something from this number on, with positions to begin at.
+    fn file_with(&self, number: u64) -> io::Result<Option<Entry>> {
+        let entry = |index: &Index| index.files.iter().find(|f| f.end > number && f.end > f.first).cloned();
+        let Some(found) = entry(&self.lock()) else { return Ok(None) };
+        if found.marks.is_some() {
+            return Ok(Some(found));
+        }
+        // Of an earlier life, and nobody has read it yet. Not under the lock: the writer needs that.
+        let known = match scan(&found.path, found.first, found.end) {
+            Ok(known) => known,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Some(found)),
+            Err(e) => return Err(e),
+        };
+        let mut index = self.lock();
+        if let Some(place) = index.files.iter_mut().find(|f| f.first == found.first && f.marks.is_none()) {
+            *place = known;
+        }
+        // It may end earlier than it seemed to.
+        Ok(entry(&index))
+    }
+}
+
+/// Up to `limit` events from there on.
+pub fn read(log: &Reader, from: EventsFrom, limit: usize) -> Result<Page, Failure> {
+    let (oldest, end) = {
+        let index = log.lock();
+        (index.oldest(), index.last() + 1)
+    };
+    let from = match from {
+        EventsFrom::Oldest => oldest,
+        EventsFrom::Number(number) => number.max(oldest),
+        EventsFrom::Last(count) => end.saturating_sub(count).max(oldest),
+    };
+    let mut page = Page { events: Vec::new(), next: from, oldest, lost: Vec::new() };
+    let mut room = PAGE_BYTES;
+    let unreadable = |e: io::Error| Failure::new(format!("The event log cannot be read: {e}"));
+    while page.events.len() < limit && room > 0 {
+        let Some(file) = log.file_with(page.next).map_err(unreadable)? else { break };
+        if file.first > page.next {
+            page.lost.push((page.next, file.first - 1));
+            page.next = file.first;
+        }
+        if !read_file(&file, &mut page, limit, &mut room)? {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// Goes on in one file. False: the rest of it is not to be had at the moment.
+fn read_file(entry: &Entry, page: &mut Page, limit: usize, room: &mut usize) -> Result<bool, Failure> {
+    let unreadable = |e: io::Error| Failure::new(format!("The event log cannot be read: {e}"));
+    let mut file = match File::open(&entry.path) {
+        Ok(file) => file,
+        // Removed since it was looked up, for its age or by somebody.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            page.next = entry.end;
+            return Ok(true);
+        }
+        Err(e) => return Err(unreadable(e)),
+    };
+    let (begin, offset) = entry.position(page.next);
+    file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
+    let mut lines = BufReader::with_capacity(1 << 16, file);
+    let mut line = Vec::new();
+    for number in begin..entry.end {
+        if page.events.len() >= limit || *room == 0 {
+            return Ok(true);
+        }
+        line.clear();
+        lines.read_until(b'\n', &mut line).map_err(unreadable)?;
+        // The writer has just taken it back: it comes again.
+        if line.pop() != Some(b'\n') || number_of(&line) != Some(number) {
+            return Ok(false);
+        }
+        if number < page.next {
+            continue;
+        }
+        let event = from_json(&line, &JsonFormat::utf8())
+            .map_err(|e| Failure::new(format!("Event {number} of the log cannot be read: {e}")))?;
+        *room = room.saturating_sub(line.len());
+        page.events.push(event);
+        page.next = number + 1;
+    }
+    Ok(true)
+}
