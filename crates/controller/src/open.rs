@@ -25,6 +25,9 @@ impl OpenJobs {
     pub fn get(&self, index: u64) -> Option<Reserved> {
         self.reserved.get(&index).copied()
     }
+    pub fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.reserved.keys().copied()
+    }
     pub fn len(&self) -> usize {
         self.reserved.len()
     }

@@ -4,7 +4,7 @@
 use crate::records::job_key;
 use crate::{Effect, Kernel, Seq, Topic};
 use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
-use scheduler::RevivedAllocation;
+use scheduler::{RevivedAllocation, SettleFailure};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::{
@@ -95,9 +95,12 @@ impl Kernel {
                 }
                 JobEvent::ResourceUsage { job_id, resource_usage } => {
                     if let Some(job) = self.jobs.get(job_id) {
+                        let held = self.scheduler.allocation_held(job.allocation);
                         self.scheduler.allocation_usage(job.allocation, resource_usage);
                         // What it has given back may be enough for somebody else.
-                        self.pending_work.heard.insert(address.to_owned());
+                        if held.is_some_and(|held| !resource_usage.dominates(&held)) {
+                            self.pending_work.heard.insert(address.to_owned());
+                        }
                     }
                 }
                 JobEvent::Finished(finished) => self.job_finished(now, address, finished, out),
@@ -234,8 +237,11 @@ impl Kernel {
             let (reason, text) = match self.whereabouts(now, address, job_id) {
                 Whereabouts::OnItsWay => continue,
                 Whereabouts::TimedOut(limit) => {
-                    if let Some(operation) = self.jobs.get(job_id).map(|job| job.operation) {
+                    if let Some(job) = self.jobs.get(job_id) {
+                        let (operation, allocation) = (job.operation, job.allocation);
                         self.note_timed_out(now, operation, job_id, address, limit);
+                        // A failed call: its operation pauses before the next (scheduling.md 17.3).
+                        self.scheduler.allocation_failed(now, allocation, SettleFailure::Backoff);
                     }
                     let text =
                         format!("The order to start the job has not arrived at node {address} in {limit}");
@@ -270,28 +276,34 @@ impl Kernel {
     fn adopt_running(&mut self, address: &str, report: &JobReport) -> bool {
         let held = HeldJob {
             node_address: address,
-            granted: report.resource_usage,
+            granted: report.granted,
             start_time: report.accepted_time,
             exec_start_time: report.start_time,
             phase: report.phase,
         };
-        self.adopt(&report.identity, held).is_ok()
+        self.adopt(&report.identity, held, report.resource_usage).is_ok()
     }
 
     fn adopt_finished(&mut self, address: &str, finished: &wire::FinishedJob) {
         let held = HeldJob {
             node_address: address,
-            granted: Resources::ZERO,
+            granted: finished.granted,
             start_time: finished.start_time.unwrap_or(finished.finish_time),
             exec_start_time: finished.start_time,
             phase: JobPhase::Finished,
         };
         // Refused: it was counted already, or another run of its unit counts.
-        let _ = self.adopt(&finished.identity, held);
+        let _ = self.adopt(&finished.identity, held, Resources::ZERO);
     }
 
-    /// Takes over a job of an earlier life, if its unit of work is still to be done.
-    fn adopt(&mut self, identity: &vocab::JobIdentity, held: HeldJob<'_>) -> Result<(), AdoptError> {
+    /// Takes over a job of an earlier life, if its unit of work is still to be done; `usage` is what its
+    /// node accounts for it now.
+    fn adopt(
+        &mut self,
+        identity: &vocab::JobIdentity,
+        held: HeldJob<'_>,
+        usage: Resources,
+    ) -> Result<(), AdoptError> {
         let operation = self.operations.get_mut(&identity.operation_id).ok_or(AdoptError::Unknown)?;
         let (node, resources, start_time) = (held.node_address.to_owned(), held.granted, held.start_time);
         operation.controller.adopt_job(identity, held)?;
@@ -304,7 +316,8 @@ impl Kernel {
             tree: identity.tree.clone(),
             node: node.clone(),
             task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
-            resources,
+            resources: usage,
+            ordered_cpu: resources.cpu,
             preempted: told_to_go.clone(),
         });
         // A node that left the tree: the job goes on uncharged until it ends or is aborted there.

@@ -411,6 +411,7 @@ impl Kernel {
         self.check_suitable_nodes(now, out);
         self.forget_old_operations(out);
         self.clear_old_alerts(now);
+        self.settle_savings();
         self.audit(now);
         self.note_alerts();
     }

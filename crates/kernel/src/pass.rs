@@ -163,6 +163,7 @@ impl Kernel {
         }
         let ids: Vec<_> = self.operations.keys().copied().collect();
         for id in ids {
+            self.log_unreported(id, vocab::AbortReason::RevivalConfirmationTimeout);
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             let (verdicts, event) = operation.controller.end_revival(now);
             if operation.state == OperationState::RevivingJobs {

@@ -2,7 +2,8 @@
 //! server, of those that run as of those that are over.
 //!
 //! A job that was taken over after a restart counts with its whole past. Nothing is stored: these are
-//! metrics, and like those of any process they begin anew with it.
+//! metrics, and like those of any process they begin anew with it. Pools come and go, ephemeral ones by the
+//! thousand: what was saved in one that is gone is the root's then, so memory is bounded and no sum shrinks.
 
 use crate::Kernel;
 use controller::Savings;
@@ -34,7 +35,29 @@ impl PoolSavings {
     }
 }
 
+/// The pool above all others.
+const ROOT: &str = "<Root>";
+
 impl Kernel {
+    /// Gives what was saved in pools that are gone to the roots of their trees.
+    pub(crate) fn settle_savings(&mut self) {
+        let scheduler = &self.scheduler;
+        self.pool_savings.totals.retain(|tree, pools| {
+            let mut gone: Option<Savings> = None;
+            pools.retain(|pool, savings| {
+                let is_there = scheduler.has_pool(tree, pool);
+                if !is_there {
+                    *gone.get_or_insert_default() += *savings;
+                }
+                is_there
+            });
+            if let Some(savings) = gone.filter(|_| scheduler.has_pool(tree, ROOT)) {
+                *pools.entry(ROOT.to_owned()).or_default() += savings;
+            }
+            !pools.is_empty()
+        });
+    }
+
     /// A running job has reported.
     pub(crate) fn count_savings(&mut self, now: Time, job_id: JobId) {
         let Some(job) = self.jobs.get(job_id) else { return };
@@ -65,7 +88,6 @@ impl Kernel {
         };
         let mut sums: BTreeMap<String, Savings> = BTreeMap::new();
         for (pool, own) in self.pool_savings.totals.get(&*tree.name).into_iter().flatten() {
-            // Pools that are gone have their share in those that were above them no more.
             let mut next = Some(pool.clone());
             while let Some(name) = next {
                 next = parent(&name);

@@ -121,6 +121,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
                             let job_id = start.identity.job_id;
                             let report = JobReport {
                                 identity: start.identity,
+                                granted: start.resources,
                                 resource_usage: start.resources,
                                 phase: JobPhase::Running,
                                 accepted_time: now(),
@@ -189,6 +190,7 @@ fn over(
     let run = now().since(job.report.start_time.unwrap_or_default());
     let end = FinishedJob {
         identity: job.report.identity,
+        granted: job.report.granted,
         outcome,
         start_time: job.report.start_time,
         finish_time: now(),

@@ -155,6 +155,7 @@ impl NodeCore {
         let stderr = job.keep_stderr(result.stderr);
         job.end = Some(FinishedJob {
             identity: job.start.identity.clone(),
+            granted: job.start.resources,
             outcome: result.outcome,
             start_time: job.start_time,
             finish_time: result.finish_time,

@@ -178,6 +178,7 @@ impl Job {
     pub fn report(&self) -> JobReport {
         JobReport {
             identity: self.start.identity.clone(),
+            granted: self.start.resources,
             resource_usage: self.usage,
             phase: self.phase(),
             accepted_time: self.accepted_time,

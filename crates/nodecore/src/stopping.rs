@@ -1,7 +1,8 @@
 //! Abort, interrupt, fail, and deadlines that were missed (jobs-and-nodes.md 3.9; scheduling.md 15).
 
 use vocab::{
-    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, JobStatistics, Span, Time, code,
+    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, JobStatistics, Resources, Span,
+    Time, code,
 };
 use wire::{AbortJob, FinishedJob, JobEvent};
 
@@ -160,6 +161,7 @@ impl NodeCore {
                 job_index: 0,
                 task_job_index: 0,
             },
+            granted: Resources::ZERO,
             outcome: aborted(AbortReason::DisappearedFromNode, error),
             start_time: None,
             finish_time: now,

@@ -122,6 +122,11 @@ impl Scheduler {
             .collect())
     }
 
+    /// What an allocation holds on its node, while it is known.
+    pub fn allocation_held(&self, id: AllocationId) -> Option<Resources> {
+        Some(self.allocations[self.allocation_index(id)?].held)
+    }
+
     pub(crate) fn allocation_index(&self, id: AllocationId) -> Option<AllocIdx> {
         self.allocation_by_id.get(&id).copied()
     }
@@ -258,8 +263,10 @@ impl Scheduler {
             resources: revived.resources,
             now: self.latest,
         });
+        let a = &mut self.allocations[index];
+        a.ordered_cpu = revived.ordered_cpu;
         // What the node holds for it is no longer "being released".
-        self.allocations[index].confirmed = true;
+        a.confirmed = true;
         let books = &mut self.nodes[node];
         books.confirmed += revived.resources;
         books.releasing = (books.releasing - revived.resources).max(Resources::ZERO);

@@ -5,7 +5,7 @@ use crate::formula::TagFilter;
 use crate::preemption::PreemptionRecord;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vocab::{AllocationId, Failure, ObjectId, OperationId, OperationType, Resources, Span, Time};
+use vocab::{AllocationId, Cpu, Failure, ObjectId, OperationId, OperationType, Resources, Span, Time};
 use yson::Map;
 
 /// A pool to be created.
@@ -261,6 +261,8 @@ pub struct RevivedAllocation {
     pub task: u32,
     /// What it holds now.
     pub resources: Resources,
+    /// CPU that was ordered; the CPU monitor may have given some of it back.
+    pub ordered_cpu: Cpu,
     /// It was told to give way before the restart, and why: it is not charged to its operation, and
     /// its node is told again (scheduling.md 15.1, 16.4).
     pub preempted: Option<Arc<PreemptionRecord>>,

@@ -176,6 +176,11 @@ impl Scheduler {
         result
     }
 
+    /// Is there such a pool at this moment, ephemeral ones included?
+    pub fn has_pool(&self, tree: &str, pool: &str) -> bool {
+        self.tree(tree).is_ok_and(|tree| tree.pool(pool).is_some())
+    }
+
     /// Options that were set on a pool, canonical, and its custom attributes.
     pub fn pool_options(&self, tree: &str, pool: &str) -> Result<(&Map, &Map), Failure> {
         let tree = self.tree(tree)?;

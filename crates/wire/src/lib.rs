@@ -94,7 +94,9 @@ pub struct Heartbeat {
 pub struct JobReport {
     /// Which job.
     pub identity: JobIdentity,
-    /// What the scheduler granted and the node accounts now (grows with memory use, changes with the CPU monitor).
+    /// What the scheduler granted when the job started.
+    pub granted: Resources,
+    /// What the node accounts now: grows with memory use, changes with the CPU monitor.
     pub resource_usage: Resources,
     /// Where it is in its life.
     pub phase: JobPhase,
@@ -135,6 +137,8 @@ pub enum JobEvent {
 pub struct FinishedJob {
     /// Which job.
     pub identity: JobIdentity,
+    /// What the scheduler granted when the job started; nothing if the node does not know the job.
+    pub granted: Resources,
     /// How it ended.
     pub outcome: JobOutcome,
     /// When the user's process started; absent if it never did.

@@ -115,6 +115,17 @@ impl OperationController {
         open - self.jobs.len()
     }
 
+    /// Those jobs: the task's name and the job's index in it. Nobody knows their ids.
+    pub fn awaited_jobs(&self) -> impl Iterator<Item = (&str, u64)> {
+        let reported: BTreeSet<(u32, u64)> =
+            self.jobs.values().map(|j| (j.task, j.identity.task_job_index)).collect();
+        let open = (0u32..).zip(&self.tasks).flat_map(|(number, task)| {
+            task.open.indices().map(move |index| (number, task.spec.name.as_str(), index))
+        });
+        open.filter(move |(number, _, index)| !reported.contains(&(*number, *index)))
+            .map(|(_, name, index)| (name, index))
+    }
+
     /// No more reports are expected: awaited jobs are counted aborted, reason
     /// `revival_confirmation_timeout`; their units are pending already.
     ///

@@ -34,8 +34,8 @@ impl Kernel {
         }
     }
 
-    /// `job_started`: it was settled into its allocation; or, of a life that may not have got round to
-    /// writing it down, it was taken over (`adopted`).
+    /// `job_started`: it was settled into its allocation; `job_adopted`: it was taken over from a life that
+    /// may not have got round to writing down its start.
     pub(crate) fn log_start(&mut self, identity: &JobIdentity, job: &Job, start: Time, adopted: bool) {
         if !self.events.is_enabled() {
             return;
@@ -49,6 +49,7 @@ impl Kernel {
             "task_name" => identity.task.as_str(),
             "job_type" => "vanilla",
             "job_cookie" => identity.cookie,
+            "task_job_index" => identity.task_job_index,
             "job_competition_id" => identity.job_id,
             "tree_id" => identity.tree.as_str(),
             "pool" => job.pool.as_str(),
@@ -57,9 +58,8 @@ impl Kernel {
             "resource_limits" => job.resources.to_value(),
         }
         .with_some("predecessor_type", predecessor.map(|_| AbortReason::ResourceOverdraft))
-        .with_some("predecessor_job_id", predecessor)
-        .with_some("adopted", adopted.then_some(true));
-        self.log("job_started", fields);
+        .with_some("predecessor_job_id", predecessor);
+        self.log(if adopted { "job_adopted" } else { "job_started" }, fields);
     }
 
     /// `job_completed`, `job_failed` or `job_aborted`; `job` is what the kernel knew of it.
@@ -76,11 +76,33 @@ impl Kernel {
             let job = self.preemptions.jobs_of(record.identity.allocation_id).preemptor;
             yson::map! {"operation_id" => operation, "allocation_id" => allocation}.with_some("job_id", job)
         });
-        let fields = yson::map! {"record" => Value::String(encoded.to_vec())}
+        let index = record.identity.task_job_index;
+        let fields = yson::map! {"record" => Value::String(encoded.to_vec()), "task_job_index" => index}
             .with_some("pool", job.map(|j| j.pool.as_str()))
             .with_some("resource_limits", job.map(|j| j.resources.to_value()))
             .with_some("preempted_for", preemptor);
         self.log(event, fields);
+    }
+
+    /// `job_aborted` of jobs that were open when the server stopped and that no node has reported since,
+    /// nor ever will. Their ids died with the last life: operation, task and index in the task name them.
+    pub(crate) fn log_unreported(&mut self, id: OperationId, reason: AbortReason) {
+        let Some(operation) = self.operations.get(&id).filter(|_| self.events.is_enabled()) else { return };
+        let lost: Vec<Map> = operation
+            .controller
+            .awaited_jobs()
+            .map(|(task, index)| {
+                yson::map! {
+                    "operation_id" => id,
+                    "task_name" => task,
+                    "job_type" => "vanilla",
+                    "task_job_index" => index,
+                    "finish_time" => self.events.now(),
+                    "reason" => reason,
+                }
+            })
+            .collect();
+        lost.into_iter().for_each(|fields| self.log("job_aborted", fields));
     }
 
     /// Events of the life of an operation; nothing if the state is not one of them.

@@ -269,6 +269,9 @@ impl Kernel {
             return;
         }
         operation.enter(now, finishing);
+        // Before the nodes are back: their jobs will be killed when they are, and counted by nobody.
+        self.log_unreported(id, reason);
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.controller.close_operation();
         self.abort_all_jobs(now, id, reason, out);
         self.tell_scheduler(|s| s.unregister_operation(id));

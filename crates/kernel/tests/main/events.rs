@@ -42,16 +42,16 @@ fn what_happens_is_written_down() {
               number=1u event="operation_started" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=2u event="operation_prepared" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=3u event="operation_materialized" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
-              number=4u event="job_started" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=5u event="job_started" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=6u event="job_completed" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=7u event="job_failed" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" error={"code": 1205, "message": "User job failed", "attributes": {"job_id": "a/1#1", "host": "n1"}, "inner_errors": [{"code": 10000, "message": "Process exited with code 1", "attributes": {"exit_code": 1}, "inner_errors": []}]} pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=8u event="job_started" job_id="a/1#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=4u event="job_started" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u task_job_index=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=5u event="job_started" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u task_job_index=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=6u event="job_completed" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" task_job_index=0u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=7u event="job_failed" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" error={"code": 1205, "message": "User job failed", "attributes": {"job_id": "a/1#1", "host": "n1"}, "inner_errors": [{"code": 10000, "message": "Process exited with code 1", "attributes": {"exit_code": 1}, "inner_errors": []}]} task_job_index=1u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=8u event="job_started" job_id="a/1#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u task_job_index=2u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
               number=9u event="operation_started" operation_id="b" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=10u event="operation_prepared" operation_id="b" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=11u event="operation_materialized" operation_id="b" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
-              number=12u event="job_started" job_id="b/0#0" operation_id="b" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=13u event="job_aborted" job_id="b/0#0" operation_id="b" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" error={"code": 1, "message": "Job aborted", "attributes": {"abort_reason": "operation_aborted", "job_id": "b/0#0", "host": "n1"}, "inner_errors": []} reason="operation_aborted" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=12u event="job_started" job_id="b/0#0" operation_id="b" task_name="t" job_type="vanilla" job_cookie=0u task_job_index=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=13u event="job_aborted" job_id="b/0#0" operation_id="b" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" error={"code": 1, "message": "Job aborted", "attributes": {"abort_reason": "operation_aborted", "job_id": "b/0#0", "host": "n1"}, "inner_errors": []} reason="operation_aborted" task_job_index=0u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
               number=14u event="operation_aborted" operation_id="b" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}} error={"code": 1, "message": "Operation aborted by user request", "attributes": {}, "inner_errors": [{"code": 1, "message": "enough", "attributes": {}, "inner_errors": []}]} jobs={"total": 1, "running": 0, "completed": 0, "pending": 1, "failed": 0, "aborted": 1, "lost": 0, "suspended": 0, "invalidated": 0, "uncategorized": 0, "blocked": 0}
         "#]],
     );
@@ -91,15 +91,15 @@ fn preemption_is_written_down() {
               number=1u event="operation_started" operation_id="g" operation_type="vanilla" trees={"physical": {"pool": "guest", "resource_limits": {}}}
               number=2u event="operation_prepared" operation_id="g" operation_type="vanilla" trees={"physical": {"pool": "guest", "resource_limits": {}}}
               number=3u event="operation_materialized" operation_id="g" operation_type="vanilla" trees={"physical": {"pool": "guest", "resource_limits": {}}}
-              number=4u event="job_started" job_id="g/0#0" operation_id="g" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" pool="guest" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=5u event="job_started" job_id="g/1#1" operation_id="g" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" pool="guest" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=4u event="job_started" job_id="g/0#0" operation_id="g" task_name="t" job_type="vanilla" job_cookie=0u task_job_index=0u tree_id="physical" pool="guest" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=5u event="job_started" job_id="g/1#1" operation_id="g" task_name="t" job_type="vanilla" job_cookie=1u task_job_index=1u tree_id="physical" pool="guest" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
               number=6u event="operation_started" operation_id="o" operation_type="vanilla" trees={"physical": {"pool": "owner", "resource_limits": {}}}
               number=7u event="operation_prepared" operation_id="o" operation_type="vanilla" trees={"physical": {"pool": "owner", "resource_limits": {}}}
               number=8u event="operation_materialized" operation_id="o" operation_type="vanilla" trees={"physical": {"pool": "owner", "resource_limits": {}}}
               number=9u event="operation_starvation_started" operation_id="o" tree_id="physical"
-              number=10u event="job_started" job_id="o/0#0" operation_id="o" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" pool="owner" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=10u event="job_started" job_id="o/0#0" operation_id="o" task_name="t" job_type="vanilla" job_cookie=0u task_job_index=0u tree_id="physical" pool="owner" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
               number=11u event="allocation_preempted" pool_tree="physical" node="n1" operation_id="g" pool="guest" resources={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} group="preemptible" level=2 timeout=10000 preemption_kind="preemption" stage="preemptive_normal" preemption_reason="Preempted to start allocation place of o/0#0 of operation o; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal" properly_starving=%true preempted_for={"allocation_id": "place of o/0#0", "operation_id": "o", "job_id": "o/0#0"} job_id="g/1#1"
-              number=12u event="job_aborted" job_id="g/1#1" operation_id="g" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" error={"code": 1, "message": "Preempted to start allocation place of o/0#0 of operation o; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal", "attributes": {"preemption_reason": "Preempted to start allocation place of o/0#0 of operation o; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal", "job_id": "g/1#1", "host": "n1"}, "inner_errors": []} reason="preemption" interruption_reason="preemption" pool="guest" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} preempted_for={"operation_id": "o", "allocation_id": "place of o/0#0", "job_id": "o/0#0"}
+              number=12u event="job_aborted" job_id="g/1#1" operation_id="g" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" error={"code": 1, "message": "Preempted to start allocation place of o/0#0 of operation o; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal", "attributes": {"preemption_reason": "Preempted to start allocation place of o/0#0 of operation o; the victim was preemptible (level 2), own priority of the preemptor: normal, priority of the stage: normal", "job_id": "g/1#1", "host": "n1"}, "inner_errors": []} reason="preemption" interruption_reason="preemption" task_job_index=1u pool="guest" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} preempted_for={"operation_id": "o", "allocation_id": "place of o/0#0", "job_id": "o/0#0"}
               number=13u event="operation_starvation_finished" operation_id="o" tree_id="physical" reason="usage_increased" duration=0
         "#]],
     );
@@ -149,17 +149,17 @@ fn a_crash_leaves_no_gap() {
               number=1u event="operation_started" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=2u event="operation_prepared" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
               number=3u event="operation_materialized" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}}
-              number=4u event="job_started" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=5u event="job_started" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=6u event="job_started" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=7u event="job_started" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=8u event="job_completed" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=9u event="job_started" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} adopted=%true
-              number=10u event="job_started" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} adopted=%true
-              number=11u event="job_started" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0} adopted=%true
-              number=12u event="job_completed" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=13u event="job_completed" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u tree_id="physical" node_address="n1" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
-              number=14u event="job_completed" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u tree_id="physical" node_address="n1" pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=4u event="job_started" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u task_job_index=0u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=5u event="job_started" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u task_job_index=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=6u event="job_started" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u task_job_index=2u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=7u event="job_started" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u task_job_index=3u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=8u event="job_completed" job_id="a/0#0" operation_id="a" task_name="t" job_type="vanilla" job_cookie=0u tree_id="physical" node_address="n1" task_job_index=0u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=9u event="job_adopted" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u task_job_index=1u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=10u event="job_adopted" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u task_job_index=2u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=11u event="job_adopted" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u task_job_index=3u tree_id="physical" pool="p" node_address="n1" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=12u event="job_completed" job_id="a/1#1" operation_id="a" task_name="t" job_type="vanilla" job_cookie=1u tree_id="physical" node_address="n1" task_job_index=1u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=13u event="job_completed" job_id="a/2#2" operation_id="a" task_name="t" job_type="vanilla" job_cookie=2u tree_id="physical" node_address="n1" task_job_index=2u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
+              number=14u event="job_completed" job_id="a/3#3" operation_id="a" task_name="t" job_type="vanilla" job_cookie=3u tree_id="physical" node_address="n1" task_job_index=3u pool="p" resource_limits={"user_slots": 1, "cpu": 1.0, "gpu": 0, "memory": 402653184, "user_memory": 402653184, "network": 0}
               number=15u event="operation_completed" operation_id="a" operation_type="vanilla" trees={"physical": {"pool": "p", "resource_limits": {}}} jobs={"total": 4, "running": 0, "completed": 4, "pending": 0, "failed": 0, "aborted": 0, "lost": 0, "suspended": 0, "invalidated": 0, "uncategorized": 0, "blocked": 0}
         "#]],
     );
@@ -178,4 +178,51 @@ fn the_store_does_not_keep_events() {
     assert!(kept <= 2, "{kept} records are left");
     // 20 starts and ends, four events of the operation.
     assert_eq!(console.world.log.len(), 44);
+}
+
+/// A node that never comes back takes its jobs with it, and each of them has an end in the log, whether the
+/// server has seen it go or not.
+#[test]
+fn every_start_has_an_end() {
+    for (story, reason) in [
+        ("disconnect n1\ntick 10m", "node_offline"),
+        ("crash\nrestart\nconnect n2\ntick 10m", "revival_confirmation_timeout"),
+        ("crash\nrestart\nop abort a\nconnect n2\ntick 10m", "operation_aborted"),
+    ] {
+        let mut c = Console::new();
+        c.run("node n1 cpu=2\npool create p\nop start p jobs=2 as a\ntick 1s\nnode n2 cpu=0");
+        c.run(story);
+        let of_jobs = |kinds: &[&str]| -> Vec<(String, u64)> {
+            let text =
+                |e: &yson::Map, key: &str| e.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+            let wanted = |e: &&yson::Map| kinds.contains(&&*text(e, "event"));
+            let index = |e: &yson::Map| e.get("task_job_index").and_then(|v| v.as_u64()).expect("an index");
+            c.world.log.iter().filter(wanted).map(|e| (text(e, "reason"), index(e))).collect()
+        };
+        assert_eq!(of_jobs(&["job_started"]), [(String::new(), 0), (String::new(), 1)]);
+        let mut ends = of_jobs(&["job_aborted", "job_failed", "job_completed"]);
+        ends.sort();
+        assert_eq!(ends, [(reason.to_owned(), 0), (reason.to_owned(), 1)], "{story}");
+    }
+}
+
+/// What the writer says is an alert while it lasts; what is lost stays said.
+#[test]
+fn a_log_that_is_not_written_raises_an_alert() {
+    let mut c = Console::new();
+    c.run("node n1 cpu=1");
+    c.world.inputs.push_back(kernel::Input::EventsFailing(vocab::Failure::new("No space left on device")));
+    c.world.inputs.push_back(kernel::Input::EventsLost { from: 3, to: 9 });
+    c.run("tick 1s");
+    c.forget_transcript();
+    c.run("get //sys/scheduler/@alerts");
+    c.world.inputs.push_back(kernel::Input::EventsWritten(9));
+    c.run("tick 1s\nget //sys/scheduler/@alerts");
+    expect![[r#"
+        > get //sys/scheduler/@alerts
+          [{"code"=1;"message"="The event log is not written: events wait in the store";"attributes"={"alert_type"="event_log_failing";"since"="1970-01-12T13:46:40.510000Z";"waiting_events"=0u;};"inner_errors"=[{"code"=1;"message"="No space left on device";"attributes"={};"inner_errors"=[];};];};{"code"=1;"message"="7 events are missing in the event log";"attributes"={"alert_type"="events_lost";"lost"=[{"from"=3u;"to"=9u;};];};"inner_errors"=[];};]
+        > tick 1s
+        > get //sys/scheduler/@alerts
+          [{"code"=1;"message"="7 events are missing in the event log";"attributes"={"alert_type"="events_lost";"lost"=[{"from"=3u;"to"=9u;};];};"inner_errors"=[];};]
+    "#]].assert_eq(c.transcript());
 }

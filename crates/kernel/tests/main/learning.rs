@@ -20,8 +20,8 @@ fn running(c: &Console, node: &str) -> Vec<JobId> {
 /// The CPU monitor of a job has moved its guarantee.
 fn report(c: &mut Console, node: &str, job: JobId, cpu: Cpu) {
     let held = c.world.nodes.get_mut(node).and_then(|n| n.running.get_mut(&job)).expect("it runs");
-    held.start.resources.cpu = cpu;
-    let resource_usage: Resources = held.start.resources;
+    held.usage.cpu = cpu;
+    let resource_usage: Resources = held.usage;
     c.world.say(node, NodeMessage::Jobs(vec![JobEvent::ResourceUsage { job_id: job, resource_usage }]));
     c.world.settle();
 }
@@ -133,4 +133,70 @@ fn options_of_the_controllers_act_at_once_and_survive() {
     ask(&mut c, set(fewer)).expect("good");
     c.run("crash\nrestart\nconnect n1");
     assert_eq!(needed(&mut c), 128 + 256);
+}
+
+/// What was saved in pools that are gone is kept, and their names are not.
+#[test]
+fn savings_do_not_grow_with_names_of_pools() {
+    let mut c = console("node n1 cpu=4\npool create p");
+    let savings = |c: &mut Console| {
+        let shown = get(c, "//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_savings");
+        let Value::Map(map) = shown else { panic!("a map: {shown:?}") };
+        let root = map.get("<Root>").and_then(|s| s.get("unreserved_byte_seconds")?.as_i64());
+        (map.key_strings().collect::<Vec<_>>(), root.unwrap_or_default())
+    };
+    let mut total = 0;
+    for n in 0..20 {
+        c.run(&format!(
+            "as user{n}\npool create p{n}\nop start p{n} jobs=1 as o{n}\ntick 10s\nfinish o{n}/0"
+        ));
+        c.run(&format!("remove //sys/pools/p{n}\ntick 2s"));
+        let (names, sum) = savings(&mut c);
+        assert_eq!(names, ["<Root>"], "after {n}");
+        assert!(sum > total, "{sum} after {total}");
+        total = sum;
+    }
+    assert_eq!(total, 20 * 10 * (256 << 20));
+}
+
+/// A node is looked at when something has become free there, not when something has become scarcer.
+#[test]
+fn only_room_that_appears_is_looked_at() {
+    let mut c = console(
+        "node n1 cpu=4
+         pool create p
+         op start p jobs=1 cpu=2 as o1
+         op start p jobs=5 cpu=3 as o2
+         tick 1s",
+    );
+    let job = running(&c, "n1")[0];
+    let passes = |c: &mut Console| {
+        let metrics = get(c, "//sys/scheduler/orchid/scheduler/pool_trees/physical/metrics");
+        at(&metrics, "non_preemptive_pass_count").as_i64().expect("a number")
+    };
+    let before = passes(&mut c);
+    report(&mut c, "n1", job, Cpu(150));
+    let shrunk = passes(&mut c);
+    assert!(shrunk > before, "{before} passes before, {shrunk} after");
+    report(&mut c, "n1", job, Cpu(160));
+    report(&mut c, "n1", job, Cpu(160));
+    assert_eq!(passes(&mut c), shrunk);
+}
+
+/// What a job was granted is known after a restart too, whatever it holds by then, and if it has ended.
+#[test]
+fn events_of_adopted_jobs_say_what_was_granted() {
+    let mut c = console("node n1 cpu=8\npool create p\nop start p jobs=2 cpu=3 as o1");
+    for job in running(&c, "n1") {
+        report(&mut c, "n1", job, Cpu(110));
+    }
+    c.run("crash\nfinish o1/0\nrestart\nconnect n1\nfinish o1/1");
+    let granted = |kind: &str| -> Vec<f64> {
+        let of_kind = |e: &&Map| e.get("event").and_then(Value::as_str) == Some(kind);
+        let cpu = |e: &Map| e.get("resource_limits")?.get("cpu")?.as_f64();
+        c.world.log.iter().filter(of_kind).filter_map(cpu).collect()
+    };
+    for kind in ["job_started", "job_adopted", "job_completed"] {
+        assert_eq!(granted(kind), [3.0, 3.0], "{kind}");
+    }
 }

@@ -34,6 +34,8 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub struct Job {
     pub start: StartJob,
+    /// What the node accounts for it.
+    pub usage: vocab::Resources,
     pub accepted: Time,
     /// It was asked to stop.
     pub interrupted: Option<InterruptionReason>,
@@ -64,7 +66,8 @@ impl Node {
     fn reports(&self) -> Vec<JobReport> {
         let report = |job: &Job| JobReport {
             identity: job.start.identity.clone(),
-            resource_usage: job.start.resources,
+            granted: job.start.resources,
+            resource_usage: job.usage,
             phase: JobPhase::Running,
             accepted_time: job.accepted,
             start_time: Some(job.accepted),
@@ -91,7 +94,7 @@ impl Node {
     pub fn heartbeat(&self) -> Heartbeat {
         Heartbeat {
             resource_limits: self.limits,
-            resource_usage: self.running.values().fold(Resources::ZERO, |sum, job| sum + job.start.resources),
+            resource_usage: self.running.values().fold(Resources::ZERO, |sum, job| sum + job.usage),
             alerts: Vec::new(),
             jobs: self.reports(),
             unreleased: self.finished.keys().copied().collect(),
@@ -109,7 +112,8 @@ impl Node {
                     let job_id = start.identity.job_id;
                     // A repeated order is harmless.
                     if !self.finished.contains_key(&job_id) {
-                        let job = Job { start: start.clone(), accepted: now, interrupted: None };
+                        let usage = start.resources;
+                        let job = Job { start: start.clone(), usage, accepted: now, interrupted: None };
                         self.running.entry(job_id).or_insert(job);
                         events.push(JobEvent::Started { job_id, start_time: now });
                     }
@@ -175,6 +179,7 @@ impl Node {
             let memory_limit = job.start.description.memory_limit;
             let report = FinishedJob {
                 identity: job.start.identity,
+                granted: job.start.resources,
                 outcome,
                 start_time: Some(job.accepted),
                 finish_time: now,
@@ -207,6 +212,7 @@ fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
             job_index: 0,
             task_job_index: 0,
         },
+        granted: Resources::ZERO,
         outcome: JobOutcome::Aborted {
             reason,
             error: Failure::new("The node does not know the job").with("abort_reason", reason),

@@ -165,6 +165,8 @@ fn an_order_that_takes_too_long() {
          show ops
          exists //sys/scheduler/orchid/scheduler/operations/o1/alerts/schedule_job_timed_out
          get //sys/scheduler/orchid/scheduler/invariants/violations
+         # it counted as a failed call, and the next one waited
+         get //sys/scheduler/orchid/scheduler/pool_trees/physical/metrics/deactivation_count
          tick 16m
          exists //sys/scheduler/orchid/scheduler/operations/o1/alerts/schedule_job_timed_out
          finish o1/0
@@ -189,6 +191,9 @@ fn an_order_that_takes_too_long() {
               %true
             > get //sys/scheduler/orchid/scheduler/invariants/violations
               {}
+            # it counted as a failed call, and the next one waited
+            > get //sys/scheduler/orchid/scheduler/pool_trees/physical/metrics/deactivation_count
+              {"schedule_allocation_failed"=1;"no_available_demand"=2;"recent_schedule_allocation_failed"=1;}
             > tick 16m
             > exists //sys/scheduler/orchid/scheduler/operations/o1/alerts/schedule_job_timed_out
               %false

@@ -377,6 +377,8 @@ impl World {
             .iter()
             .filter(|e| ["job_completed", "job_failed", "job_aborted"].contains(&&*text(e, "event")))
             .map(|e| text(e, "job_id"))
+            // Those that nobody has reported after a restart have no ids.
+            .filter(|id| !id.is_empty())
             .collect();
         let logged: BTreeSet<&String> = ends.iter().collect();
         if logged.len() < ends.len() {
@@ -385,7 +387,7 @@ impl World {
         let started: BTreeSet<String> = self
             .log
             .iter()
-            .filter(|e| text(e, "event") == "job_started")
+            .filter(|e| ["job_started", "job_adopted"].contains(&&*text(e, "event")))
             .map(|e| text(e, "job_id"))
             .collect();
         for job in logged.iter().filter(|job| !started.contains(**job)) {

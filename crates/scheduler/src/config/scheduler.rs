@@ -126,7 +126,8 @@ fn read(o: &mut Options<'_>) -> Result<SchedulerConfig, Failure> {
             .boolean(&["send_preemption_reason_in_node_heartbeat"])?
             .unwrap_or(true),
         schedule_allocation_time_limit: o
-            .span(&["schedule_allocation_time_limit"], ANY_SPAN)?
+            // Zero would give up every order before its node can have heard of it.
+            .span(&["schedule_allocation_time_limit"], ms(1)..=FOREVER)?
             .unwrap_or(s(30)),
         schedule_allocations_timeout: o.span(&["schedule_allocations_timeout"], ANY_SPAN)?.unwrap_or(s(40)),
         schedule_allocation_start_backoff_time: o

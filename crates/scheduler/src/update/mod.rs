@@ -58,17 +58,19 @@ impl Scheduler {
         tree.observe_historic_usage(now);
         let arena = Arena::build(tree, &self.operations, &self.nodes, still_connecting);
         let mut states = arena.integral_states(tree);
+        let previous = tree.previous_periodic_update;
         let cycle = match kind {
             UpdateKind::Extra => Cycle::Extra,
-            UpdateKind::Periodic => {
-                let previous = tree.previous_periodic_update.replace(now);
-                Cycle::Periodic { since_previous: previous.map(|p| now.since(p)) }
-            }
+            UpdateKind::Periodic => Cycle::Periodic { since_previous: previous.map(|p| now.since(p)) },
         };
         match tree.fair_shares.update(&arena.input, &mut states, cycle) {
             Ok((outcomes, problems)) => {
                 tree.problems = problems.iter().map(|p| arena.explain(tree, p)).collect();
                 arena.keep_volumes(tree, &states, kind);
+                // Only now: the time of an update that is refused counts in the next one.
+                if kind == UpdateKind::Periodic {
+                    tree.previous_periodic_update = Some(now);
+                }
                 let books = publish::Books {
                     operations: &self.operations,
                     nodes: &self.nodes,

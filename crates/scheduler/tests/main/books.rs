@@ -173,6 +173,7 @@ fn revived_allocations_are_forced_in() {
         node: "n".into(),
         task: 0,
         resources: cores(3.0),
+        ordered_cpu: cores(3.0).cpu,
         preempted: None,
     };
     w.s.revive_allocation(&revived(1)).unwrap();

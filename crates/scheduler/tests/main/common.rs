@@ -139,6 +139,7 @@ impl World {
             node: node.into(),
             task: 0,
             resources: cores(cpu),
+            ordered_cpu: cores(cpu).cpu,
             preempted: None,
         };
         self.s.revive_allocation(&revived).expect("good");

@@ -118,6 +118,7 @@ fn refusals() {
         ("soft_concurrent_heartbeat_limit=101", &["101 > 100"]),
         ("ephemeral_pool_name_regex=\"(a|b)\"", &["one class of characters"]),
         ("operation_hangup_deactivation_reasons=[nonsense]", &["a list of deactivation reasons"]),
+        ("schedule_allocation_time_limit=0", &["schedule_allocation_time_limit", "0"][..]),
     ] {
         refused(SchedulerConfig::parse(&map(options)), parts);
     }

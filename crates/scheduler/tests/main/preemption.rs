@@ -134,6 +134,34 @@ fn a_gap_of_cpu_makes_expendable() {
     assert_eq!((starts.len(), numbers(&preempts)), (1, vec![6, 10, 3, 5]));
 }
 
+/// A restart does not close the gap: nodes say what was granted, besides what is held.
+#[test]
+fn a_gap_of_cpu_survives_a_restart() {
+    let mut w = example_23_3("enable_aggressive_starvation=%true", "", 5.0);
+    let in_order = [1, 2, 3, 4, 5, 10, 6];
+    in_order.iter().for_each(|n| assert!(w.s.allocation_finished(allocation(*n))));
+    for n in in_order {
+        let (operation, granted) = if n == 10 { (2, cores(2.0)) } else { (1, cores(1.0)) };
+        let held = if n == 3 { Cpu(99) } else { granted.cpu };
+        let revived = RevivedAllocation {
+            allocation: allocation(n),
+            operation: op(operation),
+            tree: TREE.into(),
+            node: "n".into(),
+            task: 0,
+            resources: Resources { cpu: held, ..granted },
+            ordered_cpu: granted.cpu,
+            preempted: None,
+        };
+        w.s.revive_allocation(&revived).expect("good");
+    }
+    w.wait(61.0);
+    w.update();
+    assert_eq!(w.groups(1), [2, 3, 1]);
+    let (starts, preempts) = w.pass("n");
+    assert_eq!((starts.len(), numbers(&preempts)), (1, vec![6, 10, 3, 5]));
+}
+
 #[test]
 fn why_aggressive_preemption_is_needed_23_5() {
     let tree = "fair_share_starvation_timeout=0;fair_share_aggressive_starvation_timeout=60000";

@@ -418,7 +418,7 @@ mod of_the_writer {
             let directory = tempfile::tempdir().expect("a directory");
             let store = Store::default();
             let life = start(directory.path(), &store);
-            life.faults.set(|f| fault(f));
+            life.faults.set(fault);
             (1..10).step_by(2).for_each(|n| life.append(&store, n));
             let news = life.stop();
             assert!(!news.iter().any(|n| matches!(n, News::Written(n) if *n > 0)), "{news:?}");

@@ -184,6 +184,7 @@ impl From<&JobReport> for pb::JobReport {
     fn from(r: &JobReport) -> pb::JobReport {
         pb::JobReport {
             identity: Some((&r.identity).into()),
+            granted: Some((&r.granted).into()),
             resource_usage: Some((&r.resource_usage).into()),
             phase: r.phase.as_str().to_owned(),
             accepted_time: r.accepted_time.0,
@@ -196,9 +197,11 @@ impl From<&JobReport> for pb::JobReport {
 impl TryFrom<pb::JobReport> for JobReport {
     type Error = Malformed;
     fn try_from(r: pb::JobReport) -> Result<JobReport, Malformed> {
+        let resource_usage = required("resource_usage", r.resource_usage)?.into();
         Ok(JobReport {
             identity: required("identity", r.identity)?.try_into()?,
-            resource_usage: required("resource_usage", r.resource_usage)?.into(),
+            granted: r.granted.map_or(resource_usage, Into::into),
+            resource_usage,
             phase: name_from("phase", &r.phase)?,
             accepted_time: Time(r.accepted_time),
             start_time: r.start_time.map(Time),
@@ -212,6 +215,7 @@ impl From<&FinishedJob> for pb::FinishedJob {
     fn from(f: &FinishedJob) -> pb::FinishedJob {
         pb::FinishedJob {
             identity: Some((&f.identity).into()),
+            granted: Some((&f.granted).into()),
             outcome: Some((&f.outcome).into()),
             start_time: f.start_time.map(|t| t.0),
             finish_time: f.finish_time.0,
@@ -226,6 +230,7 @@ impl TryFrom<pb::FinishedJob> for FinishedJob {
     fn try_from(f: pb::FinishedJob) -> Result<FinishedJob, Malformed> {
         Ok(FinishedJob {
             identity: required("identity", f.identity)?.try_into()?,
+            granted: f.granted.map(Into::into).unwrap_or_default(),
             outcome: required("outcome", f.outcome)?.try_into()?,
             start_time: f.start_time.map(Time),
             finish_time: Time(f.finish_time),

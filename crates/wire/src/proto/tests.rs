@@ -209,9 +209,10 @@ fn outcome() -> impl Strategy<Value = JobOutcome> {
 }
 fn finished() -> impl Strategy<Value = FinishedJob> {
     let stderr = proptest::option::of(vec(any::<u8>(), 0..9));
-    (identity(), outcome(), any::<(Option<u64>, u64, u64)>(), statistics(), stderr).prop_map(
-        |(identity, outcome, n, statistics, stderr)| FinishedJob {
+    (identity(), resources(), outcome(), any::<(Option<u64>, u64, u64)>(), statistics(), stderr).prop_map(
+        |(identity, granted, outcome, n, statistics, stderr)| FinishedJob {
             identity,
+            granted,
             outcome,
             start_time: n.0.map(Time),
             finish_time: Time(n.1),
@@ -223,9 +224,11 @@ fn finished() -> impl Strategy<Value = FinishedJob> {
 }
 fn report() -> impl Strategy<Value = JobReport> {
     let statistics = proptest::option::of(statistics());
-    (identity(), resources(), reason(JobPhase::ALL), any::<(u64, Option<u64>, u64)>(), statistics).prop_map(
-        |(identity, resource_usage, phase, n, statistics)| JobReport {
+    let vectors = (resources(), resources());
+    (identity(), vectors, reason(JobPhase::ALL), any::<(u64, Option<u64>, u64)>(), statistics).prop_map(
+        |(identity, (granted, resource_usage), phase, n, statistics)| JobReport {
             identity,
+            granted,
             resource_usage,
             phase,
             accepted_time: Time(n.0),

@@ -293,6 +293,7 @@ impl World {
             node: node.to_owned(),
             task,
             resources,
+            ordered_cpu: resources.cpu,
             preempted: None,
         })?;
         self.add_allocation(allocation, operation, task, node);
