@@ -438,6 +438,24 @@ def test_layers(cluster, pool, base):
     assert "home" not in lines and "usr" not in lines, "the host is not there"
 
 
+def test_a_shell_sees_the_root_of_its_job(cluster, pool, base):
+    operation = cluster.start_vanilla("/bin/busybox sleep 1000", pool=pool, layer_paths=[base])
+    job = cluster.wait_jobs(operation)[0]
+
+    def ask(**parameters):
+        return cluster.command("poll_job_shell", method="POST", job_id=job, parameters=parameters)["result"]
+    shell = ask(operation="spawn", term="dumb", height=24, width=80)["shell_id"]
+    ask(operation="update", shell_id=shell, input_offset=0, keys=b"cat /etc/base; pwd; /bin/busybox tty; id; echo do''ne\n".hex())
+    seen = ""
+    deadline = time.monotonic() + 30
+    while "done" not in seen:
+        assert time.monotonic() < deadline, seen
+        seen += ask(operation="poll", shell_id=shell)["output"]
+    assert "base\r\n/slot/sandbox\r\n/dev/pts/" in seen, seen
+    assert "uid=" in seen and "uid=0" not in seen, seen
+    cluster.command("abort_operation", operation_id=operation)
+
+
 def test_writable_root(cluster, pool, base):
     for _ in range(2):
         out = output(cluster, "ls /; touch /new && echo written", pool, layer_paths=[base], make_rootfs_writable=True)

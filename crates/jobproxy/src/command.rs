@@ -66,6 +66,7 @@ pub fn shell(
     let mut arguments = vec![c"bash".to_owned()];
     arguments.extend(match command {
         Some(command) => vec![c"-c".to_owned(), c_string(command, || "Command".to_owned())?],
+        None if own_root => Vec::new(),
         // The host's start file is for its own users, and would set the prompt.
         None => vec![c"--norc".to_owned()],
     });
