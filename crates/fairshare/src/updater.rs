@@ -2,7 +2,7 @@
 
 use crate::check::{InputError, check, check_operation, check_options, check_states};
 use crate::cumulative::Change;
-use crate::fast::Engine;
+use crate::fast::{Engine, FEW};
 use crate::input::{Cycle, Element, Input, IntegralState, Kind, Operation, TreeOptions};
 use crate::results::Results;
 use crate::state::{Scope, Work};
@@ -39,6 +39,8 @@ pub struct Updater {
     above: Vec<usize>,
     /// Problems of the configuration; they come first in the output.
     standing_problems: usize,
+    /// Pools of so many operations are worked out at once. Tests of the other way make it small.
+    few: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +66,17 @@ impl Updater {
             marked: Vec::new(),
             above: Vec::new(),
             standing_problems: 0,
+            few: FEW,
         };
+        updater.build();
+        Ok(updater)
+    }
+
+    /// One that searches even pools of a few operations, which takes longer.
+    #[cfg(test)]
+    pub(crate) fn searching(input: Input) -> Result<Updater, InputError> {
+        let mut updater = Updater::new(input)?;
+        updater.few = 0;
         updater.build();
         Ok(updater)
     }
@@ -220,7 +232,7 @@ impl Updater {
     fn build(&mut self) {
         let n = self.input.elements.len();
         self.work = Work::new(&self.input);
-        self.engine = Engine::new(&self.work.update(&self.input));
+        self.engine = Engine::new(&self.work.update(&self.input), self.few);
         self.changed = Vec::new();
         self.marked = vec![false; n];
         self.above = Vec::with_capacity(self.work.tree.pools.len());

@@ -6,8 +6,9 @@
 //! where `y` stands still in the leading lane, `s` stands and the rest jumps; where `by_fit` jumps, first
 //! `s` passes the height of the jump, with the value in front of it, then the value follows.
 
-use super::knots::{Knot, List, Store};
+use super::knots::{Knot, List, Sink};
 use super::lanes::{Lanes, ZERO, between, max, min, within};
+use super::on_line;
 use crate::numbers::EPS;
 
 /// The polyline of one pool, as far as it has been followed.
@@ -23,7 +24,7 @@ pub(crate) struct Curve {
     /// The lane that is ahead at the last breakpoint.
     lead: u8,
     /// Suggestion at the last breakpoint.
-    s: f64,
+    pub(super) s: f64,
     guarantee: Lanes,
     limits: Lanes,
 }
@@ -38,27 +39,27 @@ impl Curve {
 
     /// The straight part from `(x0, a)` to `(x1, b)`.
     #[inline]
-    pub(crate) fn rise(&mut self, store: &mut Store, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
+    pub(crate) fn rise(&mut self, knots: &mut impl Sink, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
         if self.started && within(b, &self.limits) {
             // Mostly the lane that is ahead stays so up to the end, and so it was all the way.
             let s = self.ahead(b);
             let lead = usize::from(self.lead);
             if b[lead] - self.guarantee[lead] == s {
-                self.push(store, s, x1, b, 0);
+                self.push(knots, s, x1, b, 0);
             } else {
-                self.climb(store, x0, a, x1, b);
+                self.climb(knots, x0, a, x1, b);
             }
             return;
         }
-        self.rise_to_bound(store, x0, a, x1, b);
+        self.rise_to_bound(knots, x0, a, x1, b);
     }
 
     /// A straight part in which guarantee or limit may end.
-    fn rise_to_bound(&mut self, store: &mut Store, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
+    fn rise_to_bound(&mut self, knots: &mut impl Sink, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
         let (mut x0, mut a, mut x1, mut b) = (x0, *a, x1, *b);
         let limit = leaves(&a, &b, &self.limits);
         if let Some((t, _)) = limit {
-            let x = place(x0, x1, t);
+            let x = on_line(x0, x1, t);
             b = between(&a, &b, (x - x0) / (x1 - x0));
             x1 = x;
         }
@@ -67,16 +68,16 @@ impl Curve {
                 Some((t, r)) => {
                     let mut y = between(&a, &b, t);
                     y[r] = self.guarantee[r];
-                    (x0, a) = (place(x0, x1, t), y);
-                    self.start(store, x0, &a);
+                    (x0, a) = (on_line(x0, x1, t), y);
+                    self.start(knots, x0, &a);
                 }
                 // The end may be here: then it is also the start.
-                None if limit.is_some() => self.start(store, x1, &b),
+                None if limit.is_some() => self.start(knots, x1, &b),
                 None => {}
             }
         }
         if self.started && !self.ended {
-            self.climb(store, x0, &a, x1, &b);
+            self.climb(knots, x0, &a, x1, &b);
         }
         self.ended |= limit.is_some();
     }
@@ -85,7 +86,7 @@ impl Curve {
     /// only touches its limit there would leave it at once, and so the jump is never made (4.4).
     pub(crate) fn jump(
         &mut self,
-        store: &mut Store,
+        knots: &mut impl Sink,
         x: f64,
         a: &Lanes,
         b: &Lanes,
@@ -95,7 +96,7 @@ impl Curve {
         let stops = |r: usize| b[r] > self.limits[r] || (b[r] == self.limits[r] && grows(r));
         if (0..5).any(stops) {
             if !self.started {
-                self.start(store, x, a);
+                self.start(knots, x, a);
             }
             self.ended = true;
             return;
@@ -106,26 +107,26 @@ impl Curve {
             if within(b, &self.guarantee) && !(0..5).any(leaves) {
                 return;
             }
-            self.start(store, x, a);
+            self.start(knots, x, a);
         }
         let s = self.ahead(b);
-        let before = store.last(&self.knots).filter(|last| last.x == x).map_or(0, |last| last.passed);
-        self.push(store, s, x, a, before);
-        self.push(store, s, x, b, passed);
+        let before = knots.latest(&self.knots).filter(|last| last.x == x).map_or(0, |last| last.passed);
+        self.push(knots, s, x, a, before);
+        self.push(knots, s, x, b, passed);
         self.find_lead(b);
     }
 
     /// The right bound of `by_fit`, where nothing jumps any more.
-    pub(crate) fn finish(&mut self, store: &mut Store, x: f64, y: &Lanes) {
+    pub(crate) fn finish(&mut self, knots: &mut impl Sink, x: f64, y: &Lanes) {
         if !self.started {
-            self.start(store, x, y);
+            self.start(knots, x, y);
         }
         self.ended = true;
     }
 
-    fn start(&mut self, store: &mut Store, x: f64, y: &Lanes) {
+    fn start(&mut self, knots: &mut impl Sink, x: f64, y: &Lanes) {
         self.started = true;
-        self.push(store, 0.0, x, y, 0);
+        self.push(knots, 0.0, x, y, 0);
         self.find_lead(y);
     }
 
@@ -141,7 +142,7 @@ impl Curve {
     }
 
     /// Follows the largest lane; where another one overtakes it there is a breakpoint.
-    fn climb(&mut self, store: &mut Store, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
+    fn climb(&mut self, knots: &mut impl Sink, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
         let guarantee = self.guarantee;
         let above = |r: usize| a[r] - guarantee[r];
         let grows = |r: usize| b[r] - a[r];
@@ -165,11 +166,11 @@ impl Curve {
                 }
             }
             if next.0 >= 1.0 {
-                self.push(store, self.ahead(b), x1, b, 0);
+                self.push(knots, self.ahead(b), x1, b, 0);
                 return;
             }
             let t = next.0;
-            self.push(store, above(lead) + grows(lead) * t, place(x0, x1, t), &between(a, b, t), 0);
+            self.push(knots, above(lead) + grows(lead) * t, on_line(x0, x1, t), &between(a, b, t), 0);
             (at, lead) = next;
             self.lead = lead as u8;
             if self.ended {
@@ -180,7 +181,7 @@ impl Curve {
 
     /// A breakpoint. At suggestion 1 the function ends, with its limit from the left.
     #[inline]
-    fn push(&mut self, store: &mut Store, s: f64, x: f64, y: &Lanes, passed: u32) {
+    fn push(&mut self, knots: &mut impl Sink, s: f64, x: f64, y: &Lanes, passed: u32) {
         if self.ended || self.s >= 1.0 {
             self.ended = true;
             return;
@@ -188,7 +189,7 @@ impl Curve {
         // Rounding does not lead back, nor beyond the end.
         self.s = s.max(self.s).min(1.0);
         self.ended = self.s == 1.0;
-        store.push(&mut self.knots, Knot { s: self.s, x, y: *y, passed });
+        knots.append(&mut self.knots, Knot { s: self.s, x, y: *y, passed });
     }
 }
 
@@ -214,9 +215,4 @@ fn leaves(a: &Lanes, b: &Lanes, bound: &Lanes) -> Option<(f64, usize)> {
         }
     }
     first
-}
-
-#[inline]
-fn place(x0: f64, x1: f64, t: f64) -> f64 {
-    if t < 0.5 { x0 + (x1 - x0) * t } else { x1 - (x1 - x0) * (1.0 - t) }
 }

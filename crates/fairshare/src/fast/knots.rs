@@ -66,14 +66,36 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// How many breakpoints are before this place.
+    #[inline]
     pub(crate) fn count(&self) -> usize {
         self.index as usize
+    }
+    /// Where breakpoints are side by side.
+    #[inline]
+    pub(crate) fn pass(&mut self) {
+        self.index += 1;
     }
 }
 
 impl Default for Store {
     fn default() -> Store {
         Store { chunks: Vec::new(), free: NONE }
+    }
+}
+
+/// Where breakpoints are written.
+pub(super) trait Sink {
+    fn append(&mut self, list: &mut List, knot: Knot);
+    fn latest(&self, list: &List) -> Option<&Knot>;
+}
+
+impl Sink for Store {
+    #[inline]
+    fn append(&mut self, list: &mut List, knot: Knot) {
+        self.push(list, knot);
+    }
+    fn latest(&self, list: &List) -> Option<&Knot> {
+        self.last(list)
     }
 }
 

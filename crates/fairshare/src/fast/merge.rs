@@ -5,6 +5,7 @@
 //! breakpoints at the same pace: [`Engine::pull`] goes down for those that are missing. What nobody asks
 //! for is never computed; most of it is not, because a cluster is full long before everybody is.
 
+use super::few::{self, Table};
 use super::knots::{NONE, Reader};
 use super::lanes::{Lanes, Sums, ZERO};
 use super::leaf::Place;
@@ -42,6 +43,9 @@ pub(crate) struct Stream {
     /// What is taken at suggestion 0, and the fit factor.
     pub(super) zero: Option<(f64, Lanes)>,
     pub(crate) fifo: bool,
+    /// A pool of few operations, and its breakpoints.
+    pub(super) few: bool,
+    pub(super) table: Table,
     /// Where the last search ended.
     pub(super) near: Reader,
     stage: Stage,
@@ -94,7 +98,7 @@ impl Event {
 }
 
 /// A sum of slopes that has become smaller by this factor is added up anew.
-const STEEP: f64 = 64.0;
+pub(super) const STEEP: f64 = 64.0;
 
 /// What became of an attempt to go on.
 enum Step {
@@ -124,6 +128,8 @@ impl Default for Stream {
             begun: None,
             zero: None,
             fifo: false,
+            few: false,
+            table: few::EMPTY,
             near: Reader::default(),
             stage: Stage::Start,
             x: 0.0,
@@ -179,6 +185,8 @@ impl Engine {
             full: stream.full,
             guess: stream.guess,
             fifo: stream.fifo,
+            few: stream.few,
+            table: stream.table.emptied(),
             ..Stream::default()
         };
     }
@@ -211,6 +219,10 @@ impl Engine {
     }
 
     fn step(&mut self, id: u32) -> Step {
+        if self.is_swept(id) {
+            self.table(id, f64::MAX);
+            return Step::Done;
+        }
         if self.streams[id as usize].first == NONE {
             self.open(id);
         }
@@ -251,8 +263,7 @@ impl Engine {
             let child = self.stream_of_slot[slot + i];
             if child != NONE {
                 let mut reader = Reader::default();
-                let knots = &self.streams[child as usize].curve.knots;
-                let Some(knot) = self.store.read(knots, &mut reader) else {
+                let Some(knot) = self.read(child, &mut reader).copied() else {
                     self.streams[id as usize].done = i as u32;
                     return Some(child);
                 };
@@ -273,19 +284,21 @@ impl Engine {
     #[inline]
     fn next(&mut self, cursor: usize, slot: usize) -> Next {
         let child = self.stream_of_slot[slot];
-        let cursor = &mut self.cursors[cursor];
         if child == NONE {
+            let cursor = &mut self.cursors[cursor];
             return match self.leaves[slot].next(&mut cursor.place) {
                 Some((s, y)) => Next::Knot(s, y),
                 None => Next::End,
             };
         }
-        let curve = &self.streams[child as usize].curve;
-        match self.store.read(&curve.knots, &mut cursor.reader) {
+        let mut reader = self.cursors[cursor].reader;
+        let next = match self.read(child, &mut reader) {
             Some(knot) => Next::Knot(knot.s, knot.y),
-            None if curve.ended => Next::End,
+            None if self.streams[child as usize].curve.ended => Next::End,
             None => Next::Needs(child),
-        }
+        };
+        self.cursors[cursor].reader = reader;
+        next
     }
 
     /// The next parts of all children that have come to the end of theirs; jumps at the present place.

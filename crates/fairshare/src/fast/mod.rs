@@ -3,8 +3,8 @@
 //! The same functions as in the specification, but followed upwards together and only as far as somebody
 //! asks, kept from update to update where nothing changed, and without memory of their own. In reading
 //! order: [`leaf`] is what an operation takes, in closed form; [`curve`] turns what a pool takes at a fit
-//! factor into what it takes at a suggestion; [`merge`] follows the children of a pool together; [`solve`]
-//! finds a place without that, wherever it can; [`distribute`] goes down with the result. [`lanes`] and
+//! factor into what it takes at a suggestion; [`merge`] follows the children of a pool together, [`few`]
+//! does so at once where they are a few operations; [`solve`] finds a place without that, wherever it can; [`distribute`] goes down with the result. [`lanes`] and
 //! [`knots`] are what they are made of.
 //!
 //! What is found does not depend on how it is found: a breakpoint is a function of the subtree alone,
@@ -17,6 +17,7 @@
 
 mod curve;
 mod distribute;
+mod few;
 mod knots;
 mod lanes;
 mod leaf;
@@ -31,6 +32,8 @@ use crate::integral::Taking;
 use crate::relaxed::{Competitor, grant_relaxed_guarantees};
 use crate::state::{Scope, Update};
 use distribute::Told;
+pub(crate) use few::FEW;
+use few::Tables;
 use knots::{Knot, NONE, Reader, Store};
 use lanes::{Lanes, between, within};
 use leaf::Leaf;
@@ -43,6 +46,7 @@ pub(crate) struct Engine {
     /// The one that counts of each pool, then a try of each integral pool.
     streams: Vec<Stream>,
     store: Store,
+    tables: Tables,
     /// By element: its stream, [`NONE`] for operations.
     stream_of: Vec<u32>,
     /// By element: the stream to try other bounds with, [`NONE`] if it is not an integral pool.
@@ -84,7 +88,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// For a tree of this shape.
-    pub(crate) fn new(update: &Update) -> Engine {
+    pub(crate) fn new(update: &Update, few: u32) -> Engine {
         let tree = update.tree;
         let n = update.input.elements.len();
         let children = tree.all_children();
@@ -124,6 +128,10 @@ impl Engine {
             let below = tree.child_pools(e).iter().map(|c| engine.levels[engine.stream_of[*c] as usize]);
             engine.levels[engine.stream_of[e] as usize] =
                 below.max().map_or(1, |levels| levels.saturating_add(1));
+        }
+        for stream in &mut engine.streams {
+            let levels = engine.levels[stream.main as usize];
+            stream.few = levels == 1 && !stream.fifo && stream.count <= few;
         }
         engine.blocks = vec![NO_PART; SEARCHES * block];
         engine.demands = vec![(false, lanes::ZERO); block];
@@ -244,6 +252,18 @@ impl Engine {
         }
     }
 
+    /// The next breakpoint of a pool, as far as that is known.
+    #[inline]
+    fn read(&self, id: u32, reader: &mut Reader) -> Option<&Knot> {
+        let stream = &self.streams[id as usize];
+        if stream.table.is_known() {
+            let knot = self.tables.get(&stream.table).get(reader.count());
+            reader.pass();
+            return knot;
+        }
+        self.store.read(&stream.curve.knots, reader)
+    }
+
     /// A place to start reading from: the breakpoint where the last search ended if that is before the
     /// suggestion, else the first one. What is found is the same, but sooner.
     fn near(&self, id: u32, s: f64) -> Reader {
@@ -257,13 +277,15 @@ impl Engine {
 
     /// Where a pool stands at a suggestion: `max_fit(s)` and `by_sugg(s)`.
     fn at(&mut self, id: u32, s: f64) -> (f64, Lanes, usize) {
+        if self.is_swept(id) {
+            return self.look_up(id, s);
+        }
         let (a, b, count) = self.around(id, s);
         if a.s == b.s {
             return (a.x, a.y, count);
         }
         let t = (s - a.s) / (b.s - a.s);
-        let x = if t < 0.5 { a.x + (b.x - a.x) * t } else { b.x - (b.x - a.x) * (1.0 - t) };
-        (x, between(&a.y, &b.y, t), count)
+        (on_line(a.x, b.x, t), between(&a.y, &b.y, t), count)
     }
 }
 
@@ -273,11 +295,20 @@ impl Engine {
         if let Some((_, full)) = self.at_limits(id, search) {
             return Some(full);
         }
+        if self.is_swept(id) {
+            return self.table(id, f64::MAX).last().map(|knot| knot.y);
+        }
         while !self.streams[id as usize].curve.ended {
             self.pull(id);
         }
         self.store.last(&self.streams[id as usize].curve.knots).map(|knot| knot.y)
     }
+}
+
+/// A point between two ends, exact at both and monotone (fair-share.md 3.2).
+#[inline]
+fn on_line(a: f64, b: f64, t: f64) -> f64 {
+    if t < 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) }
 }
 
 /// One update under way.

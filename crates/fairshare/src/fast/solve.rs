@@ -12,10 +12,10 @@
 //! (or of the part of any child) is not accepted: nobody could tell on which side rounding puts it. Where
 //! that is so, the caller follows the functions from the start (see [`super::merge`]).
 
-use super::Engine;
-use super::knots::NONE;
+use super::knots::{Knot, NONE};
 use super::lanes::{Lanes, ZERO, between, map2, max, min, top, within};
 use super::leaf::Place;
+use super::{Engine, on_line};
 
 /// What a search is for: places of different searches are far from each other, and each has its own memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -119,11 +119,6 @@ impl Part {
     }
 }
 
-/// A point between two ends, exact at both and monotone (fair-share.md 3.2).
-fn on_line(a: f64, b: f64, t: f64) -> f64 {
-    if t < 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) }
-}
-
 impl Piece {
     fn ahead(&self, s: f64) -> Lanes {
         map2(&self.y, &self.slope, |y, slope| y + slope * (s - self.from))
@@ -147,7 +142,24 @@ impl Piece {
         let margin = MARGIN * s + SHARE_MARGIN;
         self.plain && self.from + margin < s && s < self.to - margin
     }
-    fn flat(from: f64, y: &Lanes) -> Piece {
+    /// Between two breakpoints.
+    pub(super) fn from_to(a: &Knot, b: &Knot) -> Piece {
+        let per_unit = 1.0 / (b.s - a.s);
+        Piece {
+            from: a.s,
+            to: b.s,
+            y: a.y,
+            slope: map2(&a.y, &b.y, |a, b| (b - a) * per_unit),
+            x: a.x,
+            pace: (b.x - a.x) * per_unit,
+            plain: true,
+        }
+    }
+    /// Behind the last breakpoint.
+    pub(super) fn last(knot: &Knot) -> Piece {
+        Piece { x: knot.x, ..Piece::flat(knot.s, &knot.y) }
+    }
+    pub(super) fn flat(from: f64, y: &Lanes) -> Piece {
         Piece { from, to: f64::INFINITY, y: *y, slope: ZERO, x: 1.0, pace: 0.0, plain: true }
     }
 }
@@ -168,7 +180,11 @@ impl Engine {
     /// Whether this is the way to find places of a pool.
     pub(super) fn is_searched(&self, id: u32) -> bool {
         let stream = &self.streams[id as usize];
-        !stream.fifo && !self.improved && stream.offered && self.levels[stream.main as usize] <= LEVELS
+        !stream.few
+            && !stream.fifo
+            && !self.improved
+            && stream.offered
+            && self.levels[stream.main as usize] <= LEVELS
     }
 
     /// Everything that children would take.
@@ -234,6 +250,9 @@ impl Engine {
     }
 
     fn find_at_zero(&mut self, id: u32, search: Search) -> (f64, Lanes) {
+        if self.is_swept(id) && self.bounds(id, search).0 == ZERO {
+            return (0.0, ZERO);
+        }
         if self.is_searched(id) {
             let (guarantee, _) = self.bounds(id, search);
             let y = self.streams[id as usize].begun.map_or(ZERO, |begun| begun.0);
@@ -258,7 +277,7 @@ impl Engine {
 
     /// Where a pool stands at a suggestion. The limited demands of the pool and of those below must be known.
     pub(super) fn place(&mut self, id: u32, s: f64) -> Option<(f64, Lanes)> {
-        if !self.is_searched(id) {
+        if !self.is_searched(id) && !self.is_swept(id) {
             return None;
         }
         if s == 0.0 {
@@ -272,7 +291,13 @@ impl Engine {
             if full == self.sum_of_demands(id) {
                 return Some((1.0, full));
             }
+            if self.is_swept(id) {
+                return None;
+            }
             return self.at_limits(id, self.search_of_demand(id)).map(|(x, _)| (x, full));
+        }
+        if self.is_swept(id) {
+            return None;
         }
         let piece = self.kept_piece(id, s, Search::Near);
         piece.holds(s).then(|| piece.at(s))
@@ -490,6 +515,9 @@ impl Engine {
 
     /// The last piece that was found, if it is that.
     fn kept_piece(&mut self, id: u32, s: f64, search: Search) -> Piece {
+        if self.is_swept(id) {
+            return self.look_up_piece(id, s);
+        }
         let kept = &self.streams[id as usize].kept[search as usize];
         if kept.from <= s && s < kept.to {
             return *kept;

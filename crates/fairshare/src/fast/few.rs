@@ -1,0 +1,336 @@
+//! Pools of a few operations: the whole function at once.
+//!
+//! Most pools have only operations below, and not many. A search of the pools above comes back to such a
+//! pool again and again, each time at another suggestion, and most updates do not touch it. So it is worth
+//! having all its breakpoints side by side: they are worked out in one sweep the first time somebody asks,
+//! stay until the pool changes, and a suggestion is looked up by halving.
+//!
+//! The sweep takes the same steps in the same order as following the pool would (see [`super::merge`]), so
+//! that the numbers are the same to the last bit; only the queue of children is a list sorted beforehand.
+
+use super::curve::Curve;
+use super::knots::{Knot, List, Sink};
+use super::lanes::{Lanes, Sums, ZERO, between, map2};
+use super::leaf::{Leaf, Place};
+use super::merge::STEEP;
+use super::solve::Piece;
+use super::{Engine, NONE, on_line};
+
+/// Children of such a pool. A sweep of more takes longer than the searches that it saves when only some of
+/// them change.
+pub(crate) const FEW: u32 = 64;
+
+/// Up to so many bends are sorted by insertion: each operation's are in order already.
+const BY_INSERTION: usize = 64;
+
+/// Where the breakpoints of a pool are kept.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    start: u32,
+    len: u32,
+    /// Of this stretch of all tables, for more breakpoints in later updates.
+    room: u32,
+    /// Suggestions below this can be looked up; all of them if the function has ended.
+    below: f64,
+}
+
+/// Of a pool that nobody has asked for yet.
+pub(super) const EMPTY: Table = Table { start: 0, len: 0, room: 0, below: f64::NEG_INFINITY };
+
+impl Table {
+    /// The place, for another function.
+    pub(super) fn emptied(self) -> Table {
+        Table { len: 0, below: f64::NEG_INFINITY, ..self }
+    }
+    pub(super) fn is_known(&self) -> bool {
+        self.below > f64::NEG_INFINITY
+    }
+}
+
+/// End of a straight part of an operation, by fit factor of the pool.
+#[derive(Clone, Copy)]
+struct Bend {
+    x: f64,
+    /// Growth on the part that ends here.
+    slope: Lanes,
+    /// Value here.
+    y: Lanes,
+    child: u32,
+    /// The next one is of the same operation.
+    goes_on: bool,
+    /// The part has no length: it is a jump.
+    jumps: bool,
+}
+
+/// Tables of all pools, and the room for a sweep.
+#[derive(Default)]
+pub(super) struct Tables {
+    all: Vec<Knot>,
+    bends: Vec<Bend>,
+    /// Fit factors of bends, as bits: floats from 0 on are ordered as these are; and which bends.
+    order: Vec<(u64, u32)>,
+    /// By child: the bend that it is heading for, or the last one; [`NONE`] if there is none.
+    heading: Vec<u32>,
+    knots: Vec<Knot>,
+}
+
+impl Tables {
+    pub(super) fn get(&self, table: &Table) -> &[Knot] {
+        &self.all[table.start as usize..(table.start + table.len) as usize]
+    }
+
+    /// Puts the breakpoints that were found in place of the old ones. A pool that needs more room than it
+    /// has moves behind all others; in the long run none does.
+    fn store(&mut self, table: &mut Table, ended: bool) {
+        let len = self.knots.len() as u32;
+        if len > table.room {
+            table.start = self.all.len() as u32;
+            table.room = len + len / 2 + 4;
+            self.all.resize((table.start + table.room) as usize, Knot::default());
+        }
+        table.len = len;
+        table.below = if ended { f64::INFINITY } else { self.knots.last().map_or(0.0, |last| last.s) };
+        self.all[table.start as usize..(table.start + len) as usize].copy_from_slice(&self.knots);
+    }
+}
+
+impl Sink for Vec<Knot> {
+    #[inline]
+    fn append(&mut self, _: &mut List, knot: Knot) {
+        self.push(knot);
+    }
+    fn latest(&self, _: &List) -> Option<&Knot> {
+        self.last()
+    }
+}
+
+impl Engine {
+    /// Whether breakpoints of a pool are worked out all at once.
+    #[inline]
+    pub(super) fn is_swept(&self, id: u32) -> bool {
+        let stream = &self.streams[id as usize];
+        stream.few && !self.improved
+    }
+
+    /// All breakpoints of a pool of few operations; of a try with other bounds, which is asked for one
+    /// place and not again, those up to the next one behind a suggestion.
+    #[inline]
+    pub(super) fn table(&mut self, id: u32, s: f64) -> &[Knot] {
+        if s >= self.streams[id as usize].table.below {
+            self.work_out(id, s);
+        }
+        self.tables.get(&self.streams[id as usize].table)
+    }
+
+    /// Fit factor, value and number of breakpoints up to a suggestion.
+    pub(super) fn look_up(&mut self, id: u32, s: f64) -> (f64, Lanes, usize) {
+        let knots = self.table(id, s);
+        let i = knots.partition_point(|knot| knot.s < s);
+        match knots.get(i) {
+            Some(b) if b.s > s && i > 0 => {
+                let a = &knots[i - 1];
+                let t = (s - a.s) / (b.s - a.s);
+                (on_line(a.x, b.x, t), between(&a.y, &b.y, t), i + 1)
+            }
+            Some(knot) => (knot.x, knot.y, i + 1),
+            None => knots.last().map_or((1.0, ZERO, 0), |knot| (knot.x, knot.y, i)),
+        }
+    }
+
+    /// The straight piece at and right behind a suggestion.
+    pub(super) fn look_up_piece(&mut self, id: u32, s: f64) -> Piece {
+        let knots = self.table(id, s);
+        let i = knots.partition_point(|knot| knot.s <= s).max(1);
+        let a = &knots[i - 1];
+        match knots.get(i) {
+            Some(b) => Piece::from_to(a, b),
+            None => Piece::last(a),
+        }
+    }
+
+    #[inline(never)]
+    fn work_out(&mut self, id: u32, s: f64) {
+        let mut tables = std::mem::take(&mut self.tables);
+        let stream = &mut self.streams[id as usize];
+        let slots = stream.slot as usize..(stream.slot + stream.count) as usize;
+        let until = if stream.main == id { f64::INFINITY } else { s };
+        tables.collect(&self.leaves[slots.clone()], &self.ratios[slots]);
+        stream.curve = Curve::default();
+        tables.sweep(&mut stream.curve, &stream.guarantee, &stream.limits, until);
+        tables.store(&mut stream.table, stream.curve.ended);
+        self.tables = tables;
+    }
+}
+
+impl Tables {
+    /// All bends of all operations, in order.
+    fn collect(&mut self, leaves: &[Leaf], ratios: &[f64]) {
+        let Tables { bends, order, heading, .. } = self;
+        bends.clear();
+        order.clear();
+        heading.clear();
+        for (child, (leaf, ratio)) in leaves.iter().zip(ratios).enumerate() {
+            let first = bends.len();
+            let (mut place, mut from, mut before) = (Place::default(), 0.0, ZERO);
+            while let Some((s, y)) = leaf.next(&mut place) {
+                let x = s / ratio;
+                let per_unit = 1.0 / (x - from);
+                // Also where rounding has brought both ends together.
+                let jumps = x <= from || !per_unit.is_finite();
+                let per_unit = if jumps { 0.0 } else { per_unit };
+                let slope = std::array::from_fn(|r| (y[r] - before[r]) * per_unit);
+                order.push((x.to_bits(), bends.len() as u32));
+                bends.push(Bend { x, slope, y, child: child as u32, goes_on: true, jumps });
+                (from, before) = (if jumps { from } else { x }, y);
+            }
+            heading.push(if first < bends.len() { first as u32 } else { NONE });
+            if let Some(last) = bends[first..].last_mut() {
+                last.goes_on = false;
+            }
+        }
+        if order.len() <= BY_INSERTION {
+            sort_by_insertion(order);
+        } else {
+            order.sort_unstable();
+        }
+    }
+
+    /// From fit factor 0 to the end of the function, or to a breakpoint beyond a suggestion.
+    fn sweep(&mut self, curve: &mut Curve, guarantee: &Lanes, limits: &Lanes, until: f64) {
+        let Tables { bends, order, heading, knots, .. } = self;
+        knots.clear();
+        curve.begin(&ZERO, guarantee, limits);
+        let mut sum = Sum { value: Sums::default(), slope: ZERO, steepest: ZERO };
+        let (mut x, mut left, mut changes, mut at) = (0.0, ZERO, 0, 0);
+        for bend in heading.iter_mut().filter(|bend| **bend != NONE) {
+            *bend = sum.enter(bends, &ZERO, *bend);
+        }
+        loop {
+            let value = sum.value.sum;
+            if value != left {
+                let slope = sum.slope;
+                curve.jump(knots, x, &left, &value, u32::MAX, |r| slope[r] > 0.0);
+                left = value;
+            }
+            if curve.ended || curve.s > until {
+                return;
+            }
+            // A bend at the end of a jump was passed with it.
+            while order.get(at).is_some_and(|(_, bend)| bends[*bend as usize].jumps) {
+                at += 1;
+            }
+            let nearest = order.get(at).map_or(f64::INFINITY, |(bits, _)| f64::from_bits(*bits));
+            let x1 = nearest.min(1.0);
+            sum.value.advance(&sum.slope, x1 - x);
+            let first = at;
+            while let Some((bits, bend)) = order.get(at)
+                && *bits == x1.to_bits()
+            {
+                let bend = &bends[*bend as usize];
+                if !bend.jumps {
+                    sum.leave(&bend.slope);
+                    changes += 1;
+                }
+                at += 1;
+            }
+            if sum.is_worn() || changes > heading.len().max(32) {
+                sum.add_up(bends, heading, x1, &left);
+                changes = 0;
+            }
+            let value = sum.value.sum;
+            curve.rise(knots, x, &left, x1, &value);
+            (x, left) = (x1, value);
+            if nearest >= 1.0 {
+                if !curve.ended {
+                    curve.finish(knots, 1.0, &value);
+                }
+                return;
+            }
+            for (_, at) in &order[first..at] {
+                let bend = &bends[*at as usize];
+                if bend.goes_on && !bend.jumps {
+                    heading[bend.child as usize] = sum.enter(bends, &bend.y, at + 1);
+                }
+            }
+        }
+    }
+}
+
+/// What all operations together take at a fit factor, and how fast that grows.
+struct Sum {
+    value: Sums,
+    slope: Lanes,
+    /// Largest slope since it was added up.
+    steepest: Lanes,
+}
+
+impl Sum {
+    /// A child enters the straight part that ends at a bend; what is at the present place is a jump. Where
+    /// it is heading for.
+    #[inline]
+    fn enter(&mut self, bends: &[Bend], before: &Lanes, next: u32) -> u32 {
+        let (mut at, mut before) = (next, before);
+        loop {
+            let bend = &bends[at as usize];
+            if !bend.jumps {
+                for r in 0..5 {
+                    self.slope[r] += bend.slope[r];
+                    if self.slope[r] > self.steepest[r] {
+                        self.steepest[r] = self.slope[r];
+                    }
+                }
+                return at;
+            }
+            self.value.add(&map2(&bend.y, before, |b, a| b - a));
+            if !bend.goes_on {
+                return at;
+            }
+            (at, before) = (at + 1, &bend.y);
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, slope: &Lanes) {
+        for r in 0..5 {
+            self.slope[r] -= slope[r];
+        }
+    }
+
+    /// So much was subtracted that the rounding error of it may count.
+    #[inline]
+    fn is_worn(&self) -> bool {
+        (0..5).fold(false, |worn, r| worn | (self.slope[r] * STEEP < self.steepest[r]))
+    }
+
+    /// Slopes from those of the children behind a fit factor. A lane in which nobody grows is what they
+    /// have, exactly.
+    fn add_up(&mut self, bends: &[Bend], heading: &[u32], x: f64, left: &Lanes) {
+        let (mut slope, mut y) = (ZERO, ZERO);
+        for bend in heading.iter().filter(|bend| **bend != NONE).map(|bend| &bends[*bend as usize]) {
+            let grows = bend.x > x;
+            for r in 0..5 {
+                y[r] += bend.y[r];
+                slope[r] += if grows { bend.slope[r] } else { 0.0 };
+            }
+        }
+        for r in 0..5 {
+            if slope[r] == 0.0 && self.steepest[r] > 0.0 {
+                self.value.set(r, f64::max(y[r], left[r]));
+            }
+        }
+        (self.slope, self.steepest) = (slope, slope);
+    }
+}
+
+fn sort_by_insertion(order: &mut [(u64, u32)]) {
+    for i in 1..order.len() {
+        let key = order[i];
+        let mut at = i;
+        // The second number grows anyway.
+        while at > 0 && order[at - 1].0 > key.0 {
+            order[at] = order[at - 1];
+            at -= 1;
+        }
+        order[at] = key;
+    }
+}
