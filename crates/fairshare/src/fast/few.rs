@@ -2,8 +2,8 @@
 //!
 //! Most pools have only operations below, and not many. A search of the pools above comes back to such a
 //! pool again and again, each time at another suggestion, and most updates do not touch it. So it is worth
-//! having all its breakpoints side by side: they are worked out in one sweep the first time somebody asks,
-//! stay until the pool changes, and a suggestion is looked up by halving.
+//! having its breakpoints side by side: they are worked out in one sweep the first time somebody asks, as
+//! far as was needed the last time, stay until the pool changes, and a suggestion is looked up by halving.
 //!
 //! The sweep takes the same steps in the same order as following the pool would (see [`super::merge`]), so
 //! that the numbers are the same to the last bit; only the queue of children is a list sorted beforehand.
@@ -13,7 +13,7 @@ use super::knots::{Knot, List, Sink};
 use super::lanes::{Lanes, Sums, ZERO, between, map2};
 use super::leaf::{Leaf, Place};
 use super::merge::STEEP;
-use super::solve::Piece;
+use super::part::Piece;
 use super::{Engine, NONE, on_line};
 
 /// Children of such a pool. A sweep of more takes longer than the searches that it saves when only some of
@@ -32,15 +32,19 @@ pub(super) struct Table {
     room: u32,
     /// Suggestions below this can be looked up; all of them if the function has ended.
     below: f64,
+    /// The highest suggestion that was asked for, of this function and of the one before.
+    asked: f64,
+    asked_before: f64,
 }
 
 /// Of a pool that nobody has asked for yet.
-pub(super) const EMPTY: Table = Table { start: 0, len: 0, room: 0, below: f64::NEG_INFINITY };
+pub(super) const EMPTY: Table =
+    Table { start: 0, len: 0, room: 0, below: f64::NEG_INFINITY, asked: 0.0, asked_before: 0.0 };
 
 impl Table {
     /// The place, for another function.
     pub(super) fn emptied(self) -> Table {
-        Table { len: 0, below: f64::NEG_INFINITY, ..self }
+        Table { len: 0, below: f64::NEG_INFINITY, asked: 0.0, asked_before: self.asked, ..self }
     }
     pub(super) fn is_known(&self) -> bool {
         self.below > f64::NEG_INFINITY
@@ -112,11 +116,13 @@ impl Engine {
         stream.few && !self.improved
     }
 
-    /// All breakpoints of a pool of few operations; of a try with other bounds, which is asked for one
-    /// place and not again, those up to the next one behind a suggestion.
+    /// Breakpoints of a pool of few operations, at least up to the next one behind a suggestion. How many
+    /// there are beyond that depends on what was asked for before; the numbers do not.
     #[inline]
     pub(super) fn table(&mut self, id: u32, s: f64) -> &[Knot] {
-        if s >= self.streams[id as usize].table.below {
+        let table = &mut self.streams[id as usize].table;
+        table.asked = table.asked.max(s);
+        if s >= table.below {
             self.work_out(id, s);
         }
         self.tables.get(&self.streams[id as usize].table)
@@ -153,7 +159,13 @@ impl Engine {
         let mut tables = std::mem::take(&mut self.tables);
         let stream = &mut self.streams[id as usize];
         let slots = stream.slot as usize..(stream.slot + stream.count) as usize;
-        let until = if stream.main == id { f64::INFINITY } else { s };
+        // As far as the function before this one was needed, and to the end if that was not enough. A try
+        // with other bounds is asked for one place.
+        let until = match stream.table.is_known() {
+            _ if stream.main != id => s,
+            false => s.max(stream.table.asked_before),
+            true => f64::INFINITY,
+        };
         tables.collect(&self.leaves[slots.clone()], &self.ratios[slots]);
         stream.curve = Curve::default();
         tables.sweep(&mut stream.curve, &stream.guarantee, &stream.limits, until);

@@ -9,7 +9,8 @@ use super::few::{self, Table};
 use super::knots::{NONE, Reader};
 use super::lanes::{Lanes, Sums, ZERO};
 use super::leaf::Place;
-use super::solve::{NO_PIECE, Piece, SEARCHES};
+use super::part::{NO_PIECE, Piece};
+use super::solve::SEARCHES;
 use super::{Engine, curve::Curve};
 
 /// A pool whose function is being followed: either the one that counts, or a try with other bounds.

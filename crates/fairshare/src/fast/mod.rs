@@ -4,13 +4,17 @@
 //! asks, kept from update to update where nothing changed, and without memory of their own. In reading
 //! order: [`leaf`] is what an operation takes, in closed form; [`curve`] turns what a pool takes at a fit
 //! factor into what it takes at a suggestion; [`merge`] follows the children of a pool together, [`few`]
-//! does so at once where they are a few operations; [`solve`] finds a place without that, wherever it can; [`distribute`] goes down with the result. [`lanes`] and
+//! does so at once where they are a few operations; [`solve`] finds a place without that, wherever it can, on
+//! the straight parts of [`part`]; [`distribute`] goes down with the result. [`lanes`] and
 //! [`knots`] are what they are made of.
 //!
 //! What is found does not depend on how it is found: a breakpoint is a function of the subtree alone,
-//! whoever asked for it, and whether it was kept or computed again. So an update of what changed gives the
-//! same bits as one of everything. Known exception: where a place coincides with several breakpoints up to
-//! rounding, a search may be given up from one side and not from the other; then the last bit may differ.
+//! whoever asked for it, and whether it was kept or computed again; and so is the stretch of a straight part
+//! on which a search may be trusted ([`part`]). So an update of what changed gives the same bits as one of
+//! everything. Known exception: the end of such a stretch is itself rounded, and a place that is exactly
+//! there may be followed in one update and searched in the next; then the last bit may differ. Among random
+//! trees that are made to have ties that was one update in about 70,000, all with pools of more than [`FEW`]
+//! operations.
 
 // The same lane of several arrays is what nearly every loop is about.
 #![allow(clippy::needless_range_loop)]
@@ -22,6 +26,7 @@ mod knots;
 mod lanes;
 mod leaf;
 mod merge;
+mod part;
 mod solve;
 
 use vocab::Share;
@@ -38,7 +43,8 @@ use knots::{Knot, NONE, Reader, Store};
 use lanes::{Lanes, between, within};
 use leaf::Leaf;
 use merge::{Cursor, Event, Stream};
-use solve::{BLOCK, NO_PART, Part, SEARCHES, Search};
+use part::{NO_PART, Part};
+use solve::{BLOCK, SEARCHES, Search};
 
 /// Functions of all pools of a tree and the room to compute them in.
 #[derive(Default)]

@@ -7,15 +7,15 @@
 //! child that is a pool is searched in the same way, unless the piece that it was last found on still
 //! contains the place.
 //!
-//! What is found must not depend on where the search started. Therefore a straight part is described by
-//! numbers at its left end, which are a function of the subtree, and a place too near to the end of a part
-//! (or of the part of any child) is not accepted: nobody could tell on which side rounding puts it. Where
-//! that is so, the caller follows the functions from the start (see [`super::merge`]).
+//! What is found must not depend on where the search started. Therefore a place too near to the end of a
+//! part (or of the part of any child) is not accepted: nobody could tell on which side rounding puts it (see
+//! [`super::part`]). Where that is so, the caller follows the functions from the start ([`super::merge`]).
 
+use super::Engine;
 use super::knots::{Knot, NONE};
-use super::lanes::{Lanes, ZERO, between, map2, max, min, top, within};
+use super::lanes::{Lanes, ZERO, map2, max, min, top, within};
 use super::leaf::Place;
-use super::{Engine, on_line};
+use super::part::{FIRST, MARGIN, NO_PART, NOISE, Part, Piece, SHARE_MARGIN};
 
 /// What a search is for: places of different searches are far from each other, and each has its own memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,129 +40,12 @@ const LEVELS: u8 = 6;
 const STEPS: usize = 96;
 /// After so many steps a search only halves.
 const NEWTON: usize = 24;
-/// Distance from the end of a part that rounding cannot bridge: in proportion to the place, and of shares.
-const MARGIN: f64 = 1e-9;
-const SHARE_MARGIN: f64 = 1e-12;
-/// Between the lane that is ahead and any other.
-const LANE_MARGIN: f64 = 1e-15;
-/// Suggestions below this are as good as 0.
-const FIRST: f64 = 1e-11;
-/// A search that so often comes to a place where nothing can be said is given up.
-const MISSES: u32 = 6;
-/// Lanes that differ by no more than this from beginning to end are the same.
-const NOISE: f64 = 1e-13;
 /// Relative distance between two places that only rounding has made two.
 const SAME_PLACE: f64 = 1e-14;
-/// Relative distance to a place where nothing can be said to one where it can.
-const NUDGE: f64 = 1e-8;
+/// Relative distance from a place where nothing can be said to one where it can: margins of all levels.
+const NUDGE: f64 = 2e-8;
 /// Nothing between two places that are so near to each other could be accepted.
-const CLOSE: f64 = 1e-10;
-
-/// A straight part of a function of a fit factor.
-#[derive(Clone, Copy)]
-pub(super) struct Part {
-    from: f64,
-    to: f64,
-    /// At `from`.
-    y: Lanes,
-    slope: Lanes,
-    /// The numbers are those of this part, and not of a place near it.
-    plain: bool,
-}
-
-/// A straight piece of a function of a suggestion, with the fit factor on it.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    from: f64,
-    to: f64,
-    y: Lanes,
-    slope: Lanes,
-    x: f64,
-    pace: f64,
-    plain: bool,
-}
-
-/// Contains nothing.
-pub(super) const NO_PART: Part =
-    Part { from: f64::INFINITY, to: f64::NEG_INFINITY, y: ZERO, slope: ZERO, plain: false };
-/// Contains nothing.
-pub(super) const NO_PIECE: Piece = Piece {
-    from: f64::INFINITY,
-    to: f64::NEG_INFINITY,
-    y: ZERO,
-    slope: ZERO,
-    x: 0.0,
-    pace: 0.0,
-    plain: false,
-};
-
-impl Part {
-    fn at(&self, x: f64) -> Lanes {
-        map2(&self.y, &self.slope, |y, slope| y + slope * (x - self.from))
-    }
-    /// Where it leaves a bound, rounded as where functions are followed.
-    fn leave(&self, bound: &Lanes) -> (f64, Lanes) {
-        let (a, b) = (self.y, self.at(self.to));
-        let mut t = 1.0;
-        for r in 0..5 {
-            if b[r] > bound[r] {
-                t = f64::min(t, (bound[r] - a[r]) / (b[r] - a[r]));
-            }
-        }
-        let x = on_line(self.from, self.to, t);
-        (x, between(&a, &b, (x - self.from) / (self.to - self.from)))
-    }
-    /// Well inside; `slope` is that of the lane that decides.
-    fn holds(&self, x: f64, slope: f64) -> bool {
-        let margin = MARGIN * x + SHARE_MARGIN / slope;
-        self.plain && self.from + margin < x && x < self.to - margin
-    }
-}
-
-impl Piece {
-    fn ahead(&self, s: f64) -> Lanes {
-        map2(&self.y, &self.slope, |y, slope| y + slope * (s - self.from))
-    }
-    /// Fit factor and value, rounded as where functions are followed.
-    fn at(&self, s: f64) -> (f64, Lanes) {
-        if self.to == f64::INFINITY {
-            return (self.x, self.y);
-        }
-        let t = (s - self.from) / (self.to - self.from);
-        let x = on_line(self.x, self.x + self.pace * (self.to - self.from), t);
-        (x, between(&self.y, &self.ahead(self.to), t))
-    }
-    /// A piece that starts at suggestion 0 starts where the pool is there, whatever rounding makes of it.
-    fn starting(self, (x, y): (f64, Lanes)) -> Piece {
-        let same = (0..5).all(|r| (self.y[r] + self.slope[r] * -self.from - y[r]).abs() < FIRST);
-        if self.from < SHARE_MARGIN && same { Piece { from: 0.0, x, y, ..self } } else { self }
-    }
-    /// Well inside.
-    fn holds(&self, s: f64) -> bool {
-        let margin = MARGIN * s + SHARE_MARGIN;
-        self.plain && self.from + margin < s && s < self.to - margin
-    }
-    /// Between two breakpoints.
-    pub(super) fn from_to(a: &Knot, b: &Knot) -> Piece {
-        let per_unit = 1.0 / (b.s - a.s);
-        Piece {
-            from: a.s,
-            to: b.s,
-            y: a.y,
-            slope: map2(&a.y, &b.y, |a, b| (b - a) * per_unit),
-            x: a.x,
-            pace: (b.x - a.x) * per_unit,
-            plain: true,
-        }
-    }
-    /// Behind the last breakpoint.
-    pub(super) fn last(knot: &Knot) -> Piece {
-        Piece { x: knot.x, ..Piece::flat(knot.s, &knot.y) }
-    }
-    pub(super) fn flat(from: f64, y: &Lanes) -> Piece {
-        Piece { from, to: f64::INFINITY, y: *y, slope: ZERO, x: 1.0, pace: 0.0, plain: true }
-    }
-}
+const CLOSE: f64 = MARGIN / 4.0;
 
 /// Where a pool leaves a bound.
 pub(super) enum Found {
@@ -264,7 +147,7 @@ impl Engine {
             if (0..5).any(|r| y[r] >= guarantee[r] - NOISE && first.slope[r] > 0.0) {
                 return (0.0, y);
             }
-            match self.settle(id, &guarantee, Search::Zero) {
+            match self.solve(id, &guarantee, Search::Zero) {
                 Found::All => return (1.0, self.sum_of_demands(id)),
                 Found::Here(x, y, _) => return (x, y),
                 Found::Jump(x, y, _) => return (x, y),
@@ -309,7 +192,7 @@ impl Engine {
             return None;
         }
         let (guarantee, limits) = self.bounds(id, search);
-        match self.settle(id, &min(&guarantee.map(|g| g + s), &limits), search) {
+        match self.solve(id, &min(&guarantee.map(|g| g + s), &limits), search) {
             Found::All => Some(self.sum_of_demands(id)),
             Found::Here(_, y, part) => Some(y).filter(|_| part.goes_on(&guarantee, &y)),
             Found::Jump(_, y, _) => Some(y),
@@ -328,7 +211,7 @@ impl Engine {
             return None;
         }
         let (guarantee, limits) = self.bounds(id, search);
-        match self.settle(id, &limits, search) {
+        match self.solve(id, &limits, search) {
             // At the end of a straight part it matters what comes next (4.4).
             Found::Here(x, y, part) if part.goes_on(&guarantee, &y) => Some((x, y)),
             Found::Jump(x, y, _) if top(&map2(&y, &guarantee, |y, g| y - g)) < 1.0 => Some((x, y)),
@@ -336,41 +219,20 @@ impl Engine {
         }
     }
 
-    /// The last place of `by_fit` within a bound. What cannot be said from one side perhaps can from another.
-    fn settle(&mut self, id: u32, bound: &Lanes, search: Search) -> Found {
-        for guess in [None, Some(0.0), Some(1.0)] {
-            if let Some(guess) = guess {
-                self.streams[id as usize].guess[search as usize] = guess;
-            }
-            match self.solve(id, bound, search) {
-                Found::Unclear(_) => {}
-                found => return found,
-            }
-        }
-        self.streams[id as usize].guess[search as usize] = 0.0;
-        Found::Unclear(ZERO)
-    }
-
-    /// The same from where the last search ended.
+    /// The last place of `by_fit` within a bound.
+    ///
+    /// Where the search starts decides how soon it ends, and nothing else. If the place is sure, the part
+    /// that it is on is wider than `CLOSE`, and sure places of the pools below are around it: a search that
+    /// has come so near finds it. If it is not, none does.
     fn solve(&mut self, id: u32, bound: &Lanes, search: Search) -> Found {
         if within(&self.sum_of_demands(id), bound) {
             return Found::All;
         }
         let (mut lo, mut hi) = (0.0, 1.0);
-        let mut misses = 0;
         let (mut below, mut left, mut right) = (ZERO, NO_PART, NO_PART);
         let mut x = self.streams[id as usize].guess[search as usize];
         for step in 0..STEPS {
-            let mut part = self.sum_part(id, x, search);
-            if !part.plain {
-                // Just where a child bends or jumps; nearby it does not.
-                x *= 1.0 + NUDGE;
-                part = self.sum_part(id, x, search);
-                misses += u32::from(!part.plain);
-                if misses > MISSES {
-                    break;
-                }
-            }
+            let part = self.sum_part(id, x, search);
             let y = part.at(x);
             // Where this part leaves the bound, or has left it.
             let (mut there, mut slope) = (f64::INFINITY, 0.0);
@@ -390,32 +252,54 @@ impl Engine {
                 return Found::Here(x, y, part);
             }
             if within(&y, bound) {
-                (lo, below, left) = (x, y, part);
+                (lo, below) = (x, y);
+                left = if part.plain { part } else { left };
             } else {
-                (hi, right) = (x, part);
+                hi = x;
+                right = if part.plain { part } else { right };
             }
-            let beside = left.to * (1.0 + NUDGE);
-            let clear = left.plain && right.plain;
-            if (clear && left.to >= right.from - CLOSE * hi) || hi - lo <= CLOSE * hi {
+            let meet = left.to >= right.from - CLOSE * hi;
+            if meet || hi - lo <= CLOSE * hi {
                 break;
             }
-            x = match step {
-                _ if step < NEWTON && lo < there && there < hi => there,
-                _ if step < NEWTON && lo < beside && beside < hi => beside,
+            let beside = left.to * (1.0 + NUDGE);
+            x = match part.plain && step < NEWTON {
+                true if lo < there && there < hi => there,
+                true if lo < beside && beside < hi => beside,
                 _ => lo + (hi - lo) / 2.0,
             };
         }
-        // The parts are neighbours.
+        match self.jump(id, bound, search, lo, left, right) {
+            Some(found) => found,
+            None => Found::Unclear(below),
+        }
+    }
+
+    /// Whether a pool jumps over a bound at the place that a search has come to: it does if the parts to
+    /// both sides are neighbours.
+    fn jump(
+        &mut self,
+        id: u32,
+        bound: &Lanes,
+        search: Search,
+        lo: f64,
+        left: Part,
+        right: Part,
+    ) -> Option<Found> {
+        let near = if left.to >= right.from - CLOSE * lo { left.to } else { lo };
+        let (before, after) = (near * (1.0 - NUDGE), near * (1.0 + NUDGE));
+        let left = if left.sure.contains(before) { left } else { self.sum_part(id, before, search) };
+        let right = if right.sure.contains(after) { right } else { self.sum_part(id, after, search) };
         let (a, b) = (left.at(left.to), right.at(right.from));
         let inside = (0..5).all(|r| a[r] < bound[r] - SHARE_MARGIN);
         let beyond = (0..5).any(|r| b[r] > bound[r] + SHARE_MARGIN);
         // Two jumps that are near to each other are not one.
         let one = (right.from - left.to).abs() <= SAME_PLACE * left.to;
-        if left.plain && right.plain && one && inside && beyond {
-            self.streams[id as usize].guess[search as usize] = left.to;
-            return Found::Jump(left.to, a, b);
+        if !(left.plain && right.plain && one && inside && beyond) {
+            return None;
         }
-        Found::Unclear(below)
+        self.streams[id as usize].guess[search as usize] = left.to;
+        Some(Found::Jump(left.to, a, b))
     }
 
     /// The part of `by_fit` at and right behind a fit factor.
@@ -425,7 +309,7 @@ impl Engine {
         let pools = self.levels[stream.main as usize] > 1;
         let first = search as usize * self.demands.len() + block;
         let blocks = first..first + count.div_ceil(BLOCK);
-        let (mut from, mut to, mut plain) = (0.0_f64, f64::INFINITY, true);
+        let mut sum = Part::of_operation(0.0, f64::INFINITY, ZERO, ZERO);
         for (i, b) in blocks.clone().enumerate() {
             let part = &self.blocks[b];
             if !(part.from <= x && x < part.to) {
@@ -433,8 +317,9 @@ impl Engine {
                 self.blocks[b] = self.block_part(start, (start + BLOCK).min(slot + count), x);
             }
             let part = &self.blocks[b];
-            (from, to) = (from.max(part.from), to.min(part.to));
+            (sum.from, sum.to) = (sum.from.max(part.from), sum.to.min(part.to));
         }
+        (sum.sure.from, sum.sure.to) = (sum.from, sum.to);
         let bottom = self.parts.len();
         if pools {
             for slot in slot..slot + count {
@@ -448,18 +333,16 @@ impl Engine {
                     to: piece.to / ratio,
                     y: piece.y,
                     slope: piece.slope.map(|slope| slope * ratio),
+                    sure: piece.sure.map(|s| s / ratio),
                     plain: piece.plain,
                 };
-                (from, to, plain) = (from.max(part.from), to.min(part.to), plain && part.plain);
+                (sum.from, sum.to) = (sum.from.max(part.from), sum.to.min(part.to));
+                (sum.sure, sum.plain) = (sum.sure.and(part.sure), sum.plain && part.plain);
                 self.parts.push(part);
             }
         }
-        let mut sum = Part { from, to, y: ZERO, slope: ZERO, plain };
         for part in self.blocks[blocks].iter().chain(&self.parts[bottom..]) {
-            for r in 0..5 {
-                sum.y[r] += part.y[r] + part.slope[r] * (from - part.from);
-                sum.slope[r] += part.slope[r];
-            }
+            sum.add(part);
         }
         self.parts.truncate(bottom);
         sum
@@ -478,12 +361,9 @@ impl Engine {
                 n += 1;
             }
         }
-        let mut sum = Part { from, to, y: ZERO, slope: ZERO, plain: true };
+        let mut sum = Part::of_operation(from, to, ZERO, ZERO);
         for part in &parts[..n] {
-            for r in 0..5 {
-                sum.y[r] += part.y[r] + part.slope[r] * (from - part.from);
-                sum.slope[r] += part.slope[r];
-            }
+            sum.add(part);
         }
         sum
     }
@@ -494,11 +374,11 @@ impl Engine {
         let (leaf, ratio) = (&self.leaves[slot], self.ratios[slot]);
         let end = leaf.top / ratio;
         if x >= end {
-            return Part { from: end, to: f64::INFINITY, y: leaf.full, slope: ZERO, plain: true };
+            return Part::of_operation(end, f64::INFINITY, leaf.full, ZERO);
         }
         if leaf.is_straight() {
             let per_unit = 1.0 / end;
-            return Part { from: 0.0, to: end, y: ZERO, slope: leaf.full.map(|y| y * per_unit), plain: true };
+            return Part::of_operation(0.0, end, ZERO, leaf.full.map(|y| y * per_unit));
         }
         let (mut place, mut a) = (Place::default(), (0.0, ZERO));
         while let Some((s, y)) = leaf.next(&mut place) {
@@ -506,11 +386,11 @@ impl Engine {
             if b.0 > x {
                 let per_unit = 1.0 / (b.0 - a.0);
                 let slope = map2(&a.1, &b.1, |a, b| (b - a) * per_unit);
-                return Part { from: a.0, to: b.0, y: a.1, slope, plain: true };
+                return Part::of_operation(a.0, b.0, a.1, slope);
             }
             a = b;
         }
-        Part { from: a.0, to: f64::INFINITY, y: a.1, slope: ZERO, plain: true }
+        Part::of_operation(a.0, f64::INFINITY, a.1, ZERO)
     }
 
     /// The last piece that was found, if it is that.
@@ -519,7 +399,7 @@ impl Engine {
             return self.look_up_piece(id, s);
         }
         let kept = &self.streams[id as usize].kept[search as usize];
-        if kept.from <= s && s < kept.to {
+        if kept.is_again(s) {
             return *kept;
         }
         let piece = self.piece(id, s, search);
@@ -545,17 +425,24 @@ impl Engine {
         if s < FIRST {
             return self.first_piece(id, &guarantee, zero, end);
         }
-        let (x, part) = match self.solve(id, &guarantee.map(|g| g + s), search) {
-            Found::Here(x, _, part) => (x, part),
-            Found::All => return Piece { plain: false, ..Piece::flat(s, &full) },
+        let piece = match self.solve(id, &guarantee.map(|g| g + s), search) {
+            Found::Here(x, _, part) => part.to_piece(&guarantee, x, end),
+            Found::All => return Piece::unknown(s, &full),
             Found::Jump(x, a, b) => {
                 // First the suggestion passes the height of the jump, with the value in front of it.
                 let [from, to] = [a, b].map(|y| top(&map2(&y, &guarantee, |y, g| y - g)));
-                return Piece { to: to.min(end), x, ..Piece::flat(from, &a) };
+                Piece::waiting(from, to.min(end), x, &a)
             }
-            Found::Unclear(y) => return Piece { plain: false, to: s, ..Piece::flat(s, &y) },
+            Found::Unclear(y) => return Piece::unknown(s, &y),
         };
-        part.to_piece(&guarantee, x, end).starting(zero)
+        // Where a pool starts is known more exactly than what rounding has made of it on the way back.
+        if piece.starts_at(&zero.1) {
+            let first = self.first_piece(id, &guarantee, zero, end);
+            if first.holds(s) {
+                return first;
+            }
+        }
+        piece
     }
 
     /// The piece of `by_sugg` right behind suggestion 0.
@@ -563,92 +450,32 @@ impl Engine {
         let part = self.sum_part(id, x, if x == 0.0 { Search::Start } else { Search::Zero });
         let above = top(&map2(&part.at(x), guarantee, |y, g| y - g));
         if above > SHARE_MARGIN {
-            return Piece { to: above.min(end), x, plain: part.plain, ..Piece::flat(0.0, &y) };
+            let mut piece = Piece::waiting(0.0, above.min(end), x, &y).as_first();
+            piece.plain = part.plain;
+            return piece;
         }
-        part.to_piece(guarantee, x, end).starting((x, y))
+        part.to_piece(guarantee, x, end).starting((x, y)).as_first()
     }
 
     /// Of a pool whose breakpoints are followed.
     fn followed_piece(&mut self, id: u32, s: f64) -> Piece {
         let mut reader = self.near(id, s);
         let mut here = reader;
-        let mut before: Option<(f64, f64, Lanes)> = None;
+        let mut before: Option<Knot> = None;
         loop {
-            let stream = &mut self.streams[id as usize];
             let next = reader;
-            match (self.store.read(&stream.curve.knots, &mut reader), before) {
-                (Some(knot), Some((from, x, y))) if knot.s > s => {
-                    stream.near = here;
-                    let per_unit = 1.0 / (knot.s - from);
-                    let slope = map2(&y, &knot.y, |a, b| (b - a) * per_unit);
-                    let pace = (knot.x - x) * per_unit;
-                    return Piece { from, to: knot.s, y, slope, x, pace, plain: true };
+            match (self.read(id, &mut reader).copied(), before) {
+                (Some(knot), Some(before)) if knot.s > s => {
+                    self.streams[id as usize].near = here;
+                    return Piece::from_to(&before, &knot);
                 }
-                (Some(knot), _) => (before, here) = (Some((knot.s, knot.x, knot.y)), next),
-                (None, Some((from, x, y))) if stream.curve.ended => {
-                    stream.near = here;
-                    return Piece { x, ..Piece::flat(from, &y) };
+                (Some(knot), _) => (before, here) = (Some(knot), next),
+                (None, Some(before)) if self.streams[id as usize].curve.ended => {
+                    self.streams[id as usize].near = here;
+                    return Piece::last(&before);
                 }
                 (None, _) => self.pull(id),
             }
-        }
-    }
-}
-
-impl Part {
-    /// All lanes go on straight at a place where one is at a limit, and none has been at suggestion 1 before,
-    /// where the function ends.
-    fn goes_on(&self, guarantee: &Lanes, y: &Lanes) -> bool {
-        (0..5).all(|r| self.slope[r] > 0.0 || y[r] - guarantee[r] < 1.0)
-    }
-
-    /// By suggestion, which is the largest lane above the guarantee: as far as the part goes and the lane
-    /// that is ahead at `x` is so.
-    fn to_piece(self, guarantee: &Lanes, x: f64, end: f64) -> Piece {
-        let y = self.at(x);
-        let ahead = |r: usize| y[r] - guarantee[r];
-        let mut lead = 0;
-        for r in 1..5 {
-            if ahead(r) > ahead(lead) || (ahead(r) == ahead(lead) && self.slope[r] > self.slope[lead]) {
-                lead = r;
-            }
-        }
-        let first = |r: usize| self.y[r] - guarantee[r];
-        // Which of equal lanes it is must not depend on the place.
-        let same = |r: usize, s: usize| {
-            (first(r) - first(s)).abs() <= NOISE
-                && (self.slope[r] - self.slope[s]).abs() <= NOISE * self.slope[s]
-        };
-        lead = (0..lead).find(|r| same(*r, lead)).unwrap_or(lead);
-        let pace = self.slope[lead];
-        if pace <= 0.0 {
-            let s = ahead(lead);
-            return Piece { plain: false, to: s, ..Piece::flat(s, &y) };
-        }
-        let (mut from, mut to, mut plain) = (self.from, self.to, self.plain);
-        for r in 0..5 {
-            let (behind, faster) = (first(lead) - first(r), self.slope[r] - pace);
-            // Lanes that start together part at once or never.
-            if r == lead || same(r, lead) || (behind == 0.0 && faster <= 0.0) {
-                continue;
-            }
-            plain &= ahead(lead) - ahead(r) > MARGIN * ahead(lead) + LANE_MARGIN;
-            if faster > 0.0 {
-                to = to.min(self.from + behind / faster);
-            } else if faster < 0.0 && behind < 0.0 {
-                from = from.max(self.from + behind / faster);
-            }
-        }
-        let s = |x: f64| first(lead) + pace * (x - self.from);
-        let per_unit = 1.0 / pace;
-        Piece {
-            from: s(from),
-            to: s(to).min(end),
-            y: self.at(from),
-            slope: self.slope.map(|slope| slope * per_unit),
-            x: from,
-            pace: per_unit,
-            plain,
         }
     }
 }
