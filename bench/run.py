@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "operations", "memory", "nodes", "idle"]
+PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle"]
 
 
 # --- tools
@@ -166,6 +166,13 @@ def latency(driver, count):
         values = values[10:]
         return {"p50_ms": percentile(values, 50), "p99_ms": percentile(values, 99), "max_ms": max(values),
                 "mean_ms": statistics.fmean(values), "submits": count}
+
+
+def start(jobs):
+    """What the start of one job costs above a bare spawn, through spawner and proxy: group, mounts, exec."""
+    command = ["cargo", "bench", "-q", "-p", "millpond-jobproxy", "--bench", "jobs", "--", "start", str(jobs)]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return dict(line.split(", 100 jobs/s: ", 1) for line in out.splitlines() if ", 100 jobs/s: " in line)
 
 
 def submit_many(cluster, count, wanted, threads=8):
@@ -354,6 +361,10 @@ def main():
         table(f"submit over HTTP to first instruction, {count} submits, idle node", [
             (d, f"p50 {r['p50_ms']:.2f} ms   p99 {r['p99_ms']:.2f} ms   max {r['max_ms']:.2f} ms")
             for d, r in results["latency"].items()])
+
+    if "start" in parts:
+        r = results["start"] = start(500 // scale)
+        table("start of one job at 100 jobs a second, idle machine (3 ms above a bare spawn at most)", list(r.items()))
 
     if "operations" in parts:
         count = 1000 // scale

@@ -363,6 +363,27 @@ def test_too_little_free_space(tmp_path):
         c.command("abort_operation", operation_id=operation)
 
 
+def test_a_passing_fault_at_the_start(tmp_path):
+    """A node that could isolate jobs, and for the moment cannot, offers nothing instead of jobs that see
+    everything; when it can again, it does."""
+    (tmp_path / "node-0").mkdir()
+    in_the_way = tmp_path / "node-0" / "probe"
+    in_the_way.write_text("where the self-check wants a directory")
+    with make_cluster(directory=tmp_path, node_config=f"start_uid = {FIRST_USER + 5000}") as c:
+        address = c.online()[0]
+        alerts = lambda: [a["message"] for a in c.get(f"//sys/cluster_nodes/{address}/@alerts")]  # noqa: E731
+        assert any("Job environment is disabled" in text for text in alerts()), alerts()
+        c.create_pool("p")
+        operation = c.start_vanilla("id -u >&2", pool="p")
+        time.sleep(0.5)
+        assert not c.jobs(operation)
+        in_the_way.unlink()
+        c.wait_state(operation, "completed")
+        [job] = c.jobs(operation)
+        assert int(c.stderr(operation, job["id"])) >= FIRST_USER
+        wait_for(lambda: not any("disabled" in text for text in alerts()), what="the alert to go", timeout=20)
+
+
 def test_a_full_disk(tmp_path):
     """A job fills the disk under the node's data: the node lives on, says why it starts nothing, and goes
     on when there is room again."""

@@ -447,8 +447,12 @@ impl Container for CgroupContainer {
             }
             self.tracking.kill_once()?;
             // Polling with a growing pause: a small tree is gone in well under a millisecond, and a
-            // watch on `cgroup.events` would cost more calls than it saves.
-            std::thread::sleep(pause);
+            // watch on `cgroup.events` would cost more calls than it saves. The first process of a pid
+            // namespace is the last to die.
+            match &self.init {
+                Some(init) if !sys::ended_child_is(init.pid) => init.wait_for_death(pause),
+                _ => std::thread::sleep(pause),
+            }
             pause = (pause * 2).min(Duration::from_millis(5));
         }
         Ok(())

@@ -15,6 +15,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags};
+use std::time::Duration;
+
 use crate::environment::CageError;
 use crate::isolation::{Isolation, Kind, Plan, Step, plan};
 use crate::spawn::{Birthplace, BlockedSignals, CloneArgs, refuses_birth_in_group};
@@ -35,6 +38,10 @@ pub(crate) struct Init {
     pidfd: OwnedFd,
     /// The caller's own pid namespace, to come back to.
     home: File,
+    /// The job's mounts. The kernel takes them apart when the last holder is gone, and waits for all
+    /// processors meanwhile, for milliseconds on a busy machine. Were that the dying init, everybody who waits
+    /// for its end would wait for that; so it is us, some time after.
+    _mounts: File,
 }
 
 impl Init {
@@ -60,7 +67,16 @@ impl Init {
         let number = |b: &[u8]| i32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         let (step, errno) = (number(step), number(errno));
         if end.is_ok() && errno == 0 {
-            return Ok(Init { pid, pidfd, home });
+            // It lives for as long as we do not kill it, so the pid is its own.
+            let path = format!("/proc/{pid}/ns/mnt");
+            match File::open(&path) {
+                Ok(mounts) => return Ok(Init { pid, pidfd, home, _mounts: mounts }),
+                Err(e) => {
+                    let _ = sys::kill(pid, libc::SIGKILL);
+                    let _ = sys::reap(pid);
+                    return Err(failed(format!("open {path}"))(e));
+                }
+            }
         }
         let _ = sys::kill(pid, libc::SIGKILL);
         let _ = sys::reap(pid);
@@ -83,6 +99,14 @@ impl Init {
     /// Root directory of its mount namespace.
     pub fn root(&self) -> std::path::PathBuf {
         format!("/proc/{}/root", self.pid).into()
+    }
+
+    /// Waits until it is dead, for so long at most.
+    pub fn wait_for_death(&self, patience: Duration) {
+        let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let mut ready = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        // Whatever it says, the caller looks for itself.
+        let _ = rustix::event::poll(&mut ready, Some(&timeout));
     }
 
     /// For [`join`] in a child.

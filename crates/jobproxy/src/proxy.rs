@@ -70,7 +70,7 @@ pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
     };
     let directory = start.job_directory.clone();
     let mut link = Link::new(&shared.config);
-    let (result, lost) = match job::Job::start(start, shared) {
+    let ended = match job::Job::start(start, shared) {
         Ok(running) => {
             link.set_hello(known.hello());
             known.state.start_time = Some(running.start_time());
@@ -85,15 +85,17 @@ pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
         }
         Err(result) => {
             link.set_hello(known.hello());
-            (*result, false)
+            job::Ended { result: *result, supervisor_lost: false, container: None }
         }
     };
+    let job::Ended { result, supervisor_lost, container } = ended;
     if let Err(e) = write_result(&directory, &result) {
         log(&directory, &e.to_string());
     }
     let sent = link.send_last(&FromProxy::Finished { result: Box::new(result) });
+    drop(container);
     match sent {
-        _ if lost => exit::SUPERVISOR_LOST,
+        _ if supervisor_lost => exit::SUPERVISOR_LOST,
         true => exit::OK,
         false => exit::RESULT_REPORT_FAILED,
     }

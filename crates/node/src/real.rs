@@ -23,7 +23,7 @@ mod stderr;
 pub(crate) use layout::{Layout, Lock};
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
-pub(crate) use room::Isolator;
+pub(crate) use room::{DISABLED, Isolator};
 
 use std::path::PathBuf;
 use std::sync::Arc;

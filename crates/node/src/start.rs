@@ -13,7 +13,7 @@ use yson::Value;
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
 use crate::link::{CurrentClient, endpoint, keep_connected};
-use crate::real::{Isolator, Layout, Lock, RealHands, RealNews, accept, bind, recover};
+use crate::real::{DISABLED, Isolator, Layout, Lock, RealHands, RealNews, accept, bind, recover};
 use crate::{NodeConfig, NodeError};
 
 /// How a node is to end.
@@ -135,6 +135,7 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     if chosen.disabled {
         // A node must not offer more than it can enforce (jobs-and-nodes.md 3.2).
         settings.resource_limits.user_slots = 0;
+        tokio::spawn(enable_later(config.clone(), Arc::clone(&environment), news.clone()));
     }
     if config.room.enable_tmpfs && !rustix::process::geteuid().is_root() {
         let text = "Memory file systems of jobs are plain directories: mounting them needs root";
@@ -159,6 +160,35 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     }
     Ok(())
 }
+
+/// Tries the self-check again until it passes, then offers what the node has.
+async fn enable_later(
+    config: NodeConfig,
+    environment: Arc<dyn JobEnvironment>,
+    news: UnboundedSender<News<RealNews>>,
+) {
+    loop {
+        tokio::time::sleep(SELF_CHECK_PERIOD).await;
+        let (room, data, environment) =
+            (config.room.clone(), config.data_directory.clone(), Arc::clone(&environment));
+        let passes = tokio::task::spawn_blocking(move || {
+            let layout = Layout::create(&data).ok()?;
+            let chosen = Isolator::choose(&room, &layout, environment.as_ref()).ok()?;
+            Some(!chosen.disabled && chosen.isolator.is_some())
+        });
+        if passes.await.ok().flatten() == Some(true) {
+            tracing::info!("jobs can be isolated again");
+            let limits = NodeInput::ResourceLimits(config.resource_limits);
+            for input in [NodeInput::FaultPassed(DISABLED.to_owned()), limits] {
+                let _ = news.send(News::Hands(RealNews::Input(input)));
+            }
+            return;
+        }
+    }
+}
+
+/// Between two self-checks of a node that did not pass the first one.
+const SELF_CHECK_PERIOD: Duration = Duration::from_secs(5);
 
 /// Removes the node's groups; proxies that are just leaving keep theirs busy for a moment.
 async fn remove_groups(environment: &dyn JobEnvironment) {

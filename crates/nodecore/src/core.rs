@@ -103,6 +103,7 @@ impl NodeCore {
             NodeInput::CleanedUp { job_id, result } => self.cleaned_up(now, job_id, result, fx),
             NodeInput::ResourceLimits(limits) => self.set_limits(limits),
             NodeInput::FreeMemory(bytes) => self.host_has_free(bytes),
+            NodeInput::FaultPassed(message) => self.settings.alerts.retain(|alert| alert.message != message),
             NodeInput::MemoryPressure => self.relieve_pressure(now, fx),
             NodeInput::StopJobs => self.stop_jobs(now, fx),
         }

@@ -117,6 +117,8 @@ pub enum NodeInput {
     /// Memory of the host that is free now, bytes; wanted about once a second by a node with a
     /// `free_memory_watermark` (3.3).
     FreeMemory(i64),
+    /// A fault that was known from the start has passed: its alert, by its message, goes.
+    FaultPassed(String),
     /// The host is about to run out of memory, whatever the ledger says (3.5).
     MemoryPressure,
     /// The agent is to end: abort all jobs and accept no more.

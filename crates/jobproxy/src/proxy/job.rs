@@ -51,6 +51,15 @@ pub(super) struct Job<'a> {
     buffer: Vec<u8>,
 }
 
+/// What is left to do: to tell it.
+pub(super) struct Ended {
+    pub result: ProxyResult,
+    /// The node was lost for too long.
+    pub supervisor_lost: bool,
+    /// To be dropped when the result was told: the kernel needs a while to take the job's mounts apart.
+    pub container: Option<Box<dyn Container>>,
+}
+
 struct Interrupt {
     reason: InterruptionReason,
     timeout: Span,
@@ -123,8 +132,8 @@ impl<'a> Job<'a> {
     pub fn user_pid(&self) -> u32 {
         self.process.pid
     }
-    /// To the end. The flag tells that the node was lost for too long.
-    pub fn run(mut self, link: &mut Link, known: &mut Known) -> (ProxyResult, bool) {
+    /// To the end.
+    pub fn run(mut self, link: &mut Link, known: &mut Known) -> Ended {
         let config = &self.shared.config;
         let mut sampling = Beat::new(self.started_at, config.memory_watchdog_period);
         let mut reporting = Beat::new(self.started_at, config.job_proxy_heartbeat_period);
@@ -152,7 +161,7 @@ impl<'a> Job<'a> {
                 self.measure(now, sample, check);
             }
             if sample {
-                self.after_sample(link, root_ended);
+                self.after_sample(link);
             }
             self.tell(link, known, sample && reporting.is_due(now));
         }
@@ -310,10 +319,10 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn after_sample(&mut self, link: &mut Link, root_ended: bool) {
+    fn after_sample(&mut self, link: &mut Link) {
         self.check_memory();
         self.check_disk(false);
-        self.reap_orphans(root_ended);
+        self.reap_orphans(false);
         link.connect();
         let patience = Duration::from_micros(self.shared.config.supervisor_lost_timeout.as_micros());
         if link.lost_since().is_some_and(|since| since.elapsed() >= patience) {
@@ -361,9 +370,9 @@ impl<'a> Job<'a> {
 
     /// Daemons of the job became our children; their ends must not pile up as zombies. Stops at the
     /// root process, whose end the loop takes.
-    fn reap_orphans(&self, root_ended: bool) {
+    fn reap_orphans(&self, root_reaped: bool) {
         while let Some(pid) = sys::ended_child() {
-            if pid == self.process.pid || self.shells.owns(pid) || root_ended || sys::reap(pid).is_err() {
+            if (pid == self.process.pid && !root_reaped) || self.shells.owns(pid) || sys::reap(pid).is_err() {
                 break;
             }
         }
@@ -399,7 +408,7 @@ impl<'a> Job<'a> {
     }
 
     /// Nothing of the job lives after this.
-    fn finish(mut self, link: &mut Link) -> (ProxyResult, bool) {
+    fn finish(mut self, link: &mut Link) -> Ended {
         let kill_timeout = Duration::from_micros(self.shared.config.kill_timeout.as_micros());
         let exec = Span(self.started_at.elapsed().as_micros() as u64);
         // Reaped first if it has ended by itself: then often nothing at all is left to look for.
@@ -416,7 +425,7 @@ impl<'a> Job<'a> {
             ended = reap_root();
         }
         self.tell_of_shells(link, |shells, answers| shells.finish(all_dead, answers));
-        self.reap_orphans(true);
+        self.reap_orphans(ended.is_some());
         self.custom.finish();
         let used = self.container.cpu().ok();
         self.samples.take(used, self.container.as_mut(), &self.start);
@@ -442,7 +451,7 @@ impl<'a> Job<'a> {
             stderr: inline.then(|| Blob(self.stderr.read(0, u64::MAX).unwrap_or_default())),
             survivors: !all_dead,
         };
-        (result, self.supervisor_lost)
+        Ended { result, supervisor_lost: self.supervisor_lost, container: Some(self.container) }
     }
 
     fn outcome(&mut self, exit: Option<Exit>, root_max_rss: i64) -> JobOutcome {

@@ -86,6 +86,10 @@ pub(crate) struct Tenant<'a> {
     pub root: Option<RootFs>,
 }
 
+/// The alert of a node that could isolate jobs and for the moment cannot.
+pub(crate) const DISABLED: &str = "Job environment is disabled: jobs cannot be isolated now, although this host can do it; \
+     it is tried again every few seconds";
+
 /// What became of the wish to isolate jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
@@ -167,9 +171,7 @@ impl Isolator {
             }
             // The host could do it yesterday and will be able to tomorrow: no job must see more today.
             Err(e) => {
-                let text = "Job environment is disabled: jobs cannot be isolated now, although this host can do it; \
-                            restart the node when the cause is gone";
-                let alert = Failure::new(text)
+                let alert = Failure::new(DISABLED)
                     .because(Failure::new(e.to_string()))
                     .with("alert_type", "job_environment_disabled");
                 Ok(Chosen { isolator: Some(isolator), alert: Some(alert), disabled: true })
