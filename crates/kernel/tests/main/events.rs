@@ -1,11 +1,7 @@
 //! The event log (scheduling.md 20).
 
-use crate::console::{Console, run};
-use expect_test::{Expect, expect};
-
-fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&run(script));
-}
+use crate::console::{Console, check};
+use expect_test::expect;
 
 #[test]
 fn what_happens_is_written_down() {

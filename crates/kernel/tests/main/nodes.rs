@@ -1,11 +1,7 @@
 //! Nodes that come, go, come back, and say strange things (jobs-and-nodes.md 9).
 
-use crate::console::run;
-use expect_test::{Expect, expect};
-
-fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&run(script));
-}
+use crate::console::check;
+use expect_test::expect;
 
 #[test]
 fn a_lost_node() {

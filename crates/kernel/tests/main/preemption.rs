@@ -1,16 +1,12 @@
 //! What becomes of the scheduler's decision to take something away (scheduling.md 12 to 15).
 
-use crate::console::{Console, run};
+use crate::console::{Console, check};
 use crate::node::Node;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use kernel::Command;
 use vocab::batch::Table;
 use vocab::{Cpu, Resources, Span};
 use yson::ypath::YPath;
-
-fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&run(script));
-}
 
 #[test]
 fn the_latest_jobs_make_room() {

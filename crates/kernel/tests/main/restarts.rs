@@ -1,11 +1,7 @@
 //! Servers come and go; what they were told stays (jobs-and-nodes.md 9, scheduling.md 21).
 
-use crate::console::run;
-use expect_test::{Expect, expect};
-
-fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&run(script));
-}
+use crate::console::check;
+use expect_test::expect;
 
 #[test]
 fn a_server_that_was_killed_adopts_what_runs() {

@@ -1,11 +1,7 @@
 //! What happens while commits take their time: nothing leaves before its time, and nothing waits for ever.
 
-use crate::console::run;
-use expect_test::{Expect, expect};
-
-fn check(script: &str, expected: Expect) {
-    expected.assert_eq(&run(script));
-}
+use crate::console::check;
+use expect_test::expect;
 
 #[test]
 fn an_order_that_is_younger_than_the_store() {

@@ -1,0 +1,64 @@
+//! What must hold after every step.
+
+use super::*;
+
+impl Storm {
+    pub(super) fn check(&mut self) {
+        if self.world.is_up() {
+            let found = self.world.kernel().check_invariants();
+            self.world.violations.extend(found);
+        }
+        self.check_units();
+        self.check_records();
+    }
+
+    /// KERNEL-1, on the nodes themselves.
+    pub(super) fn check_units(&mut self) {
+        let patience = self.world.config.node_recovery_grace;
+        let now = self.world.now;
+        let mut units: BTreeMap<(OperationId, String, u32), (JobId, String)> = BTreeMap::new();
+        for node in self.world.nodes.values() {
+            if node.away_since.is_some_and(|since| now.since(since) >= patience) {
+                self.overdue.extend(node.running.keys().copied());
+            }
+            for (id, job) in &node.running {
+                if node.key.is_none() && self.loose.contains(&job.start.identity.operation_id) {
+                    self.world.given_up.insert(*id);
+                }
+                if self.overdue.contains(id) || self.world.given_up.contains(id) {
+                    continue;
+                }
+                let identity = &job.start.identity;
+                let unit = (identity.operation_id, identity.task.clone(), identity.cookie);
+                if let Some((other, place)) = units.insert(unit, (*id, node.name.clone())) {
+                    self.world.violations.push(format!(
+                        "KERNEL-1: unit {} of operation {} runs twice: job {other} on {place}, job {id} on {}",
+                        identity.cookie, identity.operation_id, node.name
+                    ));
+                }
+            }
+        }
+    }
+
+    /// KERNEL-2, on the records.
+    pub(super) fn check_records(&mut self) {
+        let mut broken = Vec::new();
+        for wish in &self.wishes {
+            let Some(id) = wish.id else { continue };
+            let key = |table: Table| (table, id.0.to_bytes().to_vec());
+            let archived = self.world.durable.contains_key(&key(Table::OperationArchive));
+            let mut live = key(Table::Operations);
+            live.1.push(b's');
+            if !archived && !self.world.durable.contains_key(&live) {
+                broken.push(format!("KERNEL-2: operation {id} was acknowledged and is gone"));
+            }
+            if wish.ended && !archived {
+                broken.push(format!("KERNEL-2: operation {id} had ended and lives again"));
+            }
+        }
+        for job in self.world.completed.drain(..).filter(|job| !self.done.contains(job)) {
+            broken.push(format!("KERNEL-2: job {job} counts as completed and is not"));
+        }
+        self.world.violations.extend(broken);
+    }
+}

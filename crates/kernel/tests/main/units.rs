@@ -1,0 +1,180 @@
+//! Units of work that end, begin anew, or need something, as transcripts (jobs-and-nodes.md 6, 9).
+
+use crate::console::check;
+use expect_test::expect;
+
+#[test]
+fn jobs_that_users_end() {
+    check(
+        "node n1 cpu=4
+         pool create p
+         op start p jobs=3 as o1
+         job abort o1/0
+         show ops
+         show nodes
+         job abandon o1/1
+         job interrupt o1/2
+         show ops
+         op start p signal=SIGINT as o2
+         job interrupt o2/0
+         # without restart_exit_code an interrupted job has only made room (6.8)
+         finish o2/0
+         show ops
+         show jobs
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=4
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0 o1/1#1 o1/2#2
+            > job abort o1/0
+              n1 <- abort o1/0#0 user_request
+              ok
+              n1 <- start o1/0#3
+              n1 <- release o1/0#0
+            > show ops
+              o1 running total=3 running=3 completed=0 pending=0 failed=0 aborted=1
+            > show nodes
+              n1 online o1/0#3 o1/1#1 o1/2#2
+            > job abandon o1/1
+              n1 <- abort o1/1#1 abandoned
+              ok
+              n1 <- release o1/1#1
+            > job interrupt o1/2
+              error 1: Job o1/2#2 cannot be interrupted: its task has no "interruption_signal"
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=1
+            > op start p signal=SIGINT as o2
+              {"operation_id"="o2";}
+              n1 <- start o2/0#0
+            > job interrupt o2/0
+              n1 <- interrupt o2/0#0 user_request
+              ok
+            # without restart_exit_code an interrupted job has only made room (6.8)
+            > finish o2/0
+              n1 <- start o2/0#1
+              n1 <- release o2/0#0
+            > show ops
+              o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=1
+              o2 running total=2 running=1 completed=1 pending=0 failed=0 aborted=0
+            > show jobs
+              o1/0#0 aborted n1 user_request
+              o1/1#1 completed n1
+              o2/0#0 completed n1
+            > show nodes
+              n1 online o1/0#3 o1/2#2 o2/0#1
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_begins_anew_when_one_is_lost() {
+    check(
+        "node n1 cpu=4
+         pool create p
+         op start p jobs=2 gang=2 as g
+         finish g/0
+         fail g/1
+         show ops
+         show nodes
+         finish g/0
+         finish g/1
+         show ops",
+        expect![[r#"
+            > node n1 cpu=4
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=2 gang=2 as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+            > finish g/0
+              n1 <- release g/0#0
+            > fail g/1
+              n1 <- start g/0#2 g/1#3
+              n1 <- release g/1#1
+            > show ops
+              g running total=2 running=2 completed=0 pending=0 failed=1 aborted=0 lost=1
+            > show nodes
+              n1 online g/0#2 g/1#3
+            > finish g/0
+              n1 <- release g/0#2
+            > finish g/1
+              n1 <- release g/1#3
+            > show ops
+              g completed total=2 running=0 completed=2 pending=0 failed=1 aborted=0 lost=1
+        "#]],
+    );
+}
+
+#[test]
+fn files_are_kept_for_those_who_need_them() {
+    check(
+        "node n1 cpu=1
+         pool create p
+         file //tmp/tool 7
+         op start p jobs=2 file=//tmp/tool as o1
+         op start p file=//tmp/tool as o2
+         # removed by its user: the content stays while somebody may fetch it
+         remove //tmp/tool
+         op abort o2
+         finish o1/0
+         finish o1/1
+         show ops
+         file //tmp/free 8
+         remove //tmp/free
+         file //tmp/kept 9
+         op start p file=//tmp/kept as o3
+         op abort o3
+         exists //tmp/kept",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > file //tmp/tool 7
+              ok, an object
+              ok
+            > op start p jobs=2 file=//tmp/tool as o1
+              {"operation_id"="o1";}
+              n1 <- start o1/0#0
+            > op start p file=//tmp/tool as o2
+              {"operation_id"="o2";}
+            # removed by its user: the content stays while somebody may fetch it
+            > remove //tmp/tool
+              ok
+            > op abort o2
+              ok
+            > finish o1/0
+              n1 <- start o1/1#1
+              n1 <- release o1/0#0
+            > finish o1/1
+              blob 7 deleted
+              n1 <- release o1/1#1
+            > show ops
+              o1 completed total=2 running=0 completed=2 pending=0 failed=0 aborted=0
+              o2 aborted total=1 running=0 completed=0 pending=1 failed=0 aborted=0 error 1: Operation aborted by user request
+            > file //tmp/free 8
+              ok, an object
+              ok
+            > remove //tmp/free
+              blob 8 deleted
+              ok
+            > file //tmp/kept 9
+              ok, an object
+              ok
+            > op start p file=//tmp/kept as o3
+              {"operation_id"="o3";}
+              n1 <- start o3/0#0
+            > op abort o3
+              n1 <- abort o3/0#0 operation_aborted
+              ok
+              n1 <- release o3/0#0
+            > exists //tmp/kept
+              %true
+        "#]],
+    );
+}
