@@ -28,7 +28,7 @@ def job(cluster, pool):
     operation = cluster.start_vanilla(
         "echo $$ >pid; sleep 1000", pool=pool, environment={"COLOUR": "blue"},
         spec={"secure_vault": {"password": "hidden"}, "enable_secure_vault_variables_in_job_shell": False,
-              "job_shells": [{"name": "private", "owners": ["nobody-else"]}]})
+              "job_shells": [{"name": "private", "owners": ["anna"]}]})
     yield cluster.wait_jobs(operation)[0]
     cluster.command("abort_operation", operation_id=operation)
     cluster.wait_state(operation, "aborted")
@@ -164,6 +164,20 @@ def test_errors_and_events(cluster, job):
     events = [json.loads(line) for line in cluster.millpond("events", "--json")[1].splitlines()]
     opened = [e for e in events if e["event"] == "job_shell_opened" and e["job_id"] == job]
     assert opened and opened[-1]["command"] == "exit 4" and opened[-1]["user"] == "root", events
+
+
+def test_named_shells_are_for_their_owners(cluster, job):
+    def spawn(user):
+        connection = http.client.HTTPConnection(cluster.address, timeout=60)
+        body = json.dumps({"job_id": job, "shell_name": "private", "parameters": {"operation": "spawn", "command": "true"}})
+        connection.request("POST", "/api/v4/poll_job_shell", body=body, headers={"X-YT-User-Name": user})
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+    status, answer = spawn("anna")
+    assert status == 200 and answer["result"]["shell_id"], answer
+    status, error = spawn("bert")
+    assert error["code"] == 901 and "bert" in error["message"] and "private" in error["message"], (status, error)
+    assert spawn("root")[0] == 200
 
 
 def test_a_shell_outlives_the_node_agent(cluster, job):
