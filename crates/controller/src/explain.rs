@@ -2,9 +2,9 @@
 //! its reserve stand and why, what a new job of its task would get, and what was saved.
 
 use crate::JobView;
-use crate::memory::Origins;
+use crate::memory::{Origins, digest_value};
 use crate::savings::Savings;
-use reserve::memory_digest::{LogDigest, Origin};
+use reserve::memory_digest::Origin;
 use vocab::{CpuMonitorReport, Resources, Time};
 use yson::Map;
 
@@ -133,26 +133,19 @@ impl JobView<'_> {
         let j = self.joblet;
         let memory = &self.task.memory;
         let settings = memory.settings();
-        let digest = |d: &LogDigest, quantile: f64| {
-            yson::map! {
-                "samples" => d.count(), "quantile" => quantile, "value" => d.quantile(quantile),
-                "lower_bound" => d.bounds().lower, "default_value" => d.bounds().default,
-                "upper_bound" => d.bounds().upper,
-            }
-        };
         let statistics = j.statistics.as_deref();
         let name = |of: fn(&Origins) -> Origin| j.origins.as_ref().map(|o| of(o).as_str());
         let user_job = yson::map! {
             "reserve" => j.reserve.user_job_reserve,
             "factor" => j.factors.user_job,
-            "digest" => digest(memory.user_job(), settings.user_job.quantile),
+            "digest" => digest_value(memory.user_job(), settings.user_job.quantile),
         }
         .with_some("origin", name(|o| o.user_job))
         .with_some("peak", statistics.map(|s| s.user_job_peak_memory));
         let job_proxy = yson::map! {
             "reserve" => j.reserve.job_proxy_reserve,
             "factor" => j.factors.job_proxy,
-            "digest" => digest(memory.job_proxy(), settings.job_proxy.quantile),
+            "digest" => digest_value(memory.job_proxy(), settings.job_proxy.quantile),
         }
         .with_some("origin", name(|o| o.job_proxy))
         .with_some("peak", statistics.map(|s| s.job_proxy_max_memory));

@@ -9,8 +9,9 @@ use crate::operation::OperationController;
 use crate::options::ControllerOptions;
 use crate::spec::{RootOptions, UserScript};
 use crate::task::Task;
-use reserve::memory_digest::{Bases, Ended, Peaks, Settings};
+use reserve::memory_digest::{Bases, Ended, LogDigest, Peaks, Settings};
 use vocab::{AbortReason, JobOutcome, JobStatistics};
+use yson::{Map, Value};
 
 use crate::job::Joblet;
 pub use reserve::memory_digest::{Factors, Origins, Request as MemoryRequest, Reserves as MemoryReserve};
@@ -54,6 +55,24 @@ pub(crate) fn settings_of(script: &UserScript, root: &RootOptions, options: &Con
         &script.job_proxy_digest,
         (&root.job_proxy_memory_digest, root.job_proxy_overdraft_multiplier),
     )
+}
+
+/// Bars of a digest's picture, at most.
+const BARS: u32 = 60;
+
+/// A digest as the API shows it: what it says, and the picture of what taught it.
+pub(crate) fn digest_value(digest: &LogDigest, quantile: f64) -> Map {
+    let bounds = digest.bounds();
+    let histogram: Vec<Value> = digest
+        .histogram(BARS)
+        .into_iter()
+        .map(|(lower, upper, count)| yson::map! {"lower" => lower, "upper" => upper, "count" => count}.into())
+        .collect();
+    yson::map! {
+        "samples" => digest.count(), "quantile" => quantile, "value" => digest.quantile(quantile),
+        "lower_bound" => bounds.lower, "default_value" => bounds.default, "upper_bound" => bounds.upper,
+        "histogram" => histogram,
+    }
 }
 
 /// What a job was measured with, memory file systems included. Zero is what nodes report of a job that

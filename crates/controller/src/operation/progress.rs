@@ -2,6 +2,7 @@
 
 use super::OperationController;
 use crate::counter::Totals;
+use crate::memory::digest_value;
 use crate::statistics::{JobSamples, TaskStatistics, tree};
 use crate::task::Task;
 use vocab::{JobState, OperationState, Time};
@@ -70,6 +71,7 @@ impl OperationController {
 
 fn task_value(task: &Task) -> Map {
     let factors = task.memory.current_factors();
+    let settings = task.memory.settings();
     let script = &task.spec.script;
     yson::map! {
         "task_name" => task.spec.name.as_str(),
@@ -86,6 +88,8 @@ fn task_value(task: &Task) -> Map {
         "min_needed_resources" => task.needed(factors).to_value(),
         "job_proxy_memory_reserve_factor" => factors.job_proxy,
         "user_job_memory_reserve_factor" => factors.user_job,
+        "job_proxy_memory_digest" => digest_value(task.memory.job_proxy(), settings.job_proxy.quantile),
+        "user_job_memory_digest" => digest_value(task.memory.user_job(), settings.user_job.quantile),
         "user_job_options" => yson::map! {
             "cpu_limit" => script.cpu_limit.as_f64(),
             "gpu_limit" => script.gpu_limit,

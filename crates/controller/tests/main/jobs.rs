@@ -490,6 +490,36 @@ fn progress_has_the_shape_of_the_api() {
             };
             "job_proxy_memory_reserve_factor" = 0.505;
             "user_job_memory_reserve_factor" = 0.561130446106982;
+            "job_proxy_memory_digest" = {
+                "samples" = 1u;
+                "quantile" = 0.95;
+                "value" = 0.505;
+                "lower_bound" = 0.5;
+                "default_value" = 1.;
+                "upper_bound" = 2.;
+                "histogram" = [
+                    {
+                        "lower" = 0.5;
+                        "upper" = 0.5151505000000001;
+                        "count" = 1u;
+                    };
+                ];
+            };
+            "user_job_memory_digest" = {
+                "samples" = 1u;
+                "quantile" = 0.95;
+                "value" = 0.561130446106982;
+                "lower_bound" = 0.05;
+                "default_value" = 0.5;
+                "upper_bound" = 1.;
+                "histogram" = [
+                    {
+                        "lower" = 0.5446276826936812;
+                        "upper" = 0.5781332597544702;
+                        "count" = 1u;
+                    };
+                ];
+            };
             "user_job_options" = {
                 "cpu_limit" = 1.;
                 "gpu_limit" = 0;

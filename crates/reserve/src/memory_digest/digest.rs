@@ -125,6 +125,24 @@ impl LogDigest {
         (0..=index).fold(self.bounds.lower, |edge, _| edge * self.step)
     }
 
+    /// For pictures: neighbouring buckets taken together so that there are at most `bars`, each with its
+    /// lower edge, its upper edge and how many samples it has; empty ones are left out.
+    pub fn histogram(&self, bars: u32) -> Vec<(f64, f64, u64)> {
+        let per_bar = self.buckets.div_ceil(bars.max(1));
+        let edge = |index: u32| {
+            // A picture needs no more: see `upper_edge` for what does.
+            let edge = self.bounds.lower * (f64::from(index) * self.ln_step).exp();
+            if index >= self.buckets { self.bounds.upper } else { edge }
+        };
+        self.filled
+            .chunk_by(|a, b| a.index / per_bar == b.index / per_bar)
+            .map(|bar| {
+                let first = bar[0].index / per_bar * per_bar;
+                (edge(first), edge(first + per_bar), bar.iter().map(|b| u64::from(b.count)).sum())
+            })
+            .collect()
+    }
+
     /// Samples that were counted.
     pub fn count(&self) -> u64 {
         self.count

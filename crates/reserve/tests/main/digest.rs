@@ -185,6 +185,22 @@ proptest! {
         prop_assert!(answer <= (truth * (1.0 + bounds.precision) + slack).min(bounds.upper + slack), "{answer} for {truth}");
     }
 
+    /// The picture: every sample is in one bar, bars ascend without overlap within the bounds, and there are
+    /// no more than asked for.
+    #[test]
+    fn bars_hold_all_samples(bounds in bounds(), samples in prop::collection::vec(0.001..5.0f64, 0..100), bars in 1..80u32) {
+        let mut digest = LogDigest::new(bounds);
+        samples.iter().for_each(|x| digest.add(*x));
+        let histogram = digest.histogram(bars);
+        prop_assert!(histogram.len() <= bars as usize);
+        prop_assert_eq!(histogram.iter().map(|bar| bar.2).sum::<u64>(), digest.count());
+        prop_assert!(histogram.iter().all(|(lower, upper, count)| lower < upper && *count > 0));
+        prop_assert!(histogram.windows(2).all(|w| w[0].1 <= w[1].0 * (1.0 + 1e-9)));
+        if let [(first, ..), .., (_, last, _)] = histogram.as_slice() {
+            prop_assert!(*first >= bounds.lower * (1.0 - 1e-9) && *last <= bounds.upper);
+        }
+    }
+
     #[test]
     fn quantiles_ascend(bounds in bounds(), samples in prop::collection::vec(0.0..5.0f64, 1..100)) {
         let mut digest = LogDigest::new(bounds);
