@@ -385,8 +385,12 @@ pub struct ListJobs {
     pub job_type: Option<String>,
     pub state: Option<String>,
     pub address: Option<String>,
+    /// A part of the id.
+    pub job_id: Option<String>,
+    pub operation_incarnation: Option<String>,
     pub with_stderr: Option<bool>,
     pub with_fail_context: Option<bool>,
+    pub with_interruption_info: Option<bool>,
     pub task_name: Option<String>,
     pub pool_tree: Option<String>,
     pub from_time: Option<Time>,

@@ -94,6 +94,12 @@ fn matches(job: &Map, query: &ListJobs) -> bool {
     let has = |key: &str| job.get(key).and_then(Value::as_u64).is_some_and(|n| n > 0);
     let start = time(job, "start_time");
     query.address.as_ref().is_none_or(|part| text(job, "address").contains(part.as_str()))
+        && query.job_id.as_ref().is_none_or(|part| text(job, "id").contains(part.as_str()))
+        && query
+            .operation_incarnation
+            .as_ref()
+            .is_none_or(|wanted| wanted == text(job, "operation_incarnation"))
+        && query.with_interruption_info.is_none_or(|wanted| wanted == job.get("interruption_info").is_some())
         && query.with_stderr.is_none_or(|wanted| wanted == has("stderr_size"))
         && query.with_fail_context.is_none_or(|wanted| wanted == has("fail_context_size"))
         && query.task_name.as_ref().is_none_or(|name| name == text(job, "task_name"))
@@ -165,8 +171,12 @@ mod tests {
     fn job(id: &str, state: &str, start: u64, finish: Option<u64>) -> Map {
         yson::map! {
             "id" => id, "state" => state, "type" => "vanilla", "task_name" => "t", "address" => "n1:1",
-            "start_time" => Time::from_secs(start),
+            "start_time" => Time::from_secs(start), "operation_incarnation" => "first",
         }
+        .with_some(
+            "interruption_info",
+            (id == "a").then(|| yson::map! {"interruption_reason" => "preemption"}),
+        )
         .with_some("finish_time", finish.map(Time::from_secs))
         .with_some("stderr_size", finish.map(|_| 3u64))
     }
@@ -196,6 +206,12 @@ mod tests {
         assert_eq!(ids(by_duration), ["b", "c", "x", "a"]);
         assert_eq!(ids(ListJobs { limit: 2, offset: 1, ..query() }), ["c", "a"]);
         assert_eq!(ids(ListJobs { address: Some("n2".into()), ..query() }), [""; 0]);
+        assert_eq!(ids(ListJobs { job_id: Some("x".into()), ..query() }), ["x"]);
+        assert_eq!(ids(ListJobs { with_interruption_info: Some(true), ..query() }), ["a"]);
+        assert_eq!(ids(ListJobs { with_interruption_info: Some(false), ..query() }), ["x", "c", "b"]);
+        let incarnation = |name: &str| ids(ListJobs { operation_incarnation: Some(name.into()), ..query() });
+        assert_eq!(incarnation("first"), ["x", "c", "a", "b"]);
+        assert_eq!(incarnation("second"), [""; 0]);
     }
 
     #[test]
