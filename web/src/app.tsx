@@ -5,10 +5,12 @@ import { ThemeProvider, Toaster, ToasterComponent, ToasterProvider } from '@grav
 import { lazy, Suspense } from 'react';
 import { Redirect, Route, Switch } from 'wouter';
 import { LiveProvider } from './api/live';
+import { SessionProvider } from './api/session-context';
 import { Frame } from './components/Frame';
 import { Loading } from './components/Async';
 import { useTheme } from './model/theme';
 import { NotFound } from './pages/NotFound';
+import { SignIn } from './pages/login/SignIn';
 import { Scheduling } from './pages/scheduling/Scheduling';
 
 const PoolPage = lazy(() => import('./pages/pool/PoolPage').then(m => ({ default: m.PoolPage })));
@@ -40,29 +42,34 @@ export function App() {
     <ThemeProvider theme={theme}>
       <ToasterProvider toaster={toaster}>
         <QueryClientProvider client={client}>
-          <LiveProvider>
-            <Frame theme={theme} onTheme={setTheme}>
-              <Suspense fallback={<Loading />}>
-                <Switch>
-                  <Route path="/">
-                    <Redirect to="/scheduling" replace />
-                  </Route>
-                  <Route path="/scheduling" component={Scheduling} />
-                  <Route path="/scheduling/:tree/:pool" component={PoolPage} />
-                  <Route path="/operations" component={Operations} />
-                  <Route path="/operations/:id" component={OperationPage} />
-                  <Route path="/operations/:id/jobs/:job" component={JobPage} />
-                  <Route path="/nodes" component={Nodes} />
-                  <Route path="/nodes/:address" component={NodePage} />
-                  <Route path="/preemptions" component={Preemptions} />
-                  <Route path="/system" component={System} />
-                  <Route path="/submit" component={Submit} />
-                  <Route path="/tree" component={Tree} />
-                  <Route component={NotFound} />
-                </Switch>
-              </Suspense>
-            </Frame>
-          </LiveProvider>
+          <SessionProvider signIn={<SignIn />}>
+            <LiveProvider>
+              <Frame theme={theme} onTheme={setTheme}>
+                <Suspense fallback={<Loading />}>
+                  <Switch>
+                    <Route path="/login">
+                      <Redirect to="/scheduling" replace />
+                    </Route>
+                    <Route path="/">
+                      <Redirect to="/scheduling" replace />
+                    </Route>
+                    <Route path="/scheduling" component={Scheduling} />
+                    <Route path="/scheduling/:tree/:pool" component={PoolPage} />
+                    <Route path="/operations" component={Operations} />
+                    <Route path="/operations/:id" component={OperationPage} />
+                    <Route path="/operations/:id/jobs/:job" component={JobPage} />
+                    <Route path="/nodes" component={Nodes} />
+                    <Route path="/nodes/:address" component={NodePage} />
+                    <Route path="/preemptions" component={Preemptions} />
+                    <Route path="/system" component={System} />
+                    <Route path="/submit" component={Submit} />
+                    <Route path="/tree" component={Tree} />
+                    <Route component={NotFound} />
+                  </Switch>
+                </Suspense>
+              </Frame>
+            </LiveProvider>
+          </SessionProvider>
           <ToasterComponent />
         </QueryClientProvider>
       </ToasterProvider>

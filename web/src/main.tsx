@@ -5,6 +5,8 @@ import './styles/base.css';
 import './styles/frame.css';
 import './styles/table.css';
 import './styles/parts.css';
+import './styles/usage.css';
+import './styles/login.css';
 
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';

@@ -26,16 +26,38 @@ async function post(command: string, parameters: Parameters): Promise<unknown> {
   return response.json();
 }
 
-async function send(url: string, init: RequestInit): Promise<Response> {
+let csrfToken = '';
+
+/** What changes by cookie must say, so that no other site can do them (http-api.md 3). */
+export const setCsrfToken = (token: string): void => {
+  csrfToken = token;
+};
+
+const signedOut = new Set<() => void>();
+
+/** Calls the listener when the server wants to know who asks; returns how to stop it. */
+export function onSignedOut(listener: () => void): () => void {
+  signedOut.add(listener);
+  return () => signedOut.delete(listener);
+}
+
+/** A request; an answer that is an error is thrown as a [`Refusal`]. */
+export async function send(url: string, init: RequestInit): Promise<Response> {
   let response: Response;
+  const headers = new Headers(init.headers);
+  if (csrfToken !== '') headers.set('X-Csrf-Token', csrfToken);
   try {
-    response = await fetch(url, init);
+    response = await fetch(url, { ...init, headers });
   } catch {
     throw new Refusal(decodeError({ code: UNREACHABLE, message: 'The server does not answer' }, ''));
   }
   if (response.ok) return response;
   const body: unknown = await response.json().catch(() => null);
-  throw new Refusal(decodeError(body, `The server answered ${response.status} ${response.statusText}`));
+  if (response.status === 401 && url.startsWith('/api/')) signedOut.forEach(listener => listener());
+  throw new Refusal(
+    decodeError(body, `The server answered ${response.status} ${response.statusText}`),
+    response.status,
+  );
 }
 
 interface Question {
@@ -128,6 +150,13 @@ export async function text(command: string, parameters: Record<string, string>):
   const query = new URLSearchParams(parameters);
   const response = await send(`/api/v4/${command}?${query}`, { method: 'GET' });
   return response.text();
+}
+
+/** One of Millpond's own questions, which the `yt` client does not know. */
+export async function question<T>(name: string, parameters: Record<string, string>): Promise<T> {
+  const query = new URLSearchParams(parameters);
+  const response = await send(`/api/millpond/${name}?${query}`, { method: 'GET' });
+  return (await response.json()) as T;
 }
 
 /** Characters with a meaning in paths stand for themselves behind a backslash. */

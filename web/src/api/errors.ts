@@ -10,11 +10,14 @@ export interface ErrorTree {
 /** A refused command, or a server that did not answer (code 0). */
 export class Refusal extends Error {
   readonly tree: ErrorTree;
+  /** Of the HTTP answer, where there was one. */
+  readonly status: number | undefined;
 
-  constructor(tree: ErrorTree) {
+  constructor(tree: ErrorTree, status?: number) {
     super(tree.message);
     this.name = 'Refusal';
     this.tree = tree;
+    this.status = status;
   }
 }
 

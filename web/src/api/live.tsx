@@ -1,74 +1,93 @@
 /**
- * How pages stay live.
- *
- * A page asks with [`useLive`] and is told when to ask again by a [`Pulse`]. Today the pulse is a clock that
- * stands still while the page is hidden. A stream of events of the server can take its place without a change
- * in any page: it has to implement `subscribe`.
+ * How pages stay live: a page asks with [`useLive`] and says what its question is about; when the pulse
+ * (`pulse.ts`) says that this may have changed, the question is asked again.
  */
 
-import { keepPreviousData, useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import {
+  keepPreviousData,
+  useQuery,
+  useQueryClient,
+  type Query,
+  type QueryClient,
+  type UseQueryResult,
+} from '@tanstack/react-query';
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from 'react';
-
-export interface Pulse {
-  /** Calls the listener whenever something may have changed; returns how to stop it. */
-  subscribe(listener: () => void): () => void;
-}
-
-/** A pulse by the clock. Hidden pages do not ask; one that comes back asks at once. */
-export function clockPulse(periodMs: number, page: Document = document): Pulse {
-  return {
-    subscribe(listener) {
-      const tick = () => {
-        if (page.visibilityState === 'visible') listener();
-      };
-      const timer = setInterval(tick, periodMs);
-      page.addEventListener('visibilitychange', tick);
-      return () => {
-        clearInterval(timer);
-        page.removeEventListener('visibilitychange', tick);
-      };
-    },
-  };
-}
+import { streamPulse, touches, type Beat, type Pulse, type Source, type Topic } from './pulse';
 
 interface Live {
   /** Does the page ask by itself? */
   on: boolean;
+  /** What tells it to. */
+  source: Source;
   setOn: (on: boolean) => void;
   /** Asks now, on or off. */
   refresh: () => void;
 }
 
-const LiveContext = createContext<Live>({ on: false, setOn: () => undefined, refresh: () => undefined });
+const LiveContext = createContext<Live>({
+  on: false,
+  source: 'clock',
+  setOn: () => undefined,
+  refresh: () => undefined,
+});
 
 /** All live questions have keys that begin so. */
 const LIVE = 'live';
-const PERIOD_MS = 2_000;
 
 export function LiveProvider({ children, pulse }: { children: ReactNode; pulse?: Pulse }) {
   const client = useQueryClient();
   const [on, setOn] = useState(true);
-  const source = useMemo(() => pulse ?? clockPulse(PERIOD_MS), [pulse]);
+  const [source, setSource] = useState<Source>('clock');
+  const beats = useMemo(() => pulse ?? streamPulse(), [pulse]);
 
   const live = useMemo<Live>(
-    () => ({ on, setOn, refresh: () => void client.invalidateQueries({ queryKey: [LIVE] }) }),
-    [on, client],
+    () => ({ on, source, setOn, refresh: () => void client.invalidateQueries({ queryKey: [LIVE] }) }),
+    [on, source, client],
   );
-  useEffect(() => {
-    if (!on) return undefined;
-    // A slow answer is waited for: asking on top of it would only make it slower.
-    return source.subscribe(
-      () => void client.invalidateQueries({ queryKey: [LIVE] }, { cancelRefetch: false }),
-    );
-  }, [on, source, client]);
+  useEffect(() => (on ? beats.subscribe(asker(client), setSource) : undefined), [on, beats, client]);
   return <LiveContext value={live}>{children}</LiveContext>;
 }
 
+/** Asks again what a beat touches. */
+function asker(client: QueryClient): (beat: Beat) => void {
+  return beat => {
+    const predicate = ({ meta }: Query) => topicsOf(meta).some(topic => touches(beat, topic));
+    const touched = { queryKey: [LIVE], predicate };
+    // The answer on its way may be older than what has happened: it is asked for once more. The clock need not
+    // do that, it comes again.
+    const late =
+      beat === 'everything'
+        ? []
+        : client
+            .getQueryCache()
+            .findAll(touched)
+            .filter(({ state }) => state.fetchStatus === 'fetching');
+    // A slow answer is waited for: asking on top of it would only make it slower.
+    void client.invalidateQueries(touched, { cancelRefetch: false }).then(() => {
+      for (const { queryKey } of late) void client.invalidateQueries({ queryKey, exact: true });
+    });
+  };
+}
+
+const topicsOf = (meta: Record<string, unknown> | undefined): Topic[] =>
+  (meta?.['topics'] as Topic[] | undefined) ?? ['any'];
+
 export const useLiveControl = (): Live => useContext(LiveContext);
 
-/** The newest answer to a question; the one before it is shown until it comes. */
-export function useLive<T>(key: unknown[], ask: () => Promise<T>, enabled = true): UseQueryResult<T> {
-  return useQuery({ queryKey: [LIVE, ...key], queryFn: ask, placeholderData: keepPreviousData, enabled });
+/** The newest answer to a question about these topics; the one before it is shown until it comes. */
+export function useLive<T>(
+  topic: Topic | Topic[],
+  key: unknown[],
+  ask: () => Promise<T>,
+  enabled = true,
+): UseQueryResult<T> {
+  return useQuery({
+    queryKey: [LIVE, ...key],
+    queryFn: ask,
+    placeholderData: keepPreviousData,
+    enabled,
+    meta: { topics: Array.isArray(topic) ? topic : [topic] },
+  });
 }
 
 /** An answer that does not change by itself. */

@@ -1,7 +1,7 @@
 /** Questions about operations and jobs, and what can be done to them. */
 
-import { call, getOr, text, type Json } from './client';
-import type { ErrorTree } from './errors';
+import { call, getOr, question, text, type Json } from './client';
+import { Refusal, UNREACHABLE, type ErrorTree } from './errors';
 import type { Resources } from '../model/resources';
 
 export interface JobCounts {
@@ -104,8 +104,23 @@ export interface Task {
   job_type: string;
   job_counter: DetailedCounts;
   user_job_memory_reserve_factor?: number;
+  user_job_memory_digest?: MemoryDigest;
+  job_proxy_memory_digest?: MemoryDigest;
   user_job_options?: { cpu_limit?: number; gpu_limit?: number; memory_limit?: number };
   min_needed_resources?: Resources;
+}
+
+/** What ended jobs of a task used of their memory limit, and what new ones get reserved for it. */
+export interface MemoryDigest {
+  samples: number;
+  /** So many of the jobs should find what they need: 0 to 1. */
+  quantile: number;
+  /** Factors of the memory limit, as all below. */
+  value: number;
+  lower_bound: number;
+  default_value: number;
+  upper_bound: number;
+  histogram?: { lower: number; upper: number; count: number }[];
 }
 
 export interface Summary {
@@ -258,7 +273,9 @@ export interface Job {
   error?: ErrorTree;
   abort_reason?: string;
   interruption_info?: { interruption_reason?: string; preempted_for?: { operation_id?: string } };
-  brief_statistics?: Json;
+  operation_incarnation?: string;
+  /** By paths like `user_job/max_memory`. */
+  brief_statistics?: Record<string, Json>;
   events?: Event[];
   exec_attributes?: Record<string, Json>;
 }
@@ -284,9 +301,14 @@ export interface JobListing {
 
 export interface JobQuery {
   state?: string | undefined;
+  type?: string | undefined;
   task_name?: string | undefined;
   address?: string | undefined;
+  job_id?: string | undefined;
+  operation_incarnation?: string | undefined;
   with_stderr?: boolean | undefined;
+  with_fail_context?: boolean | undefined;
+  with_interruption_info?: boolean | undefined;
   sort_field?: string | undefined;
   sort_order?: 'ascending' | 'descending' | undefined;
   limit: number;
@@ -298,6 +320,44 @@ export const listJobs = (operation: string, query: JobQuery): Promise<JobListing
 
 export const getJob = (operation: string, job: string): Promise<JobDetails> =>
   call('get_job', { operation_id: operation, job_id: job });
+
+/** What is counted, watched and reserved for a running job, and why. */
+export interface JobExplanation {
+  state: string;
+  accounted: Resources;
+  cpu: {
+    hard_limit: number;
+    enable_cpu_reclaim: boolean;
+    options: { relative_upper_bound: number; relative_lower_bound: number };
+    /** Absent until it has measured. */
+    monitor?: { limit: number; smoothed: number; ratio: number; votes: string };
+  };
+  memory: {
+    memory_limit: number;
+    overdrafted: boolean;
+    user_job: MemoryOfProcesses;
+    job_proxy: MemoryOfProcesses;
+    new_job_request: number;
+  };
+  text: string[];
+}
+
+export interface MemoryOfProcesses {
+  reserve: number;
+  factor: number;
+  digest: MemoryDigest;
+  peak?: number;
+}
+
+/** Only while the job runs; nothing afterwards. */
+export async function explainJob(job: string): Promise<JobExplanation | null> {
+  try {
+    return await question<JobExplanation>('job_explanation', { job_id: job });
+  } catch (error) {
+    if (error instanceof Refusal && error.tree.code !== UNREACHABLE) return null;
+    throw error;
+  }
+}
 
 export const getStderr = (operation: string, job: string): Promise<string> =>
   text('get_job_stderr', { operation_id: operation, job_id: job });

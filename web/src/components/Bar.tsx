@@ -45,6 +45,27 @@ export function PartBar({ part, kind = 'plain', label }: PartBarProps) {
   );
 }
 
+interface UsedBarProps {
+  /** Parts of the limit. */
+  used: number;
+  peak: number;
+  promised: number | undefined;
+  label: string;
+}
+
+/** What is used of a limit, the most that was used, and what is guaranteed of it. */
+export function UsedBar({ used, peak, promised, label }: UsedBarProps) {
+  return (
+    <div className="bar" role="img" aria-label={label} title={label}>
+      <i className="bar__fair" style={width(peak, 1)} />
+      <i className="bar__usage" style={width(used, 1)} />
+      {promised !== undefined && (
+        <i className="bar__guarantee" style={{ left: `calc(${Math.min(100, promised * 100)}% - 2px)` }} />
+      )}
+    </div>
+  );
+}
+
 export interface Segment {
   kind: 'strong' | 'integral' | 'weight' | 'demand' | 'usage' | 'good' | 'full' | 'plain';
   part: number;

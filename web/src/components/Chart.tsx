@@ -27,6 +27,10 @@ interface Props {
   height?: number;
   /** The axis reaches at least to here. */
   atLeast?: number;
+  /** Bytes: the axis is divided by powers of two. */
+  inBytes?: boolean;
+  /** Instead of lines, while there are none. */
+  empty?: string;
 }
 
 export function Chart({
@@ -37,15 +41,17 @@ export function Chart({
   axisFormat = format,
   height = 240,
   atLeast = 0,
+  inBytes = false,
+  empty = 'Nothing is known about this time',
 }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
   const shape = lines.map(line => line.title + line.color).join('|');
   // What the plot asks for while it draws; it must not be rebuilt for each new point.
-  const latest = useRef<Latest>({ lines, format: axisFormat, atLeast });
-  latest.current = { lines, format: axisFormat, atLeast };
-  const empty = lines.every(line => line.values.every(value => value === null));
+  const latest = useRef<Latest>({ lines, format: axisFormat, atLeast, inBytes });
+  latest.current = { lines, format: axisFormat, atLeast, inBytes };
+  const isEmpty = lines.every(line => line.values.every(value => value === null));
 
   useEffect(() => {
     const element = box.current;
@@ -80,7 +86,7 @@ export function Chart({
   return (
     <figure className="chart-figure" aria-label={label}>
       <div className="chart" ref={box} style={{ height }}>
-        {empty && <div className="chart__empty">Nothing is known about this time</div>}
+        {isEmpty && <div className="chart__empty">{empty}</div>}
       </div>
       <div className="chart__legend">
         {lines.map(line => (
@@ -110,7 +116,14 @@ interface Latest {
   lines: Line[];
   format: (value: number) => string;
   atLeast: number;
+  inBytes: boolean;
 }
+
+/** Distances of marks on an axis of bytes. */
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
+/** Seconds that the time axis has at least, however few points there are. */
+const SHORTEST = 60;
 
 function options(
   element: HTMLElement,
@@ -132,10 +145,20 @@ function options(
     height,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { y: { range: (_, __, max) => [0, Math.max(max, latest.atLeast, 1e-9) * 1.06] } },
+    scales: {
+      x: {
+        range: (_, min, max) => [max - min < SHORTEST ? max - SHORTEST : min, max],
+      },
+      y: { range: (_, __, max) => [0, Math.max(max, latest.atLeast, 1e-9) * 1.06] },
+    },
     axes: [
       { ...axis, size: 30, values: clock },
-      { ...axis, size: 64, values: (_: uPlot, values: number[]) => values.map(latest.format) },
+      {
+        ...axis,
+        ...(latest.inBytes ? { incrs: POWERS_OF_TWO } : {}),
+        size: 64,
+        values: (_: uPlot, values: number[]) => values.map(latest.format),
+      },
     ],
     series: [
       {},

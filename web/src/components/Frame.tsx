@@ -1,11 +1,13 @@
 /** The bar on top of every page: where one can go, how live the page is, light or dark. */
 
-import { Display, Magnifier, Moon, Pause, Play, Sun } from '@gravity-ui/icons';
-import { Button, Icon, TextInput } from '@gravity-ui/uikit';
+import { Display, Magnifier, Moon, Pause, Person, Play, Sun } from '@gravity-ui/icons';
+import { Button, DropdownMenu, Icon, TextInput } from '@gravity-ui/uikit';
 import { useIsFetching, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState, type ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useLiveControl } from '../api/live';
+import { signOut } from '../api/session';
+import { useSession, useSessionChanged } from '../api/session-context';
 import { links } from '../model/links';
 import type { Theme } from '../model/theme';
 
@@ -52,6 +54,7 @@ export function Frame({ theme, onTheme, children }: Props) {
         <FindOperation />
         <div className="topbar__tools">
           <LiveSwitch />
+          <User />
           <Button
             view="flat"
             title={`Colours: ${theme}. Change to ${NEXT[theme]}`}
@@ -93,10 +96,33 @@ function FindOperation() {
   );
 }
 
+/** Who is signed in, and the way out; nothing on servers without users. */
+function User() {
+  const { login, auth } = useSession();
+  const changed = useSessionChanged();
+  if (!auth) return null;
+  return (
+    <DropdownMenu
+      items={[{ text: 'Sign out', action: () => void signOut().finally(changed) }]}
+      renderSwitcher={switcher => (
+        <Button {...switcher} view="flat" aria-label={`Signed in as ${login}`}>
+          <Icon data={Person} size={14} />
+          <span className="topbar__user clip">{login}</span>
+        </Button>
+      )}
+    />
+  );
+}
+
+const LIVE_BY = {
+  stream: 'Live: the server says what changes',
+  clock: 'Live: the page asks every two seconds',
+};
+
 function LiveSwitch() {
-  const { on, setOn, refresh } = useLiveControl();
+  const { on, source, setOn, refresh } = useLiveControl();
   const lost = useServerLost();
-  const state = lost ? 'The server does not answer' : on ? 'Live' : 'Paused';
+  const state = lost ? 'The server does not answer' : on ? LIVE_BY[source] : 'Paused';
   return (
     <Button
       view="flat"

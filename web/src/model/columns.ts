@@ -3,7 +3,7 @@
  * links are up to the table.
  */
 
-import { count, number, percent, seconds, words } from './format';
+import { count, duration, elapsed, number, percent, seconds, words } from './format';
 import type { Element, OperationElement, Pool } from './pools';
 import { amount, amountOf, dominant, ratio, resourceTitle, type Resource, type Resources } from './resources';
 
@@ -102,7 +102,8 @@ const SUMMARY: Column[] = [
   FAIR,
   textual('status', 'Status', 96, e => status(e), { draw: 'badge' }),
   weight,
-  textual('mode', 'Mode', 86, e => (e.mode !== undefined ? words(e.mode) : fifo(e))),
+  textual('mode', 'Mode', 86, e => (e.mode !== undefined ? modeTitle(e.mode) : fifo(e))),
+  textual('user', 'User', 92, e => e.user ?? '', { hint: 'Who started the operation' }),
   textual('dominant', 'Resource', 84, e => resourceTitle(e.dominant_resource ?? ''), {
     hint: 'The resource of which the largest part of the cluster is used',
   }),
@@ -116,7 +117,16 @@ const SUMMARY: Column[] = [
     'Strong and integral guarantee within the fair share',
   ),
   numeric('operations', 'Operations', 92, e => e.operation_count, count),
+  numeric('duration', 'Runs for', 96, runsFor, ms => duration(Math.floor(ms / 1_000) * 1_000), {
+    hint: 'Since the operation was started',
+  }),
 ];
+
+function runsFor(e: Any): number | undefined {
+  return e.start_time === undefined ? undefined : elapsed(e.start_time, undefined);
+}
+
+export const modeTitle = (mode: string): string => (mode === 'fifo' ? 'FIFO' : words(mode));
 
 const fifo = (e: Any): string =>
   e.effective_fifo_index === undefined || e.effective_fifo_index === null
@@ -128,11 +138,19 @@ function guaranteed(e: Any): number {
   return (detailed?.strong_guarantee ?? 0) + (detailed?.integral_guarantee ?? 0);
 }
 
+/** Reasons not to be scheduled that are no trouble: all that is wanted runs. */
+const CONTENT = ['', 'no_pending_jobs', 'no_pending_allocations'];
+
+/** Why an operation cannot be scheduled, if that is news to anybody. */
+export const unschedulable = (e: Any): string | undefined =>
+  e.unschedulable_reason == null || CONTENT.includes(e.unschedulable_reason)
+    ? undefined
+    : words(e.unschedulable_reason);
+
 /** What an element is in, if it is worth a mark. */
 export function status(e: Any): string {
-  const reason = e.unschedulable_reason;
-  // An operation whose jobs all run is content.
-  if (reason != null && reason !== '' && reason !== 'no_pending_jobs') return words(reason);
+  const reason = unschedulable(e);
+  if (reason !== undefined) return reason;
   if (e.starvation_status !== undefined && e.starvation_status !== 'non_starving')
     return words(e.starvation_status);
   if (e.scheduling_status === 'below_fair_share') return 'below';

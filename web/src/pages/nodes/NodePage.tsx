@@ -8,6 +8,7 @@ import { useLive } from '../../api/live';
 import {
   jobsOf,
   node as askNode,
+  nodePath,
   nodeSettings,
   owners as askOwners,
   setNode,
@@ -16,6 +17,7 @@ import {
   type Owner,
 } from '../../api/nodes';
 import type { Job } from '../../api/operations';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { PartBar } from '../../components/Bar';
 import { Confirm } from '../../components/Confirm';
@@ -50,8 +52,8 @@ export function NodePage() {
   const { address = '' } = useParams<{ address: string }>();
   useTitle(address);
   const tab = useTab(TABS);
-  const node = useLive(['node', address], () => askNode(address));
-  const settings = useLive(['node settings', address], () => nodeSettings(address));
+  const node = useLive('nodes', ['node', address], () => askNode(address));
+  const settings = useLive('nodes', ['node settings', address], () => nodeSettings(address));
   return (
     <>
       <Crumbs items={[{ title: 'Nodes', href: links.nodes() }, { title: address }]} />
@@ -65,7 +67,11 @@ export function NodePage() {
               {settings.data?.banned === true && <Mark tone="danger">banned</Mark>}
               {settings.data?.disable_scheduler_jobs === true && <Mark tone="warning">no new jobs</Mark>}
               <div className="page__actions">
-                {settings.data !== undefined && <Actions address={address} settings={settings.data} />}
+                {settings.data !== undefined && (
+                  <Allowed to="write" at={nodePath(address)}>
+                    <Actions address={address} settings={settings.data} />
+                  </Allowed>
+                )}
               </div>
             </div>
             <Tabs items={TABS} tab={tab}>
@@ -93,8 +99,8 @@ function Overview({
   settings: NodeSettings | undefined;
 }) {
   const tree = node.tree ?? undefined;
-  const jobs = useLive(['jobs of node', address], () => jobsOf(address));
-  const owners = useLive(['owners', tree], () =>
+  const jobs = useLive('nodes', ['jobs of node', address], () => jobsOf(address));
+  const owners = useLive(['operations', 'pools'], ['owners', tree], () =>
     tree === undefined ? Promise.resolve({}) : askOwners(tree),
   );
   const rows = Object.values(jobs.data ?? {});

@@ -32,8 +32,8 @@ type Named = Node & { address: string };
 export function Nodes() {
   useTitle('Nodes');
   const [url, change] = useUrlState();
-  const nodes = useLive(['nodes'], askNodes);
-  const marks = useLive(['node marks'], nodeMarks);
+  const nodes = useLive('nodes', ['nodes'], askNodes);
+  const marks = useLive('nodes', ['node marks'], nodeMarks);
   const filter = (url.get('filter') ?? '').toLowerCase();
   const all: Named[] = Object.entries(nodes.data ?? {}).map(([address, node]) => ({ ...node, address }));
   const shown = all.filter(
@@ -97,11 +97,12 @@ function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; fil
   const drawn = [...nodes].sort(byAddress).slice(0, MAP_SHOWN);
   const addresses = drawn.map(node => node.address);
   const trees = [...new Set(drawn.map(node => node.tree).filter(tree => tree != null))];
-  const jobs = useLive(['jobs of nodes', addresses], async () => {
+  const jobs = useLive('nodes', ['jobs of nodes', addresses], async () => {
     const answers = await Promise.all(addresses.map(jobsOf));
     return Object.fromEntries(addresses.map((address, index) => [address, answers[index] ?? {}]));
   });
   const owners = useLive(
+    ['operations', 'pools'],
     ['owners', trees],
     async () => Object.assign({}, ...(await Promise.all(trees.map(askOwners)))) as Record<string, Owner>,
   );

@@ -6,9 +6,10 @@ import { listJobs, type DetailedCounts, type Operation, type Task } from '../../
 import { operationElement } from '../../api/scheduling';
 import { useLive } from '../../api/live';
 import { ShareBar, ShareLegend } from '../../components/Bar';
+import { Histogram } from '../../components/Histogram';
 import { ErrorView, Level } from '../../components/ErrorView';
 import { Card, Facts, PoolLink, Time } from '../../components/Parts';
-import { barOf } from '../../model/columns';
+import { barOf, unschedulable } from '../../model/columns';
 import { bytes, count, duration, number, percent, shortId, words } from '../../model/format';
 import { links } from '../../model/links';
 import { isFinished, phasesOf, placesOf } from '../../model/operations';
@@ -32,6 +33,7 @@ export function Details({ operation }: { operation: Operation }) {
       <Card title="Tasks">
         <Tasks operation={operation} tasks={operation.progress?.tasks ?? []} />
       </Card>
+      <Digests tasks={operation.progress?.tasks ?? []} />
       {(operation.brief_progress?.jobs?.failed ?? 0) > 0 && <FailedJobs id={operation.id} />}
       {!isFinished(operation.state) &&
         placesOf(operation).map(({ tree }) => <Runtime key={tree} tree={tree} id={operation.id} />)}
@@ -98,9 +100,28 @@ function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
   );
 }
 
+/** What is learned of the memory of each task; so many, that the page stays one. */
+const DIGESTS = 12;
+
+function Digests({ tasks }: { tasks: Task[] }) {
+  const learned = tasks.filter(task => (task.user_job_memory_digest?.samples ?? 0) > 0).slice(0, DIGESTS);
+  return (
+    <div className="cards">
+      {learned.map(
+        ({ task_name, user_job_memory_digest }) =>
+          user_job_memory_digest !== undefined && (
+            <Card key={task_name} title={`Memory that jobs of ${task_name} used`}>
+              <Histogram digest={user_job_memory_digest} />
+            </Card>
+          ),
+      )}
+    </div>
+  );
+}
+
 /** The newest failures, with what they printed. */
 function FailedJobs({ id }: { id: string }) {
-  const { data } = useLive(['failed jobs', id], () =>
+  const { data } = useLive(`operation/${id}`, ['failed jobs', id], () =>
     listJobs(id, {
       state: 'failed',
       sort_field: 'start_time',
@@ -201,7 +222,9 @@ function reasons(counts: DetailedCounts): string {
 }
 
 function Runtime({ tree, id }: { tree: string; id: string }) {
-  const { data } = useLive(['element', tree, id], () => operationElement(tree, id));
+  const { data } = useLive(['pools', `operation/${id}`], ['element', tree, id], () =>
+    operationElement(tree, id),
+  );
   if (data === undefined || data === null) return null;
   return (
     <Card title={`In tree ${tree}`}>
@@ -243,7 +266,7 @@ function Standing({ tree, element }: { tree: string; element: OperationElement }
           ['Status', words(element.scheduling_status ?? '')],
           ['Starvation', words(element.starvation_status ?? '')],
           ['Starving since', element.starving_since != null && <Time at={element.starving_since} />],
-          ['Unschedulable', element.unschedulable_reason != null && words(element.unschedulable_reason)],
+          ['Not scheduled', unschedulable(element)],
           ['Gang', element.is_gang === true && 'all of its jobs or none'],
           ['Preemptible jobs', count(element.preemptible_job_count)],
         ]}

@@ -7,6 +7,7 @@ import type { Json } from '../../api/client';
 import { Refusal } from '../../api/errors';
 import { useLive } from '../../api/live';
 import { getJob, getStderr, type JobDetails } from '../../api/operations';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { ErrorView } from '../../components/ErrorView';
 import {
@@ -29,9 +30,11 @@ import { links } from '../../model/links';
 import { resourcesInWords } from '../../model/resources';
 import { jobStatisticsRows } from '../../model/statistics';
 import { JobButtons } from './JobActions';
+import { JobUsage } from './JobUsage';
 
 const TABS: TabItem[] = [
   { id: 'details', title: 'Details' },
+  { id: 'usage', title: 'CPU and memory' },
   { id: 'output', title: 'Output' },
   { id: 'statistics', title: 'Statistics' },
   { id: 'attributes', title: 'Attributes' },
@@ -41,7 +44,7 @@ export function JobPage() {
   const { id = '', job: jobId = '' } = useParams<{ id: string; job: string }>();
   useTitle(`Job ${shortId(jobId)}`);
   const tab = useTab(TABS);
-  const job = useLive(['job', id, jobId], () => getJob(id, jobId));
+  const job = useLive([`operation/${id}`, 'nodes'], ['job', id, jobId], () => getJob(id, jobId));
   return (
     <>
       <Crumbs
@@ -61,11 +64,14 @@ export function JobPage() {
               <State state={data.state} />
               {data.abort_reason !== undefined && <Mark tone="warning">{words(data.abort_reason)}</Mark>}
               <div className="page__actions">
-                <JobButtons job={data} />
+                <Allowed to="manage" operation={id}>
+                  <JobButtons job={data} />
+                </Allowed>
               </div>
             </div>
             <Tabs items={TABS} tab={tab}>
               {tab === 'details' && <Details job={data} operation={id} />}
+              {tab === 'usage' && <JobUsage key={jobId} job={data} />}
               {tab === 'output' && <Output operation={id} job={data} />}
               {tab === 'statistics' && (
                 <StatisticsTable rows={jobStatisticsRows(data.statistics ?? {})} one />
@@ -177,7 +183,7 @@ function Events({ job }: { job: JobDetails }) {
 
 function Output({ operation, job }: { operation: string; job: JobDetails }) {
   const [wrap, setWrap] = useState(true);
-  const output = useLive(['stderr', operation, job.id], () => getStderr(operation, job.id));
+  const output = useLive('any', ['stderr', operation, job.id], () => getStderr(operation, job.id));
   return (
     <Async query={output}>
       {text => (

@@ -1,39 +1,64 @@
 /** Jobs of an operation. */
 
 import { ArrowLeft, ArrowRight } from '@gravity-ui/icons';
-import { Button, Icon, Select, Switch, TextInput } from '@gravity-ui/uikit';
+import { Button, Icon, Select, TextInput } from '@gravity-ui/uikit';
 import { Link } from 'wouter';
 import { innermost } from '../../api/errors';
 import { useLive } from '../../api/live';
 import { listJobs, type Counts, type Job, type Operation } from '../../api/operations';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
+import { UsedBar } from '../../components/Bar';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Elapsed, Mark, State, Time } from '../../components/Parts';
-import { bytes, count, shortId, words } from '../../model/format';
+import { bytes, count, number, shortId, words } from '../../model/format';
+import { cpuOf, memoryOf, type Used } from '../../model/jobUsage';
 import { links } from '../../model/links';
 import { parseSort, printSort, useUrlState } from '../../model/urlState';
 import { JobMenu } from './JobActions';
 
 const PAGE = 100;
 
+/** Names of the filters in the address. */
+const FILTERS = ['state', 'type', 'task', 'address', 'job', 'incarnation', 'with'];
+
+/** What a job may have. */
+const ATTRIBUTES: Record<string, string> = {
+  stderr: 'output',
+  fail_context: 'input at the failure',
+  interruption_info: 'an interruption',
+};
+
 export function Jobs({ operation }: { operation: Operation }) {
   const [url, change] = useUrlState();
   const of = (name: string) => url.get(name) ?? undefined;
+  const attributes = (url.get('with') ?? '').split(',').filter(name => name in ATTRIBUTES);
+  const asked = (name: string) => (attributes.includes(name) ? true : undefined);
   const sort = parseSort(url.get('sort')) ?? { by: 'start_time', down: true };
   const offset = Number(url.get('offset') ?? 0);
   const query = {
     state: of('state'),
+    type: of('type'),
     task_name: of('task'),
     address: of('address'),
-    with_stderr: url.has('stderr') ? true : undefined,
+    job_id: of('job'),
+    operation_incarnation: of('incarnation'),
+    with_stderr: asked('stderr'),
+    with_fail_context: asked('fail_context'),
+    with_interruption_info: asked('interruption_info'),
     sort_field: sort.by,
     sort_order: sort.down ? ('descending' as const) : ('ascending' as const),
     limit: PAGE,
     offset,
   };
-  const jobs = useLive(['jobs', operation.id, query], () => listJobs(operation.id, query));
+  const jobs = useLive(`operation/${operation.id}`, ['jobs', operation.id, query], () =>
+    listJobs(operation.id, query),
+  );
   const put = (name: string) => (value: string | undefined) => change({ [name]: value, offset: undefined });
   const tasks = operation.progress?.tasks?.map(task => task.task_name) ?? [];
+  const incarnations = [
+    ...new Set([of('incarnation'), ...(jobs.data?.jobs ?? []).map(job => job.operation_incarnation)]),
+  ].filter(name => name !== undefined);
   const total = sumOf(jobs.data?.state_counts ?? {}, query.state);
   return (
     <>
@@ -43,6 +68,12 @@ export function Jobs({ operation }: { operation: Operation }) {
           value={url.get('state')}
           counts={jobs.data?.state_counts ?? {}}
           onUpdate={put('state')}
+        />
+        <Choice
+          label="Type:"
+          value={url.get('type')}
+          counts={jobs.data?.type_counts ?? {}}
+          onUpdate={put('type')}
         />
         {tasks.length > 1 && (
           <Choice
@@ -60,9 +91,32 @@ export function Jobs({ operation }: { operation: Operation }) {
           hasClear
           controlProps={{ 'aria-label': 'Filter jobs by node' }}
         />
-        <Switch checked={url.has('stderr')} onUpdate={on => put('stderr')(on ? 'true' : undefined)}>
-          With output
-        </Switch>
+        <TextInput
+          className="toolbar__filter"
+          value={url.get('job') ?? ''}
+          onUpdate={put('job')}
+          placeholder="Job: a part of its id"
+          hasClear
+          controlProps={{ 'aria-label': 'Filter jobs by id' }}
+        />
+        <Select
+          multiple
+          aria-label="With"
+          label="With:"
+          value={attributes}
+          placeholder="anything"
+          hasClear
+          options={Object.entries(ATTRIBUTES).map(([value, content]) => ({ value, content }))}
+          onUpdate={chosen => put('with')(chosen.join(',') || undefined)}
+        />
+        {incarnations.length > 1 && (
+          <Choice
+            label="Incarnation:"
+            value={url.get('incarnation')}
+            counts={Object.fromEntries(incarnations.map(name => [name, undefined]))}
+            onUpdate={put('incarnation')}
+          />
+        )}
       </div>
       <Async query={jobs}>
         {data => (
@@ -77,7 +131,7 @@ export function Jobs({ operation }: { operation: Operation }) {
                 change({ sort: next === undefined ? undefined : printSort(next), offset: undefined })
               }
               empty={
-                query.state === undefined && query.address === undefined
+                FILTERS.every(name => !url.has(name))
                   ? 'No job of it has been started yet.'
                   : 'No job is as you look for.'
               }
@@ -159,7 +213,9 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
           </Link>
           {job.job_cookie !== undefined && <span className="secondary">#{job.job_cookie}</span>}
           <span className="row-menu">
-            <JobMenu job={job} />
+            <Allowed to="manage" operation={operation.id}>
+              <JobMenu job={job} />
+            </Allowed>
           </span>
         </>
       ),
@@ -191,6 +247,22 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
             {job.address}
           </Link>
         ),
+    },
+    {
+      id: 'cpu',
+      title: 'CPU',
+      hint: 'Used, smoothed; line: guaranteed now; end of the bar: ordered',
+      width: 190,
+      sortable: false,
+      cell: job => <Amount of={cpuOf(job)} text={number} unit="cores" />,
+    },
+    {
+      id: 'memory',
+      title: 'Memory',
+      hint: 'Dark: used; light: peak; line: reserved; end of the bar: limit',
+      width: 230,
+      sortable: false,
+      cell: job => <Amount of={memoryOf(job)} text={bytes} unit="" />,
     },
     { id: 'start_time', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
     { id: 'finish_time', title: 'Ended', width: 150, cell: job => <Time at={job.finish_time} /> },
@@ -224,6 +296,31 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
       ),
     },
   ];
+}
+
+function Amount({ of, text, unit }: { of: Used | undefined; text: (value: number) => string; unit: string }) {
+  if (of === undefined) return null;
+  const { used, peak, promised, limit } = of;
+  const part = (value: number) => (limit === 0 ? 0 : value / limit);
+  const label = [
+    `used ${text(used)}`,
+    peak !== used && `peak ${text(peak)}`,
+    promised !== undefined && `promised ${text(promised)}`,
+    `at most ${text(limit)} ${unit}`.trim(),
+  ].filter(words => words !== false);
+  return (
+    <>
+      <UsedBar
+        used={part(used)}
+        peak={part(peak)}
+        promised={promised === undefined ? undefined : part(promised)}
+        label={label.join(', ')}
+      />
+      <span className="numbers">
+        {text(used)} <span className="secondary">of {text(limit)}</span>
+      </span>
+    </>
+  );
 }
 
 const reasonOf = (job: Job): string =>

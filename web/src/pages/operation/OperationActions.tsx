@@ -3,7 +3,8 @@
 import { Ellipsis } from '@gravity-ui/icons';
 import { Button, Checkbox, DropdownMenu, Icon, TextInput } from '@gravity-ui/uikit';
 import { useState } from 'react';
-import { abort, complete, resume, suspend, type OperationSummary } from '../../api/operations';
+import { useLive } from '../../api/live';
+import { abort, complete, getOperation, resume, suspend, type OperationSummary } from '../../api/operations';
 import { Confirm } from '../../components/Confirm';
 import { plural } from '../../model/format';
 import { isEnding, titleOf } from '../../model/operations';
@@ -25,12 +26,39 @@ function possible(operation: OperationSummary): Action[] {
   return ['parameters', operation.suspended ? 'resume' : 'suspend', 'complete', 'abort'];
 }
 
-export function OperationMenu({ operation }: { operation: OperationSummary }) {
+/** For rows that know no more than the id: the rest is asked for when the menu is opened. */
+export function OperationMenuById({ id, title }: { id: string; title: string }) {
+  const [wanted, setWanted] = useState(false);
+  const { data } = useLive(`operation/${id}`, ['operation', id], () => getOperation(id), wanted);
+  if (data !== undefined) return <OperationMenu operation={data} openAtFirst />;
+  return (
+    <Button
+      view="flat"
+      size="s"
+      loading={wanted}
+      aria-label={`Actions for ${title}`}
+      onClick={() => setWanted(true)}
+    >
+      <Icon data={Ellipsis} />
+    </Button>
+  );
+}
+
+export function OperationMenu({
+  operation,
+  openAtFirst = false,
+}: {
+  operation: OperationSummary;
+  openAtFirst?: boolean;
+}) {
   const [asked, setAsked] = useState<Action | undefined>(undefined);
+  const [open, setOpen] = useState(openAtFirst);
   const actions = possible(operation);
   return (
     <>
       <DropdownMenu
+        open={open}
+        onOpenToggle={setOpen}
         disabled={actions.length === 0}
         items={actions.map(action => ({
           text: NAMES[action],

@@ -4,6 +4,7 @@ import type { Json } from '../../api/client';
 import { useParams } from 'wouter';
 import { useLive } from '../../api/live';
 import { getAttributes, getOperation, type Operation } from '../../api/operations';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { JobsBar } from '../../components/JobsBar';
 import { Copy, Crumbs, Elapsed, Mark, PoolLink, State, Time, useTitle } from '../../components/Parts';
@@ -35,7 +36,7 @@ const TABS: TabItem[] = [
 export function OperationPage() {
   const { id = '' } = useParams<{ id: string }>();
   const tab = useTab(TABS);
-  const operation = useLive(['operation', id], () => getOperation(id));
+  const operation = useLive(`operation/${id}`, ['operation', id], () => getOperation(id));
   useTitle(operation.data === undefined ? id : titleOf(operation.data));
   return (
     <Async query={operation}>
@@ -69,7 +70,9 @@ function Head({ operation }: { operation: Operation }) {
         {operation.suspended && operation.state !== 'running' && <Mark tone="warning">suspended</Mark>}
         {waitsForResources(operation) && <Mark tone="warning">waits for resources</Mark>}
         <div className="page__actions">
-          <OperationButtons operation={operation} />
+          <Allowed to="manage" operation={operation.id}>
+            <OperationButtons operation={operation} />
+          </Allowed>
         </div>
         <div className="page__subtitle">
           <span className="nowrap">
@@ -110,7 +113,7 @@ function Head({ operation }: { operation: Operation }) {
 }
 
 function Attributes({ id }: { id: string }) {
-  const attributes = useLive<Json>(['operation attributes', id], () => getAttributes(id));
+  const attributes = useLive<Json>(`operation/${id}`, ['operation attributes', id], () => getAttributes(id));
   return (
     <Async query={attributes}>
       {value => <Value value={value} depth={1} label="Attributes of the operation" />}

@@ -8,7 +8,9 @@ import { placesOf } from '../../model/operations';
 
 export function OperationPreemptions({ operation }: { operation: Operation }) {
   const trees = placesOf(operation).map(place => place.tree);
-  const log = useLive(['preemptions', trees], async () => (await Promise.all(trees.map(preemptions))).flat());
+  const log = useLive('preemptions', ['preemptions', trees], async () =>
+    (await Promise.all(trees.map(preemptions))).flat(),
+  );
   return (
     <Async query={log}>
       {all => {

@@ -15,7 +15,7 @@ const SHOWN = 1_000;
 const KINDS = ['running', 'completed', 'aborted', 'failed'];
 
 export function Timeline({ operation }: { operation: Operation }) {
-  const jobs = useLive(['timeline', operation.id], () =>
+  const jobs = useLive(`operation/${operation.id}`, ['timeline', operation.id], () =>
     listJobs(operation.id, { sort_field: 'start_time', sort_order: 'descending', limit: SHOWN, offset: 0 }),
   );
   return (

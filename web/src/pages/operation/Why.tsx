@@ -9,7 +9,9 @@ import { capitalized, count, duration, percent, words } from '../../model/format
 import { resourceTitle } from '../../model/resources';
 
 export function Why({ id }: { id: string }) {
-  const explanation = useLive(['explain operation', id], () => explainOperation(id));
+  const explanation = useLive(['pools', `operation/${id}`], ['explain operation', id], () =>
+    explainOperation(id),
+  );
   return (
     <Async query={explanation}>
       {data =>

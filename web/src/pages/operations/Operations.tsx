@@ -11,6 +11,7 @@ import {
   type ListingQuery,
   type OperationSummary,
 } from '../../api/operations';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { JobsBar } from '../../components/JobsBar';
@@ -35,7 +36,7 @@ export function Operations() {
   useTitle('Operations');
   const [url] = useUrlState();
   const query = queryOf(url);
-  const listing = useLive(['operations', query], () => listOperations(query));
+  const listing = useLive('operations', ['operations', query], () => listOperations(query));
   return (
     <>
       <div className="page__head">
@@ -217,7 +218,9 @@ const COLUMNS: TableColumn<OperationSummary>[] = [
         </div>
         <span className="row-menu">
           <Copy text={operation.id} what="id" />
-          <OperationMenu operation={operation} />
+          <Allowed to="manage" operation={operation.id}>
+            <OperationMenu operation={operation} />
+          </Allowed>
         </span>
       </>
     ),

@@ -24,7 +24,7 @@ interface Props {
 export function PoolCharts({ tree, name, total, dominant, capacity }: Props) {
   const [url, change] = useUrlState();
   const range = rangeOf(url.get('range'));
-  const history = useLive(['history', tree, name, range.id], () =>
+  const history = useLive('pools', ['history', tree, name, range.id], () =>
     poolHistory(tree, name, range.start, range.step),
   );
   const choice = (

@@ -16,9 +16,9 @@ export function PoolInside({ tree, name, total }: { tree: string; name: string; 
   const set = columnSet(url.get('set') ?? undefined);
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
-  const pools = useLive(['pools', tree, set.id], () => askPools(tree, fieldsOf(set)));
+  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree, fieldsOf(set)));
   const asked = [name, ...open];
-  const operations = useLive(['operations by pool', tree, set.id, asked], () =>
+  const operations = useLive(['pools', 'operations'], ['operations by pool', tree, set.id, asked], () =>
     operationsByPool(tree, asked, [...fieldsOf(set), ...OPERATION_FIELDS]),
   );
   return (

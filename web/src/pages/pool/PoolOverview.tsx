@@ -4,7 +4,7 @@ import { TriangleExclamation } from '@gravity-ui/icons';
 import { Icon } from '@gravity-ui/uikit';
 import { PartBar, ShareBar, ShareLegend } from '../../components/Bar';
 import { Card, Facts } from '../../components/Parts';
-import { barOf, charge } from '../../model/columns';
+import { barOf, charge, modeTitle } from '../../model/columns';
 import { count, number, percent, seconds, words } from '../../model/format';
 import type { Pool } from '../../model/pools';
 import {
@@ -74,7 +74,7 @@ export function PoolOverview({ tree, name, pool, total }: Props) {
                   ? count(pool.lightweight_running_operation_count)
                   : undefined,
               ],
-              ['Mode', words(pool.mode ?? '')],
+              ['Mode', modeTitle(pool.mode ?? '')],
               ['FIFO order', pool.mode === 'fifo' && pool.fifo_sort_parameters?.map(words).join(', then ')],
               ['Weight', number(pool.weight)],
               ['Status', words(pool.scheduling_status ?? '')],

@@ -14,6 +14,7 @@ import {
   settings as askSettings,
   treeSummary,
 } from '../../api/scheduling';
+import { Allowed } from '../../api/session-context';
 import { Async, Loading } from '../../components/Async';
 import { ErrorView } from '../../components/ErrorView';
 import { Copy, Crumbs, Mark, useTitle } from '../../components/Parts';
@@ -41,9 +42,11 @@ export function PoolPage() {
   const { tree = '', pool: name = '' } = useParams<{ tree: string; pool: string }>();
   useTitle(name);
   const tab = useTab(TABS);
-  const pool = useLive(['pool', tree, name], () => askPool(tree, name));
-  const around = useLive(['pools', tree, 'around'], () => askPools(tree, ['parent', 'is_ephemeral']));
-  const summary = useLive(['summary', tree], () => treeSummary(tree));
+  const pool = useLive('pools', ['pool', tree, name], () => askPool(tree, name));
+  const around = useLive('pools', ['pools', tree, 'around'], () =>
+    askPools(tree, ['parent', 'is_ephemeral']),
+  );
+  const summary = useLive(['pools', 'nodes'], ['summary', tree], () => treeSummary(tree));
   if (pool.data === undefined || around.data === undefined || summary.data === undefined) {
     const error = pool.error ?? around.error ?? summary.error;
     return error === null ? <Loading /> : <Missing error={error} tree={tree} name={name} />;
@@ -88,7 +91,9 @@ function Head({ tree, name, pool, pools }: HeadProps) {
   const [, navigate] = useLocation();
   const [asked, setAsked] = useState<'edit' | 'create' | 'move' | 'remove' | undefined>(undefined);
   const real = pool.is_ephemeral !== true && name !== ROOT;
-  const above = pathOf(pools, name).slice(0, -1);
+  const whole = pathOf(pools, name);
+  const above = whole.slice(0, -1);
+  const path = poolPath(tree, whole);
   const close = () => setAsked(undefined);
   return (
     <>
@@ -115,25 +120,33 @@ function Head({ tree, name, pool, pools }: HeadProps) {
             Operations
           </Button>
           {pool.mode !== 'fifo' && pool.is_ephemeral !== true && (
-            <Button view="outlined" onClick={() => setAsked('create')}>
-              <Icon data={Plus} />
-              Pool inside
-            </Button>
+            <Allowed to="write" at={path}>
+              <Button view="outlined" onClick={() => setAsked('create')}>
+                <Icon data={Plus} />
+                Pool inside
+              </Button>
+            </Allowed>
           )}
           {real && (
             <>
-              <Button view="outlined" onClick={() => setAsked('move')}>
-                <Icon data={ArrowRightArrowLeft} />
-                Move quota
-              </Button>
-              <Button view="outlined" onClick={() => setAsked('remove')}>
-                <Icon data={TrashBin} />
-                Remove
-              </Button>
-              <Button view="action" onClick={() => setAsked('edit')}>
-                <Icon data={Pencil} />
-                Edit
-              </Button>
+              <Allowed to="write" at={path}>
+                <Button view="outlined" onClick={() => setAsked('move')}>
+                  <Icon data={ArrowRightArrowLeft} />
+                  Move quota
+                </Button>
+              </Allowed>
+              <Allowed to="write" at={poolPath(tree, above)}>
+                <Button view="outlined" onClick={() => setAsked('remove')}>
+                  <Icon data={TrashBin} />
+                  Remove
+                </Button>
+              </Allowed>
+              <Allowed to="write" at={path}>
+                <Button view="action" onClick={() => setAsked('edit')}>
+                  <Icon data={Pencil} />
+                  Edit
+                </Button>
+              </Allowed>
             </>
           )}
         </div>
@@ -175,7 +188,7 @@ function Attributes({ tree, name, pool, pools }: HeadProps) {
   const [url, change] = useUrlState();
   const of = pool.is_ephemeral === true ? 'scheduler' : (url.get('of') ?? 'settings');
   const path = poolPath(tree, pathOf(pools, name));
-  const settings = useLive(['settings', path], () => askSettings(path), of === 'settings');
+  const settings = useLive('pools', ['settings', path], () => askSettings(path), of === 'settings');
   return (
     <>
       <div className="toolbar">

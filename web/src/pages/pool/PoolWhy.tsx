@@ -11,7 +11,7 @@ import { links } from '../../model/links';
 import { amountInWords, amountOf, resourceTitle } from '../../model/resources';
 
 export function PoolWhy({ tree, name }: { tree: string; name: string }) {
-  const explanation = useLive(['explain pool', tree, name], () => explainPool(tree, name));
+  const explanation = useLive('pools', ['explain pool', tree, name], () => explainPool(tree, name));
   return <Async query={explanation}>{data => <Explained tree={tree} explanation={data} />}</Async>;
 }
 

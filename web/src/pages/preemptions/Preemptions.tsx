@@ -13,9 +13,14 @@ import { useUrlState } from '../../model/urlState';
 export function Preemptions() {
   useTitle('Preemptions');
   const [url, change] = useUrlState();
-  const trees = useLive(['trees'], askTrees);
+  const trees = useLive('pools', ['trees'], askTrees);
   const tree = url.get('tree') ?? trees.data?.default;
-  const log = useLive(['preemptions', tree], () => preemptions(tree ?? ''), tree !== undefined);
+  const log = useLive(
+    'preemptions',
+    ['preemptions', tree],
+    () => preemptions(tree ?? ''),
+    tree !== undefined,
+  );
   const text = url.get('filter') ?? '';
   const stage = url.get('stage');
   const found = (log.data ?? []).filter(p => matches(p, text.trim().toLowerCase(), stage));

@@ -10,7 +10,7 @@ import { plural } from '../../model/format';
 
 export function Alerts() {
   const [open, setOpen] = useState(false);
-  const { data } = useLive(['alerts'], askAlerts);
+  const { data } = useLive('alerts', ['alerts'], askAlerts);
   const [first, ...others] = data ?? [];
   if (first === undefined) return null;
   return (

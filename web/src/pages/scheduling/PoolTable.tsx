@@ -11,6 +11,8 @@ import { Confirm } from '../../components/Confirm';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Mark } from '../../components/Parts';
 import { Loading } from '../../components/Async';
+import { Allowed, useMay } from '../../api/session-context';
+import { OperationMenuById } from '../operation/OperationActions';
 import {
   barOf,
   charge,
@@ -60,7 +62,7 @@ export function PoolTable(props: Props) {
       id: 'name',
       title: 'Pool',
       width: 240,
-      cell: row => <Name row={row} tree={tree} onToggle={onToggle} onAsk={setAsked} />,
+      cell: row => <Name row={row} tree={tree} pools={pools} onToggle={onToggle} onAsk={setAsked} />,
     },
     ...set.columns.map(column => ({
       ...column,
@@ -195,11 +197,13 @@ function CountBar({
 function Name({
   row,
   tree,
+  pools,
   onToggle,
   onAsk,
 }: {
   row: Row;
   tree: string;
+  pools: Pools;
   onToggle: (name: string) => void;
   onAsk: (asked: Asked) => void;
 }) {
@@ -226,23 +230,32 @@ function Name({
           <Mark title="Does not count against the limit of running operations">light</Mark>
         )}
         {is_gang === true && <Mark title="All of its jobs or none">gang</Mark>}
+        <span className="row-menu">
+          <Allowed to="manage" operation={row.id}>
+            <OperationMenuById id={row.id} title={title ?? row.id} />
+          </Allowed>
+        </span>
       </div>
     );
   }
-  return <PoolName row={row} indent={indent} tree={tree} onToggle={onToggle} onAsk={onAsk} />;
+  const path = poolPath(tree, pathOf(pools, row.name));
+  return <PoolName row={row} indent={indent} tree={tree} path={path} onToggle={onToggle} onAsk={onAsk} />;
 }
 
 interface PoolNameProps {
   row: Row & { kind: 'pool' };
   indent: { paddingLeft: number };
   tree: string;
+  path: string;
   onToggle: (name: string) => void;
   onAsk: (asked: Asked) => void;
 }
 
-function PoolName({ row, indent, tree, onToggle, onAsk }: PoolNameProps) {
+function PoolName({ row, indent, tree, path, onToggle, onAsk }: PoolNameProps) {
   const [, navigate] = useLocation();
   const real = row.pool.is_ephemeral !== true;
+  const mayChange = useMay({ to: 'write', at: path });
+  const mayRemove = useMay({ to: 'write', at: path.slice(0, path.lastIndexOf('/')) });
   const items = [
     { text: 'Open', action: () => navigate(links.pool(tree, row.name)) },
     { text: 'Why this share', action: () => navigate(links.pool(tree, row.name, 'why')) },
@@ -250,14 +263,19 @@ function PoolName({ row, indent, tree, onToggle, onAsk }: PoolNameProps) {
     { text: 'Attributes', action: () => navigate(links.pool(tree, row.name, 'attributes')) },
   ];
   const changes = [
-    { text: 'Edit', action: () => onAsk({ what: 'edit', name: row.name }) },
+    { text: 'Edit', action: () => onAsk({ what: 'edit', name: row.name }), hidden: !mayChange },
     {
       text: 'Create a pool inside',
       action: () => onAsk({ what: 'create', parent: row.name }),
-      hidden: row.pool.mode === 'fifo',
+      hidden: row.pool.mode === 'fifo' || !mayChange,
     },
-    { text: 'Remove', theme: 'danger' as const, action: () => onAsk({ what: 'remove', name: row.name }) },
-  ];
+    {
+      text: 'Remove',
+      theme: 'danger' as const,
+      action: () => onAsk({ what: 'remove', name: row.name }),
+      hidden: !mayRemove,
+    },
+  ].filter(item => item.hidden !== true);
   return (
     <div className="tree-name" style={indent}>
       {row.expandable ? (
@@ -279,7 +297,7 @@ function PoolName({ row, indent, tree, onToggle, onAsk }: PoolNameProps) {
       {!real && <Mark title="Exists while it has operations">ephemeral</Mark>}
       <span className="row-menu">
         <DropdownMenu
-          items={real ? [items, changes] : [items]}
+          items={real && changes.length > 0 ? [items, changes] : [items]}
           renderSwitcher={switcher => (
             <Button {...switcher} view="flat" size="s" aria-label={`Actions for ${row.name}`}>
               <Icon data={Ellipsis} />

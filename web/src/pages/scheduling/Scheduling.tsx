@@ -5,7 +5,14 @@ import { Button, Icon, SegmentedRadioGroup, Select, TextInput } from '@gravity-u
 import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useLive } from '../../api/live';
-import { operationsByPool, pools as askPools, trees as askTrees, treeSummary } from '../../api/scheduling';
+import {
+  operationsByPool,
+  poolPath,
+  pools as askPools,
+  trees as askTrees,
+  treeSummary,
+} from '../../api/scheduling';
+import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { ShareLegend } from '../../components/Bar';
 import { useTitle } from '../../components/Parts';
@@ -23,14 +30,20 @@ export function Scheduling() {
   const [url, change] = useUrlState();
   const [, navigate] = useLocation();
   const [creating, setCreating] = useState(false);
-  const trees = useLive(['trees'], askTrees);
+  const trees = useLive('pools', ['trees'], askTrees);
   const tree = url.get('tree') ?? trees.data?.default;
   const set = columnSet(url.get('set') ?? undefined);
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
 
-  const summary = useLive(['summary', tree], () => treeSummary(tree ?? ''), tree !== undefined);
+  const summary = useLive(
+    ['pools', 'nodes'],
+    ['summary', tree],
+    () => treeSummary(tree ?? ''),
+    tree !== undefined,
+  );
   const pools = useLive(
+    'pools',
     ['pools', tree, set.id],
     () => askPools(tree ?? '', fieldsOf(set)),
     tree !== undefined,
@@ -38,6 +51,7 @@ export function Scheduling() {
   const expansion = useExpansion(pools.data);
   const open = expansion.open.filter(name => (pools.data?.[name]?.pool_operation_count ?? 0) > 0);
   const operations = useLive(
+    ['pools', 'operations'],
     ['operations by pool', tree, set.id, open],
     () => operationsByPool(tree ?? '', open, [...fieldsOf(set), ...OPERATION_FIELDS]),
     tree !== undefined && open.length > 0,
@@ -60,10 +74,12 @@ export function Scheduling() {
           />
         )}
         <div className="page__actions">
-          <Button view="action" onClick={() => setCreating(true)} disabled={tree === undefined}>
-            <Icon data={Plus} />
-            Create pool
-          </Button>
+          <Allowed to="write" at={tree === undefined ? undefined : poolPath(tree, [])}>
+            <Button view="action" onClick={() => setCreating(true)} disabled={tree === undefined}>
+              <Icon data={Plus} />
+              Create pool
+            </Button>
+          </Allowed>
         </div>
       </div>
       {summary.data !== undefined && pools.data !== undefined && (
@@ -129,9 +145,11 @@ export function Scheduling() {
             empty={
               <>
                 There are no pools yet.
-                <Button view="outlined" onClick={() => setCreating(true)}>
-                  Create one
-                </Button>
+                <Allowed to="write" at={tree === undefined ? undefined : poolPath(tree, [])}>
+                  <Button view="outlined" onClick={() => setCreating(true)}>
+                    Create one
+                  </Button>
+                </Allowed>
               </>
             }
           />

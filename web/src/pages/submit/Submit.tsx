@@ -5,11 +5,12 @@ import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { useLive } from '../../api/live';
 import { start } from '../../api/operations';
-import { pools as askPools, trees as askTrees } from '../../api/scheduling';
+import { poolPath, pools as askPools, trees as askTrees } from '../../api/scheduling';
+import { useMay } from '../../api/session-context';
 import { ErrorView } from '../../components/ErrorView';
 import { Card, Copy, useTitle } from '../../components/Parts';
 import { links } from '../../model/links';
-import { pathOf, ROOT } from '../../model/pools';
+import { pathOf, ROOT, type Pools } from '../../model/pools';
 import {
   EMPTY,
   millpondCommand,
@@ -38,6 +39,10 @@ export function Submit() {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const problems = useMemo(() => problemsOf(form), [form]);
+  const { tree, pools } = usePools();
+  // A pool that does not exist yet is made for the operation.
+  const known = tree !== undefined && form.pool in pools;
+  const mayUse = useMay({ to: 'use', at: known ? poolPath(tree, pathOf(pools, form.pool)) : undefined });
   const put = (field: keyof SubmitForm) => (text: string) => {
     setForm(before => ({ ...before, [field]: text }));
     setTouched(before => new Set(before).add(field));
@@ -106,11 +111,12 @@ export function Submit() {
                 view="action"
                 size="l"
                 loading={busy}
-                disabled={Object.keys(problems).length > 0}
+                disabled={Object.keys(problems).length > 0 || mayUse === false}
                 onClick={() => void submit()}
               >
                 Start
               </Button>
+              {mayUse === false && <p className="warn">You may not use the pool {form.pool}.</p>}
             </div>
           </div>
           {error !== null && <ErrorView error={error} />}
@@ -121,11 +127,22 @@ export function Submit() {
   );
 }
 
-function PoolChoice({ value, onUpdate }: { value: string; onUpdate: (pool: string) => void }) {
-  const trees = useLive(['trees'], askTrees);
+/** The pools of the default tree. */
+function usePools(): { tree: string | undefined; pools: Pools } {
+  const trees = useLive('pools', ['trees'], askTrees);
   const tree = trees.data?.default;
-  const pools = useLive(['pools', tree, 'names'], () => askPools(tree ?? '', ['parent']), tree !== undefined);
-  const names = Object.keys(pools.data ?? {})
+  const pools = useLive(
+    'pools',
+    ['pools', tree, 'names'],
+    () => askPools(tree ?? '', ['parent']),
+    tree !== undefined,
+  );
+  return { tree, pools: pools.data ?? {} };
+}
+
+function PoolChoice({ value, onUpdate }: { value: string; onUpdate: (pool: string) => void }) {
+  const { pools } = usePools();
+  const names = Object.keys(pools)
     .filter(name => name !== ROOT)
     .sort();
   return (
@@ -136,7 +153,7 @@ function PoolChoice({ value, onUpdate }: { value: string; onUpdate: (pool: strin
       filterable
       width="max"
       aria-label="Pool"
-      options={names.map(name => ({ value: name, content: pathOf(pools.data ?? {}, name).join(' / ') }))}
+      options={names.map(name => ({ value: name, content: pathOf(pools, name).join(' / ') }))}
       onUpdate={([chosen]) => onUpdate(chosen ?? '')}
     />
   );

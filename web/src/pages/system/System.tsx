@@ -4,6 +4,7 @@ import { Link } from 'wouter';
 import { get, getOr, list, type Json } from '../../api/client';
 import { useLive } from '../../api/live';
 import { nodes as askNodes, type Node } from '../../api/nodes';
+import { whoami } from '../../api/session';
 import { alerts as askAlerts, trees as askTrees } from '../../api/scheduling';
 import { Async } from '../../components/Async';
 import { Level } from '../../components/ErrorView';
@@ -29,22 +30,17 @@ async function service(): Promise<{
     getOr('//sys/scheduler/orchid/scheduler/connected', false),
     getOr('//sys/@cluster_name', ''),
     list('//sys/scheduler/instances'),
-    whoAmI(),
+    whoami().then(session => session?.login ?? ''),
   ]);
   return { service: running, connected, cluster, instances, user };
 }
 
-async function whoAmI(): Promise<string> {
-  const answer = await fetch('/auth/whoami');
-  return answer.ok ? ((await answer.json()) as { login: string }).login : '';
-}
-
 export function System() {
   useTitle('System');
-  const about = useLive(['service'], service);
-  const alerts = useLive(['alerts'], askAlerts);
-  const nodes = useLive(['nodes'], askNodes);
-  const trees = useLive(['trees'], askTrees);
+  const about = useLive('any', ['service'], service);
+  const alerts = useLive('alerts', ['alerts'], askAlerts);
+  const nodes = useLive('nodes', ['nodes'], askNodes);
+  const trees = useLive('pools', ['trees'], askTrees);
   return (
     <>
       <h1 className="page__title">System</h1>
@@ -120,7 +116,7 @@ function NodeSummary({ nodes }: { nodes: Record<string, Node> }) {
 }
 
 function TreeMetrics({ tree }: { tree: string }) {
-  const metrics = useLive(['metrics', tree], () =>
+  const metrics = useLive('pools', ['metrics', tree], () =>
     getOr<Json>(`//sys/scheduler/orchid/scheduler/pool_trees/${tree}/metrics`, null),
   );
   if (metrics.data === undefined || metrics.data === null) return null;

@@ -4,6 +4,7 @@ import { Button, TextInput } from '@gravity-ui/uikit';
 import { useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useLive } from '../../api/live';
+import { Allowed } from '../../api/session-context';
 import * as api from '../../api/tree';
 import { Async } from '../../components/Async';
 import { Confirm } from '../../components/Confirm';
@@ -30,7 +31,7 @@ export function Tree() {
   const [url] = useUrlState();
   const path = normalized(url.get('path') ?? '/');
   useTitle(path);
-  const type = useLive(['type', path], () => api.typeOf(path));
+  const type = useLive('any', ['type', path], () => api.typeOf(path));
   return (
     <>
       <h1 className="page__title">Tree</h1>
@@ -87,21 +88,23 @@ function Place({ path, type }: { path: string; type: string }) {
       <div className="page__head">
         <Mark>{type}</Mark>
         <div className="page__actions">
-          {directory && !orchid && (
-            <Button view="outlined" onClick={() => setAsked('create')}>
-              Create inside
-            </Button>
-          )}
-          {!directory && !orchid && tab === 'value' && type !== 'file' && type !== 'table' && (
-            <Button view="outlined" onClick={() => setAsked('value')}>
-              Edit
-            </Button>
-          )}
-          {path !== '/' && !orchid && (
-            <Button view="outlined-danger" onClick={() => setAsked('remove')}>
-              Remove
-            </Button>
-          )}
+          <Allowed to="write" at={path}>
+            {directory && !orchid && (
+              <Button view="outlined" onClick={() => setAsked('create')}>
+                Create inside
+              </Button>
+            )}
+            {!directory && !orchid && tab === 'value' && type !== 'file' && type !== 'table' && (
+              <Button view="outlined" onClick={() => setAsked('value')}>
+                Edit
+              </Button>
+            )}
+            {path !== '/' && !orchid && (
+              <Button view="outlined-danger" onClick={() => setAsked('remove')}>
+                Remove
+              </Button>
+            )}
+          </Allowed>
         </div>
       </div>
       <Tabs items={items} tab={tab}>
@@ -130,7 +133,7 @@ function Place({ path, type }: { path: string; type: string }) {
 function Children({ path }: { path: string }) {
   const [url, change] = useUrlState();
   const filter = url.get('filter') ?? '';
-  const children = useLive(['children', path], () => api.children(path));
+  const children = useLive('any', ['children', path], () => api.children(path));
   const columns: TableColumn<api.Child>[] = [
     {
       id: 'name',
@@ -181,13 +184,13 @@ function Children({ path }: { path: string }) {
 }
 
 function ValueOf({ path }: { path: string }) {
-  const value = useLive(['value', path], () => api.value(path));
+  const value = useLive('any', ['value', path], () => api.value(path));
   return <Async query={value}>{data => <Value value={data} label={`Value of ${path}`} />}</Async>;
 }
 
 function Attributes({ path }: { path: string }) {
   const [asked, setAsked] = useState(false);
-  const attributes = useLive(['attributes', path], () => api.attributes(path));
+  const attributes = useLive('any', ['attributes', path], () => api.attributes(path));
   return (
     <>
       <div className="toolbar">
