@@ -1,6 +1,7 @@
 # To be sourced in the folder web: starts a cluster of its own with the page, and stops it at the end.
 # Sets MILLPOND_URL (the API), PAGE_URL (the page) and CHROMIUM.
 #   MILLPOND_BINARY   binary to start        [default: target/release/millpond of the repository]
+#   MILLPOND_PAGE     folder of a built page [default: the page in the binary]
 #   CHROMIUM          browser                [default: chromium in the PATH]
 
 binary=${MILLPOND_BINARY:-../target/release/millpond}
@@ -33,12 +34,16 @@ done
 [ -n "$url" ] || { echo "web: the cluster did not start:" >&2; cat "$work/up.log" >&2; exit 1; }
 export MILLPOND_URL=$url
 
-# The page in the binary; of a binary without one, the built files with the API behind them.
+# The page in the binary; of a binary without one, or if asked for, built files with the API behind them.
 export PAGE_URL=$url
-if ! curl -fsS -H 'Accept-Encoding: identity' "$url/" | grep -q '<div id="root">'; then
-    [ -f dist/page/index.html ] || { echo "web: the page is not built (npm run build)" >&2; exit 2; }
-    echo "web: the binary was built without the page: testing web/dist"
-    MILLPOND_PROXY=${url#http://} node node_modules/vite/bin/vite.js preview --port 0 --host 127.0.0.1 >"$work/preview.log" 2>&1 &
+page=${MILLPOND_PAGE:-}
+if [ -z "$page" ] && ! curl -fsS -H 'Accept-Encoding: identity' "$url/" | grep -q '<div id="root">'; then
+    page=dist/page
+fi
+if [ -n "$page" ]; then
+    [ -f "$page/index.html" ] || { echo "web: no page is built in $page (npm run build)" >&2; exit 2; }
+    echo "web: the page is that of $page"
+    MILLPOND_PROXY=${url#http://} node node_modules/vite/bin/vite.js preview --outDir "$page" --port 0 --host 127.0.0.1 >"$work/preview.log" 2>&1 &
     pids+=($!)
     for _ in $(seq 50); do
         PAGE_URL=$(sed 's/\x1b\[[0-9;]*m//g' "$work/preview.log" | sed -n 's/.*\(http:\/\/127.0.0.1:[0-9]*\).*/\1/p' | head -1)

@@ -5,6 +5,7 @@ import './styles/base.css';
 import './styles/frame.css';
 import './styles/table.css';
 import './styles/parts.css';
+import './styles/nodes.css';
 import './styles/usage.css';
 import './styles/login.css';
 

@@ -3,7 +3,6 @@
 import type { Resources } from '../model/resources';
 import { callWithInput, escapePath, get, getOr } from './client';
 import type { ErrorTree } from './errors';
-import type { Job } from './operations';
 
 const ORCHID = '//sys/scheduler/orchid/scheduler';
 
@@ -57,26 +56,41 @@ export async function nodeMarks(): Promise<Marks> {
   );
 }
 
-/** Jobs that are on a node now. */
-export const jobsOf = (address: string): Promise<Record<string, Job>> =>
-  getOr<Record<string, Job>>(`${nodePath(address)}/orchid/exec_node/job_controller/active_jobs`, {});
+export type Group = 'non_preemptible' | 'aggressively_preemptible' | 'preemptible';
 
-export interface Owner {
-  pool?: string;
-  title?: string;
-  allocation_count?: number;
-  resource_usage?: Resources;
+/** What a job has of a node. */
+export interface Allocation {
+  id: string;
+  job_id?: string | null;
+  operation_id: string;
+  task_name?: string | null;
+  pool: string;
+  pool_tree: string;
+  state: string;
+  resources: Resources;
+  /** To whom it gives way. */
+  group: Group;
+  start_time?: string | null;
+  /** It has been told to go. */
+  preempting?: boolean;
+  preempted_for?: string | null;
 }
 
-/** Pools and titles of the operations of a tree, to colour their jobs. */
-export const owners = (tree: string): Promise<Record<string, Owner>> =>
-  getOr<Record<string, Owner>>(
-    `${ORCHID}/pool_trees/${escapePath(tree)}/operations`,
-    {},
-    {
-      fields: ['pool', 'title', 'allocation_count', 'resource_usage'],
-    },
+/** What each node of a tree holds; nodes that hold nothing are left out. */
+export const allocations = (tree: string): Promise<Record<string, Allocation[]>> =>
+  getOr<Record<string, Allocation[]>>(`${ORCHID}/pool_trees/${escapePath(tree)}/allocations`, {});
+
+export const allocationsOf = (address: string): Promise<Allocation[]> =>
+  getOr<Allocation[]>(`${ORCHID}/nodes/${escapePath(address)}/allocations`, []);
+
+/** Titles of the operations of a tree. */
+export async function titles(tree: string): Promise<Record<string, string>> {
+  const path = `${ORCHID}/pool_trees/${escapePath(tree)}/operations`;
+  const all = await getOr<Record<string, { title?: string }>>(path, {}, { fields: ['title'] });
+  return Object.fromEntries(
+    Object.entries(all).flatMap(([id, { title }]) => (title == null ? [] : [[id, title]])),
   );
+}
 
 export const setNode = (address: string, name: string, value: unknown): Promise<void> =>
   callWithInput('set', { path: `${nodePath(address)}/@${name}` }, value);

@@ -1,19 +1,19 @@
 /** Colours of pools on the map of nodes. */
 
-/** Told apart by most eyes, on light and on dark. */
+/** Told apart by most eyes, on light and on dark: neighbours in hue differ in lightness. */
 const PALETTE = [
-  '#2a9aa0',
-  '#d9822b',
-  '#7a5cc4',
-  '#6b9b37',
-  '#c4527a',
-  '#3f7fc9',
-  '#b8a02a',
-  '#9a6a4a',
-  '#4fb286',
-  '#a05cb0',
-  '#cf5f4a',
-  '#6d7f92',
+  '#1f8a92',
+  '#e08a2e',
+  '#6a4fc0',
+  '#8fbf4d',
+  '#c23f73',
+  '#4d9be6',
+  '#b3982c',
+  '#8a5a3c',
+  '#69cfa8',
+  '#b884dd',
+  '#d9604a',
+  '#66788a',
 ];
 
 function hash(name: string): number {

@@ -6,17 +6,16 @@ import { Link, useParams } from 'wouter';
 import type { Json } from '../../api/client';
 import { useLive } from '../../api/live';
 import {
-  jobsOf,
+  allocationsOf,
   node as askNode,
   nodePath,
   nodeSettings,
-  owners as askOwners,
   setNode,
+  titles as askTitles,
+  type Allocation,
   type Node,
   type NodeSettings,
-  type Owner,
 } from '../../api/nodes';
-import type { Job } from '../../api/operations';
 import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { PartBar } from '../../components/Bar';
@@ -39,9 +38,12 @@ import {
 import { Tabs, useTab, type TabItem } from '../../components/Tabs';
 import { Value } from '../../components/Value';
 import { ago, duration, percent, plural, shortId } from '../../model/format';
+import { colorsOf, GROUPS, type Color } from '../../model/allocations';
 import { links } from '../../model/links';
-import { amount, amountOf, present, ratio, resourceTitle } from '../../model/resources';
-import { colorsOf, JobStrip } from './JobStrip';
+import { amount, amountOf, present, ratio, resourcesInWords, resourceTitle } from '../../model/resources';
+import { AllocationLegend, ColorChoice, useColorBy } from './AllocationLegend';
+import { NodeEditor } from './NodeEditor';
+import { AllocationStrip } from './AllocationStrip';
 
 const TABS: TabItem[] = [
   { id: 'overview', title: 'Overview' },
@@ -69,7 +71,7 @@ export function NodePage() {
               <div className="page__actions">
                 {settings.data !== undefined && (
                   <Allowed to="write" at={nodePath(address)}>
-                    <Actions address={address} settings={settings.data} />
+                    <Actions address={address} node={data} settings={settings.data} />
                   </Allowed>
                 )}
               </div>
@@ -99,13 +101,13 @@ function Overview({
   settings: NodeSettings | undefined;
 }) {
   const tree = node.tree ?? undefined;
-  const jobs = useLive('nodes', ['jobs of node', address], () => jobsOf(address));
-  const owners = useLive(['operations', 'pools'], ['owners', tree], () =>
-    tree === undefined ? Promise.resolve({}) : askOwners(tree),
+  const by = useColorBy();
+  const { data: held = [] } = useLive('nodes', ['allocations of', address], () => allocationsOf(address));
+  const { data: titles = {} } = useLive('operations', ['titles', [tree]], () =>
+    tree === undefined ? Promise.resolve({}) : askTitles(tree),
   );
-  const rows = Object.values(jobs.data ?? {});
   const cpu = node.running_job_statistics;
-  const color = colorsOf(owners.data ?? {});
+  const color = colorsOf(held, by);
   return (
     <>
       {settings !== undefined && settings.alerts.length > 0 && (
@@ -165,78 +167,128 @@ function Overview({
           </Card>
         )}
       </div>
-      <Card title={plural(rows.length, 'job')}>
-        <JobStrip node={node} jobs={jobs.data ?? {}} owners={owners.data ?? {}} color={color} />
+      <Card
+        title={plural(held.length, 'allocation')}
+        extra={
+          <span className="card__tools">
+            <ColorChoice />
+          </span>
+        }
+      >
+        <AllocationStrip
+          limits={node.resource_limits}
+          allocations={held}
+          titles={titles}
+          by={by}
+          color={color}
+        />
+        <AllocationLegend all={held} by={by} />
       </Card>
       <DataTable
-        label="Jobs of the node"
-        columns={columnsFor(owners.data ?? {}, color)}
-        rows={rows}
-        rowKey={job => job.id}
-        empty="No job is on this node."
+        label="Allocations of the node"
+        columns={columnsFor(titles, color)}
+        rows={held}
+        rowKey={allocation => allocation.id}
+        empty="Nothing is on this node."
       />
     </>
   );
 }
 
-const columnsFor = (owners: Record<string, Owner>, color: (pool: string) => string): TableColumn<Job>[] => {
-  const owner = (job: Job) => owners[job.operation_id ?? ''];
-  return [
-    {
-      id: 'operation',
-      title: 'Operation',
-      width: 260,
-      cell: job => <OperationLink id={job.operation_id ?? ''} title={owner(job)?.title} />,
-    },
-    {
-      id: 'pool',
-      title: 'Pool',
-      width: 200,
-      cell: job => {
-        const pool = owner(job)?.pool;
-        return pool === undefined ? null : (
-          <>
-            <i className="swatch" style={{ background: color(pool) }} />
-            <PoolLink tree={job.pool_tree ?? ''} pool={pool} />
-          </>
-        );
-      },
-    },
-    {
-      id: 'job',
-      title: 'Job',
-      width: 130,
-      cell: job => (
-        <Link href={links.job(job.operation_id ?? '', job.id)} className="mono" title={job.id}>
-          {shortId(job.id)}
+const columnsFor = (titles: Record<string, string>, color: Color): TableColumn<Allocation>[] => [
+  {
+    id: 'operation',
+    title: 'Operation',
+    width: 240,
+    cell: one => <OperationLink id={one.operation_id} title={titles[one.operation_id]} />,
+  },
+  {
+    id: 'pool',
+    title: 'Pool',
+    width: 180,
+    cell: one => (
+      <>
+        <i className="swatch" style={{ background: color(one) }} />
+        <PoolLink tree={one.pool_tree} pool={one.pool} />
+      </>
+    ),
+  },
+  {
+    id: 'job',
+    title: 'Job',
+    width: 120,
+    cell: one =>
+      one.job_id == null ? null : (
+        <Link href={links.job(one.operation_id, one.job_id)} className="mono" title={one.job_id}>
+          {shortId(one.job_id)}
         </Link>
       ),
-    },
-    { id: 'task', title: 'Task', width: 140, cell: job => <span className="clip">{job.task_name}</span> },
-    { id: 'state', title: 'State', width: 130, cell: job => <State state={job.state} /> },
-    { id: 'start', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
-    {
-      id: 'duration',
-      title: 'for',
-      width: 110,
-      numeric: true,
-      cell: job => <Elapsed start={job.start_time} />,
-    },
-  ];
-};
+  },
+  { id: 'task', title: 'Task', width: 120, cell: one => <span className="clip">{one.task_name}</span> },
+  {
+    id: 'state',
+    title: 'State',
+    width: 170,
+    cell: one => (
+      <>
+        <State state={one.state} />
+        {one.preempting === true && <Mark tone="warning">told to go</Mark>}
+      </>
+    ),
+  },
+  {
+    id: 'group',
+    title: 'Preemption',
+    width: 180,
+    cell: one => (
+      <span className="clip" title={GROUPS[one.group].hint}>
+        {GROUPS[one.group].title}
+      </span>
+    ),
+  },
+  {
+    id: 'resources',
+    title: 'Has',
+    width: 200,
+    cell: one => <span className="clip">{resourcesInWords(one.resources)}</span>,
+  },
+  {
+    id: 'start',
+    title: 'Started',
+    width: 110,
+    cell: one => <Time at={one.start_time ?? undefined} />,
+  },
+  {
+    id: 'duration',
+    title: 'Runs for',
+    width: 110,
+    numeric: true,
+    cell: one => <Elapsed start={one.start_time ?? undefined} />,
+  },
+];
 
-function Actions({ address, settings }: { address: string; settings: NodeSettings }) {
-  const [asked, setAsked] = useState<'ban' | 'jobs' | undefined>(undefined);
+interface ActionsProps {
+  address: string;
+  node: Node;
+  settings: NodeSettings;
+}
+
+function Actions({ address, node, settings }: ActionsProps) {
+  const [asked, setAsked] = useState<'edit' | 'ban' | 'jobs' | undefined>(undefined);
   const [message, setMessage] = useState('');
   const close = () => setAsked(undefined);
   return (
     <>
+      <Button view="outlined" onClick={() => setAsked('edit')}>
+        Tags and limits
+      </Button>
       <Button view="outlined" onClick={() => setAsked('jobs')}>
         {settings.disable_scheduler_jobs ? 'Allow jobs' : 'Take no new jobs'}
       </Button>
       <Button view={settings.banned ? 'outlined' : 'outlined-danger'} onClick={() => setAsked('ban')}>
         {settings.banned ? 'Lift the ban' : 'Ban'}
       </Button>
+      {asked === 'edit' && <NodeEditor address={address} node={node} settings={settings} onClose={close} />}
       {asked === 'jobs' && (
         <Confirm
           title={settings.disable_scheduler_jobs ? 'Allow jobs again?' : 'Take no new jobs?'}

@@ -5,15 +5,13 @@ import { Icon, SegmentedRadioGroup, TextInput } from '@gravity-ui/uikit';
 import { Link } from 'wouter';
 import { useLive } from '../../api/live';
 import {
-  jobsOf,
+  allocations as askAllocations,
   nodeMarks,
   nodes as askNodes,
-  owners as askOwners,
+  titles as askTitles,
   type Marks,
   type Node,
-  type Owner,
 } from '../../api/nodes';
-import type { Job } from '../../api/operations';
 import { Async } from '../../components/Async';
 import { PartBar } from '../../components/Bar';
 import { DataTable, type TableColumn } from '../../components/DataTable';
@@ -22,10 +20,12 @@ import { ago, compareNames, count, percent, plural } from '../../model/format';
 import { links } from '../../model/links';
 import { amount, amountOf, present, ratio, resourceTitle, type Resource } from '../../model/resources';
 import { parseSort, printSort, useUrlState, type Sort } from '../../model/urlState';
-import { colorsOf, JobStrip } from './JobStrip';
+import { colorsOf } from '../../model/allocations';
+import { AllocationLegend, ColorChoice, useColorBy } from './AllocationLegend';
+import { AllocationStrip } from './AllocationStrip';
 
-/** So many nodes are drawn as a map with their jobs; above that each costs a question. */
-const MAP_SHOWN = 60;
+/** So many nodes are drawn as a map; more could not be told apart. */
+const MAP_SHOWN = 120;
 
 type Named = Node & { address: string };
 
@@ -71,6 +71,7 @@ export function Nodes() {
           <SegmentedRadioGroup.Option value="map">Map</SegmentedRadioGroup.Option>
           <SegmentedRadioGroup.Option value="table">Table</SegmentedRadioGroup.Option>
         </SegmentedRadioGroup>
+        {view === 'map' && <ColorChoice />}
       </div>
       <Async query={nodes}>
         {() =>
@@ -94,33 +95,32 @@ const NONE = 'No node has come yet. Start one with: millpond node';
 const NOT_FOUND = 'No node has such an address or tag.';
 
 function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; filtered: boolean }) {
+  const by = useColorBy();
   const drawn = [...nodes].sort(byAddress).slice(0, MAP_SHOWN);
-  const addresses = drawn.map(node => node.address);
-  const trees = [...new Set(drawn.map(node => node.tree).filter(tree => tree != null))];
-  const jobs = useLive('nodes', ['jobs of nodes', addresses], async () => {
-    const answers = await Promise.all(addresses.map(jobsOf));
-    return Object.fromEntries(addresses.map((address, index) => [address, answers[index] ?? {}]));
-  });
-  const owners = useLive(
-    ['operations', 'pools'],
-    ['owners', trees],
-    async () => Object.assign({}, ...(await Promise.all(trees.map(askOwners)))) as Record<string, Owner>,
-  );
-  const color = colorsOf(owners.data ?? {});
+  const trees = [...new Set(nodes.map(node => node.tree).filter(tree => tree != null))].sort();
+  const held = useLive('nodes', ['allocations', trees], () => merged(trees, askAllocations));
+  const titles = useLive('operations', ['titles', trees], () => merged(trees, askTitles));
+  const all = drawn.flatMap(node => held.data?.[node.address] ?? []);
+  const color = colorsOf(all, by);
   if (nodes.length === 0) return <div className="table__empty">{filtered ? NOT_FOUND : NONE}</div>;
   return (
     <>
-      <PoolLegend jobs={Object.values(jobs.data ?? {})} owners={owners.data ?? {}} color={color} />
+      <AllocationLegend all={all} by={by} />
       <div className="node-map">
         {drawn.map(node => (
-          <NodeCard
-            key={node.address}
-            node={node}
-            mark={marks[node.address]}
-            jobs={jobs.data?.[node.address] ?? {}}
-            owners={owners.data ?? {}}
-            color={color}
-          />
+          <section className="card" key={node.address} aria-label={node.address}>
+            <NodeHead node={node} mark={marks[node.address]} />
+            <AllocationStrip
+              limits={node.resource_limits}
+              allocations={held.data?.[node.address] ?? []}
+              titles={titles.data ?? {}}
+              by={by}
+              color={color}
+            />
+            {present(node.resource_limits).map(resource => (
+              <UsageLine key={resource} node={node} resource={resource} />
+            ))}
+          </section>
         ))}
       </div>
       {nodes.length > drawn.length && (
@@ -130,75 +130,32 @@ function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; fil
   );
 }
 
-type Color = (pool: string) => string;
+/** The answers of all trees in one; no node and no operation is in two. */
+async function merged<T>(
+  trees: string[],
+  ask: (tree: string) => Promise<Record<string, T>>,
+): Promise<Record<string, T>> {
+  const answers = await Promise.all(trees.map(ask));
+  return Object.assign({}, ...answers) as Record<string, T>;
+}
 
 const byAddress = (a: Named, b: Named): number => compareNames(a.address, b.address);
 
-/** The pools that have jobs, the largest first. */
-function PoolLegend({
-  jobs,
-  owners,
-  color,
-}: {
-  jobs: Record<string, Job>[];
-  owners: Record<string, Owner>;
-  color: Color;
-}) {
-  const counts = new Map<string, number>();
-  for (const job of jobs.flatMap(of => Object.values(of))) {
-    const pool = owners[job.operation_id ?? '']?.pool;
-    if (pool !== undefined) counts.set(pool, (counts.get(pool) ?? 0) + 1);
-  }
-  const pools = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 12);
-  if (pools.length === 0) return null;
+function NodeHead({ node, mark }: { node: Named; mark: Marks[string] | undefined }) {
   return (
-    <div className="legend" aria-label="Pools by colour">
-      {pools.map(([pool, n]) => (
-        <span key={pool}>
-          <i className="swatch" style={{ background: color(pool) }} />
-          <span className="clip legend__name" title={pool}>
-            {pool}
-          </span>
-          {count(n)}
-        </span>
-      ))}
+    <div className="node-card__head">
+      <Link href={links.node(node.address)} className="clip" title={node.address}>
+        <b>{node.address}</b>
+      </Link>
+      <State state={node.state} />
+      {mark?.banned === true && <Mark tone="danger">banned</Mark>}
+      {mark?.disable_scheduler_jobs === true && <Mark tone="warning">no new jobs</Mark>}
+      {node.overcommitted_since != null && (
+        <Mark tone="warning" title={`since ${node.overcommitted_since}`}>
+          overcommitted
+        </Mark>
+      )}
     </div>
-  );
-}
-
-function NodeCard({
-  node,
-  mark,
-  jobs,
-  owners,
-  color,
-}: {
-  node: Named;
-  mark: Marks[string] | undefined;
-  jobs: Record<string, Job>;
-  owners: Record<string, Owner>;
-  color: Color;
-}) {
-  return (
-    <section className="card" aria-label={node.address}>
-      <div className="node-card__head">
-        <Link href={links.node(node.address)} className="clip" title={node.address}>
-          <b>{node.address}</b>
-        </Link>
-        <State state={node.state} />
-        {mark?.banned === true && <Mark tone="danger">banned</Mark>}
-        {mark?.disable_scheduler_jobs === true && <Mark tone="warning">no new jobs</Mark>}
-        {node.overcommitted_since != null && (
-          <Mark tone="warning" title={`since ${node.overcommitted_since}`}>
-            overcommitted
-          </Mark>
-        )}
-      </div>
-      <JobStrip node={node} jobs={jobs} owners={owners} color={color} />
-      {present(node.resource_limits).map(resource => (
-        <UsageLine key={resource} node={node} resource={resource} />
-      ))}
-    </section>
   );
 }
 

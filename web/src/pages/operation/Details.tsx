@@ -105,6 +105,7 @@ const DIGESTS = 12;
 
 function Digests({ tasks }: { tasks: Task[] }) {
   const learned = tasks.filter(task => (task.user_job_memory_digest?.samples ?? 0) > 0).slice(0, DIGESTS);
+  if (learned.length === 0) return null;
   return (
     <div className="cards">
       {learned.map(

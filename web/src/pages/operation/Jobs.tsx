@@ -223,7 +223,7 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
     {
       id: 'state',
       title: 'State',
-      width: 220,
+      width: 180,
       cell: job => (
         <>
           <State state={job.state} />
@@ -240,7 +240,7 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
     {
       id: 'address',
       title: 'Node',
-      width: 160,
+      width: 130,
       cell: job =>
         job.address === undefined ? null : (
           <Link href={links.node(job.address)} className="clip" title={job.address}>
@@ -264,8 +264,6 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
       sortable: false,
       cell: job => <Amount of={memoryOf(job)} text={bytes} unit="" />,
     },
-    { id: 'start_time', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
-    { id: 'finish_time', title: 'Ended', width: 150, cell: job => <Time at={job.finish_time} /> },
     {
       id: 'duration',
       title: 'Duration',
@@ -273,6 +271,8 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
       numeric: true,
       cell: job => <Elapsed start={job.start_time} end={job.finish_time} />,
     },
+    { id: 'start_time', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
+    { id: 'finish_time', title: 'Ended', width: 150, cell: job => <Time at={job.finish_time} /> },
     {
       id: 'stderr',
       title: 'Output',
