@@ -1,5 +1,7 @@
 /** A browser, a page that tells on itself, and the API beside it. */
 
+import { createServer, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
@@ -40,8 +42,54 @@ export async function visit(
     if (message.type() === 'error') complaints.push(message.text());
   });
   open.push({ page, complaints, expected });
-  await page.goto(PAGE + path);
+  await page.goto(path.startsWith('/') ? PAGE + path : path);
   return page;
+}
+
+export interface Line {
+  url: string;
+  /** Breaks the streams of events that are open, and lets no new one through. */
+  cutStreams(): void;
+  mend(): void;
+  close(): void;
+}
+
+/** A way to the server that can be broken. */
+export async function lineToServer(): Promise<Line> {
+  const target = new URL(PAGE);
+  const streams = new Set<ServerResponse>();
+  let broken = false;
+  const server = createServer((asked, answer) => {
+    const isStream = asked.url?.startsWith('/api/millpond/stream') === true;
+    if (isStream && broken) return void asked.socket.destroy();
+    if (isStream) streams.add(answer);
+    const { url: path, method, headers } = asked;
+    const onward = request({ host: target.hostname, port: target.port, path, method, headers }, reply => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(answer);
+    });
+    onward.on('error', () => answer.destroy());
+    answer.on('close', () => {
+      streams.delete(answer);
+      onward.destroy();
+    });
+    asked.pipe(onward);
+  });
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cutStreams() {
+      broken = true;
+      for (const stream of streams) stream.destroy();
+    },
+    mend() {
+      broken = false;
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
 }
 
 export async function command<T = unknown>(name: string, parameters: object): Promise<T> {

@@ -1,7 +1,17 @@
 /** What people do with the page, and what becomes of it on the server. */
 
 import { beforeAll, expect, test } from 'vitest';
-import { command, eventually, get, makePool, startOperation, stateOf, useBrowser, visit } from './harness';
+import {
+  command,
+  eventually,
+  get,
+  lineToServer,
+  makePool,
+  startOperation,
+  stateOf,
+  useBrowser,
+  visit,
+} from './harness';
 
 useBrowser();
 
@@ -210,26 +220,29 @@ test('dark and light are remembered', async () => {
 });
 
 test('the stream of events breaks: the page goes on by the clock, then returns to the stream', async () => {
-  const page = await visit('/scheduling/physical/quiet', {}, [/ERR_FAILED|Failed to load/]);
-  const by = (source: RegExp) => page.getByRole('button', { name: source }).waitFor();
-  const running = page.locator('section', { hasText: 'Operations and mode' }).locator('.gauge__text').first();
-  await by(/the server says what changes/);
-  // The stream that is open is cut with the page's connections; it cannot be opened again.
-  await page.route('**/api/millpond/stream', route => route.abort());
-  await page.context().setOffline(true);
-  await by(/does not answer|asks every two seconds/);
-  await page.context().setOffline(false);
-  await by(/asks every two seconds/);
-  const id = await startOperation('quiet', 'seen by the clock');
-  await eventually(
-    () => running.innerText(),
-    text => text.startsWith('1 of'),
-  );
-  await page.unroute('**/api/millpond/stream');
-  await by(/the server says what changes/);
-  await command('abort_operation', { operation_id: id });
-  await eventually(
-    () => running.innerText(),
-    text => text.startsWith('0 of'),
-  );
+  const line = await lineToServer();
+  try {
+    const page = await visit(`${line.url}/scheduling/physical/quiet`, {}, [/ERR_|Failed to load/]);
+    const by = (source: RegExp) => page.getByRole('button', { name: source }).waitFor();
+    const running = page
+      .locator('section', { hasText: 'Operations and mode' })
+      .locator('.gauge__text')
+      .first();
+    const runs = (count: number) =>
+      eventually(
+        () => running.innerText(),
+        text => text.startsWith(`${count} of`),
+      );
+    await by(/the server says what changes/);
+    line.cutStreams();
+    await by(/the page asks every two seconds/);
+    const id = await startOperation('quiet', 'seen by the clock');
+    await runs(1);
+    line.mend();
+    await by(/the server says what changes/);
+    await command('abort_operation', { operation_id: id });
+    await runs(0);
+  } finally {
+    line.close();
+  }
 });
