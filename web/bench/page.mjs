@@ -38,7 +38,7 @@ const pool = (name, parent) => ({
   command: 'create',
   parameters: {
     type: 'scheduler_pool',
-    attributes: { name, parent_name: parent, pool_tree: 'physical', max_operation_count: 1_000 },
+    attributes: { name, parent_name: parent, pool_tree: 'physical', max_operation_count: OPERATIONS + 1_000 },
   },
 });
 
@@ -55,9 +55,10 @@ const operation = (poolName, number) => ({
 });
 
 async function fill() {
-  const tree = '//sys/pool_trees/physical/@config';
-  for (const name of ['max_operation_count', 'max_running_operation_count']) {
-    await batch([{ command: 'set', parameters: { path: `${tree}/${name}` }, input: OPERATIONS + 1_000 }]);
+  // The usual limits are far below.
+  const most = OPERATIONS + 1_000;
+  for (const path of ['//sys/scheduler/config', '//sys/pool_trees/physical/@config']) {
+    await batch([{ command: 'set', parameters: { path: `${path}/max_operation_count` }, input: most }]);
   }
   const groups = Array.from({ length: GROUPS }, (_, i) => `group-${i}`);
   await batch(groups.map(name => pool(name, '<Root>')));

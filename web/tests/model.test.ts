@@ -109,9 +109,9 @@ describe('operations', () => {
 });
 
 describe('statistics', () => {
-  const leaf = (state: string, value: number, n = 1) => ({
+  const leaf = (state: string, value: number, n = 1, pool_tree = 'physical') => ({
     summary: { sum: value * n, count: n, min: value, max: value, last: value },
-    tags: { job_state: state, job_type: 'work' },
+    tags: { job_state: state, job_type: 'work', pool_tree },
   });
   const tree: StatisticsTree = {
     time: { exec: [leaf('completed', 10, 2), leaf('failed', 40)] },
@@ -128,6 +128,11 @@ describe('statistics', () => {
   });
   test('what has nothing left is not shown', () =>
     expect(statisticsRows(tree, { state: 'completed' }).map(row => row.path)).toEqual(['time', 'time/exec']));
+  test('by tree', () => {
+    const two = { exec: [leaf('completed', 10, 2), leaf('completed', 5, 1, 'cloud')] };
+    expect(statisticsRows(two, { tree: 'cloud' })[0]?.summary?.sum).toBe(5);
+    expect(statisticsRows(two, { tree: 'nowhere' })).toEqual([]);
+  });
   test('by name', () =>
     expect(statisticsRows(tree, { name: 'MEMORY' }).map(row => row.path)).toEqual([
       'user_job',

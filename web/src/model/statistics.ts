@@ -6,6 +6,7 @@ import { bytes, count, duration, number } from './format';
 export interface StatisticsFilter {
   state?: string | undefined;
   task?: string | undefined;
+  tree?: string | undefined;
   name?: string | undefined;
 }
 
@@ -21,7 +22,8 @@ export function merged(leaves: TaggedSummary[], filter: StatisticsFilter): Summa
   const passing = leaves.filter(
     ({ tags }) =>
       (filter.state === undefined || tags.job_state === filter.state) &&
-      (filter.task === undefined || tags.job_type === filter.task),
+      (filter.task === undefined || tags.job_type === filter.task) &&
+      (filter.tree === undefined || tags.pool_tree === filter.tree),
   );
   const [first, ...others] = passing.map(leaf => leaf.summary);
   if (first === undefined) return undefined;

@@ -13,7 +13,11 @@ export function Statistics({ tree }: { tree: StatisticsTree }) {
   const task = url.get('task') ?? undefined;
   const name = url.get('name') ?? '';
   const tags = useMemo(() => tagsOf(tree), [tree]);
-  const rows = useMemo(() => statisticsRows(tree, { state, task, name }), [tree, state, task, name]);
+  const poolTree = url.get('tree') ?? undefined;
+  const rows = useMemo(
+    () => statisticsRows(tree, { state, task, tree: poolTree, name }),
+    [tree, state, task, poolTree, name],
+  );
   return (
     <>
       <div className="toolbar">
@@ -32,6 +36,14 @@ export function Statistics({ tree }: { tree: StatisticsTree }) {
           onUpdate={chosen => change({ state: chosen })}
         />
         <Tag label="Task:" value={task} choices={tags.tasks} onUpdate={chosen => change({ task: chosen })} />
+        {(tags.trees.length > 1 || poolTree !== undefined) && (
+          <Tag
+            label="Tree:"
+            value={poolTree}
+            choices={tags.trees}
+            onUpdate={chosen => change({ tree: chosen })}
+          />
+        )}
       </div>
       <StatisticsTable rows={rows} />
     </>
@@ -62,7 +74,14 @@ function Tag({
   );
 }
 
-function tagsOf(tree: StatisticsTree): { states: string[]; tasks: string[] } {
+interface Tags {
+  states: string[];
+  tasks: string[];
+  trees: string[];
+}
+
+function tagsOf(tree: StatisticsTree): Tags {
+  const trees = new Set<string>();
   const states = new Set<string>();
   const tasks = new Set<string>();
   const walk = (node: StatisticsTree | TaggedSummary[]) => {
@@ -70,8 +89,9 @@ function tagsOf(tree: StatisticsTree): { states: string[]; tasks: string[] } {
     for (const { tags } of node) {
       if (tags.job_state !== undefined) states.add(tags.job_state);
       if (tags.job_type !== undefined) tasks.add(tags.job_type);
+      if (tags.pool_tree !== undefined) trees.add(tags.pool_tree);
     }
   };
   walk(tree);
-  return { states: [...states].sort(), tasks: [...tasks].sort() };
+  return { states: [...states].sort(), tasks: [...tasks].sort(), trees: [...trees].sort() };
 }

@@ -1,7 +1,7 @@
 /** One pool: what it has, what it had, why, and what is in it. */
 
 import { ArrowRightArrowLeft, Pencil, Plus, TrashBin } from '@gravity-ui/icons';
-import { Button, Icon } from '@gravity-ui/uikit';
+import { Button, Icon, Select } from '@gravity-ui/uikit';
 import { useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import type { Json } from '../../api/client';
@@ -94,6 +94,9 @@ function Head({ tree, name, pool, pools }: HeadProps) {
   const whole = pathOf(pools, name);
   const above = whole.slice(0, -1);
   const path = poolPath(tree, whole);
+  const names = Object.keys(pools)
+    .filter(other => other !== ROOT && other !== name)
+    .sort();
   const close = () => setAsked(undefined);
   return (
     <>
@@ -107,6 +110,14 @@ function Head({ tree, name, pool, pools }: HeadProps) {
       <div className="page__head">
         <h1 className="page__title">{name}</h1>
         <Copy text={name} what="name" />
+        <Select
+          aria-label="Go to another pool"
+          placeholder="Go to a pool"
+          filterable
+          value={[]}
+          options={names.map(other => ({ value: other, content: pathOf(pools, other).join(' / ') }))}
+          onUpdate={([chosen]) => chosen !== undefined && navigate(links.pool(tree, chosen))}
+        />
         {pool.mode === 'fifo' && <Mark title="The oldest operations first">FIFO</Mark>}
         {pool.is_ephemeral === true && <Mark title="Exists while it has operations">ephemeral</Mark>}
         {pool.integral_guarantee_type !== undefined && pool.integral_guarantee_type !== 'none' && (
