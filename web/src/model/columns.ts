@@ -65,7 +65,7 @@ const numeric = (
   ...more,
 });
 
-const weight = numeric('weight', 'Weight', 76, e => e.weight, number);
+const weight = numeric('weight', 'Weight', 68, e => e.weight, number);
 
 /** A share by its dominant resource, or the amount of that resource. */
 const dominantShare = (
@@ -92,7 +92,7 @@ const FAIR: Column = {
   id: 'bar',
   title: 'Usage in fair share in demand',
   hint: 'Dark: used. Light: entitled to. Striped: wanted. Line: guaranteed.',
-  width: 220,
+  width: 180,
   value: e => e.fair_share_ratio,
   text: e => percent(e.fair_share_ratio),
   draw: 'bar',
@@ -100,10 +100,10 @@ const FAIR: Column = {
 
 const SUMMARY: Column[] = [
   FAIR,
-  textual('status', 'Status', 96, e => status(e), { draw: 'badge' }),
+  textual('status', 'Status', 92, e => status(e), { draw: 'badge' }),
   weight,
   textual('mode', 'Mode', 86, e => (e.mode !== undefined ? modeTitle(e.mode) : fifo(e))),
-  textual('user', 'User', 92, e => e.user ?? '', { hint: 'Who started the operation' }),
+  textual('user', 'User', 76, e => e.user ?? '', { hint: 'Who started the operation' }),
   textual('dominant', 'Resource', 84, e => resourceTitle(e.dominant_resource ?? ''), {
     hint: 'The resource of which the largest part of the cluster is used',
   }),
@@ -117,7 +117,7 @@ const SUMMARY: Column[] = [
     'Strong and integral guarantee within the fair share',
   ),
   numeric('operations', 'Operations', 92, e => e.operation_count, count),
-  numeric('duration', 'Runs for', 96, runsFor, ms => duration(Math.floor(ms / 1_000) * 1_000), {
+  numeric('duration', 'Runs for', 88, runsFor, ms => duration(Math.floor(ms / 1_000) * 1_000), {
     hint: 'Since the operation was started',
   }),
 ];
