@@ -264,7 +264,10 @@ impl Engine {
         let stream = &self.streams[id as usize];
         if stream.table.is_known() {
             let knot = self.tables.get(&stream.table).get(reader.count());
-            reader.pass();
+            // What is not there yet is read again once it is.
+            if knot.is_some() {
+                reader.pass();
+            }
             return knot;
         }
         self.store.read(&stream.curve.knots, reader)
