@@ -99,7 +99,7 @@ class Cluster:
     """A server and nodes as separate processes."""
 
     def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment="auto",
-                 server_arguments=(), directory=None, server_config="", node_config=""):
+                 server_arguments=(), directory=None, server_config="", node_config="", auth=False):
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
         self.directory.mkdir(parents=True, exist_ok=True)
         # The one directory of the host that jobs and tests share: otherwise jobs see little of it.
@@ -108,6 +108,10 @@ class Cluster:
         self.shared.chmod(0o1777)
         self.mark = {MARK: str(self.directory), "RUST_BACKTRACE": "1"}
         self.port = free_port()
+        # Who asks, when the server wants to know.
+        self.auth, self.token = auth, None
+        server_arguments = [*server_arguments, *(["--auth"] if auth else [])]
+        token_file = ["--token-file", self.directory / "server" / "node.token"] if auth else []
         self.address = f"127.0.0.1:{self.port}"
         self.server = Process(
             "server",
@@ -122,7 +126,7 @@ class Cluster:
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--uid-offset", 1000 * i, "--stop-jobs", "--supervised",
+                 "--job-environment", environment, "--uid-offset", 1000 * i, "--stop-jobs", "--supervised", *token_file,
                  *self.configuration("node", f'shared_directories = ["{self.shared}:rw"]\n{node_config or ""}')],
                 self.directory / f"node-{i}.log", self.mark,
             ))
@@ -154,6 +158,8 @@ class Cluster:
                     return reply.status == 200
             return False
         wait_for(answers, what="the server to answer /ping")
+        if self.auth:
+            self.token = (self.directory / "server" / "root.token").read_text().strip()
 
     def online(self):
         nodes = self.command("get", path="//sys/scheduler/orchid/scheduler/nodes")["value"]
@@ -302,7 +308,7 @@ class Cluster:
 
     # --- talking to it
 
-    def command(self, name, method=None, timeout=30, **parameters):
+    def command(self, name, method=None, timeout=30, token=None, **parameters):
         """A command over plain HTTP with JSON; gives the parsed reply."""
         body = json.dumps(parameters).encode()
         if name == "set":
@@ -318,6 +324,8 @@ class Cluster:
             request = urllib.request.Request(
                 f"http://{self.address}/api/v4/{name}", data=body, method="POST",
                 headers={"Content-Type": "application/json"})
+        if token or self.token:
+            request.add_header("Authorization", f"OAuth {token or self.token}")
         try:
             with urllib.request.urlopen(request, timeout=timeout) as reply:
                 data = reply.read()
@@ -415,20 +423,21 @@ class Cluster:
         return {**os.environ, "YT_PROXY": self.address, "YT_TOKEN": "", "YT_LOG_LEVEL": "INFO",
                 "YT_OPERATION_STATE_UPDATE_PERIOD": "500"}
 
-    def yt(self, *arguments, check=True, stdin=None, timeout=60):
+    def yt(self, *arguments, check=True, stdin=None, timeout=60, token=None):
         """The real `yt` command. Gives (exit code, stdout, stderr)."""
         done = subprocess.run(
             [str(YT), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
-            env=self.yt_environment())
+            env={**self.yt_environment(), **({"YT_TOKEN": token or self.token} if token or self.token else {})})
         if check:
             assert done.returncode == 0, f"yt {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.returncode, done.stdout, done.stderr
 
-    def millpond(self, *arguments, check=True, stdin=None, timeout=60):
+    def millpond(self, *arguments, check=True, stdin=None, timeout=60, token=None):
         """Our own command line. Gives (exit code, stdout, stderr)."""
         done = subprocess.run(
             [str(BINARY), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
-            env={**os.environ, "MILLPOND_PROXY": self.address, "NO_COLOR": "1"})
+            env={**os.environ, "MILLPOND_PROXY": self.address, "NO_COLOR": "1",
+                 **({"MILLPOND_TOKEN": token or self.token} if token or self.token else {})})
         if check:
             assert done.returncode == 0, f"millpond {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.returncode, done.stdout, done.stderr

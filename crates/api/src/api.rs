@@ -1,6 +1,8 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
-use crate::commands::{Data, Descriptor, Local, Params, Run, Version, poll_job_shell, shape, shell_answer};
+use crate::commands::{
+    Data, Descriptor, Local, Params, Run, Version, issue_token, poll_job_shell, shape, shell_answer,
+};
 use crate::{Authenticator, Backend, BoxFuture, batch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,6 +115,16 @@ impl Caller {
                     Local { user: &self.user, version: &self.api.settings.version, address: &self.address };
                 let natural = answer(&local, &params)?;
                 return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
+            }
+            Run::IssueToken => {
+                let (command, token) = issue_token(&params)?;
+                // Without the mutation id: the answer to a repetition cannot be given twice, so a
+                // client that repeats itself gets one token more.
+                let issued = self.api.backend.execute(self.user.clone(), None, command);
+                return Ok(Box::pin(async move {
+                    issued.await?;
+                    Ok(shape(reply, version, only_value, token.into()))
+                }));
             }
             Run::Batch => {
                 let caller = self.clone();

@@ -9,6 +9,12 @@ use vocab::{Failure, code};
 pub struct Credentials {
     /// `Authorization: OAuth <token>`.
     pub token: Option<String>,
+    /// Id of a session, from a cookie.
+    pub session: Option<String>,
+    /// `X-Csrf-Token`.
+    pub csrf_token: Option<String>,
+    /// The request changes something: a session alone is not enough.
+    pub changes_something: bool,
     /// `X-YT-User-Name` or `X-YT-Testing-User-Name`: act as this user.
     pub act_as: Option<String>,
 }
@@ -19,6 +25,52 @@ pub struct Credentials {
 pub trait Authenticator: Send + Sync + 'static {
     /// The user that the request runs as.
     fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>>;
+
+    /// Opens a session for a browser.
+    fn sign_in(&self, _proof: Proof) -> BoxFuture<Result<Session, Failure>> {
+        let failure = Failure::new("Nobody signs in here: this server does not ask who its users are");
+        Box::pin(std::future::ready(Err(failure)))
+    }
+
+    /// Ends a session.
+    fn sign_out(&self, _session: &str) {}
+
+    /// What goes with the cookie of a session.
+    fn csrf_token(&self, _session: &str) -> Option<String> {
+        None
+    }
+
+    /// Does anybody have to prove who they are?
+    fn is_on(&self) -> bool {
+        false
+    }
+}
+
+/// What somebody shows to sign in.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// A token.
+    Token(String),
+    /// A name and a password.
+    Password {
+        /// Who.
+        user: String,
+        /// As it was typed.
+        password: String,
+    },
+}
+
+/// A session of a browser.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Session {
+    /// What the cookie holds.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// What must go with the cookie in requests that change something.
+    pub csrf: String,
+    /// How long it lasts without a request.
+    pub seconds: u64,
 }
 
 /// Authentication switched off: everybody is `root`, or whomever they name.
@@ -82,7 +134,9 @@ mod tests {
         let tokens = StaticTokens::new(tokens);
         let ask = |token: Option<&str>, act_as: Option<&str>| {
             let own = |s: Option<&str>| s.map(str::to_owned);
-            tokens.user(Credentials { token: own(token), act_as: own(act_as) }).map_err(|f| f.code)
+            tokens
+                .user(Credentials { token: own(token), act_as: own(act_as), ..Credentials::default() })
+                .map_err(|f| f.code)
         };
         assert_eq!(ask(Some("t2"), None), Ok("ann".to_owned()));
         assert_eq!(ask(Some("t2"), Some("ann")), Ok("ann".to_owned()));

@@ -22,9 +22,10 @@ pub mod auth;
 pub mod backend;
 mod batch;
 pub mod commands;
+pub mod secrets;
 mod transport;
 
 pub use api::{Api, Settings};
-pub use auth::{Authenticator, Credentials, OpenAccess, StaticTokens};
+pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session, StaticTokens};
 pub use backend::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
 pub use transport::serve;

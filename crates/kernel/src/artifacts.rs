@@ -9,9 +9,19 @@ use yson::ypath::YPath;
 use yson::{Map, Value};
 
 impl Kernel {
-    /// Resolves the files of one task.
-    pub(crate) fn resolve_files(&self, task: u32, files: &[FileRequest]) -> Result<Vec<Pinned>, Failure> {
-        files.iter().map(|request| self.resolve_file(task, request)).collect()
+    /// Resolves the files of one task, with the eyes of a user.
+    pub(crate) fn resolve_files(
+        &self,
+        user: &str,
+        task: u32,
+        files: &[FileRequest],
+    ) -> Result<Vec<Pinned>, Failure> {
+        let mut pinned = Vec::new();
+        for request in files {
+            self.demand_file(user, &request.path)?;
+            pinned.push(self.resolve_file(task, request)?);
+        }
+        Ok(pinned)
     }
 
     fn resolve_file(&self, task: u32, request: &FileRequest) -> Result<Pinned, Failure> {

@@ -315,6 +315,80 @@ pub enum Command {
         /// Where.
         path: YPath,
     },
+    /// `check_permission_by_acl`.
+    CheckPermissionByAcl {
+        /// Who.
+        user: String,
+        /// What.
+        permission: String,
+        /// By this list alone.
+        acl: Value,
+    },
+    /// `check_operation_permission`.
+    CheckOperationPermission {
+        /// Who.
+        user: String,
+        /// `read` or `manage`.
+        permission: String,
+        /// Which.
+        operation: OperationRef,
+    },
+    /// `add_member`.
+    AddMember {
+        /// To which group.
+        group: String,
+        /// A user or a group.
+        member: String,
+    },
+    /// `remove_member`.
+    RemoveMember {
+        /// From which group.
+        group: String,
+        /// A user or a group.
+        member: String,
+    },
+    /// `issue_token`; the token itself stays outside.
+    IssueToken {
+        /// Whose.
+        user: String,
+        /// SHA-256 in hexadecimal.
+        token_sha256: String,
+        /// For the owner to know it by.
+        description: Option<String>,
+    },
+    /// `revoke_token`.
+    RevokeToken {
+        /// Whose.
+        user: String,
+        /// SHA-256 in hexadecimal.
+        token_sha256: String,
+    },
+    /// `list_user_tokens`.
+    ListUserTokens {
+        /// Whose.
+        user: String,
+        /// Descriptions and times, too.
+        with_metadata: bool,
+    },
+    /// `set_user_password`; the password itself stays outside.
+    SetUserPassword {
+        /// Whose.
+        user: String,
+        /// Argon2 hash.
+        hash: String,
+    },
+    /// Who a request runs as: `{user}`. The edge asks this.
+    Identify {
+        /// What the client has shown.
+        proof: Proof,
+        /// Whom it wants to be.
+        act_as: Option<String>,
+    },
+    /// The hash of a user's password. The edge asks this.
+    PasswordHash {
+        /// Whose.
+        user: String,
+    },
     /// `transfer_pool_resources`.
     TransferPoolResources {
         /// From.
@@ -326,6 +400,15 @@ pub enum Command {
         /// How much.
         resource_delta: Map,
     },
+}
+
+/// What a client has shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Proof {
+    /// A token, by its SHA-256 in hexadecimal.
+    Token(String),
+    /// The edge knows the user: by a session that began with a token or a password.
+    Session(String),
 }
 
 /// An instant, or how long ago it was.
@@ -420,6 +503,11 @@ impl Command {
                 | Command::GetJobStderr { .. }
                 | Command::LocateJobShell { .. }
                 | Command::CheckPermission { .. }
+                | Command::CheckPermissionByAcl { .. }
+                | Command::CheckOperationPermission { .. }
+                | Command::ListUserTokens { .. }
+                | Command::Identify { .. }
+                | Command::PasswordHash { .. }
                 | Command::ExplainPool { .. }
                 | Command::ExplainOperation { .. }
                 | Command::ExplainJob { .. }

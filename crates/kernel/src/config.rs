@@ -22,6 +22,8 @@ pub struct Config {
     pub node_recovery_grace: Span,
     /// Is there an event log?
     pub event_log: bool,
+    /// Are permissions asked for? Otherwise everybody may do everything.
+    pub access_control: bool,
     /// Number of the first event if the store does not know better: behind those in the files.
     pub first_event: u64,
     /// Finished operations that are kept at least.
@@ -40,6 +42,7 @@ impl Config {
             heartbeat_period: Span::from_secs(5),
             node_recovery_grace: Span::from_secs(30),
             event_log: true,
+            access_control: false,
             first_event: 1,
             max_archived_operations: 100_000,
         }

@@ -17,7 +17,7 @@
 //! together. The kernel performs no IO and never waits; a reply or an order that depends on
 //! durability carries the number of its batch ([`Effect`]).
 //!
-//! Reading order: [`command`], [`input`], [`effect`]; then `operations` (the life of an operation),
+//! Reading order: [`command`], [`input`], [`effect`]; `access` (who may do what); then `operations` (the life of an operation),
 //! `nodes` and `jobs` (what nodes report), `pass` (who gets what), `tree` and `mounts` (what paths
 //! mean), `preemption` (orders to give way, kept over restarts), `events` (the event log), `recover`
 //! (the way back from the store).
@@ -31,9 +31,11 @@ mod events;
 mod explanations;
 pub mod input;
 
+mod access;
 mod alerts;
 mod artifacts;
 mod audit;
+mod audit_log;
 mod finished;
 mod invariants;
 mod jobs;
@@ -53,6 +55,7 @@ mod preemption;
 mod records;
 mod recover;
 mod shells;
+mod subjects;
 mod summary;
 mod tree;
 mod volumes;
@@ -129,6 +132,8 @@ pub struct Kernel {
     pool_history: pool_history::PoolHistories,
     pool_savings: pool_savings::PoolSavings,
     changes: changes::Changes,
+    /// Who is in which groups.
+    closures: access::Closures,
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
     /// `//sys/scheduler`.
     scheduler_node: vocab::ObjectId,
@@ -241,6 +246,13 @@ impl Kernel {
 
     fn request(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {
         let Request { id, user, mutation_id, command } = request;
+        if self.config.access_control {
+            let who = self.known_who(&user);
+            if let Err(failure) = self.authorize(&who, &command) {
+                out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
+                return;
+            }
+        }
         if !command.is_mutation() {
             let (waits, body) = self.read(now, command);
             let after = match waits {
@@ -260,7 +272,13 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
             return;
         }
+        let audited = self.before_change(now, &command);
         let reply = self.execute(now, &user, command, out);
+        if let Some(audited) = audited
+            && reply.is_ok()
+        {
+            self.after_change(now, &user, audited);
+        }
         if let Some(mutation) = mutation_id {
             let seq = self.open.seq;
             self.mutations.keep(now, &user, mutation, seq, &reply, &mut self.open.batch);
@@ -284,6 +302,21 @@ impl Kernel {
             Command::CheckPermission { user, permission, path } => {
                 (Waits::Tree, self.check_permission(&user, &permission, &path).map(Body::Value))
             }
+            Command::CheckPermissionByAcl { user, permission, acl } => {
+                (Waits::Tree, self.check_permission_by_acl(&user, &permission, &acl).map(Body::Value))
+            }
+            Command::CheckOperationPermission { user, permission, operation } => {
+                let checked = self.check_operation_permission(&user, &permission, &operation);
+                (Waits::Tree, checked.map(Body::Value))
+            }
+            Command::ListUserTokens { user, with_metadata } => {
+                (Waits::Tree, self.list_user_tokens(&user, with_metadata).map(Body::Value))
+            }
+            // Who is let in, and by what, must not be forgotten by a crash.
+            Command::Identify { proof, act_as } => {
+                (Waits::Tree, self.identify(&proof, act_as.as_deref()).map(Body::Value))
+            }
+            Command::PasswordHash { user } => (Waits::Tree, Ok(Body::Value(self.password_hash(&user)))),
             Command::ExplainOperation { operation } => {
                 (Waits::Nothing, self.explain_operation(now, &operation))
             }
@@ -350,6 +383,21 @@ impl Kernel {
             Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
                 self.transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
                     .map(nothing)
+            }
+            Command::AddMember { group, member } => {
+                self.add_member(now, user, (&group, &member), out).map(nothing)
+            }
+            Command::RemoveMember { group, member } => {
+                self.remove_member(now, user, (&group, &member), out).map(nothing)
+            }
+            Command::IssueToken { user, token_sha256, description } => {
+                self.issue_token(now, &user, &token_sha256, description, out).map(nothing)
+            }
+            Command::RevokeToken { user, token_sha256 } => {
+                self.revoke_token(now, &user, &token_sha256, out).map(nothing)
+            }
+            Command::SetUserPassword { user, hash } => {
+                self.set_user_password(now, &user, hash, out).map(nothing)
             }
             tree_command => self.tree_command(now, user, tree_command, out),
         }

@@ -213,29 +213,6 @@ impl Kernel {
         debug_assert_eq!(view.identity().operation_id, o.id, "a view of another operation's job");
         map
     }
-
-    pub(crate) fn check_permission(
-        &self,
-        user: &str,
-        permission: &str,
-        path: &yson::ypath::YPath,
-    ) -> Result<Value, Failure> {
-        let permission: cypress::Permission = cypress::Permission::parse(permission)?;
-        let node = match self.tree.resolve(path, cypress::Last::Follow)? {
-            cypress::Resolved::Local(place) if place.rest.is_empty() => place.node,
-            cypress::Resolved::Local(place) => return Err(self.tree.missing(&place)),
-            cypress::Resolved::Mount(mounted) => mounted.node,
-            cypress::Resolved::Foreign(foreign) => self.foreign_mount(&foreign)?.node,
-        };
-        let closure = self.tree.member_of_closure(user);
-        let subjects = cypress::Subjects { user, groups: &closure };
-        let decision = self.tree.check_permission(subjects, permission, node);
-        let map = yson::map! { "action" => if decision.is_allowed() { "allow" } else { "deny" } }
-            .with_some("object_id", decision.object)
-            .with_some("object_name", decision.object.map(|id| self.tree.path(id)))
-            .with_some("subject_name", decision.subject);
-        Ok(map.into())
-    }
 }
 
 /// Two sequences that are newest first, as one.

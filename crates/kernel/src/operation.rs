@@ -117,6 +117,8 @@ impl Operation {
             alias: self.alias().map(str::to_owned),
             pools: self.trees.iter().map(|t| (t.tree.clone(), t.pool.clone())).collect(),
             has_failed_jobs: self.controller.failed_job_count() > 0,
+            acl: self.acl.clone(),
+            owners: self.owners.clone(),
             search,
         }
     }

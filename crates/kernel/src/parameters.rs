@@ -18,7 +18,7 @@ impl Kernel {
     pub(crate) fn update_operation_parameters(
         &mut self,
         now: Time,
-        _user: &str,
+        user: &str,
         operation: &OperationRef,
         parameters: &Map,
         out: &mut Vec<Effect>,
@@ -31,6 +31,14 @@ impl Kernel {
         }
         let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
         let parsed = Parsed::read(parameters, &trees)?;
+        for (tree, change) in trees.iter().zip(&parsed.trees) {
+            if let Some(pool) = &change.pool {
+                self.demand_pool(user, tree, Some(pool))?;
+            }
+        }
+        if let Some(acl) = &parsed.acl {
+            cypress::Acl::parse(&Value::List(acl.clone())).map_err(|e| e.with("option", "acl"))?;
+        }
         // Job counts are tried on a copy: if one is refused, nothing has changed.
         let mut controller = operation.controller.clone();
         let mut resized = controller::Resized::default();

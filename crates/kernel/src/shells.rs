@@ -48,6 +48,15 @@ impl Kernel {
         Ok(located)
     }
 
+    /// Is this shell for people that the specification names?
+    pub(crate) fn shell_has_owners(&self, job_id: JobId, shell_name: Option<&str>) -> bool {
+        let operation = self.jobs.get(job_id).and_then(|job| self.operations.get(&job.operation));
+        let shells = operation.and_then(|o| o.spec.provided.get("job_shells")).and_then(Value::as_list);
+        let named = |shell: &&Value| shell.get("name").and_then(Value::as_str) == shell_name;
+        let shell = shells.unwrap_or_default().iter().find(named).filter(|_| shell_name.is_some());
+        shell.is_some_and(|shell| shell.get("owners").and_then(Value::as_list).is_some())
+    }
+
     /// Shells with a name are for their own owners (jobs-and-nodes.md 5.5, 8.1).
     fn check_owner_of_shell(&self, user: &str, name: &str, shells: Option<&Value>) -> Result<(), Failure> {
         let shells = shells.and_then(Value::as_list).unwrap_or_default();

@@ -27,6 +27,10 @@ pub struct Summary {
     pub pools: Vec<(String, String)>,
     /// Some job has failed.
     pub has_failed_jobs: bool,
+    /// Its own list of access, and older: owners.
+    pub acl: Vec<Value>,
+    /// Names of those who may manage it.
+    pub owners: Vec<Value>,
     /// Lower-case text that the substring filter searches: title, alias, annotations, paths.
     pub search: String,
 }
@@ -44,6 +48,8 @@ impl Summary {
             "alias" => self.alias.clone(),
             "pools" => self.pools.iter().map(|(t, p)| Value::from(vec![t.as_str(), p.as_str()])).collect::<Vec<_>>(),
             "has_failed_jobs" => self.has_failed_jobs,
+            "acl" => self.acl.clone(),
+            "owners" => self.owners.clone(),
             "search" => self.search.as_str(),
         }
         .into()
@@ -52,6 +58,7 @@ impl Summary {
     /// Inverse of [`Summary::to_value`]; none if the record is not one.
     pub fn from_value(value: &Value) -> Option<Summary> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
+        let list = |key: &str| value.get(key).and_then(Value::as_list).unwrap_or_default().to_vec();
         Some(Summary {
             id: text("id")?.parse().ok()?,
             start_time: Time::from_micros(value.get("start_time")?.as_u64()?),
@@ -69,6 +76,9 @@ impl Summary {
                     _ => None,
                 })
                 .collect(),
+            // Records of older versions have none: then the starter is not known to be allowed anything.
+            acl: list("acl"),
+            owners: list("owners"),
             has_failed_jobs: value.get("has_failed_jobs").and_then(Value::as_bool).unwrap_or(false),
             search: text("search").unwrap_or_default().to_owned(),
         })
@@ -225,6 +235,8 @@ mod tests {
             alias: None,
             pools: vec![("physical".into(), pool.into())],
             has_failed_jobs: n.is_multiple_of(2),
+            acl: Vec::new(),
+            owners: Vec::new(),
             search: format!("title {n}"),
         }
     }

@@ -152,6 +152,10 @@ impl Kernel {
             ("scheduler_pool_tree", _) => {
                 self.create_pool_tree(now, attributes, ignore_existing).map(object_id)
             }
+            ("user" | "group", None) => {
+                let node_type = NodeType::parse(&object_type)?;
+                self.create_subject(now, user, node_type, attributes, ignore_existing, out).map(object_id)
+            }
             (_, Some(path)) => {
                 let node_type = NodeType::parse(&object_type)?;
                 match self.resolve(&path, Last::Stay)? {

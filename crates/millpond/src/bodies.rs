@@ -32,11 +32,21 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.default_tree = file.default_tree.unwrap_or(config.default_tree);
     config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
     config.heartbeat_period = file.heartbeat_period.unwrap_or(config.heartbeat_period);
+    config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
     let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);
     config.event_log = (files > 0).then_some(EventLogLimits { file_size, files });
     Ok(config)
+}
+
+/// What the two flags say, if one of them is there.
+pub fn wanted_auth(auth: bool, no_auth: bool) -> Option<bool> {
+    match (auth, no_auth) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
 }
 
 /// Runs the node process until it is told to stop.
@@ -67,6 +77,7 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
         config.driver = name.parse::<DriverChoice>().map_err(told)?;
     }
     set(&mut config.cache_limit, file.cache_limit.map(i64::unsigned_abs));
+    config.token_file = args.token_file.clone().or(file.token_file);
     set(&mut config.copy_files, file.copy_files);
     set(&mut config.waiting_jobs_timeout, file.waiting_jobs_timeout);
     set(&mut config.job_proxy_preparation_timeout, file.job_proxy_preparation_timeout);

@@ -33,6 +33,8 @@ pub struct ServerSection {
     pub default_tree: Option<String>,
     /// Name of a new cluster, `"millpond"`.
     pub cluster_name: Option<String>,
+    /// Ask who people and nodes are; without it only if the address can be reached from elsewhere.
+    pub auth: Option<bool>,
     /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
     #[serde(deserialize_with = "heartbeat_period")]
     pub heartbeat_period: Option<Span>,
@@ -50,6 +52,8 @@ pub struct NodeSection {
     /// Address of the server, `"10.0.0.1:8000"`.
     #[serde(deserialize_with = "server")]
     pub server: Option<String>,
+    /// File with the token that the server asks nodes for.
+    pub token_file: Option<PathBuf>,
     /// Unique name of the node.
     pub name: Option<String>,
     /// Directory of records, sandboxes and cached files.

@@ -30,6 +30,8 @@ impl std::str::FromStr for DriverChoice {
 pub struct NodeConfig {
     /// URL of the server's node port, `http://host:port`.
     pub server: String,
+    /// File with the token that the server asks nodes for, if it does.
+    pub token_file: Option<PathBuf>,
     /// Unique name of this node in the cluster, `host:port`.
     pub address: String,
     /// Records, sandboxes, file cache. Belongs to this node alone.
@@ -80,6 +82,7 @@ impl NodeConfig {
     pub fn new(server: &str, address: &str, data_directory: &Path, resource_limits: Resources) -> NodeConfig {
         NodeConfig {
             server: server.to_owned(),
+            token_file: None,
             address: address.to_owned(),
             data_directory: data_directory.to_owned(),
             resource_limits,

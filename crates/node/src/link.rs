@@ -1,12 +1,17 @@
 //! The connection to the server: opened, listened to, opened again.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
 use wire::proto::{MAX_MESSAGE_SIZE, pb};
 use wire::{NodeMessage, ServerMessage};
 
@@ -14,7 +19,28 @@ use crate::NodeError;
 use crate::agent::News;
 
 /// Client of the node service.
-pub(crate) type Client = pb::node_service_client::NodeServiceClient<Channel>;
+pub(crate) type Client = pb::node_service_client::NodeServiceClient<InterceptedService<Channel, Credential>>;
+
+/// What every call carries so that the server lets this node in.
+#[derive(Clone, Default)]
+pub(crate) struct Credential(Option<MetadataValue<Ascii>>);
+
+impl Credential {
+    /// From the file with the token; nothing if there is none (yet): the server may not ask for one.
+    fn read(file: Option<&Path>) -> Credential {
+        let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+        Credential(text.and_then(|text| format!("OAuth {}", text.trim()).parse().ok()))
+    }
+}
+
+impl Interceptor for Credential {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(value) = &self.0 {
+            request.metadata_mut().insert("authorization", value.clone());
+        }
+        Ok(request)
+    }
+}
 
 /// The client of the living connection, if there is one: downloads and uploads share it.
 #[derive(Clone, Default)]
@@ -66,12 +92,15 @@ pub(crate) fn endpoint(server: &str) -> Result<Endpoint, NodeError> {
 /// Keeps a conversation open for ever.
 pub(crate) async fn keep_connected<N: Send + 'static>(
     endpoint: Endpoint,
+    token_file: Option<PathBuf>,
     current: CurrentClient,
     news: UnboundedSender<News<N>>,
 ) {
     let mut backoff = Backoff { attempt: 0 };
     loop {
-        match converse(&endpoint, &current, &news).await {
+        // Read anew each time: a node may be there before its token is, and tokens are changed.
+        let credential = Credential::read(token_file.as_deref());
+        match converse(&endpoint, credential, &current, &news).await {
             Ok(End::ServerLeft) => {
                 tracing::info!("the server has closed the connection");
                 backoff = Backoff { attempt: 0 };
@@ -105,12 +134,13 @@ struct Lost {
 
 async fn converse<N: Send + 'static>(
     endpoint: &Endpoint,
+    credential: Credential,
     current: &CurrentClient,
     news: &UnboundedSender<News<N>>,
 ) -> Result<End, Lost> {
     let lost = |why: String| Lost { welcomed: false, why };
     let channel = endpoint.connect().await.map_err(|e| lost(describe(&e)))?;
-    let mut client = Client::new(channel)
+    let mut client = Client::new(InterceptedService::new(channel, credential))
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
     let (sender, receiver) = unbounded_channel::<NodeMessage>();
@@ -130,8 +160,14 @@ async fn listen<N: Send + 'static>(
     news: &UnboundedSender<News<N>>,
 ) -> Result<End, Lost> {
     let mut welcomed = false;
-    let answer = client.connect(outgoing).await;
-    let mut incoming = answer.map_err(|s| Lost { welcomed, why: s.message().to_owned() })?.into_inner();
+    let mut incoming = match client.connect(outgoing).await {
+        Ok(answer) => answer.into_inner(),
+        Err(status) if status.code() == Code::Unauthenticated => {
+            let text = status.message();
+            return Ok(End::Refused(vocab::Failure::coded(vocab::code::INVALID_CREDENTIALS, text)));
+        }
+        Err(status) => return Err(Lost { welcomed, why: status.message().to_owned() }),
+    };
     loop {
         let message = match incoming.message().await {
             Ok(Some(message)) => message,

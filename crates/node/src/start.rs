@@ -150,7 +150,7 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     );
     let mut agent = Agent::new(core, hands, queue, NodeInput::Recovered(found.jobs));
     tokio::spawn(accept(listener, news.clone()));
-    tokio::spawn(keep_connected(endpoint, current, news.clone()));
+    tokio::spawn(keep_connected(endpoint, config.token_file.clone(), current, news.clone()));
     started(Stopper(news));
     agent.run().await;
     if agent.living_jobs() == 0 {

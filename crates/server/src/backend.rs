@@ -10,6 +10,7 @@ use bytes::Bytes;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request, Versions};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use vocab::{Failure, Guid, ShellAnswer};
@@ -30,6 +31,8 @@ pub struct ServerBackend {
     pub(crate) event_log: Option<Reader>,
     /// What has changed, as the kernel says after each turn.
     pub(crate) changes: watch::Receiver<Versions>,
+    /// Grows when something about users, groups or tokens may have changed.
+    pub(crate) subjects_changed: Arc<AtomicU64>,
 }
 
 impl ServerBackend {
@@ -135,6 +138,21 @@ fn events(log: Option<&Reader>, from: EventsFrom, limit: Option<usize>) -> Resul
     .into())
 }
 
+/// Users, groups and tokens are nodes: every change of the tree may be one of them.
+fn may_change_subjects(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Set { .. }
+            | Command::MultisetAttributes { .. }
+            | Command::Create { .. }
+            | Command::Remove { .. }
+            | Command::CopyMove { .. }
+            | Command::AddMember { .. }
+            | Command::RemoveMember { .. }
+            | Command::RevokeToken { .. }
+    )
+}
+
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {
     answer.await.unwrap_or_else(|_| Err(Failure::new("The server is stopping")))
 }
@@ -146,10 +164,17 @@ impl Backend for ServerBackend {
         mutation_id: Option<Guid>,
         command: Command,
     ) -> BoxFuture<Result<Value, Failure>> {
+        let about_subjects = may_change_subjects(&command);
         match self.ask(user, mutation_id, command) {
             Ok(answer) => {
                 let this = self.clone();
-                Box::pin(async move { this.complete(wait(answer).await?).await })
+                Box::pin(async move {
+                    let body = wait(answer).await;
+                    if about_subjects {
+                        this.subjects_changed.fetch_add(1, Ordering::AcqRel);
+                    }
+                    this.complete(body?).await
+                })
             }
             Err(failure) => Box::pin(std::future::ready(Err(failure))),
         }

@@ -13,6 +13,7 @@
 //! What it does not do: it decides nothing about operations, pools or jobs.
 #![forbid(unsafe_code)]
 
+mod access;
 mod archive;
 mod backend;
 mod core_thread;

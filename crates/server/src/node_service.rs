@@ -1,6 +1,7 @@
 //! The server's side of the node protocol.
 
 use crate::backend::{ServerBackend, wait};
+use api::secrets::same_secret;
 use kernel::{Body, Command, Input, NodeKey};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,23 @@ use yson::Value;
 pub struct Nodes {
     pub(crate) backend: ServerBackend,
     pub(crate) store: Arc<dyn Store>,
+    /// What nodes must show; none: everybody may be one.
+    pub(crate) token: Option<String>,
+}
+
+impl Nodes {
+    /// Refuses a call without the token of the nodes.
+    fn admit<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+        match shown.and_then(|text| text.strip_prefix("OAuth ")) {
+            Some(shown) if same_secret(shown.trim(), token) => Ok(()),
+            Some(_) => Err(Status::unauthenticated("The server does not know the node's token")),
+            None => Err(Status::unauthenticated(
+                "The server asks nodes for a token: give the node a copy of the server's node.token by --token-file",
+            )),
+        }
+    }
 }
 
 type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -31,6 +49,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::NodeMessage>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
+        self.admit(&request)?;
         let mut incoming = request.into_inner();
         let (key, orders) = self.backend.hub.open();
         let backend = self.backend.clone();
@@ -50,6 +69,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::FileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
+        self.admit(&request)?;
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
         let command = Command::LocateArtifact { file_id, revision: request.revision };
@@ -72,6 +92,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::StderrChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
+        self.admit(&request)?;
         let mut incoming = request.into_inner();
         let mut job_id = None;
         let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;

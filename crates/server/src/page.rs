@@ -19,7 +19,8 @@ struct File {
 static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// First parts of the addresses of the page's views (`web/src/app.tsx`). All others stay errors in JSON.
-const VIEWS: [&str; 7] = ["scheduling", "operations", "nodes", "preemptions", "tree", "system", "submit"];
+const VIEWS: [&str; 8] =
+    ["login", "scheduling", "operations", "nodes", "preemptions", "tree", "system", "submit"];
 
 /// What the document may load: its own files, and nothing from anywhere else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

@@ -1,5 +1,6 @@
 //! The life of the process: open the store, recover the kernel, listen, stop cleanly.
 
+use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
 use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
@@ -41,6 +42,8 @@ pub struct ServerConfig {
     pub heartbeat_period: Span,
     /// How much of the event log is kept; none: there is no event log.
     pub event_log: Option<Limits>,
+    /// Must users and nodes show who they are? None: if the server listens not only on this machine.
+    pub authentication: Option<bool>,
 }
 
 impl ServerConfig {
@@ -53,9 +56,22 @@ impl ServerConfig {
             cluster_name: "millpond".into(),
             heartbeat_period: Span::from_secs(5),
             event_log: Some(Limits::default()),
+            authentication: None,
         }
     }
 }
+
+impl ServerConfig {
+    /// Is it known who asks? By default where others than the people of this machine may ask.
+    pub fn is_authenticated(&self) -> bool {
+        self.authentication.unwrap_or(!self.listen.ip().is_loopback())
+    }
+}
+
+/// The token of `root`, in the directory of the data.
+const ROOT_TOKEN: &str = "root.token";
+/// The token that nodes show, there as well.
+const NODE_TOKEN: &str = "node.token";
 
 /// Runs the server until SIGTERM or SIGINT, or until it cannot go on.
 pub fn run(config: ServerConfig) -> anyhow::Result<()> {
@@ -130,14 +146,26 @@ async fn serve(
         archive: Archive::new(Arc::clone(&store)),
         files: Files::new(Arc::clone(&store)),
         changes,
+        subjects_changed: Arc::default(),
     };
     let settings = api::Settings {
         version: env!("CARGO_PKG_VERSION").into(),
         public_address: None,
         host_name: address.to_string(),
     };
-    let api = api::Api::new(Arc::new(backend.clone()), Arc::new(api::OpenAccess), settings);
-    let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
+    let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
+        false => (Arc::new(api::OpenAccess), None),
+        true => {
+            ensure_root_token(&backend, &config.data.join(ROOT_TOKEN))
+                .await
+                .context("cannot give root a token")?;
+            let token =
+                node_token(&config.data.join(NODE_TOKEN)).context("cannot make the token of nodes")?;
+            (Arc::new(Access::new(backend.clone())), Some(token))
+        }
+    };
+    let api = api::Api::new(Arc::new(backend.clone()), authenticator, settings);
+    let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store), token: node_token })
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
@@ -251,6 +279,7 @@ fn recover(
     settings.cluster_name.clone_from(&config.cluster_name);
     settings.heartbeat_period = config.heartbeat_period;
     settings.event_log = events.is_some();
+    settings.access_control = config.is_authenticated();
     settings.first_event = events.map_or(1, |files| files.last() + 1);
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;

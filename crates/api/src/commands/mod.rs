@@ -20,6 +20,7 @@ pub use jobs::get_job_stderr;
 pub use local::Local;
 pub use own::{QUESTIONS, Question};
 pub use params::{Params, Result, required};
+pub use security::issue_token;
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 
 use kernel::command::Command;
@@ -74,6 +75,8 @@ pub enum Run {
     Local(fn(&Local<'_>, &Params) -> Result<Value>),
     /// `execute_batch`.
     Batch,
+    /// `issue_token`: the reply is what the kernel must not know.
+    IssueToken,
     /// `get_job_stderr`.
     Stderr,
     /// `poll_job_shell`.
@@ -209,6 +212,22 @@ pub static TABLE: &[Descriptor] = &[
     },
     // --- security, pools
     read("check_permission", Reply::Bare, security::check_permission),
+    read("check_permission_by_acl", Reply::Bare, security::check_permission_by_acl),
+    read("check_operation_permission", Reply::Bare, security::check_operation_permission),
+    change("add_member", Reply::Empty, security::add_member),
+    change("remove_member", Reply::Empty, security::remove_member),
+    Descriptor {
+        name: "issue_token",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        heavy: false,
+        reply: Reply::Bare,
+        run: Run::IssueToken,
+    },
+    change("revoke_token", Reply::Empty, security::revoke_token),
+    read("list_user_tokens", Reply::Bare, security::list_user_tokens),
+    change("set_user_password", Reply::Empty, security::set_user_password),
     local("get_current_user", Reply::Bare, local::get_current_user),
     change("transfer_pool_resources", Reply::Empty, security::transfer_pool_resources),
     // --- others

@@ -1,7 +1,9 @@
 //! Permissions and guarantees (http-api.md 8.4, 8.8).
 
 use super::params::{Params, Result, required};
+use crate::secrets;
 use kernel::command::Command;
+use vocab::Failure;
 
 pub(super) fn check_permission(params: &Params) -> Result<Command> {
     Ok(Command::CheckPermission {
@@ -18,4 +20,69 @@ pub(super) fn transfer_pool_resources(params: &Params) -> Result<Command> {
         pool_tree: required("pool_tree", params.string("pool_tree"))?,
         resource_delta: required("resource_delta", params.map("resource_delta"))?,
     })
+}
+
+pub(super) fn check_permission_by_acl(params: &Params) -> Result<Command> {
+    Ok(Command::CheckPermissionByAcl {
+        user: required("user", params.string("user"))?,
+        permission: required("permission", params.string("permission"))?,
+        acl: required("acl", Ok(params.value("acl").cloned()))?,
+    })
+}
+
+pub(super) fn check_operation_permission(params: &Params) -> Result<Command> {
+    Ok(Command::CheckOperationPermission {
+        user: required("user", params.string("user"))?,
+        permission: required("permission", params.string("permission"))?,
+        operation: params.required_operation()?,
+    })
+}
+
+pub(super) fn add_member(params: &Params) -> Result<Command> {
+    Ok(Command::AddMember {
+        group: required("group", params.string("group"))?,
+        member: required("member", params.string("member"))?,
+    })
+}
+
+pub(super) fn remove_member(params: &Params) -> Result<Command> {
+    Ok(Command::RemoveMember {
+        group: required("group", params.string("group"))?,
+        member: required("member", params.string("member"))?,
+    })
+}
+
+pub(super) fn revoke_token(params: &Params) -> Result<Command> {
+    Ok(Command::RevokeToken {
+        user: required("user", params.string("user"))?,
+        token_sha256: required("token_sha256", params.string("token_sha256"))?,
+    })
+}
+
+pub(super) fn list_user_tokens(params: &Params) -> Result<Command> {
+    let with_metadata = params.flag("with_metadata")?;
+    Ok(Command::ListUserTokens { user: required("user", params.string("user"))?, with_metadata })
+}
+
+/// The command, and the token that only the client gets to see.
+pub fn issue_token(params: &Params) -> Result<(Command, String)> {
+    let token = secrets::random_token()?;
+    let command = Command::IssueToken {
+        user: required("user", params.string("user"))?,
+        token_sha256: secrets::sha256(&token),
+        description: params.string("description")?.filter(|text| !text.is_empty()),
+    };
+    Ok((command, token))
+}
+
+/// Clients send a digest of the password, which is what is hashed. It takes a while of one core.
+pub(super) fn set_user_password(params: &Params) -> Result<Command> {
+    let user = required("user", params.string("user"))?;
+    let password = required("new_password_sha256", params.string("new_password_sha256"))?;
+    if password.len() != 64 || !password.bytes().all(|b| b.is_ascii_hexdigit()) {
+        let text = "Parameter \"new_password_sha256\" must be 64 hexadecimal digits";
+        return Err(Failure::new(text).with("parameter", "new_password_sha256"));
+    }
+    let hash = secrets::hash_password(&password.to_ascii_lowercase())?;
+    Ok(Command::SetUserPassword { user, hash })
 }

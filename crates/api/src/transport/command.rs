@@ -3,7 +3,7 @@
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
 use super::reply::{self, LARGE, away_if};
-use super::{body, headers, query};
+use super::{body, headers, query, session};
 use crate::Credentials;
 use crate::api::{Api, Caller};
 use crate::commands::{
@@ -59,7 +59,7 @@ async fn handle(
     let (parts, body) = request.into_parts();
     let (descriptor, implied) = commands::find(version, name).ok_or_else(|| unknown(name))?;
     check_method(descriptor, &parts.method)?;
-    let user = authenticate(&api, &parts.headers).await?;
+    let user = authenticate(&api, &parts.method, &parts.headers).await?;
     let header_format = HeaderFormat::of(&parts.headers)?;
     let (params, body) = parameters(descriptor, implied, &parts, &header_format, body).await?;
     tracing::debug!(user, command = name, "request");
@@ -72,9 +72,12 @@ async fn handle(
         Run::ShellCommand => exchange.shell_command(params).await,
         Run::ReadFile => exchange.read_file(params).await,
         Run::WriteFile => exchange.write_file(descriptor, params, body).await,
-        Run::Kernel(_) | Run::KernelWithInput(_) | Run::Local(_) | Run::Batch | Run::Shell => {
-            exchange.structured(descriptor, params, body).await
-        }
+        Run::Kernel(_)
+        | Run::KernelWithInput(_)
+        | Run::Local(_)
+        | Run::IssueToken
+        | Run::Batch
+        | Run::Shell => exchange.structured(descriptor, params, body).await,
     }
 }
 
@@ -96,24 +99,34 @@ fn check_method(descriptor: &Descriptor, method: &Method) -> Result<(), HttpFail
     Err(HttpFailure { allow: Some(allowed), ..HttpFailure::new(StatusCode::METHOD_NOT_ALLOWED, failure) })
 }
 
+/// `Authorization: OAuth <token>`.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
+    let authorization = headers::text(headers, header::AUTHORIZATION.as_str())?;
+    let (scheme, token) = authorization.trim().split_once(' ')?;
+    let known = scheme.eq_ignore_ascii_case("oauth") || scheme.eq_ignore_ascii_case("bearer");
+    known.then(|| token.trim().to_owned())
+}
+
 /// The user that a request runs as (http-api.md 2.9).
-pub(super) async fn authenticate(api: &Api, headers: &HeaderMap) -> Result<String, HttpFailure> {
-    let authorization = headers::text(headers, header::AUTHORIZATION.as_str()).unwrap_or_default();
-    let token = match authorization.trim().split_once(' ') {
-        Some((scheme, token))
-            if scheme.eq_ignore_ascii_case("oauth") || scheme.eq_ignore_ascii_case("bearer") =>
-        {
-            Some(token.trim().to_owned())
-        }
-        _ => None,
-    };
+pub(super) async fn authenticate(
+    api: &Api,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<String, HttpFailure> {
+    let token = bearer(headers);
     if token.is_none() {
         refuse_foreign_page(api, headers)?;
     }
     let act_as = headers::text(headers, "x-yt-user-name")
         .or_else(|| headers::text(headers, "x-yt-testing-user-name"))
         .map(str::to_owned);
-    let credentials = Credentials { token, act_as };
+    let credentials = Credentials {
+        token,
+        session: session::cookie(headers),
+        csrf_token: headers::text(headers, "x-csrf-token").map(str::to_owned),
+        changes_something: method != Method::GET && method != Method::HEAD,
+        act_as,
+    };
     api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
 }
 

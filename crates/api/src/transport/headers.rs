@@ -34,7 +34,7 @@ pub(super) fn structured(headers: &HeaderMap, name: &str) -> Result<Option<Vec<u
 }
 
 /// Standard alphabet; padding may be missing, white space between parts is skipped.
-fn decode_base64(input: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn decode_base64(input: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(input.len() / 4 * 3 + 3);
     let (mut bits, mut held) = (0u32, 0);
     let mut padding = 0;

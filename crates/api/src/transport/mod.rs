@@ -7,6 +7,7 @@ mod command;
 mod own;
 mod routes;
 mod serve;
+mod session;
 mod stream;
 
 mod headers;

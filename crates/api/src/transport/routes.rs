@@ -1,7 +1,7 @@
 //! All end points (http-api.md 1).
 
 use super::failure::HttpFailure;
-use super::{command, own, stream};
+use super::{command, own, session, stream};
 use crate::api::Api;
 use crate::commands::{Version, descriptors};
 use axum::Router;
@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use axum::routing::any;
+use axum::routing::{any, post};
 use std::sync::Arc;
 use vocab::Failure;
 use yson::{Format, JsonFormat, Value};
@@ -32,7 +32,9 @@ impl Api {
             .route("/version", any(version))
             .route("/service", any(service))
             .route("/health", any(health))
-            .route("/auth/whoami", any(whoami))
+            .route("/auth/whoami", any(session::whoami))
+            .route("/login", post(session::login))
+            .route("/logout", post(session::logout))
             .fallback(unknown_path)
             .with_state(self.clone())
     }
@@ -109,16 +111,6 @@ async fn health(State(api): Shared, method: Method) -> Response<Body> {
         Ok(()) => Ok(json(&yson::map! {"status" => "ok"}.into())),
         Err(failure) => Err(failure.into()),
     })
-}
-
-async fn whoami(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
-    if method != Method::GET && method != Method::POST {
-        return wrong_method(&method, "GET, POST").into_response(&api);
-    }
-    match command::authenticate(&api, &headers).await {
-        Ok(user) => json(&yson::map! {"login" => user, "realm" => "millpond", "csrf_token" => ""}.into()),
-        Err(failure) => failure.into_response(&api),
-    }
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {

@@ -37,7 +37,7 @@ fn small_end_points() {
         ("/hosts", "[\"example.org:80\"]"),
         ("/hosts?role=control&address_type=http", "[\"example.org:80\"]"),
         ("/health", "{\"status\":\"ok\"}"),
-        ("/auth/whoami", "{\"login\":\"root\",\"realm\":\"millpond\",\"csrf_token\":\"\"}"),
+        ("/auth/whoami", "{\"login\":\"root\",\"realm\":\"millpond\",\"csrf_token\":\"\",\"auth\":false}"),
     ] {
         let reply = server.ask(&format!("GET {path} HTTP/1.1"), b"");
         assert_eq!((reply.status, reply.text().as_str()), (200, expected), "{path}");

@@ -36,6 +36,13 @@ pub struct UpArgs {
     /// auto (as far as the host lets us), full or none [default: auto]
     #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
     pub isolation: Option<String>,
+    /// Ask who people and nodes are, by tokens and passwords [default: only if the address can be
+    /// reached from other machines]
+    #[arg(long)]
+    pub auth: bool,
+    /// Let everybody in as root, whoever can reach the address
+    #[arg(long, conflicts_with = "auth")]
+    pub no_auth: bool,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -58,6 +65,13 @@ pub struct ServerArgs {
     /// ~/.local/share/millpond/server]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Ask who people and nodes are, by tokens and passwords [default: only if the address can be
+    /// reached from other machines]
+    #[arg(long)]
+    pub auth: bool,
+    /// Let everybody in as root, whoever can reach the address
+    #[arg(long, conflicts_with = "auth")]
+    pub no_auth: bool,
     /// Configuration file in TOML, section [server]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -110,6 +124,9 @@ pub struct NodeArgs {
     /// Abort the jobs when the node is stopped
     #[arg(long)]
     pub stop_jobs: bool,
+    /// File with the token that the server asks nodes for: a copy of its node.token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Configuration file in TOML, section [node]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -176,7 +176,7 @@ impl Kernel {
         Ok(value)
     }
 
-    fn mount_node(&self, mount: MountId) -> ObjectId {
+    pub(crate) fn mount_node(&self, mount: MountId) -> ObjectId {
         self.mount_nodes.iter().find(|(m, _)| *m == mount).map(|(_, node)| *node).unwrap_or_default()
     }
 }

@@ -12,6 +12,9 @@ use vocab::{Failure, Time};
 use yson::ypath::Step;
 use yson::{Map, Value};
 
+/// A tree and a pool in it, as far as there are any.
+type Place = (Option<String>, Option<String>);
+
 /// What a path below the mount means.
 enum Target<'a> {
     /// `//sys/pool_trees` itself.
@@ -41,6 +44,17 @@ impl Kernel {
             rest = &rest[1..];
         }
         Ok((target, rest))
+    }
+
+    /// The tree and the pool that steps below the mount lead to, as far as they exist, and what is left.
+    pub(crate) fn pool_place(&self, steps: &[Step]) -> Result<(Place, Vec<Step>), Failure> {
+        let (target, rest) = self.pool_target(steps)?;
+        let (tree, pool) = match target {
+            Target::All => (None, None),
+            Target::Tree(tree) => (Some(tree.to_owned()), None),
+            Target::Pool(tree, pool) => (Some(tree.to_owned()), Some(pool.to_owned())),
+        };
+        Ok(((tree, pool), rest.to_vec()))
     }
 
     fn child_pool<'a>(&'a self, tree: &'a str, parent: &str, name: &str) -> Option<&'a str> {

@@ -28,6 +28,11 @@ impl Kernel {
     ) -> Result<Value, Failure> {
         let parsed = controller::spec::parse(operation_type, spec, &self.controller_options)
             .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
+        if let Some(acl) = spec.get("acl").filter(|acl| !acl.is_entity()) {
+            cypress::Acl::parse(acl).map_err(|inner| {
+                Failure::new("Error parsing operation spec").with("option", "acl").because(inner)
+            })?;
+        }
         if let Some(alias) = &parsed.spec.root.alias
             && let Some(other) = self.aliases.get(alias).filter(|id| self.operations.contains_key(id))
         {
@@ -38,6 +43,9 @@ impl Kernel {
         }
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
+        for tree in &desc.trees {
+            self.demand_pool(user, &tree.tree, tree.pool.as_deref())?;
+        }
         let registered = self.scheduler.register_operation(desc)?;
         let controller = OperationController::new(id, &parsed.spec, &self.controller_options, now);
         let mut trees = Vec::new();
@@ -122,7 +130,7 @@ impl Kernel {
         let Some(operation) = self.operations.get(&id) else { return Ok(()) };
         let mut pinned = Vec::new();
         for (task, files) in operation.controller.file_requests() {
-            pinned.extend(self.resolve_files(task, files)?);
+            pinned.extend(self.resolve_files(&operation.user, task, files)?);
         }
         match self.operations.get_mut(&id) {
             Some(operation) => operation.pin(pinned),

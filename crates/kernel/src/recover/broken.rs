@@ -128,6 +128,8 @@ fn summary(now: Time, id: OperationId, record: &StoredOperation) -> Summary {
         alias: text("alias").map(str::to_owned),
         pools: trees.iter().filter_map(tree_from_value).map(|t| (t.tree, t.pool)).collect(),
         has_failed_jobs: false,
+        acl: record.changing.get("acl").and_then(Value::as_list).unwrap_or_default().to_vec(),
+        owners: record.changing.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
         search: text("title").unwrap_or_default().to_lowercase(),
     }
 }

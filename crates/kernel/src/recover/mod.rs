@@ -122,6 +122,7 @@ impl Kernel {
             pool_history: PoolHistories::default(),
             pool_savings: Default::default(),
             changes: Default::default(),
+            closures: Default::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),

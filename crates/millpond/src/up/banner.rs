@@ -31,6 +31,13 @@ impl Output for Ready {
             cli::args::DEFAULT_PROXY => String::new(),
             _ => format!("    export MILLPOND_PROXY={address}\n"),
         };
+        let (sign_in, token) = match options.is_authenticated() {
+            true => {
+                let file = options.root_token().display().to_string();
+                (format!("    export MILLPOND_TOKEN=$(cat {file})\n"), format!("$(cat {file})"))
+            }
+            false => (String::new(), "any".to_owned()),
+        };
         format!(
             "\
 Millpond is ready on http://{address}
@@ -39,13 +46,13 @@ Millpond is ready on http://{address}
   logs  {logs}
 
   Try it:
-{proxy}    millpond pool create research --weight 2
+{proxy}{sign_in}    millpond pool create research --weight 2
     millpond run --pool research --follow -- echo hello
     millpond pool tree
     millpond top
 
   With the yt client:
-    export YT_PROXY=http://{address} YT_TOKEN=any
+    export YT_PROXY=http://{address} YT_TOKEN={token}
     yt list //sys/pool_trees
 
 Ctrl-C stops the cluster.",

@@ -15,7 +15,7 @@ mod child;
 mod lock;
 mod plan;
 
-use crate::bodies::DEFAULT_LISTEN;
+use crate::bodies::{DEFAULT_LISTEN, wanted_auth};
 use crate::config::FileConfig;
 use crate::{machine, told};
 use banner::Ready;
@@ -78,6 +78,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         resources: offered.over(machine::resources(nodes)),
         job_environment: args.job_environment.clone(),
         isolation: args.isolation.clone(),
+        auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),
@@ -215,8 +216,9 @@ async fn wait_for_nodes(
 /// Number of nodes that are online, if the server answers. Old records of nodes do not count.
 async fn online_nodes(options: &Options) -> Option<usize> {
     let address = options.listen;
+    let token = token(options);
     let ask = move || {
-        let client = Client::new(&plan::reachable(address).to_string(), token().as_deref()).ok()?;
+        let client = Client::new(&plan::reachable(address).to_string(), token.as_deref()).ok()?;
         let path = "//sys/scheduler/orchid/scheduler/cluster/exec_node_count";
         client.with_retries(Retries::NONE).get(path, &[]).ok()?.as_u64()
     };
@@ -224,8 +226,12 @@ async fn online_nodes(options: &Options) -> Option<usize> {
     usize::try_from(count).ok()
 }
 
-fn token() -> Option<String> {
-    Common::default().token(|name| std::env::var(name).ok())
+/// Ours, as root, if the server asks for one; else that of the environment.
+fn token(options: &Options) -> Option<String> {
+    match options.is_authenticated() {
+        true => std::fs::read_to_string(options.root_token()).ok().map(|text| text.trim().to_owned()),
+        false => Common::default().token(|name| std::env::var(name).ok()),
+    }
 }
 
 /// Says what happens to children, for ever.

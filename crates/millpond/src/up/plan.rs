@@ -21,6 +21,8 @@ pub struct Options {
     pub job_environment: Option<String>,
     /// `--isolation` of the nodes.
     pub isolation: Option<String>,
+    /// `--auth` or `--no-auth` of the server.
+    pub auth: Option<bool>,
     /// Given to everybody.
     pub config: Option<PathBuf>,
     /// Logs go to our stderr.
@@ -30,6 +32,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Does the server ask who people and nodes are? (`ServerConfig::is_authenticated`)
+    pub fn is_authenticated(&self) -> bool {
+        self.auth.unwrap_or(!self.listen.ip().is_loopback())
+    }
+    /// File with the token of `root`, if the server is such a one.
+    pub fn root_token(&self) -> PathBuf {
+        self.data.join("server").join("root.token")
+    }
     /// Directory of logs.
     pub fn logs(&self) -> PathBuf {
         self.data.join("logs")
@@ -75,13 +85,18 @@ pub fn plan(options: &Options) -> Plan {
         let log = (!options.verbose).then(|| options.log(&name));
         ChildPlan { name, arguments, log }
     };
-    let server = vec![
+    let mut server = vec![
         "server".into(),
         "--listen".into(),
         options.listen.to_string().into(),
         "--data".into(),
         options.data.join("server").into(),
     ];
+    match options.auth {
+        Some(true) => server.push("--auth".into()),
+        Some(false) => server.push("--no-auth".into()),
+        None => {}
+    }
     let node = |number: u16| {
         let name = format!("node-{number}");
         let mut arguments: Vec<OsString> = vec![
@@ -99,6 +114,9 @@ pub fn plan(options: &Options) -> Plan {
             "--uid-offset".into(),
             (u32::from(number - 1) * UIDS_OF_A_NODE).to_string().into(),
         ];
+        if options.is_authenticated() {
+            arguments.extend(["--token-file".into(), options.data.join("server").join("node.token").into()]);
+        }
         if let Some(environment) = &options.job_environment {
             arguments.extend(["--job-environment".into(), environment.into()]);
         }
@@ -148,6 +166,7 @@ mod tests {
             nodes: 2,
             resources: Resources { cpu: Cpu(150), memory: 3 << 30, user_slots: 12_345, ..Resources::ZERO },
             job_environment: Some("simple".into()),
+            auth: None,
             isolation: Some("none".into()),
             config: Some("/etc/m.toml".into()),
             verbose: false,

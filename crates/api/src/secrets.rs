@@ -1,0 +1,70 @@
+//! Tokens and passwords: made here, known elsewhere only by their digests.
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use vocab::Failure;
+
+/// 32 random bytes in hexadecimal.
+pub fn random_token() -> Result<String, Failure> {
+    random_bytes::<32>().map(|bytes| hex(&bytes))
+}
+
+/// SHA-256 in lower-case hexadecimal, as clients write it too.
+pub fn sha256(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// What is stored of a password: an Argon2id hash, with its salt and parameters. Takes tens of
+/// milliseconds of one core, on purpose.
+pub fn hash_password(password_sha256: &str) -> Result<String, Failure> {
+    let salt = SaltString::encode_b64(&random_bytes::<16>()?)
+        .map_err(|e| Failure::new(format!("Cannot make a salt: {e}")))?;
+    let hash = Argon2::default().hash_password(password_sha256.as_bytes(), &salt);
+    hash.map(|hash| hash.to_string()).map_err(|e| Failure::new(format!("Cannot hash a password: {e}")))
+}
+
+/// Is it the password with this hash? As slow as [`hash_password`].
+pub fn is_password(password_sha256: &str, hash: &str) -> bool {
+    PasswordHash::new(hash)
+        .is_ok_and(|hash| Argon2::default().verify_password(password_sha256.as_bytes(), &hash).is_ok())
+}
+
+/// Are they equal? Takes the same time wherever they differ.
+pub fn same_secret(a: &str, b: &str) -> bool {
+    Sha256::digest(a.as_bytes()) == Sha256::digest(b.as_bytes())
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map(|()| bytes).map_err(|e| Failure::new(format!("Cannot read random numbers: {e}")))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256("abc"), expected);
+        let (one, other) = (random_token().expect("random"), random_token().expect("random"));
+        assert!(one != other && one.len() == 64 && !same_secret(&one, &other) && same_secret(&one, &one));
+    }
+
+    #[test]
+    fn passwords() {
+        let (hash, again) =
+            (hash_password("secret").expect("a hash"), hash_password("secret").expect("a hash"));
+        assert!(hash.starts_with("$argon2id$") && !hash.contains("secret"));
+        assert_ne!(hash, again, "each has a salt of its own");
+        assert!(is_password("secret", &hash) && is_password("secret", &again));
+        assert!(!is_password("Secret", &hash) && !is_password("secret", "") && !is_password("", &hash));
+    }
+}

@@ -1,0 +1,112 @@
+//! Signing in from a browser: `/login`, `/logout`, `/auth/whoami` (http-api.md 1, 2.9).
+//!
+//! A page cannot keep a token safe, so it is given a cookie that its scripts cannot read. With the cookie
+//! alone every change needs the header `X-Csrf-Token` as well, which only a page of ours can know.
+
+use super::body;
+use super::command::{authenticate, bearer};
+use super::failure::HttpFailure;
+use super::headers;
+use super::routes::{Shared, json, wrong_method};
+use crate::Proof;
+use crate::api::Api;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, header};
+use vocab::{Failure, code};
+use yson::{Format, JsonFormat, Value};
+
+/// Name of the cookie.
+const COOKIE: &str = "millpond_session";
+/// A user and a password fit in.
+const MAX_BODY: usize = 64 << 10;
+
+/// The session that a request brings along.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
+}
+
+pub(super) async fn whoami(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
+    if method != Method::GET && method != Method::POST {
+        return wrong_method(&method, "GET, POST").into_response(&api);
+    }
+    // It changes nothing, and it is where the csrf token comes from.
+    match authenticate(&api, &Method::GET, &headers).await {
+        Ok(user) => identity(&api, &user, csrf(&api, &headers)),
+        Err(failure) => failure.into_response(&api),
+    }
+}
+
+pub(super) async fn login(State(api): Shared, request: Request) -> Response<Body> {
+    sign_in(&api, request).await.unwrap_or_else(|failure| failure.into_response(&api))
+}
+
+async fn sign_in(api: &Api, request: Request) -> Result<Response<Body>, HttpFailure> {
+    let (parts, content) = request.into_parts();
+    let bytes = body::whole(&parts.headers, content, MAX_BODY, "The body of a sign-in").await?;
+    let proof = match from_header(&parts.headers) {
+        Some(proof) => proof,
+        None => from_body(&bytes).map_err(HttpFailure::of_authentication)?,
+    };
+    let session = api.authenticator.sign_in(proof).await.map_err(HttpFailure::of_authentication)?;
+    let mut response = identity(api, &session.user, session.csrf);
+    set_cookie(&mut response, &session.id, session.seconds);
+    Ok(response)
+}
+
+pub(super) async fn logout(State(api): Shared, headers: HeaderMap) -> Response<Body> {
+    if let Err(failure) = authenticate(&api, &Method::POST, &headers).await {
+        return failure.into_response(&api);
+    }
+    if let Some(session) = cookie(&headers) {
+        api.authenticator.sign_out(&session);
+    }
+    let mut response = json(&yson::Map::new().into());
+    set_cookie(&mut response, "", 0);
+    response
+}
+
+fn csrf(api: &Api, headers: &HeaderMap) -> String {
+    cookie(headers).and_then(|session| api.authenticator.csrf_token(&session)).unwrap_or_default()
+}
+
+fn identity(api: &Api, user: &str, csrf: String) -> Response<Body> {
+    let auth = api.authenticator.is_on();
+    json(&yson::map! {"login" => user, "realm" => "millpond", "csrf_token" => csrf, "auth" => auth}.into())
+}
+
+fn set_cookie(response: &mut Response<Body>, id: &str, seconds: u64) {
+    let text = format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+}
+
+/// `Authorization: OAuth <token>` or `Basic <base64 of user:password>`.
+fn from_header(all: &HeaderMap) -> Option<Proof> {
+    if let Some(token) = bearer(all) {
+        return Some(Proof::Token(token));
+    }
+    let (scheme, encoded) = headers::text(all, header::AUTHORIZATION.as_str())?.trim().split_once(' ')?;
+    let basic =
+        scheme.eq_ignore_ascii_case("basic").then(|| headers::decode_base64(encoded.as_bytes()))??;
+    let text = String::from_utf8(basic).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some(Proof::Password { user: user.to_owned(), password: password.to_owned() })
+}
+
+/// `{"user", "password"}` or `{"token"}`.
+fn from_body(bytes: &[u8]) -> Result<Proof, Failure> {
+    let value = Format::Json(JsonFormat::utf8()).deserialize(bytes);
+    let text = |name: &str| value.as_ref().ok()?.get(name).and_then(Value::as_str).map(str::to_owned);
+    match (text("token"), text("user"), text("password")) {
+        (Some(token), None, None) => Ok(Proof::Token(token)),
+        (None, Some(user), Some(password)) => Ok(Proof::Password { user, password }),
+        _ => Err(Failure::coded(
+            code::INVALID_CREDENTIALS,
+            "Give {\"user\", \"password\"} or {\"token\"} as JSON, or the header Authorization",
+        )),
+    }
+}

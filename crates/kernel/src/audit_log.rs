@@ -1,0 +1,154 @@
+//! The audit log: every change that somebody asked for and got, as events `audit` of the event log. Who,
+//! what, and the value before and after. The start of an operation has an event of its own already.
+
+use crate::command::{Command, OperationRef};
+use crate::{Body, Kernel};
+use cypress::{Last, Resolved};
+use vocab::Time;
+use yson::ypath::{Step, YPath};
+use yson::{Map, Value};
+
+/// Longer values are not written out.
+const LIMIT: usize = 4 << 10;
+
+/// A change that is about to be made.
+pub(crate) struct Audited {
+    action: &'static str,
+    /// What shows the change, if something does.
+    view: Option<View>,
+    details: Map,
+    before: Option<Value>,
+}
+
+#[derive(Clone)]
+enum View {
+    Path(YPath),
+    Parameters(OperationRef),
+}
+
+impl Kernel {
+    /// What is to be remembered of a change, before it is made.
+    pub(crate) fn before_change(&self, now: Time, command: &Command) -> Option<Audited> {
+        if !self.events_enabled() {
+            return None;
+        }
+        let (action, view, details) = describe(command)?;
+        let before = view.as_ref().and_then(|view| self.view(now, view));
+        Some(Audited { action, view, details, before })
+    }
+
+    /// Writes down a change that was made.
+    pub(crate) fn after_change(&mut self, now: Time, user: &str, audited: Audited) {
+        let after = audited.view.as_ref().and_then(|view| self.view(now, view));
+        let fields = yson::map! {"user" => user, "action" => audited.action}
+            .into_iter()
+            .chain(audited.details)
+            .collect::<Map>()
+            .with_some("before", audited.before)
+            .with_some("after", after);
+        self.log("audit", fields);
+    }
+
+    /// Not a whole subtree.
+    fn is_one_value(&self, path: &YPath) -> bool {
+        let is_attribute = path.steps.iter().any(|step| matches!(step, Step::Attribute(_)));
+        is_attribute
+            || matches!(self.tree.resolve(path, Last::Follow), Ok(Resolved::Local(place))
+                if self.tree.node(place.node).is_some_and(|n| matches!(n.body, cypress::Body::Scalar(_) | cypress::Body::Document(_))))
+    }
+
+    /// A value, if it is there and not too large.
+    fn view(&self, now: Time, view: &View) -> Option<Value> {
+        let value = match view {
+            View::Parameters(operation) => {
+                let id = self.find_operation(operation).ok()?;
+                self.operations.get(&id)?.runtime_parameters().into()
+            }
+            View::Path(path) if self.is_one_value(path) => {
+                match self.get(now, path, Vec::new(), None, None) {
+                    (_, Ok(Body::Value(value))) => value,
+                    _ => return None,
+                }
+            }
+            View::Path(_) => return None,
+        };
+        let size = yson::to_binary(&value).len();
+        Some(if size <= LIMIT { value } else { format!("({size} bytes)").into() })
+    }
+}
+
+/// Name of the command, what shows the change, and its own words; none for what is not audited.
+fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
+    let at = |path: &YPath| (Some(View::Path(path.clone())), yson::map! {"path" => path.text()});
+    let of = |operation: &OperationRef| {
+        let name = match operation {
+            OperationRef::Id(id) => id.to_string(),
+            OperationRef::Alias(alias) => alias.clone(),
+        };
+        yson::map! {"operation" => name}
+    };
+    let (action, (view, details)) = match command {
+        Command::Set { path, .. } => ("set", at(path)),
+        Command::MultisetAttributes { path, attributes } => {
+            let names: Vec<String> = attributes.key_strings().collect();
+            let (view, details) = at(path);
+            ("multiset_attributes", (view, details.with("attributes", names)))
+        }
+        Command::Create { object_type, path: Some(path), .. } => {
+            let (view, details) = at(path);
+            ("create", (view, details.with("type", object_type.as_str())))
+        }
+        Command::Create { object_type, attributes, .. } => {
+            let details = yson::map! {"type" => object_type.as_str(), "attributes" => attributes.clone()};
+            ("create", (None, details))
+        }
+        Command::Remove { path, .. } => ("remove", at(path)),
+        Command::CopyMove { source, destination, remove_source, .. } => {
+            let details = yson::map! {"source" => source.text(), "path" => destination.text()};
+            (if *remove_source { "move" } else { "copy" }, (None, details))
+        }
+        Command::Link { target, link, .. } => {
+            ("link", (None, yson::map! {"target" => target.text(), "path" => link.text()}))
+        }
+        Command::FileWritten { path, size, .. } => {
+            ("write_file", (None, yson::map! {"path" => path.text(), "size" => *size}))
+        }
+        Command::AbortOperation { operation, .. } => ("abort_operation", (None, of(operation))),
+        Command::SuspendOperation { operation, .. } => ("suspend_operation", (None, of(operation))),
+        Command::ResumeOperation { operation } => ("resume_operation", (None, of(operation))),
+        Command::CompleteOperation { operation } => ("complete_operation", (None, of(operation))),
+        Command::UpdateOperationParameters { operation, .. } => {
+            ("update_operation_parameters", (Some(View::Parameters(operation.clone())), of(operation)))
+        }
+        Command::AbortJob { job_id, .. } => ("abort_job", (None, yson::map! {"job_id" => *job_id})),
+        Command::AbandonJob { job_id } => ("abandon_job", (None, yson::map! {"job_id" => *job_id})),
+        Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
+            let details = yson::map! {
+                "source_pool" => source_pool.as_str(),
+                "destination_pool" => destination_pool.as_str(),
+                "pool_tree" => pool_tree.as_str(),
+                "resource_delta" => resource_delta.clone(),
+            };
+            ("transfer_pool_resources", (None, details))
+        }
+        Command::AddMember { group, member } => {
+            ("add_member", (None, yson::map! {"group" => group.as_str(), "member" => member.as_str()}))
+        }
+        Command::RemoveMember { group, member } => {
+            ("remove_member", (None, yson::map! {"group" => group.as_str(), "member" => member.as_str()}))
+        }
+        Command::IssueToken { user, token_sha256, .. } => (
+            "issue_token",
+            (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
+        ),
+        Command::RevokeToken { user, token_sha256 } => (
+            "revoke_token",
+            (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
+        ),
+        Command::SetUserPassword { user, .. } => {
+            ("set_user_password", (None, yson::map! {"of" => user.as_str()}))
+        }
+        _ => return None,
+    };
+    Some((action, view, details))
+}

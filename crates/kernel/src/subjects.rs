@@ -1,0 +1,329 @@
+//! Users, groups, tokens, passwords (http-api.md 8.4): all of them are nodes of the tree, so they are as
+//! durable as it is.
+//!
+//! A token is a node `//sys/tokens/<its SHA-256>` that says whose it is; a password is a node
+//! `//sys/tokens/passwords/<user>` with an Argon2 hash. Both remember the id of the user's node: a user
+//! who is removed and made again under the same name has neither. Nobody but superusers sees them.
+
+use crate::access::Object;
+use crate::command::Proof;
+use crate::{Effect, Kernel};
+use cypress::{Acl, CreateOptions, Last, NodeType, Permission, RemoveOptions};
+use vocab::{Failure, ObjectId, Time, code};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+const TOKENS: &[u8] = b"tokens";
+const PASSWORDS: &[u8] = b"passwords";
+/// The user may not come in.
+const USER_BANNED: i64 = 903;
+
+impl Kernel {
+    /// A map of `//sys`; the null id if somebody has removed it.
+    pub(crate) fn system_map(&self, name: &[u8]) -> ObjectId {
+        let sys = self.tree.child(self.tree.root(), b"sys");
+        sys.and_then(|sys| self.tree.child(sys, name)).unwrap_or_default()
+    }
+
+    /// The node of a user.
+    pub(crate) fn user_node(&self, user: &str) -> Option<ObjectId> {
+        self.tree.child(self.system_map(b"users"), user.as_bytes())
+    }
+
+    /// Tokens and passwords.
+    pub(crate) fn is_secret(&self, node: ObjectId) -> bool {
+        self.tree.is_within(node, self.system_map(TOKENS))
+    }
+
+    fn expect_user(&self, user: &str) -> Result<ObjectId, Failure> {
+        self.user_node(user)
+            .ok_or_else(|| Failure::resolve(format!("No such user \"{user}\"")).with("user", user))
+    }
+
+    fn text_attribute(&self, node: ObjectId, name: &str) -> Option<String> {
+        self.tree.attribute(node, name.as_bytes())?.as_str().map(str::to_owned)
+    }
+
+    /// `create` of a user or a group, by name.
+    pub(crate) fn create_subject(
+        &mut self,
+        now: Time,
+        user: &str,
+        node_type: NodeType,
+        mut attributes: Map,
+        ignore_existing: bool,
+        out: &mut Vec<Effect>,
+    ) -> Result<ObjectId, Failure> {
+        let what = node_type.name();
+        let name = attributes.remove("name").unwrap_or_default();
+        let name = name.as_str().filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
+            Failure::new(format!("Attribute \"name\" is required to create a {what}, as a non-empty string"))
+                .with("attribute", "name")
+        })?;
+        // One name, one meaning: lists of members and of access do not say which is meant.
+        let other = match node_type {
+            NodeType::User => self.tree.group(&name),
+            _ => self.user_node(&name),
+        };
+        if other.is_some() {
+            let other = if node_type == NodeType::User { "group" } else { "user" };
+            let message = format!("There is a {other} \"{name}\": a {what} cannot have the same name");
+            return Err(Failure::coded(code::ALREADY_EXISTS, message).with("name", name));
+        }
+        let map = if node_type == NodeType::User { "users" } else { "groups" };
+        let path = YPath::root().child("sys").child(map).child(&name);
+        let place = self.resolve_local(&path, Last::Stay, "create")?;
+        let options = CreateOptions { attributes, ignore_existing, ..CreateOptions::new(node_type) };
+        self.edit(now, user, out, |edit| edit.create(&place, &options))
+    }
+
+    fn group_node(&self, group: &str) -> Result<ObjectId, Failure> {
+        self.tree
+            .group(group)
+            .ok_or_else(|| Failure::resolve(format!("No such group \"{group}\"")).with("group", group))
+    }
+
+    /// `add_member`.
+    pub(crate) fn add_member(
+        &mut self,
+        now: Time,
+        user: &str,
+        (group, member): (&str, &str),
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let node = self.group_node(group)?;
+        if self.tree.group(member).is_none() {
+            self.expect_user(member)?;
+        }
+        self.edit(now, user, out, |edit| edit.add_member(node, member))
+    }
+
+    /// `remove_member`.
+    pub(crate) fn remove_member(
+        &mut self,
+        now: Time,
+        user: &str,
+        (group, member): (&str, &str),
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let node = self.group_node(group)?;
+        self.edit(now, user, out, |edit| edit.remove_member(node, member))
+    }
+
+    /// `issue_token`: the token itself is made and known only outside.
+    pub(crate) fn issue_token(
+        &mut self,
+        now: Time,
+        user: &str,
+        token_sha256: &str,
+        description: Option<String>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let id = self.expect_user(user)?;
+        check_sha256("token_sha256", token_sha256)?;
+        let attributes = yson::map! {"user" => user, "user_id" => id}.with_some("description", description);
+        let path = YPath::root().child("sys").child("tokens").child(token_sha256);
+        let place = self.resolve_local(&path, Last::Stay, "issue_token")?;
+        let options = CreateOptions { attributes, recursive: true, ..CreateOptions::new(NodeType::MapNode) };
+        self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
+    }
+
+    /// `revoke_token`.
+    pub(crate) fn revoke_token(
+        &mut self,
+        now: Time,
+        user: &str,
+        token_sha256: &str,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        check_sha256("token_sha256", token_sha256)?;
+        let node = self.tree.child(self.system_map(TOKENS), token_sha256.as_bytes());
+        let node = node.filter(|node| self.text_attribute(*node, "user").as_deref() == Some(user));
+        let node = node.ok_or_else(|| {
+            Failure::resolve(format!("User \"{user}\" has no such token")).with("user", user)
+        })?;
+        let place = cypress::Place { node, rest: Vec::new() };
+        self.edit(now, "root", out, |edit| edit.remove(&place, RemoveOptions::default()))
+    }
+
+    /// `list_user_tokens`: digests, or with `with_metadata` a map of what is known of each.
+    pub(crate) fn list_user_tokens(&self, user: &str, with_metadata: bool) -> Result<Value, Failure> {
+        let id = self.expect_user(user)?.to_string();
+        let all = self.tree.map_children(self.system_map(TOKENS));
+        let own = all.filter(|(_, node)| self.text_attribute(*node, "user_id").as_deref() == Some(&id));
+        let own = own.map(|(key, node)| (String::from_utf8_lossy(key).into_owned(), node));
+        if !with_metadata {
+            return Ok(own.map(|(key, _)| Value::from(key)).collect::<Vec<_>>().into());
+        }
+        let facts = |node: ObjectId| {
+            ["description", "creation_time"]
+                .into_iter()
+                .filter_map(|name| Some((name, self.tree.attribute(node, name.as_bytes())?)))
+                .collect::<Map>()
+        };
+        Ok(own.map(|(key, node)| (key, facts(node))).collect::<Map>().into())
+    }
+
+    /// `set_user_password`: only the hash comes here.
+    pub(crate) fn set_user_password(
+        &mut self,
+        now: Time,
+        user: &str,
+        hash: String,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let id = self.expect_user(user)?;
+        let attributes = yson::map! {"value" => hash, "user_id" => id};
+        let path = YPath::root().child("sys").child("tokens").child("passwords").child(user);
+        let place = self.resolve_local(&path, Last::Stay, "set_user_password")?;
+        let options = CreateOptions {
+            attributes,
+            recursive: true,
+            force: true,
+            ..CreateOptions::new(NodeType::StringNode)
+        };
+        self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
+    }
+
+    /// The hash of a user's password; an entity if there is none, or no such user.
+    pub(crate) fn password_hash(&self, user: &str) -> Value {
+        let passwords = self.tree.child(self.system_map(TOKENS), PASSWORDS);
+        let node = passwords.and_then(|map| self.tree.child(map, user.as_bytes()));
+        let of_user = node.filter(|node| self.belongs_to(*node, user));
+        of_user.and_then(|node| self.tree.attribute(node, b"value")).unwrap_or_default()
+    }
+
+    fn belongs_to(&self, node: ObjectId, user: &str) -> bool {
+        let id = self.user_node(user).map(|id| id.to_string());
+        id.is_some() && self.text_attribute(node, "user_id") == id
+    }
+
+    /// Who a request runs as: `{user}` (http-api.md 2.9).
+    pub(crate) fn identify(&self, proof: &Proof, act_as: Option<&str>) -> Result<Value, Failure> {
+        let user = match proof {
+            Proof::Token(sha256) => {
+                let node = self.tree.child(self.system_map(TOKENS), sha256.as_bytes());
+                let user = node.and_then(|node| Some((node, self.text_attribute(node, "user")?)));
+                let user = user.filter(|(node, user)| self.belongs_to(*node, user)).map(|(_, user)| user);
+                user.ok_or_else(|| {
+                    let text = "Invalid credentials: the token is not known";
+                    Failure::coded(code::INVALID_CREDENTIALS, text)
+                })?
+            }
+            Proof::Session(user) if self.user_node(user).is_some() => user.clone(),
+            Proof::Session(_) => {
+                return Err(Failure::coded(code::INVALID_CREDENTIALS, "The session is not valid any more"));
+            }
+        };
+        self.refuse_banned(&user)?;
+        let Some(other) = act_as.filter(|other| *other != user) else { return Ok(identity(&user)) };
+        if !self.who(&user).is_superuser() {
+            let message =
+                format!("User \"{user}\" may not act as user \"{other}\": only superusers act as others");
+            return Err(Failure::coded(code::AUTHENTICATION, message).with("user", user));
+        }
+        if self.user_node(other).is_none() {
+            let message = format!("User \"{user}\" cannot act as \"{other}\": there is no such user");
+            return Err(Failure::coded(code::AUTHENTICATION, message).with("user", other));
+        }
+        self.refuse_banned(other)?;
+        Ok(identity(other))
+    }
+
+    fn refuse_banned(&self, user: &str) -> Result<(), Failure> {
+        let node = self.user_node(user);
+        let banned = node.and_then(|node| self.tree.attribute(node, b"banned")).and_then(|b| b.as_bool());
+        match banned {
+            Some(true) => {
+                Err(Failure::coded(USER_BANNED, format!("User \"{user}\" is banned")).with("user", user))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `check_permission`.
+    pub(crate) fn check_permission(
+        &self,
+        user: &str,
+        permission: &str,
+        path: &YPath,
+    ) -> Result<Value, Failure> {
+        let permission = Permission::parse(permission)?;
+        let object = self.object_at(path)?;
+        // The client asks this before it sends one of the commands of tokens and passwords, and wants a
+        // password if the answer is no. Who shows a token may issue another one (http-api.md 8.4 [C]).
+        if permission == Permission::Administer
+            && self.user_node(user).is_some_and(|node| object == Object::Node(node))
+        {
+            return Ok(yson::map! { "action" => "allow" }.into());
+        }
+        let decision = self.decision(&self.who(user), permission, &object);
+        let map = yson::map! { "action" => decision.action.name() }
+            .with_some("object_id", decision.object)
+            .with_some("object_name", decision.object.map(|id| self.object_name(id)))
+            .with_some("subject_name", decision.subject);
+        Ok(map.into())
+    }
+
+    fn object_name(&self, id: ObjectId) -> String {
+        match self.pools.by_id(id) {
+            Some((tree, Some(pool))) => self.pools.path(tree, pool),
+            Some((tree, None)) => format!("//sys/pool_trees/{tree}"),
+            None => self.tree.path(id),
+        }
+    }
+
+    /// `check_permission_by_acl`.
+    pub(crate) fn check_permission_by_acl(
+        &self,
+        user: &str,
+        permission: &str,
+        acl: &Value,
+    ) -> Result<Value, Failure> {
+        let permission = Permission::parse(permission)?;
+        let acl = Acl::parse(acl)?;
+        let groups = self.tree.member_of_closure(user);
+        let link = cypress::AclLink { object: ObjectId::default(), acl: &acl };
+        let decision = cypress::acl::decide(cypress::Subjects { user, groups: &groups }, permission, [link]);
+        let known = |name: &str| self.user_node(name).is_some() || self.tree.group(name).is_some();
+        let subjects = acl.0.iter().flat_map(|ace| &ace.subjects);
+        let missing: std::collections::BTreeSet<&str> =
+            subjects.map(String::as_str).filter(|name| !known(name)).collect();
+        let missing: Vec<&str> = missing.into_iter().collect();
+        Ok(yson::map! {"action" => decision.action.name(), "missing_subjects" => missing}.into())
+    }
+
+    /// `check_operation_permission`.
+    pub(crate) fn check_operation_permission(
+        &self,
+        user: &str,
+        permission: &str,
+        operation: &crate::OperationRef,
+    ) -> Result<Value, Failure> {
+        let permission = match permission {
+            "read" => Permission::Read,
+            "manage" => Permission::Manage,
+            other => {
+                let message = format!("Operations have permissions \"read\" and \"manage\", found {other:?}");
+                return Err(Failure::new(message).with("parameter", "permission"));
+            }
+        };
+        let object = Object::Operation(self.find_operation(operation)?);
+        let decision = self.decision(&self.who(user), permission, &object);
+        Ok(yson::map! {"action" => decision.action.name()}.into())
+    }
+}
+
+fn identity(user: &str) -> Value {
+    yson::map! {"user" => user}.into()
+}
+
+fn check_sha256(name: &str, text: &str) -> Result<(), Failure> {
+    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "Parameter \"{name}\" must be a SHA-256 digest: 64 lower-case hexadecimal digits"
+    ))
+    .with("parameter", name))
+}

@@ -1,0 +1,245 @@
+//! Who asks: tokens and sessions of the API, the token of the nodes (http-api.md 2.9).
+//!
+//! The kernel knows users and digests of tokens; here are the secrets on their way in, the sessions of
+//! browsers (in memory: after a restart people sign in again), and a short memory of who was let in.
+
+use crate::backend::ServerBackend;
+use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
+use api::{Authenticator, BoxFuture, Credentials, Proof, Session};
+use kernel::{Command, command};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use vocab::{Failure, code};
+use yson::Value;
+
+/// Sessions end after so long without a request.
+const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// More are not kept: the one that was idle longest goes.
+const SESSIONS: usize = 10_000;
+/// A user that was let in is let in again for so long without asking the kernel, unless something about
+/// users may have changed.
+const REMEMBERED: Duration = Duration::from_secs(5);
+const REMEMBERED_MAX: usize = 10_000;
+/// Wrong passwords cost a core a while: not all of them at once.
+const PASSWORD_CHECKS: usize = 1;
+
+/// See the module page.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    backend: ServerBackend,
+    state: Mutex<State>,
+    password_checks: Semaphore,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: BTreeMap<String, Entry>,
+    /// By digest or session's user, and by whom they act as.
+    remembered: BTreeMap<(Known, Option<String>), (Instant, String)>,
+    /// `ServerBackend::subjects_changed` as of `remembered`.
+    generation: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Token(String),
+    Session(String),
+}
+
+struct Entry {
+    user: String,
+    csrf: String,
+    last: Instant,
+}
+
+fn refused(text: &str) -> Failure {
+    Failure::coded(code::INVALID_CREDENTIALS, text)
+}
+
+/// Code of a request with a cookie and without the token that goes with it.
+const CSRF: i64 = 110;
+
+impl Access {
+    /// Users are the kernel's.
+    pub fn new(backend: ServerBackend) -> Access {
+        let password_checks = Semaphore::new(PASSWORD_CHECKS);
+        Access(Arc::new(Inner { backend, state: Mutex::default(), password_checks }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a request brings, without asking the kernel.
+    fn known(&self, credentials: &Credentials) -> Result<Known, Failure> {
+        if let Some(token) = &credentials.token {
+            return Ok(Known::Token(sha256(token)));
+        }
+        let Some(id) = &credentials.session else {
+            return Err(refused(
+                "Client is missing credentials: send a token in the header Authorization: OAuth <token>",
+            ));
+        };
+        let mut state = self.state();
+        let now = Instant::now();
+        let session = state.sessions.get_mut(id).filter(|s| now - s.last < SESSION_IDLE);
+        let session = session.ok_or_else(|| refused("The session is over: sign in again"))?;
+        let csrf = credentials.csrf_token.as_deref().unwrap_or_default();
+        if credentials.changes_something && !same_secret(csrf, &session.csrf) {
+            let text = "A request that changes something needs the header X-Csrf-Token beside the cookie: \
+                        /auth/whoami tells it";
+            return Err(Failure::coded(CSRF, text));
+        }
+        session.last = now;
+        Ok(Known::Session(session.user.clone()))
+    }
+
+    async fn user(self, credentials: Credentials) -> Result<String, Failure> {
+        let known = self.known(&credentials)?;
+        let generation = self.0.backend.subjects_changed.load(Ordering::Acquire);
+        let key = (known.clone(), credentials.act_as.clone());
+        {
+            let mut state = self.state();
+            if state.generation != generation || state.remembered.len() > REMEMBERED_MAX {
+                state.remembered.clear();
+                state.generation = generation;
+            }
+            if let Some((since, user)) = state.remembered.get(&key)
+                && since.elapsed() < REMEMBERED
+            {
+                return Ok(user.clone());
+            }
+        }
+        let proof = match known {
+            Known::Token(digest) => command::Proof::Token(digest),
+            Known::Session(user) => command::Proof::Session(user),
+        };
+        let user = self.identify(proof, credentials.act_as).await?;
+        let mut state = self.state();
+        if state.generation == generation {
+            state.remembered.insert(key, (Instant::now(), user.clone()));
+        }
+        Ok(user)
+    }
+
+    async fn identify(&self, proof: command::Proof, act_as: Option<String>) -> Result<String, Failure> {
+        let identity = self.0.backend.value("root".into(), Command::Identify { proof, act_as }).await?;
+        let user = identity.get("user").and_then(Value::as_str);
+        user.map(str::to_owned).ok_or_else(|| refused("Nobody knows who this is"))
+    }
+
+    async fn open_session(self, proof: Proof) -> Result<Session, Failure> {
+        let user = match proof {
+            Proof::Token(token) => self.identify(command::Proof::Token(sha256(&token)), None).await?,
+            Proof::Password { user, password } => {
+                self.check_password(&user, &password).await?;
+                self.identify(command::Proof::Session(user), None).await?
+            }
+        };
+        let (id, csrf) = (random_token()?, random_token()?);
+        let mut state = self.state();
+        if state.sessions.len() >= SESSIONS {
+            let idlest = state.sessions.iter().min_by_key(|(_, s)| s.last).map(|(id, _)| id.clone());
+            idlest.map(|id| state.sessions.remove(&id));
+        }
+        state
+            .sessions
+            .insert(id.clone(), Entry { user: user.clone(), csrf: csrf.clone(), last: Instant::now() });
+        Ok(Session { id, user, csrf, seconds: SESSION_IDLE.as_secs() })
+    }
+
+    /// The same refusal, after the same time, for a wrong password and for a user without one.
+    async fn check_password(&self, user: &str, password: &str) -> Result<(), Failure> {
+        static NOBODYS: OnceLock<String> = OnceLock::new();
+        let asked = Command::PasswordHash { user: user.to_owned() };
+        let hash = self.0.backend.value("root".into(), asked).await?;
+        let hash = hash.as_str().map(str::to_owned);
+        let password = sha256(password);
+        let _turn = self.0.password_checks.acquire().await;
+        let check = tokio::task::spawn_blocking(move || match hash {
+            Some(hash) => is_password(&password, &hash),
+            None => {
+                let nobodys = NOBODYS.get_or_init(|| hash_password("nobody's").unwrap_or_default());
+                let _ = is_password(&password, nobodys);
+                false
+            }
+        });
+        match check.await {
+            Ok(true) => Ok(()),
+            _ => Err(refused("Invalid credentials: the user or the password is wrong")),
+        }
+    }
+}
+
+impl Authenticator for Access {
+    fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>> {
+        Box::pin(self.clone().user(credentials))
+    }
+
+    fn sign_in(&self, proof: Proof) -> BoxFuture<Result<Session, Failure>> {
+        Box::pin(self.clone().open_session(proof))
+    }
+
+    fn sign_out(&self, session: &str) {
+        self.state().sessions.remove(session);
+    }
+
+    fn csrf_token(&self, session: &str) -> Option<String> {
+        self.state().sessions.get(session).map(|session| session.csrf.clone())
+    }
+
+    fn is_on(&self) -> bool {
+        true
+    }
+}
+
+/// Gives `root` a token if the file of it is not there: at the first start, or when it was removed
+/// because the token was lost. The file comes last: a token that is in it is known.
+pub async fn ensure_root_token(backend: &ServerBackend, file: &Path) -> anyhow::Result<()> {
+    if file.exists() {
+        return Ok(());
+    }
+    let token = random_token()?;
+    let command = Command::IssueToken {
+        user: "root".into(),
+        token_sha256: sha256(&token),
+        description: Some("made by the server at its start".into()),
+    };
+    backend.value("root".into(), command).await?;
+    write_secret(file, &token)?;
+    tracing::info!(file = %file.display(), "the token of root is in this file");
+    Ok(())
+}
+
+/// The token that nodes must show; made if its file is not there.
+pub fn node_token(file: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        Ok(_) => anyhow::bail!("{} is empty: remove it, and a new token will be made", file.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let token = random_token()?;
+            write_secret(file, &token)?;
+            Ok(token)
+        }
+        Err(error) => Err(anyhow::anyhow!("cannot read {}: {error}", file.display())),
+    }
+}
+
+/// By rename, readable for the owner alone from the first moment.
+fn write_secret(file: &Path, secret: &str) -> anyhow::Result<()> {
+    let draft = file.with_extension("draft");
+    let _ = std::fs::remove_file(&draft);
+    let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    writeln!(out, "{secret}")?;
+    out.sync_all()?;
+    std::fs::rename(&draft, file)?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+"""Users, tokens, permissions: a cluster that asks, seen by the real `yt`, our own command and a browser."""
+
+import base64
+import hashlib
+import json
+import os
+import urllib.error
+import urllib.request
+
+import pytest
+from harness import ServerError, cluster as make_cluster, wait_for
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with make_cluster(auth=True) as c:
+        for user in ("ann", "bob"):
+            c.command("create", type="user", attributes={"name": user})
+        yield c
+
+
+@pytest.fixture(scope="module")
+def tokens(guarded):
+    return {user: guarded.command("issue_token", user=user) for user in ("ann", "bob")}
+
+
+def ask(cluster, path, method="GET", body=None, **headers):
+    """Status, headers and JSON of one request, as a browser makes it."""
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://{cluster.address}{path}", data=body, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return reply.status, reply.headers, json.loads(reply.read() or b"{}")
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, json.loads(error.read())
+
+
+def test_secrets_are_for_the_owner_of_the_directory(guarded):
+    for name in ("root.token", "node.token"):
+        assert os.stat(guarded.directory / "server" / name).st_mode & 0o777 == 0o600
+
+
+def test_nothing_without_a_token(guarded):
+    for path in ("/api/v4/get?path=//tmp", "/api/v4/get?path=//nothing", "/api/millpond/preemption_log",
+                 "/api/millpond/stream", "/auth/whoami", "/api/v4/list_operations"):
+        status, _, error = ask(guarded, path)
+        assert (status, error["code"]) == (401, 111), path
+        status, _, other = ask(guarded, path, Authorization="OAuth nonsense")
+        assert (status, other["code"]) == (401, 111), path
+    for path in ("/api/v4", "/hosts", "/ping", "/version", "/health"):
+        assert urllib.request.urlopen(f"http://{guarded.address}{path}", timeout=10).status == 200, path
+    code, _, errors = guarded.yt("list", "//tmp", token="nonsense", check=False)
+    assert code != 0 and "token" in errors.lower(), errors
+
+
+def test_the_real_client(guarded, tokens):
+    assert guarded.yt("whoami", token=tokens["ann"])[1].strip() == "ann"
+    assert guarded.yt("list", "/", token=tokens["ann"])[0] == 0
+    guarded.yt("create", "map_node", "//tmp/of-ann", token=tokens["ann"])
+    code, _, errors = guarded.yt("create", "map_node", "//sys/of-ann", token=tokens["ann"], check=False)
+    assert code == 1 and "Access denied" in errors and "901" in errors, errors
+    own = guarded.yt("issue-token", "ann", token=tokens["ann"])[1].strip()
+    assert guarded.yt("whoami", token=own)[1].strip() == "ann"
+    digest = hashlib.sha256(own.encode()).hexdigest()
+    assert digest in guarded.yt("list-user-tokens", "ann", token=tokens["ann"])[1]
+    guarded.yt("revoke-token", "ann", "--token-sha256", digest, token=tokens["ann"])
+    code, _, errors = guarded.yt("whoami", token=own, check=False)
+    assert code != 0, errors
+    code, _, errors = guarded.yt("issue-token", "bob", token=tokens["ann"], check=False)
+    assert code != 0, "a token for somebody else"
+
+
+def test_pools_and_operations(guarded, tokens):
+    ann = [{"action": "allow", "subjects": ["ann"], "permissions": ["use", "write"]}]
+    guarded.command("create", type="scheduler_pool", attributes={"name": "anns", "pool_tree": "physical", "inherit_acl": False, "acl": ann})
+    spec = {"pool": "anns", "tasks": {"t": {"job_count": 1, "command": "echo said >&2; sleep 60"}}}
+
+    def start(user):
+        return guarded.command("start_operation", operation_type="vanilla", spec=spec, token=tokens[user])
+
+    with pytest.raises(ServerError) as refused:
+        start("bob")
+    assert refused.value.error["code"] == 901
+    operation = start("ann")["operation_id"]
+
+    def jobs():
+        return guarded.command("list_jobs", operation_id=operation)["jobs"]
+    job = wait_for(lambda: [j for j in jobs() if j["state"] == "running"], what="a running job")[0]["id"]
+    wait_for(lambda: guarded.command("get_job_stderr", operation_id=operation, job_id=job, token=tokens["ann"]),
+             what="its stderr")
+    for name, more in (("get_job_stderr", {"job_id": job}), ("abort_operation", {}),
+                       ("update_operation_parameters", {"parameters": {"weight": 2.0}})):
+        with pytest.raises(ServerError) as refused:
+            guarded.command(name, operation_id=operation, token=tokens["bob"], **more)
+        assert refused.value.error["code"] == 901, name
+    for user, expected in (("ann", "allow"), ("bob", "deny")):
+        checked = guarded.command("check_operation_permission", operation_id=operation, user=user, permission="manage")
+        assert checked["action"] == expected
+    assert guarded.yt("check-permission", "bob", "use", "//sys/pool_trees/physical/anns")[1].count("deny") == 1
+    guarded.yt("abort-op", operation, token=tokens["ann"])
+    assert guarded.command("get_operation", operation_id=operation)["state"] == "aborted"
+
+
+def test_our_own_command(guarded, tokens):
+    assert "anns" in guarded.millpond("pool", "tree", token=tokens["bob"])[1]
+    code, _, errors = guarded.millpond("pool", "set", "anns", "--weight", "3", token=tokens["bob"], check=False)
+    assert code != 0 and "Access denied" in errors, errors
+    code, _, errors = guarded.millpond("pool", "tree", token="nonsense", check=False)
+    assert code != 0 and "MILLPOND_TOKEN" in errors, errors
+
+
+def test_sign_in_from_a_browser(guarded):
+    password = hashlib.sha256(b"secret").hexdigest()
+    guarded.command("set_user_password", user="ann", new_password_sha256=password)
+
+    def basic(text):
+        return "Basic " + base64.b64encode(text.encode()).decode()
+    for wrong in ("ann:Secret", "nobody:secret", "bob:"):
+        assert ask(guarded, "/login", "POST", b"", Authorization=basic(wrong))[0] == 401, wrong
+    assert ask(guarded, "/login", "POST", b"{}")[0] == 401
+    body = json.dumps({"user": "ann", "password": "secret"}).encode()
+    status, headers, who = ask(guarded, "/login", "POST", body)
+    assert (status, who["login"], who["auth"]) == (200, "ann", True)
+    assert "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
+    cookie = headers["Set-Cookie"].split(";")[0]
+    assert ask(guarded, "/auth/whoami", Cookie=cookie)[2]["csrf_token"] == who["csrf_token"]
+    assert ask(guarded, "/api/v4/list?path=/", Cookie=cookie)[0] == 200
+    create = json.dumps({"type": "map_node", "path": "//tmp/by-browser"}).encode()
+    status, _, error = ask(guarded, "/api/v4/create", "POST", create, Cookie=cookie)
+    assert (status, error["code"]) == (401, 110)
+    assert ask(guarded, "/api/v4/create", "POST", create, Cookie=cookie, X_Csrf_Token=who["csrf_token"])[0] == 200
+    assert ask(guarded, "/logout", "POST", b"", Cookie=cookie, X_Csrf_Token=who["csrf_token"])[0] == 200
+    assert ask(guarded, "/auth/whoami", Cookie=cookie)[0] == 401
+
+
+def test_banned_and_acting_as(guarded, tokens):
+    root = {"Authorization": f"OAuth {guarded.token}"}
+    assert ask(guarded, "/auth/whoami", X_YT_User_Name="bob", **root)[2]["login"] == "bob"
+    status, _, error = ask(guarded, "/auth/whoami", X_YT_User_Name="ann", Authorization=f"OAuth {tokens['bob']}")
+    assert (status, error["code"]) == (400, 900)
+    guarded.command("set", path="//sys/users/bob/@banned", value=True)
+    status, _, error = ask(guarded, "/auth/whoami", Authorization=f"OAuth {tokens['bob']}")
+    assert (status, error["code"]) == (403, 903)
+    guarded.command("set", path="//sys/users/bob/@banned", value=False)
+    assert ask(guarded, "/auth/whoami", Authorization=f"OAuth {tokens['bob']}")[0] == 200
+
+
+def test_tokens_survive_a_kill(guarded, tokens):
+    guarded.server.kill()
+    guarded.restart()
+    assert guarded.yt("whoami", token=tokens["ann"])[1].strip() == "ann"
+    assert guarded.yt("whoami", token=guarded.token)[1].strip() == "root"
+
+
+def test_a_node_without_the_token_stays_outside(guarded):
+    node = guarded.nodes[0]
+    arguments = node.arguments
+    node.terminate()
+    wait_for(lambda: not guarded.online(), what="the node to be gone")
+    node.arguments = [a for a in arguments if a != "--token-file" and not str(a).endswith("node.token")]
+    node.start()
+    wait_for(lambda: "asks nodes for a token" in node.tail(), what="the refusal in the node's log")
+    assert not guarded.online()
+    node.terminate()
+    node.arguments = arguments
+    node.start()
+    guarded.wait_nodes(1)
+
+
+def test_the_audit_log(guarded, tokens):
+    guarded.command("set", path="//tmp/@audited", value=1, token=tokens["ann"])
+    guarded.command("set", path="//tmp/@audited", value=2, token=tokens["ann"])
+
+    def found():
+        events = ask(guarded, "/api/millpond/events?last=1000", Authorization=f"OAuth {guarded.token}")[2]["events"]
+        return [e for e in events if e["event"] == "audit" and e.get("path") == "//tmp/@audited"]
+    first, second = wait_for(lambda: found() if len(found()) == 2 else None, what="two lines of the audit log")
+    assert (first["user"], first["action"], first.get("before"), first["after"]) == ("ann", "set", None, 1)
+    assert (second["before"], second["after"]) == (1, 2)
+    status, _, error = ask(guarded, "/api/millpond/events?last=10", Authorization=f"OAuth {tokens['bob']}")
+    assert (status, error["code"]) == (400, 901)
