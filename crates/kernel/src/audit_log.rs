@@ -29,7 +29,7 @@ enum View {
 impl Kernel {
     /// What is to be remembered of a change, before it is made.
     pub(crate) fn before_change(&self, now: Time, command: &Command) -> Option<Audited> {
-        if !self.events_enabled() {
+        if !self.events.is_enabled() {
             return None;
         }
         let (action, view, details) = describe(command)?;

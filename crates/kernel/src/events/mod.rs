@@ -25,11 +25,6 @@ use vocab::{AbortReason, Failure, JobIdentity, JobState, OperationId, OperationS
 use yson::{Map, Value};
 
 impl Kernel {
-    /// Is there an event log?
-    pub(crate) fn events_enabled(&self) -> bool {
-        self.events.enabled
-    }
-
     /// Adds an event.
     pub(crate) fn log(&mut self, event: &str, fields: Map) {
         let events = &mut self.events;

@@ -1,10 +1,11 @@
 //! Who may do what: users x objects x commands as a table (http-api.md 8.4), and what surrounds it.
 
 use crate::console::Console;
+use crate::node::Node;
 use crate::world::World;
 use kernel::command::Proof;
 use kernel::{Body, Command, OperationRef};
-use vocab::{Failure, OperationId, OperationType};
+use vocab::{Cpu, Failure, JobId, OperationId, OperationType, Resources, Span};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -257,6 +258,41 @@ fn users_by_objects_by_commands() {
         }
     }
     guarded.done("sup", remove("//home/*"));
+}
+
+/// A shell beside a job is the operation's `manage`; one with owners is for them (jobs-and-nodes.md 5.5).
+#[test]
+fn shells_beside_jobs() {
+    let mut guarded = Guarded::new();
+    let limits = Resources { user_slots: 4, cpu: Cpu::from_f64(4.0), memory: 4 << 30, ..Resources::ZERO };
+    guarded.world.nodes.insert("n1".into(), Node::new("n1", limits));
+    guarded.world.connect("n1");
+    guarded.done(
+        "ann",
+        Command::AbortOperation { operation: OperationRef::Id(guarded.operation), message: None },
+    );
+    let shells = "job_shells=[{name=bobs; owners=[bob]}; {name=open}]";
+    guarded.done("ann", start("p", shells));
+    guarded.world.pass(Span::from_secs(10));
+    let running: Vec<JobId> = guarded.world.nodes["n1"].running.keys().copied().collect();
+    let [job_id] = running[..] else { panic!("{running:?} run instead of one job") };
+    for (name, expected) in [(None, "-++++"), (Some("open"), "-++++"), (Some("bobs"), "+--++")] {
+        let shell_name = name.map(str::to_owned);
+        let open = Command::OpenJobShell { job_id, shell_name: shell_name.clone(), command: None };
+        assert_eq!(guarded.row(&open), expected, "open {name:?}");
+        let locate: String = ["bob", "ann", "adm", "sup", "root"]
+            .into_iter()
+            .map(|user| {
+                let shell_name = shell_name.clone();
+                match guarded.ask(user, Command::LocateJobShell { user: user.into(), job_id, shell_name }) {
+                    Ok(_) => '+',
+                    Err(failure) if failure.code == 901 => '-',
+                    Err(failure) => panic!("{user} {name:?}: {failure}"),
+                }
+            })
+            .collect();
+        assert_eq!(locate, expected, "locate {name:?}");
+    }
 }
 
 #[test]
