@@ -19,9 +19,10 @@ impl Update<'_> {
         for &e in pools {
             let Some(pool) = self.pool(e).filter(|pool| pool.mode == Mode::Fifo) else { continue };
             let mut order = std::mem::take(self.order);
-            order.extend_from_slice(self.children(e));
-            // Without a tie, and without the buffer that a stable sort needs: the last key is the place in
-            // the list.
+            // From the order of the last time, which is nearly always still right. No two are equal, so where
+            // the sort starts makes no difference, and it needs no buffer: the last key is the place in the
+            // list.
+            order.extend_from_slice(self.served(e));
             order.sort_unstable_by(|a, b| {
                 self.compare(&pool.fifo_sort_parameters, *a, *b).then_with(|| a.cmp(b))
             });

@@ -14,6 +14,7 @@ use super::lanes::{Lanes, Sums, ZERO, between, map2};
 use super::leaf::{Leaf, Place};
 use super::merge::STEEP;
 use super::part::Piece;
+use super::solve::Search;
 use super::{Engine, NONE, on_line};
 
 /// Children of such a pool. A sweep of more takes longer than the searches that it saves when only some of
@@ -130,8 +131,9 @@ impl Engine {
 
     /// Fit factor, value and number of breakpoints up to a suggestion.
     pub(super) fn look_up(&mut self, id: u32, s: f64) -> (f64, Lanes, usize) {
+        let near = self.pieces[id as usize + Search::Near as usize * self.streams.len()].knot;
         let knots = self.table(id, s);
-        let i = knots.partition_point(|knot| knot.s < s);
+        let i = place(knots, near, |knot| knot.s < s);
         match knots.get(i) {
             Some(b) if b.s > s && i > 0 => {
                 let a = &knots[i - 1];
@@ -144,14 +146,16 @@ impl Engine {
     }
 
     /// The straight piece at and right behind a suggestion.
-    pub(super) fn look_up_piece(&mut self, id: u32, s: f64) -> Piece {
+    /// `near` is where it was the last time.
+    pub(super) fn look_up_piece(&mut self, id: u32, s: f64, near: u32) -> Piece {
         let knots = self.table(id, s);
-        let i = knots.partition_point(|knot| knot.s <= s).max(1);
+        let i = place(knots, near, |knot| knot.s <= s).max(1);
         let a = &knots[i - 1];
-        match knots.get(i) {
+        let piece = match knots.get(i) {
             Some(b) => Piece::from_to(a, b),
             None => Piece::last(a),
-        }
+        };
+        piece.in_table(i)
     }
 
     #[inline(never)]
@@ -334,6 +338,36 @@ impl Sum {
     }
 }
 
+/// Number of breakpoints that are before a place, looked for from `near` on: each of them is a line of the
+/// cache, and from update to update most places hardly move.
+#[inline]
+fn place(knots: &[Knot], near: u32, before: impl Fn(&Knot) -> bool) -> usize {
+    let (mut low, mut high) = (0, knots.len());
+    let mut at = (near as usize).min(high);
+    let mut step = 1;
+    // `low` are before, from `high` on none is.
+    if at < high && before(&knots[at]) {
+        while at < high && before(&knots[at]) {
+            low = at + 1;
+            at += step;
+            step *= 2;
+        }
+        high = at.min(high);
+    } else {
+        high = at;
+        while at > 0 {
+            let next = at.saturating_sub(step);
+            if before(&knots[next]) {
+                low = next + 1;
+                break;
+            }
+            (high, at) = (next, next);
+            step *= 2;
+        }
+    }
+    low + knots[low..high].partition_point(before)
+}
+
 fn sort_by_insertion(order: &mut [(u64, u32)]) {
     for i in 1..order.len() {
         let key = order[i];
@@ -344,5 +378,25 @@ fn sort_by_insertion(order: &mut [(u64, u32)]) {
             at -= 1;
         }
         order[at] = key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_found_wherever_the_search_starts() {
+        for count in 0..20 {
+            // Some breakpoints are at the same suggestion.
+            let knots: Vec<Knot> =
+                (0..count).map(|i| Knot { s: f64::from(i / 2), ..Knot::default() }).collect();
+            for s in -1..12 {
+                let expected = knots.partition_point(|knot| knot.s <= f64::from(s));
+                for near in 0..24 {
+                    assert_eq!(place(&knots, near, |knot| knot.s <= f64::from(s)), expected);
+                }
+            }
+        }
     }
 }

@@ -9,7 +9,6 @@ use super::few::{self, Table};
 use super::knots::{NONE, Reader};
 use super::lanes::{Lanes, Sums, ZERO};
 use super::leaf::Place;
-use super::part::{NO_PIECE, Piece};
 use super::solve::SEARCHES;
 use super::{Engine, curve::Curve};
 
@@ -34,9 +33,8 @@ pub(crate) struct Stream {
     pub(super) offered: bool,
     /// Limited demand, once that is known.
     pub(super) full: Lanes,
-    /// Where searches ended, and the pieces around them.
+    /// Where searches ended.
     pub(super) guess: [f64; SEARCHES],
-    pub(super) kept: [Piece; SEARCHES],
     /// Sum of what children would take.
     pub(super) sum: Option<Lanes>,
     /// What is taken at fit factor 0; guarantee and limits pulled up to that.
@@ -124,7 +122,6 @@ impl Default for Stream {
             offered: false,
             full: ZERO,
             guess: [0.0; SEARCHES],
-            kept: [NO_PIECE; SEARCHES],
             sum: None,
             begun: None,
             zero: None,
@@ -190,6 +187,9 @@ impl Engine {
             table: stream.table.emptied(),
             ..Stream::default()
         };
+        for pieces in self.pieces.chunks_exact_mut(self.streams.len()) {
+            pieces[id as usize] = pieces[id as usize].forgotten();
+        }
     }
 
     /// Goes on until there is one more breakpoint or the function has ended.

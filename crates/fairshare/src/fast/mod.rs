@@ -43,7 +43,7 @@ use knots::{Knot, NONE, Reader, Store};
 use lanes::{Lanes, between, within};
 use leaf::Leaf;
 use merge::{Cursor, Event, Stream};
-use part::{NO_PART, Part};
+use part::{NO_PART, NO_PIECE, Part, Piece};
 use solve::{BLOCK, SEARCHES, Search};
 
 /// Functions of all pools of a tree and the room to compute them in.
@@ -79,6 +79,9 @@ pub(crate) struct Engine {
     levels: Vec<u8>,
     /// By stream: how many of the operations below jump somewhere.
     jumping: Vec<u32>,
+    /// By search and stream: the piece around the place where the search ended. Children that have no pools
+    /// below lie side by side here, as their parent looks at them.
+    pieces: Vec<Piece>,
     /// By search and block of children: their sum where it was last looked at.
     blocks: Vec<Part>,
     /// By block: whether the sum of demands is known, and what it is.
@@ -139,6 +142,7 @@ impl Engine {
             let levels = engine.levels[stream.main as usize];
             stream.few = levels == 1 && !stream.fifo && stream.count <= few;
         }
+        engine.pieces = vec![NO_PIECE; SEARCHES * engine.streams.len()];
         engine.blocks = vec![NO_PART; SEARCHES * block];
         engine.demands = vec![(false, lanes::ZERO); block];
         engine.stack.reserve(tree.pools.len() + 1);

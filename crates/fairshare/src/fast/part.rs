@@ -74,6 +74,8 @@ pub(super) struct Piece {
     pub(super) plain: bool,
     /// It is that of suggestion 0.
     first: bool,
+    /// Where it was in the table of the pool, if it has one: the next one is looked for from there.
+    pub(super) knot: u32,
 }
 
 /// Contains nothing.
@@ -89,6 +91,7 @@ pub(super) const NO_PIECE: Piece = Piece {
     x: 0.0,
     pace: 0.0,
     sure: NOWHERE,
+    knot: 0,
     plain: false,
     first: false,
 };
@@ -197,7 +200,7 @@ impl Part {
             pace: per_unit,
             sure: Stretch { to: sure.to.min(end), ..sure },
             plain: self.plain,
-            first: false,
+            ..NO_PIECE
         }
     }
 }
@@ -256,7 +259,19 @@ impl Piece {
             sure: Stretch { from: a.s, to: b.s },
             plain: true,
             first: a.s == 0.0,
+            knot: 0,
         }
+    }
+
+    /// As found in a table. Those that start at 0 are looked up again: the first may be shorter than anything
+    /// that counts.
+    pub(super) fn in_table(self, knot: usize) -> Piece {
+        Piece { knot: knot as u32, first: false, ..self }
+    }
+
+    /// Contains nothing, but tells where to look.
+    pub(super) fn forgotten(&self) -> Piece {
+        Piece { knot: self.knot, ..NO_PIECE }
     }
 
     /// Behind the last breakpoint.

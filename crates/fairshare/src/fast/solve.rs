@@ -394,19 +394,15 @@ impl Engine {
     }
 
     /// The last piece that was found, if it is that.
-    fn kept_piece(&mut self, id: u32, s: f64, search: Search) -> Piece {
-        if self.is_swept(id) {
-            return self.look_up_piece(id, s);
+    fn kept_piece(&mut self, id: u32, s: f64, search: Search) -> &Piece {
+        let at = search as usize * self.streams.len() + id as usize;
+        if !self.pieces[at].is_again(s) {
+            self.pieces[at] = match self.is_swept(id) {
+                true => self.look_up_piece(id, s, self.pieces[at].knot),
+                false => self.piece(id, s, search),
+            };
         }
-        let kept = &self.streams[id as usize].kept[search as usize];
-        if kept.is_again(s) {
-            return *kept;
-        }
-        let piece = self.piece(id, s, search);
-        if piece.plain {
-            self.streams[id as usize].kept[search as usize] = piece;
-        }
-        piece
+        &self.pieces[at]
     }
 
     /// The piece of `by_sugg` of a pool at and right behind a suggestion. The limited demands of the pool and

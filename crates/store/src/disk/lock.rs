@@ -8,7 +8,15 @@ use std::path::Path;
 /// Held for the life of a store. The system releases it when the process dies, however it dies, so
 /// there is never a stale lock to remove by hand.
 pub(super) struct DirectoryLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that this process is just starting still has the file, until its
+        // exec. If it fails, closing comes next anyway.
+        let _ = self.file.unlock();
+    }
 }
 
 impl DirectoryLock {
@@ -37,6 +45,6 @@ impl DirectoryLock {
             writeln!(file, "{}", std::process::id())
         };
         write_pid(&mut file).map_err(StoreError::io("write", &path))?;
-        Ok(DirectoryLock { _file: file })
+        Ok(DirectoryLock { file })
     }
 }
