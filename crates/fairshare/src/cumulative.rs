@@ -1,6 +1,6 @@
 //! Attributes that are sums over subtrees (fair-share.md 6.3), and dominant resources (2.2).
 
-use vocab::{RESOURCES, Resource, Resources, Share};
+use vocab::{RESOURCES, Resource, Resources, Share, Time};
 
 use crate::input::{GuaranteeType, Operation};
 use crate::state::{Scope, Update};
@@ -21,6 +21,23 @@ pub(crate) struct Change {
     pub(crate) element: usize,
     pub(crate) usage: Resources,
     pub(crate) demand: Resources,
+    /// What its place among the children of a FIFO pool depends on.
+    pub(crate) order: (Time, i64, u128),
+}
+
+impl Change {
+    pub(crate) fn new(element: usize, before: &Operation) -> Change {
+        Change { element, usage: before.usage, demand: before.demand, order: Change::order_of(before) }
+    }
+
+    /// Whether its place in a FIFO pool may be another one.
+    pub(crate) fn moves(&self, now: &Operation) -> bool {
+        self.order != Change::order_of(now)
+    }
+
+    fn order_of(operation: &Operation) -> (Time, i64, u128) {
+        (operation.start_time, operation.pending_allocation_count, operation.tie)
+    }
 }
 
 impl Update<'_> {

@@ -12,12 +12,21 @@ use crate::tree::NO_PLACE;
 impl Update<'_> {
     /// Sorts the children of FIFO pools and publishes their places.
     pub(crate) fn sort_fifo_pools(&mut self, scope: Scope) {
-        let pools = match scope {
-            Scope::All => &self.tree.pools,
-            Scope::Changed { pools, .. } => pools,
-        };
-        for &e in pools {
-            let Some(pool) = self.pool(e).filter(|pool| pool.mode == Mode::Fifo) else { continue };
+        match scope {
+            Scope::Changed { operations, .. } if !self.reorders() => {
+                for change in operations {
+                    if self.operation(change.element).is_some_and(|now| change.moves(now)) {
+                        self.sort_if_fifo(self.parent(change.element));
+                    }
+                }
+            }
+            Scope::Changed { pools, .. } => pools.iter().for_each(|e| self.sort_if_fifo(*e)),
+            Scope::All => self.tree.pools.iter().for_each(|e| self.sort_if_fifo(*e)),
+        }
+    }
+
+    fn sort_if_fifo(&mut self, e: usize) {
+        if let Some(pool) = self.pool(e).filter(|pool| pool.mode == Mode::Fifo) {
             let mut order = std::mem::take(self.order);
             // From the order of the last time, which is nearly always still right. No two are equal, so where
             // the sort starts makes no difference, and it needs no buffer: the last key is the place in the
@@ -33,6 +42,13 @@ impl Update<'_> {
             }
             self.serve(e, order);
         }
+    }
+
+    /// Whether the tree has the option of 9.5.
+    fn reorders(&self) -> bool {
+        let tree = &self.input.options;
+        tree.enable_fifo_children_reordering_for_guarantee_utilization
+            && tree.enable_step_function_for_gang_operations
     }
 
     /// Sets the order of children; the list goes back to where it was taken from.
@@ -61,10 +77,7 @@ impl Update<'_> {
 
     /// Lets operations that fit into the strong guarantee go ahead of gangs that do not.
     pub(crate) fn reorder_fifo_pools(&mut self, scope: Scope) {
-        let tree = &self.input.options;
-        if !tree.enable_fifo_children_reordering_for_guarantee_utilization
-            || !tree.enable_step_function_for_gang_operations
-        {
+        if !self.reorders() {
             return;
         }
         let pools = match scope {

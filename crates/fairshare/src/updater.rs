@@ -94,8 +94,7 @@ impl Updater {
                 // After a change of the shape everything is looked at, and the tables are not for this tree.
                 if self.stale != Stale::Shape && !self.marked[element] {
                     self.marked[element] = true;
-                    let (usage, demand) = (operation.usage, operation.demand);
-                    self.changed.push(Change { element, usage, demand });
+                    self.changed.push(Change::new(element, operation));
                 }
                 Some(operation)
             }

@@ -226,7 +226,7 @@ impl Engine {
         grant_relaxed_guarantees(&mut run, &mut competitors);
         run.engine.competitors = competitors;
         run.u.forget_shares_without_guarantee();
-        run.renew_pools();
+        run.renew_pools(scope);
         run.limit_demands();
         run.distribute();
         run.distribute_promised();
@@ -389,9 +389,21 @@ impl Run<'_> {
     }
 
     /// Bottom-up: a pool with other bounds or with a child that has another function starts again.
-    fn renew_pools(&mut self) {
-        for &e in self.u.tree.pools.iter().rev() {
-            self.renew(e);
+    fn renew_pools(&mut self, scope: Scope) {
+        let tree = self.u.tree;
+        match scope {
+            Scope::All => tree.pools.iter().rev().for_each(|e| self.renew(*e)),
+            // Nothing else has other children or, as limits are the same, other bounds.
+            Scope::Changed { pools, .. } => {
+                let mut raised = self.u.raised.iter().rev().peekable();
+                for e in pools {
+                    while let Some(e) = raised.next_if(|r| tree.row_of(**r) > tree.row_of(*e)) {
+                        self.renew(*e);
+                    }
+                    self.renew(*e);
+                }
+                raised.for_each(|e| self.renew(*e));
+            }
         }
     }
 

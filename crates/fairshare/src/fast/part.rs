@@ -263,10 +263,10 @@ impl Piece {
         }
     }
 
-    /// As found in a table. Those that start at 0 are looked up again: the first may be shorter than anything
-    /// that counts.
+    /// As found in a table. The one that starts at 0 may be shorter than anything that counts: then it is
+    /// looked up again each time.
     pub(super) fn in_table(self, knot: usize) -> Piece {
-        Piece { knot: knot as u32, first: false, ..self }
+        Piece { knot: knot as u32, first: self.from == 0.0 && self.to >= FIRST, ..self }
     }
 
     /// Contains nothing, but tells where to look.
