@@ -285,6 +285,12 @@ impl Piece {
         Piece { from, to, y: *y, x: 1.0, sure: Stretch { from, to }, plain: true, ..NO_PIECE }
     }
 
+    /// Behind the end of the function. There may be a jump to it, so just behind the end nothing is sure.
+    pub(super) fn behind(end: f64, y: &Lanes) -> Piece {
+        let flat = Piece::flat(end, y);
+        Piece { sure: flat.sure.inside(1.0), ..flat }
+    }
+
     /// In front of a jump: the suggestion passes its height while the pool stays where it is.
     pub(super) fn waiting(from: f64, to: f64, x: f64, y: &Lanes) -> Piece {
         let sure = Stretch { from: from + SHARE_MARGIN, to: to - SHARE_MARGIN };

@@ -415,7 +415,7 @@ impl Engine {
         let full = self.streams[id as usize].full;
         let end = top(&map2(&full, &guarantee, |y, g| y - g));
         if s >= end {
-            return Piece::flat(end, &full);
+            return Piece::behind(end, &full);
         }
         let zero = self.at_zero(id, search);
         if s < FIRST {

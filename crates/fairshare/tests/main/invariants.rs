@@ -12,9 +12,12 @@ fn update(input: &Input, state: &mut [IntegralState], since_previous: Option<Spa
     fairshare::update(input, state, Cycle::Periodic { since_previous }).expect("a valid tree")
 }
 
+/// Trees that broke a rule once. 21245: a suggestion just behind the end of a function that ends in a jump.
+const OF_OLD: [u64; 1] = [21_245];
+
 /// A few updates of each of many trees; demand changes now and then.
 fn for_each_update(kinds: Kinds, mut check: impl FnMut(&str, &Input, &[IntegralState], &Output)) {
-    for seed in 0..tree_count() {
+    for seed in (0..tree_count()).chain(OF_OLD) {
         let (mut input, mut state) = tree(seed, kinds);
         // D10: by chance the reference gives a pool more integral share than fits.
         input.options.compat_strict = false;
