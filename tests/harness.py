@@ -98,6 +98,9 @@ class Process:
 class Cluster:
     """A server and nodes as separate processes."""
 
+    # Of who may do everything, where users are on.
+    token = None
+
     def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment="auto",
                  server_arguments=(), directory=None, server_config="", node_config="", auth=False):
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
@@ -109,7 +112,7 @@ class Cluster:
         self.mark = {MARK: str(self.directory), "RUST_BACKTRACE": "1"}
         self.port = free_port()
         # Who asks, when the server wants to know.
-        self.auth, self.token = auth, None
+        self.auth = auth
         server_arguments = [*server_arguments, *(["--auth"] if auth else [])]
         token_file = ["--token-file", self.directory / "server" / "node.token"] if auth else []
         self.address = f"127.0.0.1:{self.port}"
