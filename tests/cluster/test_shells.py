@@ -111,8 +111,12 @@ def test_our_command_line(cluster, job):
     person.wait("Ctrl-\\] leaves(.|\n)*slot_.*\\$ ")
     person.type("echo $COLOUR; stty -echo; echo rea''dy\r")
     assert "blue" in person.wait("ready")
-    person.type("sleep 1000 || echo int''errupted\r\x03")
-    person.wait("interrupted|\\^C(.|\n)*slot_.*\\$ ")
+    def sleeps():
+        return "sleep 1234" in shell(cluster, job, "ps -eo args=")
+    person.type("sleep 1234\r")
+    wait_for(sleeps, what="the command to begin")
+    person.type("\x03")
+    wait_for(lambda: not sleeps(), what="Ctrl-C to end it")
     person.type("\x1d")
     assert person.end() == 0
     # The shell and all it started are gone: only the job's own processes are left.
