@@ -39,6 +39,39 @@ def free_port():
             return port
 
 
+# Of a job, whatever it does.
+MOST_PROCESSES = 4096
+
+
+class Bomb:
+    """A fork bomb that does not take the machine with it if nobody contains it: every process makes two and stays, for
+    so many generations that they would be twice as many as a job may have."""
+
+    def __init__(self):
+        self.sleep = f"sleep 7{random.randrange(10000, 99999)}"
+        self.script = f"b() {{ [ $1 = 0 ] || {{ b $(($1 - 1)) & b $(($1 - 1)) & }}; exec {self.sleep}; }}; b 12"
+
+    def size(self):
+        found = 0
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    # Not the proxy, and not who was told to run it.
+                    found += command.startswith((self.sleep, "/bin/bash -c", "/bin/sh -c", "bash -c", "sh -c")) and self.sleep in command
+        return found
+
+    def most(self):
+        """Its processes, once they get no more."""
+        sizes = [0]
+
+        def settled():
+            sizes.append(self.size())
+            return sizes[-1] > 1 and len(sizes) > 5 and len(set(sizes[-5:])) == 1
+        wait_for(settled, what="the bomb to have gone off", timeout=60, period=0.1)
+        return max(sizes)
+
+
 def wait_for(condition, timeout=20.0, what="the condition", period=0.01):
     """Waits until `condition()` is true and gives its value; fails with `what` after the timeout."""
     deadline = time.monotonic() + timeout
@@ -492,11 +525,12 @@ class ServerError(Exception):
 
 
 @contextlib.contextmanager
-def cluster(**options):
+def cluster(start=True, **options):
     """A cluster for a `with` statement; shows the logs when the body fails."""
     c = Cluster(**options)
     try:
-        c.start()
+        if start:
+            c.start()
         yield c
     except BaseException:
         sys.stderr.write(c.logs())

@@ -1,10 +1,14 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, type ProxyOptions } from 'vite';
 
 /** Server that the development page asks: `MILLPOND_PROXY=127.0.0.1:9000 npm run dev`. */
 const server = `http://${process.env['MILLPOND_PROXY'] ?? '127.0.0.1:8000'}`;
 
-const proxy = Object.fromEntries(['/api', '/auth', '/version', '/service'].map(path => [path, server]));
+const proxy: Record<string, string | ProxyOptions> = {
+  ...Object.fromEntries(['/api', '/auth', '/version', '/service', '/logout'].map(path => [path, server])),
+  // Who opens it gets the page, who sends the form the server.
+  '/login': { target: server, bypass: request => (request.method === 'GET' ? '/index.html' : undefined) },
+};
 
 export default defineConfig({
   plugins: [react()],

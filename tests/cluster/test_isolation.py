@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 import pytest
-from harness import cluster as make_cluster, error_text, find_error, wait_for
+from harness import MOST_PROCESSES, Bomb, cluster as make_cluster, error_text, find_error, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
 
@@ -150,9 +150,10 @@ def test_files_are_there(cluster, pool):
 
 
 def test_fork_bomb(cluster, pool):
-    operation = cluster.start_vanilla("b() { b | b & }; b; sleep 100", pool=pool, memory_limit=512 << 20)
-    [job] = cluster.wait_jobs(operation)
-    time.sleep(1)
+    bomb = Bomb()
+    operation = cluster.start_vanilla(bomb.script, pool=pool, memory_limit=1 << 30)
+    cluster.wait_jobs(operation)
+    assert MOST_PROCESSES / 4 <= bomb.most() <= MOST_PROCESSES
     cluster.command("abort_operation", operation_id=operation)
     wait_for(lambda: not users(), what="the bomb to be gone", timeout=30)
     assert output(cluster, "echo well", pool) == "well\n"

@@ -163,8 +163,10 @@ def test_statistics(cluster, pool):
 # known of the value when the job is: 200 MiB of memory, half of it reserved, a tenth of a core, a volume of 8 MiB.
 MIB = 1 << 20
 TIMES = ["time/total", "time/wait_for_resources", "time/prepare", "time/artifacts_download", "time/exec",
+         "time/prepare_root_fs", "time/gpu_check",
          *(f"{who}/cpu/{kind}" for who in ("user_job", "job_proxy") for kind in ("user", "system")),
-         "user_job/cpu/wait", "user_job/cpu/throttled", "user_job/cpu/cfs_throttled"]
+         *(f"{who}/cpu/{kind}" for who in ("user_job", "job_proxy") for kind in ("wait", "throttled", "cfs_throttled")),
+         "user_job/cpu/burst"]
 BYTES = {"job_proxy/max_memory": None, "job_proxy/estimated_memory": 128 * MIB, "job_proxy/memory_reserve": 128 * MIB,
          "user_job/max_memory": None, "user_job/current_memory/rss": None, "user_job/current_memory/mapped_file": None,
          "user_job/memory_limit": 200 * MIB, "user_job/memory_reserve": 100 * MIB, "user_job/tmpfs_size": 3 * MIB,
@@ -172,7 +174,8 @@ BYTES = {"job_proxy/max_memory": None, "job_proxy/estimated_memory": 128 * MIB, 
          "user_job/tmpfs_volumes/0/max_size": 3 * MIB, "user_job/block_io/bytes_read": None,
          "user_job/block_io/bytes_written": None, "user_job/disk/usage": None, "user_job/disk/max_usage": None,
          "user_job/disk/limit": 100 * MIB, "job_proxy/block_io/bytes_read": None,
-         "job_proxy/block_io/bytes_written": None}
+         "job_proxy/block_io/bytes_written": None,
+         **{f"exec_agent/artifacts/cache_{how}_artifacts_size": 0 for how in ("hit", "miss", "bypassed")}}
 # value * time/total
 BYTE_SECONDS = {f"{who}/cumulative_{what}": f"{who}/{what}" for who, what in [
     ("user_job", "max_memory"), ("user_job", "memory_reserve"), ("job_proxy", "max_memory"),
@@ -220,6 +223,32 @@ def test_every_statistic(cluster, pool):
     assert 0 < value["job_proxy/max_memory"] < 16 * MIB
     # A tenth of a core, for as long as the job ran.
     assert 10 <= value["job_proxy/aggregated_max_cpu_usage_x100"] <= 10 * seconds
+
+
+def test_where_files_came_from(cluster, pool):
+    """The first job fetches the file into the cache, the second finds it there, the third goes past it."""
+    path = "//tmp/where-files-come-from"
+    upload(cluster, path, b"x" * 1000)
+    before = None
+    for given, how in [(path, "miss"), (path, "hit"), (f"<bypass_artifact_cache=%true>{path}", "bypassed")]:
+        operation = cluster.run_vanilla("wc -c < where-files-come-from >&2; [ -L where-files-come-from ] || echo own >&2",
+                                        pool=pool, file_paths=[given])
+        job = only_job(cluster, operation)
+        sizes = {k: v["sum"] for k, v in leaves(job["statistics"]["exec_agent"]["artifacts"]).items()}
+        assert sizes == {f"cache_{name}_artifacts_size": 1000 * (name == how) for name in ("hit", "miss", "bypassed")}
+        printed = cluster.stderr(operation, job["id"]).decode().split()
+        assert printed == ["1000", *(["own"] if how == "bypassed" else [])], "only that one is no link into the cache"
+
+
+def test_ports(cluster, pool):
+    """Three jobs at a time listen on two ports each, on all addresses; nobody has the port of another."""
+    program = ("import os, socket, time; ports = [int(os.environ[f'YT_PORT_{i}']) for i in range(2)]; "
+               "held = [socket.create_server(('', port)) for port in ports]; print(*ports); "
+               "assert 'YT_PORT_2' not in os.environ; time.sleep(1)")
+    operation = cluster.run_vanilla(f'python3 -c "{program}"', pool=pool, job_count=3, port_count=2, cpu_limit=0.1,
+                                    spec={"max_failed_job_count": 1})
+    ports = [int(port) for job in cluster.jobs(operation) for port in cluster.stderr(operation, job["id"]).split()]
+    assert len(set(ports)) == 6 and all(20_000 <= port < 30_000 for port in ports), ports
 
 
 def test_statistics_of_many_jobs(cluster, pool):

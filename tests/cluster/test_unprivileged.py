@@ -1,5 +1,5 @@
 """A node of a user without privileges (jobs-and-nodes.md 4.10): jobs run, end, are measured and fail at their limits;
-what nobody enforces is said."""
+what nobody enforces is said. Where the host lets users make user namespaces, jobs are kept apart by them."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from harness import BINARY, find_error, free_port, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: cannot become somebody else")
 NOBODY = 65534
+PROCESSES = 4096
 
 
 class Up:
@@ -75,7 +76,7 @@ def processes_of_nobody(marker):
 
 def test_it_is_chosen_and_says_what_it_does_not_enforce(up):
     [node] = up.nodes()
-    assert node["job_environment"] == "simple"
+    assert node["job_environment"] == "rootless"
     code, out, err = up.millpond("get", f"//sys/cluster_nodes/{node['tags'][0]}/@alerts", "--json")
     assert code == 0, err
     alerts = out
@@ -88,6 +89,54 @@ def test_jobs_run_as_their_owner(up):
     assert code == 0, err
     uid, sandbox, job, content = out.splitlines()
     assert uid == str(NOBODY) and "/slots/" in sandbox and job and content == "x"
+
+
+def run(up, script, *options, code=0):
+    got, out, err = up.millpond("run", "--follow", "--quiet", *options, "--", "bash", "-c", script)
+    assert got == code, (out, err)
+    return out
+
+
+@pytest.fixture(scope="module")
+def namespaces():
+    done = subprocess.run(["unshare", "-Urpf", "--mount-proc", "true"], user=NOBODY, group=NOBODY, extra_groups=[],
+                          capture_output=True)
+    if done.returncode:
+        pytest.skip(f"this host lets nobody make no user namespaces: {done.stderr.decode()}")
+
+
+def test_a_job_sees_itself_only(up, namespaces):
+    """Its processes, its sandbox, its names; devices work; the cluster's data and the host's sockets are covered."""
+    script = f"""
+        [ $(ls -d /proc/[0-9]* | wc -l) -lt 8 ] && cat /proc/1/comm
+        hostname | grep -o ^slot_
+        for f in /etc/x /x {up.home}/data/x ../x ../../x ../../../x; do (echo x >$f) 2>/dev/null && echo wrote $f; done
+        ls -A {up.home} {up.home}/data | grep -v "^$\\|:$\\|^data$\\|^node-[0-9]*$"; find /run -type s; cat {up.home}/data/*/journal* 2>/dev/null | head -c 10
+        echo x >/tmp/x && echo x >/dev/shm/x && head -c 3 /dev/zero | wc -c; echo x >/dev/null
+        grep ^Cap[PEB] /proc/self/status | grep -cv 0000000000000000
+        unshare -U true 2>/dev/null && echo unshared; mount -t tmpfs x /tmp 2>/dev/null && echo mounted; true"""
+    assert run(up, script).split() == ["mp-init", "slot_", "3", "0"]
+    assert not os.path.exists("/tmp/x") and not os.path.exists("/dev/shm/x")
+
+
+def test_processes_are_bounded(up, namespaces):
+    """By the job's own user namespace: the kernel counts anew in it, whatever else the node's user runs."""
+    assert run(up, "ulimit -u; ulimit -Hu").split() == [str(PROCESSES)] * 2
+    bomb = "import os, time\nn = 0\nwhile n < 200:\n try: pid = os.fork()\n except OSError: break\n if not pid: time.sleep(100)\n n += 1\nprint(n, flush=True)\nos.kill(-1, 9)"
+    # Its shell, itself and the first process of the namespace are there already.
+    assert 36 <= int(run(up, f"ulimit -u 40; python3 -c '{bomb}'")) <= 39
+
+
+def test_a_job_dies_with_its_proxy(up, namespaces):
+    """Whatever it did to hide: no group remembers it."""
+    code, out, err = up.millpond("run", "--quiet", "--", "bash", "-c", "setsid env -i sleep 76544 & exec env -i sleep 76545")
+    assert code == 0, err
+    both = wait_for(lambda: processes_of_nobody(b"76544") and processes_of_nobody(b"76545"), what="the job")
+    proxy = int(pathlib.Path(f"/proc/{both[0]}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    assert pathlib.Path(f"/proc/{proxy}/comm").read_text().strip() == "mp-job-proxy"
+    os.kill(proxy, 9)
+    wait_for(lambda: not processes_of_nobody(b"76544") and not processes_of_nobody(b"76545") or None, what="its end")
+    up.millpond("op", "abort", out.split()[0])
 
 
 def test_daemons_and_deaf_jobs_do_not_stay(up):

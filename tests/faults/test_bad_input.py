@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from harness import (BINARY, Cluster, ServerError, cluster as make_cluster, error_text, find_error, free_port,
+from harness import (BINARY, MOST_PROCESSES, Bomb, Cluster, ServerError, cluster as make_cluster, error_text, find_error, free_port,
                      wait_for)
 
 
@@ -243,14 +243,16 @@ def test_memory_limit(cluster, pool, hog):
 
 def test_fork_bomb(cluster, pool):
     """It is bounded, it is killed to its last process, and others do not notice."""
-    bomb = cluster.start_vanilla("bomb() { bomb | bomb & }; bomb; sleep 100", pool=pool,
-                                 spec={"max_failed_job_count": 1})
-    wait_for(lambda: cluster.jobs(bomb, state="running") or cluster.state(bomb) == "failed", what="the bomb to start")
-    time.sleep(1)
+    bomb = Bomb()
+    operation = cluster.start_vanilla(bomb.script, pool=pool, spec={"max_failed_job_count": 1})
+    wait_for(lambda: cluster.jobs(operation, state="running") or cluster.state(operation) == "failed",
+             what="the bomb to start")
+    wait_for(lambda: bomb.size() > 100 or cluster.state(operation) == "failed", what="the bomb to go off")
     assert raw(cluster, "/ping")[0] == 200
     cluster.run_vanilla("true", pool=pool)
-    if cluster.state(bomb) == "running":
-        cluster.command("abort_operation", operation_id=bomb)
+    assert bomb.size() <= MOST_PROCESSES
+    if cluster.state(operation) == "running":
+        cluster.command("abort_operation", operation_id=operation)
     wait_for(lambda: not cluster.job_processes(), what="the bomb's processes to be gone")
 
 

@@ -133,6 +133,91 @@ def test_sign_in_from_a_browser(guarded):
     assert ask(guarded, "/auth/whoami", Cookie=cookie)[0] == 401
 
 
+def sign_in(cluster, **who):
+    """Headers of a browser that has signed in."""
+    status, headers, about = ask(cluster, "/login", "POST", json.dumps(who).encode())
+    assert status == 200, about
+    return {"Cookie": headers["Set-Cookie"].split(";")[0], "X_Csrf_Token": about["csrf_token"]}
+
+
+def test_a_session_ends_with_what_it_began_with(guarded):
+    def password(text):
+        guarded.command("set_user_password", user="carl", new_password_sha256=hashlib.sha256(text).hexdigest())
+
+    def whoami(session):
+        return ask(guarded, "/auth/whoami", **session)[0]
+    guarded.command("create", type="user", attributes={"name": "carl"})
+    password(b"one")
+    token = guarded.command("issue_token", user="carl")
+    by_password, by_token = sign_in(guarded, user="carl", password="one"), sign_in(guarded, token=token)
+    assert (whoami(by_password), whoami(by_token)) == (200, 200)
+    password(b"one")  # the same one, set anew
+    assert (whoami(by_password), whoami(by_token)) == (401, 200)
+    by_password = sign_in(guarded, user="carl", password="one")
+    guarded.command("revoke_token", user="carl", token_sha256=hashlib.sha256(token.encode()).hexdigest())
+    assert (whoami(by_password), whoami(by_token)) == (200, 401)
+    guarded.remove("//sys/users/carl")
+    guarded.command("create", type="user", attributes={"name": "carl"})
+    assert whoami(by_password) == 401, "another user of the same name"
+
+
+def test_who_is_a_superuser(guarded, tokens):
+    for token, expected in ((tokens["ann"], False), (guarded.token, True)):
+        assert ask(guarded, "/auth/whoami", Authorization=f"OAuth {token}")[2]["superuser"] is expected
+
+
+def test_tokens_of_the_configuration(tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text("# machines\nrobot abc\nnobody def\n")
+    with make_cluster(nodes=0, auth=True, server_config=f'tokens_file = "{file}"') as c:
+        assert c.yt("whoami", token="abc", check=False)[0] != 0, "there is no such user yet"
+        c.command("create", type="user", attributes={"name": "robot"})
+        assert c.yt("whoami", token="abc")[1].strip() == "robot"
+        assert c.yt("whoami", token="abc2", check=False)[0] != 0
+        c.command("set", path="//sys/users/robot/@banned", value=True)
+        assert c.yt("whoami", token="abc", check=False)[0] != 0
+
+
+def test_a_shell_is_its_openers(guarded, tokens):
+    acl = [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["manage"]}]
+    shells = [{"name": "open", "subcontainer": ""}]
+    guarded.create_pool("shells")
+    operation = guarded.start_vanilla("sleep 100", pool="shells", spec={"acl": acl, "job_shells": shells})
+    job = guarded.wait_jobs(operation)[0]
+
+    def shell(user, operation, name=None, **more):
+        named = {"shell_name": name} if name else {}
+        return guarded.command("poll_job_shell", job_id=job, parameters={"operation": operation, **more},
+                               token=tokens[user], **named)["result"]
+    try:
+        opened = shell("ann", "spawn", term="xterm", height=24, width=80)["shell_id"]
+    except ServerError as refused:
+        assert "isolation" in json.dumps(refused.error), refused.error
+        pytest.skip("jobs of this host have no shells")
+    assert shell("ann", "update", shell_id=opened, keys="61", input_offset=0)["consumed_offset"] == 1
+    for user, name in (("bob", None), ("ann", "open")):
+        with pytest.raises(ServerError) as refused:
+            shell(user, "update", name, shell_id=opened, keys="62", input_offset=1)
+        assert "No such shell" in refused.value.error["message"]
+    shell("ann", "terminate", shell_id=opened)
+    guarded.command("abort_operation", operation_id=operation)
+
+
+def test_an_upload_is_refused_before_it_is_made(guarded, tokens):
+    guarded.command("create", type="file", path="//sys/a_file")
+
+    def endless():
+        while True:
+            yield b"x" * 65536
+    request = urllib.request.Request(
+        f"http://{guarded.address}/api/v4/write_file", data=endless(), method="PUT",
+        headers={"X-YT-Parameters": json.dumps({"path": "//sys/a_file"}), "Authorization": f"OAuth {tokens['ann']}"})
+    # Whether the client gets to read why or loses the connection: it does not go on for ever, and nothing is stored.
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        urllib.request.urlopen(request, timeout=60)
+    assert guarded.get("//sys/a_file/@uncompressed_data_size") == 0
+
+
 def test_banned_and_acting_as(guarded, tokens):
     root = {"Authorization": f"OAuth {guarded.token}"}
     assert ask(guarded, "/auth/whoami", X_YT_User_Name="bob", **root)[2]["login"] == "bob"
@@ -179,3 +264,11 @@ def test_the_audit_log(guarded, tokens):
     assert (second["before"], second["after"]) == (1, 2)
     status, _, error = ask(guarded, "/api/millpond/events?last=10", Authorization=f"OAuth {tokens['bob']}")
     assert (status, error["code"]) == (400, 901)
+    # The same by our own command.
+    lines = guarded.millpond("audit", "--path", "//tmp/@audited")[1].strip().splitlines()
+    assert [line.split(": ")[-1] for line in lines] == ["nothing -> 1", "1 -> 2"], lines
+    own = [json.loads(line) for line in guarded.millpond("audit", "--user", "ann", "--action", "set", "--json")[1].splitlines()]
+    assert own and all((e["event"], e["user"], e["action"]) == ("audit", "ann", "set") for e in own)
+    assert guarded.millpond("audit", "--user", "nobody")[1] == ""
+    code, _, errors = guarded.millpond("audit", token=tokens["bob"], check=False)
+    assert code != 0 and "Access denied" in errors, errors

@@ -1,6 +1,7 @@
 """Pools with the real `yt` command, as the public documentation writes it (http-api.md 8.8, fair-share.md 11 to 13)."""
 
 import pytest
+import yt.wrapper as wrapper
 import yt.yson as yson
 from harness import wait_for
 
@@ -190,3 +191,32 @@ def test_history_through_the_client(pools, yt, cluster):
     chart = value(yt("get", f"{base}/bursty/-10s"))
     assert chart["step"] == 1000 and chart["count"] == len(chart["columns"]["usage"])
     assert "bursty" in yt("list", base)
+
+
+def test_what_is_promised_moves_between_pools(cluster, yt):
+    """All of it at once, up to the nearest pool that both are in (http-api.md 8.8)."""
+    client = cluster.client()
+    cluster.create_pool("giver", strong_guarantee_resources={"cpu": 2}, max_operation_count=10)
+    cluster.create_pool("given", parent_name="giver", strong_guarantee_resources={"cpu": 1}, max_operation_count=4)
+    cluster.create_pool("taker")
+
+    def transfer(**delta):
+        client.transfer_pool_resources("given", "taker", "physical", delta)
+
+    transfer(strong_guarantee_resources={"cpu": 0.5}, max_operation_count=0, max_running_operation_count=0)
+    found = [float(yt("get", f"{TREE}/{pool}/@strong_guarantee_resources/cpu")) for pool in ("giver", "giver/given", "taker")]
+    assert found == [1.5, 0.5, 0.5]
+    assert yt("get", f"{TREE}/giver/@max_operation_count") == "10"
+    assert yt("exists", f"{TREE}/taker/@user_attributes/max_operation_count") == "false"
+    operation = cluster.start_vanilla("true", pool="taker")
+    cluster.wait_state(operation, "completed")
+
+    transfer(max_operation_count=3)
+    assert [yt("get", f"{TREE}/{pool}/@max_operation_count") for pool in ("giver", "giver/given", "taker")] == ["7", "1", "3"]
+    for delta, part in (({"strong_guarantee_resources": {"cpu": 1}}, "were to be taken"),
+                        ({"max_operation_count": -1}, "at least 0"),
+                        ({"colour": 1}, "expected one of")):
+        with pytest.raises(wrapper.YtResponseError) as info:
+            transfer(**delta)
+        assert part in str(info.value), delta
+    assert float(yt("get", f"{TREE}/giver/given/@strong_guarantee_resources/cpu")) == 0.5, "nothing half applied"

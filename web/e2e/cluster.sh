@@ -1,5 +1,6 @@
-# To be sourced in the folder web: starts a cluster of its own with the page, and stops it at the end.
-# Sets MILLPOND_URL (the API), PAGE_URL (the page) and CHROMIUM.
+# To be sourced in the folder web: starts clusters of its own with the page, and stops them at the end.
+# Sets MILLPOND_URL (the API), PAGE_URL (the page) and CHROMIUM; with `guarded=yes` also GUARDED_URL,
+# GUARDED_PAGE and GUARDED_TOKEN (of root) of a second cluster that asks everybody who they are.
 #   MILLPOND_BINARY   binary to start        [default: target/release/millpond of the repository]
 #   MILLPOND_PAGE     folder of a built page [default: the page in the binary]
 #   CHROMIUM          browser                [default: chromium in the PATH]
@@ -23,31 +24,55 @@ stop() {
 }
 trap stop EXIT
 
-"$binary" up --listen 127.0.0.1:0 --data "$work/data" --nodes 2 \
-    --node-resources cpu=8,memory=8GiB,user_slots=32 >"$work/up.log" 2>&1 &
-pids+=($!)
-for _ in $(seq 100); do
-    url=$(sed -n 's/^Millpond is ready on \(http[^ ]*\).*/\1/p' "$work/up.log")
-    [ -n "$url" ] && break
-    sleep 0.2
-done
-[ -n "$url" ] || { echo "web: the cluster did not start:" >&2; cat "$work/up.log" >&2; exit 1; }
-export MILLPOND_URL=$url
-
-# The page in the binary; of a binary without one, or if asked for, built files with the API behind them.
-export PAGE_URL=$url
-page=${MILLPOND_PAGE:-}
-if [ -z "$page" ] && ! curl -fsS -H 'Accept-Encoding: identity' "$url/" | grep -q '<div id="root">'; then
-    page=dist/page
-fi
-if [ -n "$page" ]; then
-    [ -f "$page/index.html" ] || { echo "web: no page is built in $page (npm run build)" >&2; exit 2; }
-    echo "web: the page is that of $page"
-    MILLPOND_PROXY=${url#http://} node node_modules/vite/bin/vite.js preview --outDir "$page" --port 0 --host 127.0.0.1 >"$work/preview.log" 2>&1 &
+# start_cluster NAME [arguments of up]: leaves its address in $url, its data in $work/NAME.
+start_cluster() {
+    local name=$1
+    shift
+    : >"$work/$name.log"
+    "$binary" up --listen 127.0.0.1:0 --data "$work/$name" --nodes 2 \
+        --node-resources cpu=8,memory=8GiB,user_slots=32 "$@" >"$work/$name.log" 2>&1 &
     pids+=($!)
-    for _ in $(seq 50); do
-        PAGE_URL=$(sed 's/\x1b\[[0-9;]*m//g' "$work/preview.log" | sed -n 's/.*\(http:\/\/127.0.0.1:[0-9]*\).*/\1/p' | head -1)
-        [ -n "$PAGE_URL" ] && break
+    for _ in $(seq 100); do
+        url=$(sed -n 's/^Millpond is ready on \(http[^ ]*\).*/\1/p' "$work/$name.log")
+        [ -n "$url" ] && return
         sleep 0.2
     done
+    echo "web: the cluster did not start:" >&2
+    cat "$work/$name.log" >&2
+    exit 1
+}
+
+# find_page API: leaves in $page_url where the page with this API behind it is: the page in the binary; of a
+# binary without one, or if asked for, built files with the API behind them.
+find_page() {
+    local api=$1 page=${MILLPOND_PAGE:-} log
+    page_url=$api
+    if [ -z "$page" ] && ! curl -fsS -H 'Accept-Encoding: identity' "$api/" | grep -q '<div id="root">'; then
+        page=dist/page
+    fi
+    [ -n "$page" ] || return 0
+    [ -f "$page/index.html" ] || { echo "web: no page is built in $page (npm run build)" >&2; exit 2; }
+    echo "web: the page is that of $page"
+    log=$work/preview-${api##*:}.log
+    : >"$log"
+    MILLPOND_PROXY=${api#http://} node node_modules/vite/bin/vite.js preview --outDir "$page" --port 0 --host 127.0.0.1 >"$log" 2>&1 &
+    pids+=($!)
+    for _ in $(seq 50); do
+        page_url=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/.*\(http:\/\/127.0.0.1:[0-9]*\).*/\1/p' | head -1)
+        [ -n "$page_url" ] && return
+        sleep 0.2
+    done
+    echo "web: the page is not served:" >&2
+    cat "$log" >&2
+    exit 1
+}
+
+start_cluster data
+find_page "$url"
+export MILLPOND_URL=$url PAGE_URL=$page_url
+if [ "${guarded:-}" = yes ]; then
+    start_cluster guarded --auth
+    find_page "$url"
+    GUARDED_TOKEN=$(cat "$work/guarded/server/root.token")
+    export GUARDED_URL=$url GUARDED_PAGE=$page_url GUARDED_TOKEN
 fi

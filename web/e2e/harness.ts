@@ -2,6 +2,7 @@
 
 import { createServer, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { AxeBuilder } from '@axe-core/playwright';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
@@ -92,10 +93,30 @@ export async function lineToServer(): Promise<Line> {
   };
 }
 
-export async function command<T = unknown>(name: string, parameters: object): Promise<T> {
-  const response = await fetch(`${API}/api/v4/${name}`, {
+/** Serious and critical findings of axe, by name. */
+export async function findings(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => {
+      const places = nodes.slice(0, 3).map(({ html }) => html.slice(0, 160));
+      return `${id}: ${places.join(' | ')}`;
+    });
+}
+
+export const command = <T = unknown>(name: string, parameters: object): Promise<T> =>
+  commandAt<T>(API, {}, name, parameters);
+
+/** A command to a server that asks who sends it. */
+export async function commandAt<T = unknown>(
+  api: string,
+  headers: Record<string, string>,
+  name: string,
+  parameters: object,
+): Promise<T> {
+  const response = await fetch(`${api}/api/v4/${name}`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
+    headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(parameters),
   });
   const body: unknown = await response.json();

@@ -1,9 +1,17 @@
 /** Every page with real data: it shows what there is, says nothing in the console, and passes axe. */
 
-import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { command, eventually, makePool, startOperation, stateOf, useBrowser, visit } from './harness';
+import {
+  command,
+  eventually,
+  findings,
+  makePool,
+  startOperation,
+  stateOf,
+  useBrowser,
+  visit,
+} from './harness';
 
 useBrowser();
 
@@ -174,20 +182,6 @@ const CASES: Case[] = [
 
 async function expectTexts(page: Page, texts: string[]): Promise<void> {
   for (const text of texts) await page.getByText(new RegExp(text)).first().waitFor();
-}
-
-/** Serious and critical findings, by name. */
-async function findings(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(
-      ({ id, nodes }) =>
-        `${id}: ${nodes
-          .slice(0, 3)
-          .map(({ html }) => html.slice(0, 160))
-          .join(' | ')}`,
-    );
 }
 
 describe.each(CASES)('$name', ({ path, texts }) => {

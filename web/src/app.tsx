@@ -42,7 +42,7 @@ export function App() {
     <ThemeProvider theme={theme}>
       <ToasterProvider toaster={toaster}>
         <QueryClientProvider client={client}>
-          <SessionProvider signIn={<SignIn />}>
+          <SessionProvider signIn={refusal => <SignIn refusal={refusal} />}>
             <LiveProvider>
               <Frame theme={theme} onTheme={setTheme}>
                 <Suspense fallback={<Loading />}>

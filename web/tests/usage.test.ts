@@ -1,10 +1,10 @@
-/** What jobs use: recordings, rows of lists, pictures of digests. */
+/** What jobs use: statistics, rows of lists, pictures of digests. */
 
 import { describe, expect, test } from 'vitest';
-import type { Job, JobDetails, JobExplanation, MemoryDigest } from '../src/api/operations';
+import type { Job, JobDetails, MemoryDigest } from '../src/api/operations';
 import { barsOf } from '../src/model/digest';
 import { cpuOf, memoryOf } from '../src/model/jobUsage';
-import { EMPTY, recorded, statistic, type Recording } from '../src/model/recording';
+import { statistic } from '../src/model/statistics';
 
 const leaf = (value: number) => ({ sum: value, count: 1, min: value, max: value, last: value });
 
@@ -25,50 +25,6 @@ const job = (exec: number, cpu: number): JobDetails => ({
     },
     job_proxy: { cpu: { user: leaf(0), system: leaf(0) }, smoothed_cpu_usage_x100: leaf(140) },
   },
-});
-
-const why = {
-  cpu: { hard_limit: 2, monitor: { limit: 1.5, smoothed: 1.25, ratio: 0.8, votes: '' } },
-  memory: { memory_limit: 100, user_job: { reserve: 60 } },
-} as JobExplanation;
-
-describe('a recording', () => {
-  test('of usage between two reports of the node', () => {
-    const first = recorded(EMPTY, 1_000, job(5_000, 4_000), why);
-    expect(first.moments).toEqual([
-      {
-        time: 1_000,
-        usage: null,
-        smoothed: 1.25,
-        limit: 1.5,
-        hardLimit: 2,
-        memory: 70,
-        peak: 90,
-        reserve: 60,
-        memoryLimit: 100,
-      },
-    ]);
-    const second = recorded(first, 6_000, job(10_000, 9_000), why);
-    expect(second.moments[1]?.usage).toBe(1);
-  });
-  test('knows less without an explanation', () => {
-    const [moment] = recorded(EMPTY, 0, job(5_000, 4_000), null).moments;
-    expect(moment).toMatchObject({ smoothed: 1.4, limit: null, hardLimit: 2, reserve: 50 });
-  });
-  test('has no moment twice, and none before the first report', () => {
-    const once = recorded(EMPTY, 0, job(5_000, 0), why);
-    expect(recorded(once, 9_000, job(5_000, 0), why)).toBe(once);
-    expect(recorded(EMPTY, 0, { id: 'j', type: 'vanilla', state: 'running' }, why)).toBe(EMPTY);
-  });
-  test('stays small, and keeps the first and the newest', () => {
-    let recording: Recording = EMPTY;
-    for (let i = 1; i <= 20_000; i += 1) recording = recorded(recording, i, job(i * 1_000, i * 500), why);
-    expect(recording.moments.length).toBeLessThanOrEqual(720);
-    expect(recording.moments[0]?.time).toBe(1);
-    expect(recording.moments.at(-1)).toMatchObject({ time: 20_000, usage: 0.5 });
-    const times = recording.moments.map(moment => moment.time);
-    expect(times).toEqual([...times].sort((a, b) => a - b));
-  });
 });
 
 test('statistics by path', () => {

@@ -16,9 +16,10 @@ async fn main() {
     let settings = api::Settings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_address: None,
+        tls: false,
         host_name: "localhost".to_owned(),
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);
     println!("listening on {}", listener.local_addr().expect("it is bound"));
-    api::serve(listener, api.router(), std::future::pending(), Duration::ZERO).await;
+    api::serve(listener, api.router(), None, std::future::pending(), Duration::ZERO).await;
 }

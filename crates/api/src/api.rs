@@ -1,13 +1,15 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
 use crate::commands::{
-    Data, Descriptor, Local, Params, Run, Version, issue_token, poll_job_shell, shape, shell_answer,
+    Data, Descriptor, Local, Params, Run, Version, issue_token, poll_job_shell, set_user_password, shape,
+    shell_answer,
 };
-use crate::{Authenticator, Backend, BoxFuture, batch};
+use crate::{Authenticator, Backend, BoxFuture, batch, secrets};
+use kernel::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use vocab::{Failure, Guid, Time};
 use yson::Value;
 
@@ -20,6 +22,8 @@ pub struct Settings {
     pub public_address: Option<String>,
     /// Name of this host in replies and errors.
     pub host_name: String,
+    /// Clients come by TLS: browsers are told to send cookies no other way.
+    pub tls: bool,
 }
 
 /// The API of one server. [`Api::router`] makes routes of it.
@@ -31,6 +35,8 @@ pub struct Api {
     requests: AtomicU64,
     /// True when streams that never end by themselves must.
     stop: watch::Sender<bool>,
+    /// Passwords cost a core a while: not all of them at once.
+    hashing: Semaphore,
 }
 
 impl Api {
@@ -41,7 +47,8 @@ impl Api {
         settings: Settings,
     ) -> Arc<Api> {
         let (requests, stop) = (AtomicU64::new(0), watch::Sender::new(false));
-        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop })
+        let hashing = Semaphore::new(1);
+        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop, hashing })
     }
 
     /// Ends the event streams: they would hold up the server's end.
@@ -59,6 +66,23 @@ impl Api {
         let started = self.started.as_micros();
         Guid([(started >> 32) as u32, started as u32, (number >> 32) as u32, number as u32])
     }
+}
+
+/// `set_user_password`: whether it may be set is asked before the hash is made, which takes its time on a
+/// thread where nobody else waits.
+async fn set_password(
+    caller: Arc<Caller>,
+    (user, password): (String, String),
+    mutation_id: Option<Guid>,
+) -> Result<Value, Failure> {
+    let backend = &caller.api.backend;
+    let set = |hash: String| Command::SetUserPassword { user: user.clone(), hash };
+    let may = Command::Authorize(Box::new(set(String::new())));
+    backend.execute(caller.user.clone(), None, may).await?;
+    let _turn = caller.api.hashing.acquire().await;
+    let hash = tokio::task::spawn_blocking(move || secrets::hash_password(&password)).await;
+    let hash = hash.map_err(|e| Failure::new(format!("Hashing the password failed: {e}")))??;
+    backend.execute(caller.user.clone(), mutation_id, set(hash)).await
 }
 
 pub(crate) fn now() -> Time {
@@ -99,7 +123,7 @@ impl Caller {
         input: Option<Value>,
         mutation_id: Option<Guid>,
     ) -> Result<BoxFuture<Result<Option<Value>, Failure>>, Failure> {
-        params.refuse_transaction()?;
+        let transaction = params.transaction()?;
         let only_value = params.flag("return_only_value")?;
         let (reply, version) = (descriptor.reply, self.version);
         let command = match descriptor.run {
@@ -126,6 +150,10 @@ impl Caller {
                     Ok(shape(reply, version, only_value, token.into()))
                 }));
             }
+            Run::SetPassword => {
+                let set = set_password(self.clone(), set_user_password(&params)?, mutation_id);
+                return Ok(Box::pin(async move { Ok(shape(reply, version, only_value, set.await?)) }));
+            }
             Run::Batch => {
                 let caller = self.clone();
                 return Ok(Box::pin(async move {
@@ -144,6 +172,7 @@ impl Caller {
                 return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
             }
         };
+        let command = if command.names_its_transaction() { command } else { command.through(transaction) };
         let mutation_id = mutation_id.filter(|_| descriptor.volatile);
         let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
         Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))

@@ -1,8 +1,7 @@
 //! Who asks: the seam between a request's credentials and a user name (http-api.md 2.9).
 
 use crate::BoxFuture;
-use std::collections::BTreeMap;
-use vocab::{Failure, code};
+use vocab::Failure;
 
 /// What a request says about its sender.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -81,68 +80,5 @@ impl Authenticator for OpenAccess {
     fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>> {
         let user = credentials.act_as.unwrap_or_else(|| "root".to_owned());
         Box::pin(std::future::ready(Ok(user)))
-    }
-}
-
-/// Tokens from the configuration; `root` may act as anybody.
-#[derive(Clone, Debug, Default)]
-pub struct StaticTokens {
-    users: BTreeMap<String, String>,
-}
-
-impl StaticTokens {
-    /// Pairs of token and user.
-    pub fn new(tokens: impl IntoIterator<Item = (String, String)>) -> StaticTokens {
-        StaticTokens { users: tokens.into_iter().collect() }
-    }
-
-    fn user(&self, credentials: Credentials) -> Result<String, Failure> {
-        let Some(token) = credentials.token else {
-            return Err(Failure::coded(
-                code::INVALID_CREDENTIALS,
-                "Client is missing credentials: send a token in the header Authorization: OAuth <token>",
-            ));
-        };
-        let user = self.users.get(&token).ok_or_else(|| {
-            Failure::coded(code::INVALID_CREDENTIALS, "Invalid credentials: the token is not known")
-        })?;
-        match credentials.act_as {
-            None => Ok(user.clone()),
-            Some(other) if other == *user || user == "root" => Ok(other),
-            Some(other) => Err(Failure::coded(
-                code::AUTHENTICATION,
-                format!("User {user:?} may not act as user {other:?}: only \"root\" may act as others"),
-            )
-            .with("user", user.as_str())),
-        }
-    }
-}
-
-impl Authenticator for StaticTokens {
-    fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>> {
-        Box::pin(std::future::ready(self.user(credentials)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn static_tokens() {
-        let tokens = [("t1", "root"), ("t2", "ann")].map(|(t, u)| (t.to_owned(), u.to_owned()));
-        let tokens = StaticTokens::new(tokens);
-        let ask = |token: Option<&str>, act_as: Option<&str>| {
-            let own = |s: Option<&str>| s.map(str::to_owned);
-            tokens
-                .user(Credentials { token: own(token), act_as: own(act_as), ..Credentials::default() })
-                .map_err(|f| f.code)
-        };
-        assert_eq!(ask(Some("t2"), None), Ok("ann".to_owned()));
-        assert_eq!(ask(Some("t2"), Some("ann")), Ok("ann".to_owned()));
-        assert_eq!(ask(Some("t1"), Some("bob")), Ok("bob".to_owned()));
-        assert_eq!(ask(Some("t2"), Some("bob")), Err(900));
-        assert_eq!(ask(Some("t3"), None), Err(111));
-        assert_eq!(ask(None, Some("root")), Err(111));
     }
 }

@@ -58,14 +58,8 @@ pub trait Backend: Send + Sync + 'static {
         body: ByteStream,
     ) -> BoxFuture<Result<(), Failure>>;
 
-    /// Opens the content of a file node from `offset`, at most `length` bytes.
-    fn read_file(
-        &self,
-        user: String,
-        path: YPath,
-        offset: u64,
-        length: Option<u64>,
-    ) -> BoxFuture<Result<FileContent, Failure>>;
+    /// Opens the content of a file node.
+    fn read_file(&self, user: String, request: ReadFile) -> BoxFuture<Result<FileContent, Failure>>;
 
     /// Numbers of the topics of the event stream, as they stand and as they change.
     fn changes(&self) -> watch::Receiver<Versions>;
@@ -96,7 +90,8 @@ pub struct JobShellRequest {
     pub job_id: JobId,
     /// One of the spec's `job_shells`.
     pub shell_name: Option<String>,
-    /// What is wanted.
+    /// What is wanted. A new shell has no id yet: the backend gives it one that nobody can guess and
+    /// that only its opener can use.
     pub request: ShellRequest,
 }
 
@@ -109,6 +104,21 @@ pub struct WriteFile {
     pub append: bool,
     /// Store the checksum as `@md5`.
     pub compute_md5: bool,
+    /// The transaction that sees the new content before others.
+    pub transaction: Option<ObjectId>,
+}
+
+/// Parameters of `read_file` (http-api.md 8.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadFile {
+    /// The file node.
+    pub path: YPath,
+    /// Where to begin.
+    pub offset: u64,
+    /// At most so many bytes.
+    pub length: Option<u64>,
+    /// The transaction with whose eyes the file is read.
+    pub transaction: Option<ObjectId>,
 }
 
 /// The content of a file node, on its way to the client.

@@ -26,6 +26,8 @@ pub mod secrets;
 mod transport;
 
 pub use api::{Api, Settings};
-pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session, StaticTokens};
-pub use backend::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
-pub use transport::serve;
+pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session};
+pub use backend::{
+    Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile,
+};
+pub use transport::{Tls, serve};

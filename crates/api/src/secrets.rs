@@ -4,11 +4,30 @@ use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use sha2::{Digest, Sha256};
 use std::io::Read;
-use vocab::Failure;
+use vocab::{Failure, Guid};
 
 /// 32 random bytes in hexadecimal.
 pub fn random_token() -> Result<String, Failure> {
     random_bytes::<32>().map(|bytes| hex(&bytes))
+}
+
+/// An id that nobody can guess.
+pub fn random_guid() -> Result<Guid, Failure> {
+    random_bytes::<16>().map(Guid::from_bytes)
+}
+
+/// The id that belongs to these parts together; none of them can be found out from it, and without all
+/// of them nobody gets there.
+pub fn guid_of(parts: &[&[u8]]) -> Guid {
+    let mut digest = Sha256::new();
+    for part in parts {
+        // With their lengths: no two lists of parts look the same.
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.finalize()[..16]);
+    Guid::from_bytes(bytes)
 }
 
 /// SHA-256 in lower-case hexadecimal, as clients write it too.
@@ -56,6 +75,16 @@ mod tests {
         assert_eq!(sha256("abc"), expected);
         let (one, other) = (random_token().expect("random"), random_token().expect("random"));
         assert!(one != other && one.len() == 64 && !same_secret(&one, &other) && same_secret(&one, &one));
+    }
+
+    #[test]
+    fn ids_of_parts() {
+        let (a, b): (&[u8], &[u8]) = (b"a", b"b");
+        assert_eq!(guid_of(&[a, b]), guid_of(&[a, b]));
+        for other in [&[b, a][..], &[a], &[b"ab"], &[b"ab", b""], &[b"", b"ab"]] {
+            assert_ne!(guid_of(&[a, b]), guid_of(other), "{other:?}");
+        }
+        assert_ne!(random_guid().expect("random"), random_guid().expect("random"));
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl CgroupEnvironment {
                 };
                 (roots, None)
             }
-            Driver::Simple => return Err(unsupported("it has no groups")),
+            Driver::Rootless | Driver::Simple => return Err(unsupported("it has no groups")),
         };
         let has_memsw = mounts.v1("memory").is_some_and(|m| m.join("memory.memsw.limit_in_bytes").exists());
         let depth = relative.components().count();
@@ -159,6 +159,7 @@ impl CgroupEnvironment {
             places,
             has_memsw: self.has_memsw,
             never_capped: false,
+            dies_with_caller: false,
             init: None,
         }
     }
@@ -302,6 +303,8 @@ struct CgroupContainer {
     has_memsw: bool,
     /// No cap was set, so nothing can have been throttled and one file less is read.
     never_capped: bool,
+    /// Nobody would end what a probe has started.
+    dies_with_caller: bool,
     /// Of the job's namespaces, once an isolated process was started.
     init: Option<Init>,
 }
@@ -346,6 +349,7 @@ impl Container for CgroupContainer {
             v2_group: directory.as_ref().map(AsFd::as_fd),
             join: &joins,
             v2_procs: procs.as_deref(),
+            dies_with_caller: self.dies_with_caller,
         };
         if let (Some(isolation), None) = (spec.isolation, &self.init) {
             self.init = Some(Init::start(isolation, &place)?);
@@ -369,6 +373,13 @@ impl Container for CgroupContainer {
             return knobs_v2::set_memory_limit(&self.places.memory, bytes);
         }
         knobs_v1::set_memory_limit(&self.places.memory, self.has_memsw, bytes)
+    }
+
+    fn set_memory_high(&mut self, bytes: i64) -> Result<(), CageError> {
+        match self.is_v2() {
+            true => self.places.memory.write("memory.high", &bytes.max(0).to_string()),
+            false => Ok(()),
+        }
     }
 
     fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError> {
@@ -459,6 +470,9 @@ impl Container for CgroupContainer {
     }
 
     fn destroy(&mut self) -> Result<(), CageError> {
+        if let Some(init) = &self.init {
+            init.bury();
+        }
         // The tracking group last: as long as it is there, a restarted node finds the job.
         self.places.distinct().into_iter().rev().try_for_each(Group::remove)
     }

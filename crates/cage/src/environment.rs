@@ -3,13 +3,14 @@
 use crate::cgroups::CgroupEnvironment;
 use crate::mounts::MountTable;
 use crate::process::ProcessInfo;
+use crate::rootless;
 use crate::simple::SimpleEnvironment;
 use crate::spawn::{ProcessSpec, Spawned};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vocab::{Cpu, JobId};
 
 /// Ways to hold a job together.
@@ -21,19 +22,27 @@ pub enum Driver {
     CgroupV2,
     /// v1 only; killing by the freezer.
     CgroupV1,
+    /// Without any privilege: user namespaces, `/proc`, stopping and continuing.
+    Rootless,
     /// No groups: sessions, sub-reaper and `/proc`. Enforces nothing.
     Simple,
 }
 
 impl Driver {
     /// In the order in which `auto` tries them (jobs-and-nodes.md 4.1).
-    pub const ALL: [Driver; 4] = [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Simple];
+    pub const ALL: [Driver; 5] =
+        [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Rootless, Driver::Simple];
+    /// It holds jobs together by control groups.
+    pub const fn has_groups(self) -> bool {
+        matches!(self, Driver::Hybrid | Driver::CgroupV2 | Driver::CgroupV1)
+    }
     /// The public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Driver::Hybrid => "hybrid",
             Driver::CgroupV2 => "cgroup_v2",
             Driver::CgroupV1 => "cgroup_v1",
+            Driver::Rootless => "rootless",
             Driver::Simple => "simple",
         }
     }
@@ -58,7 +67,7 @@ impl FromStr for Driver {
 pub enum CageError {
     /// Not a driver's name.
     #[error(
-        "Unknown job environment {0:?}: expected one of \"auto\", \"cgroup_v2\", \"hybrid\", \"cgroup_v1\", \"simple\""
+        "Unknown job environment {0:?}: expected one of \"auto\", \"cgroup_v2\", \"hybrid\", \"cgroup_v1\", \"rootless\", \"simple\""
     )]
     UnknownDriver(String),
     /// The host lacks something that the driver needs.
@@ -69,6 +78,12 @@ pub enum CageError {
         /// What is missing.
         missing: String,
     },
+    /// `auto` found none that bounds what jobs may take.
+    #[error(
+        "No job environment can be used here: {0}. With the job environment \"simple\" jobs run, but nothing bounds \
+         how many processes they make"
+    )]
+    NoneUsable(String),
     /// A system call failed.
     #[error("Cannot {action} {path}: {source}")]
     Io {
@@ -258,6 +273,11 @@ pub trait Container: Send {
     fn set_cpu_cap(&mut self, cores: Option<Cpu>) -> Result<(), CageError>;
     /// Memory limit in bytes, or none.
     fn set_memory_limit(&mut self, bytes: Option<i64>) -> Result<(), CageError>;
+    /// Bytes above which the kernel takes memory back from the job and slows it down (4.3). Only cgroup v2 can.
+    fn set_memory_high(&mut self, bytes: i64) -> Result<(), CageError> {
+        let _ = bytes;
+        Ok(())
+    }
     /// Most processes and threads, or no bound.
     fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError>;
     /// CPU used so far; never goes back.
@@ -278,6 +298,11 @@ pub trait Container: Send {
     fn root(&self) -> Option<PathBuf> {
         None
     }
+    /// What the driver has to do itself while a job runs, because no kernel does it; gives when it is to be
+    /// called again, if at all.
+    fn look_after(&mut self, _now: Instant) -> Option<Instant> {
+        None
+    }
     /// Sends a signal to every process.
     fn signal(&mut self, signal: i32) -> Result<(), CageError>;
     /// Stops every process, or lets it go on.
@@ -294,7 +319,13 @@ pub trait Container: Send {
 /// Opens a driver without touching anything: an error says what the host lacks.
 pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnvironment>, CageError> {
     Ok(match driver {
-        Driver::Simple => Box::new(SimpleEnvironment::new()),
+        Driver::Rootless => {
+            if let Some(missing) = rootless::refusal() {
+                return Err(CageError::Unsupported { driver, missing });
+            }
+            Box::new(SimpleEnvironment::new(driver))
+        }
+        Driver::Simple => Box::new(SimpleEnvironment::new(driver)),
         Driver::CgroupV2 | Driver::Hybrid | Driver::CgroupV1 => {
             let mounts = MountTable::read(&config.mount_table)?;
             Box::new(CgroupEnvironment::new(driver, &mounts, &config.root_group)?)
@@ -303,19 +334,26 @@ pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnv
 }
 
 /// The first driver of [`Driver::ALL`] whose root groups can be made and whose probe enforces memory
-/// and CPU; else `simple`. Gives what was found out about it.
+/// and CPU; else `rootless`. Gives what was found out about it. `simple` is nobody's last resort: root,
+/// who may not use `rootless`, gets an error that names what each one lacks.
 pub fn open_auto(config: &EnvironmentConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), CageError> {
-    for driver in Driver::ALL {
-        let Ok(environment) = open(driver, config) else { continue };
-        if environment.prepare().is_err() {
-            continue;
-        }
+    let mut reasons = Vec::new();
+    for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Simple) {
+        let opened = open(driver, config).and_then(|e| e.prepare().map(|()| e));
+        let environment = match opened {
+            Ok(environment) => environment,
+            Err(e) => {
+                reasons.push(e.to_string());
+                continue;
+            }
+        };
         let found = environment.probe();
-        if driver == Driver::Simple || (found.tracking && found.memory_limit && found.cpu_weight) {
+        if driver == Driver::Rootless || (found.tracking && found.memory_limit && found.cpu_weight) {
             return Ok((environment, found));
         }
+        reasons.push(format!("Job environment {driver} does not enforce {}", found.missing().join(", ")));
         // Left as it was found; a root group that cannot be removed is empty and harmless.
         let _ = environment.remove_root();
     }
-    open(Driver::Simple, config).map(|e| (e, Capabilities::default()))
+    Err(CageError::NoneUsable(reasons.join("; ")))
 }

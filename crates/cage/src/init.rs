@@ -8,6 +8,8 @@
 //! fork without exec; killing the init kills the job, whatever it did to hide
 //! (jobs-and-nodes.md 4.6). A killed init stays until all of its namespace are reaped, the command by
 //! the caller too.
+//!
+//! It dies with its caller, too: a job whose proxy is gone has nobody who measures or bounds it.
 
 mod mounts_in_view;
 
@@ -38,6 +40,8 @@ pub(crate) struct Init {
     pidfd: OwnedFd,
     /// The caller's own pid namespace, to come back to.
     home: File,
+    /// There is a user namespace, too.
+    own_users: bool,
     /// The job's mounts. The kernel takes them apart when the last holder is gone, and waits for all
     /// processors meanwhile, for milliseconds on a busy machine. Were that the dying init, everybody who waits
     /// for its end would wait for that; so it is us, some time after.
@@ -48,12 +52,15 @@ impl Init {
     /// Makes namespaces and mounts. In an error nothing is left but a zombie that is reaped here.
     pub fn start(isolation: &Isolation, place: &Birthplace<'_>) -> Result<Init, CageError> {
         let failed = |what: String| move |source| CageError::Isolation { what, source };
-        let plan = plan(isolation, &Kind::of).map_err(failed("plan its mounts".to_owned()))?;
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let plan = plan(isolation, own, &Kind::of).map_err(failed("plan its mounts".to_owned()))?;
+        let own_users = isolation.own_users;
         let home = File::open("/proc/self/ns/pid").map_err(failed("open /proc/self/ns/pid".to_owned()))?;
-        let (mut report, theirs) = io::pipe().map_err(failed("create a pipe".to_owned()))?;
+        let (report, theirs) = io::pipe().map_err(failed("create a pipe".to_owned()))?;
         let mut held = vec![-1; plan.held];
         let clone = |held: &mut [RawFd], group: Option<BorrowedFd<'_>>| {
-            fork_into(group, || live(&plan, place, group.is_none(), held, theirs.as_raw_fd()))
+            let ends = (report.as_raw_fd(), theirs.as_raw_fd());
+            fork_into(group, own_users, || live(&plan, place, group.is_none(), held, ends, own_users))
         };
         let (pid, pidfd) = match clone(&mut held, place.v2_group) {
             Err(e) if place.v2_group.is_some() && refuses_birth_in_group(&e) => clone(&mut held, None),
@@ -61,7 +68,7 @@ impl Init {
         }
         .map_err(failed("create namespaces".to_owned()))?;
         drop(theirs);
-        let mut word = [0; 8];
+        let (mut report, mut word) = (report, [0; 8]);
         let end = report.read_exact(&mut word);
         let (step, errno) = word.split_at(4);
         let number = |b: &[u8]| i32::from_le_bytes([b[0], b[1], b[2], b[3]]);
@@ -70,7 +77,7 @@ impl Init {
             // It lives for as long as we do not kill it, so the pid is its own.
             let path = format!("/proc/{pid}/ns/mnt");
             match File::open(&path) {
-                Ok(mounts) => return Ok(Init { pid, pidfd, home, _mounts: mounts }),
+                Ok(mounts) => return Ok(Init { pid, pidfd, home, own_users, _mounts: mounts }),
                 Err(e) => {
                     let _ = sys::kill(pid, libc::SIGKILL);
                     let _ = sys::reap(pid);
@@ -109,9 +116,22 @@ impl Init {
         let _ = rustix::event::poll(&mut ready, Some(&timeout));
     }
 
+    /// Takes it off the system's hands, if it has ended and is a child of this process.
+    pub fn bury(&self) {
+        if sys::ended_child_is(self.pid) {
+            let _ = sys::reap(self.pid);
+        }
+    }
+
     /// For [`join`] in a child.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+
+    /// Has it a user namespace? Then only who has joined that may join the others, and who has joined it
+    /// cannot come back: the caller sends somebody.
+    pub fn has_own_users(&self) -> bool {
+        self.own_users
     }
 
     /// While the guard lives, children of this thread are born into the job's pid namespace.
@@ -143,14 +163,25 @@ pub(crate) fn join(pidfd: RawFd) -> bool {
     unsafe { libc::setns(pidfd, JOINED_LATER) == 0 }
 }
 
+/// The same with its user namespace, and children are born into its pid namespace.
+pub(crate) fn join_all(pidfd: RawFd) -> bool {
+    // SAFETY: a plain system call.
+    unsafe { libc::setns(pidfd, JOINED_LATER | libc::CLONE_NEWUSER | libc::CLONE_NEWPID) == 0 }
+}
+
 /// A fork into new namespaces and, if given, into a v2 group. `child` must not return, allocate or
 /// panic: the copy of a process with threads has their locks, too.
-fn fork_into(group: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<(u32, OwnedFd)> {
+fn fork_into(
+    group: Option<BorrowedFd<'_>>,
+    own_users: bool,
+    child: impl FnOnce(),
+) -> io::Result<(u32, OwnedFd)> {
     let mut pidfd: RawFd = -1;
     let args = CloneArgs {
         flags: NAMESPACES
             | libc::CLONE_PIDFD as u64
             | crate::spawn::CLONE_CLEAR_SIGHAND
+            | if own_users { libc::CLONE_NEWUSER as u64 } else { 0 }
             | if group.is_some() { crate::spawn::CLONE_INTO_CGROUP } else { 0 },
         pidfd: (&raw mut pidfd) as u64,
         exit_signal: libc::SIGCHLD as u64,
@@ -176,13 +207,20 @@ fn fork_into(group: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<
 }
 
 /// The init's whole life. Plain system calls on prepared memory only.
-fn live(plan: &Plan, place: &Birthplace<'_>, join_v2: bool, held: &mut [RawFd], report: RawFd) {
+fn live(
+    plan: &Plan,
+    place: &Birthplace<'_>,
+    join_v2: bool,
+    held: &mut [RawFd],
+    (parents_end, report): (RawFd, RawFd),
+    reap: bool,
+) {
     let say = |step: i32, errno: i32| {
         let (mut word, (a, b)) = ([0; 8], (step.to_le_bytes(), errno.to_le_bytes()));
         word[..4].copy_from_slice(&a);
         word[4..].copy_from_slice(&b);
         // SAFETY: writes eight bytes of a local.
-        unsafe { libc::write(report, word.as_ptr().cast(), word.len()) };
+        unsafe { libc::write(report, word.as_ptr().cast(), word.len()) == 8 }
     };
     // SAFETY: reads the thread's errno.
     let errno = || unsafe { *libc::__errno_location() };
@@ -190,24 +228,39 @@ fn live(plan: &Plan, place: &Birthplace<'_>, join_v2: bool, held: &mut [RawFd], 
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr(), 0, 0, 0);
+        // A caller that has died before this line reads no more: then the report is what ends us.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        libc::close(parents_end);
     }
     for path in place.join.iter().map(std::ffi::CString::as_c_str).chain(place.v2_procs.filter(|_| join_v2)) {
         if !sys::write_zero(path) {
-            return say(-1, errno());
+            say(-1, errno());
+            return;
         }
     }
     for (number, step) in plan.steps.iter().enumerate() {
         if !carry_out(step, held) {
-            return say(number as i32, errno());
+            say(number as i32, errno());
+            return;
         }
     }
-    // SAFETY: the copy of the caller's memory is used by nobody else; descriptors are ours.
+    // SAFETY: the copy of the caller's memory is used by nobody else; descriptors are ours. All signals are
+    // blocked since the fork, so that none is lost between a look and the wait.
     unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-        say(0, 0);
+        if !reap {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        if !say(0, 0) {
+            return;
+        }
         libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0);
+        let mut child_ended: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut child_ended);
+        libc::sigaddset(&mut child_ended, libc::SIGCHLD);
         loop {
-            libc::pause();
+            // Where no group counts, what an orphan has used is counted by who waits for it (4.10).
+            while reap && libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) > 0 {}
+            libc::sigwaitinfo(&child_ended, std::ptr::null_mut());
         }
     }
 }
@@ -226,6 +279,12 @@ fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
         };
     // SAFETY (all blocks): system calls on terminated strings of the plan; no memory is written.
     match step {
+        // Whoever could change groups could lose one that forbids something; hence the second word.
+        Step::MapUsers { users, groups } => {
+            sys::write_word(c"/proc/self/uid_map", users)
+                && sys::write_word(c"/proc/self/setgroups", c"deny")
+                && sys::write_word(c"/proc/self/gid_map", groups)
+        }
         Step::Detach => unsafe {
             libc::mount(null, c"/".as_ptr(), null, MS_REC | MS_PRIVATE, null.cast()) == 0
         },

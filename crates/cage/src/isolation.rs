@@ -11,6 +11,10 @@
 //! what the node unmounts must not live on in the view of a job. What the job needs of them is put back
 //! by binds. With a root file system of its own the same things are put into that, and the host's root
 //! is gone.
+//!
+//! A node without privileges makes the same view in a user namespace of the job's own (4.10), with three
+//! differences that the kernel wants: device files cannot be made there, so the host's are put in; what was
+//! mounted on the host cannot be unmounted, only covered; and overlays keep their notes elsewhere.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -25,12 +29,16 @@ pub struct Isolation {
     pub hostname: String,
     /// Root file system; none: the host's, read-only.
     pub root: Option<RootFs>,
-    /// Directories that an empty one covers. Those that contain others come first.
+    /// Directories that an empty one covers, and files that are hidden. Those that contain others come
+    /// first.
     pub covers: Vec<PathBuf>,
     /// Directories and files that are put in after the covers.
     pub binds: Vec<Bind>,
     /// Bytes that each of the private directories may take.
     pub scratch_size: u64,
+    /// In a user namespace of its own, in which the caller's user and group are mapped to themselves and
+    /// nobody else is: what a caller without privileges needs for all of this.
+    pub own_users: bool,
 }
 
 /// A directory or file of the host that a job sees.
@@ -64,6 +72,8 @@ pub const SKELETON: [&str; 5] = ["dev", "proc", "sys", "tmp", "var/tmp"];
 /// One thing to do in the new namespaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
+    /// The user and group of the new user namespace, as the kernel's files want them.
+    MapUsers { users: CString, groups: CString },
     /// Nothing that is mounted from here on is seen outside, or the other way round.
     Detach,
     /// Lets go of all that is mounted at and below these, which are written as in the mount table.
@@ -136,19 +146,38 @@ const HIDDEN_DIRECTORIES: [&str; 5] =
 const NOTHING: &str = "/dev/.nothing";
 
 /// How to do it. `kind_of` says what is at a path of the host.
-pub(crate) fn plan(isolation: &Isolation, kind_of: &dyn Fn(&Path) -> Option<Kind>) -> io::Result<Plan> {
-    let mut plan = Planner { steps: vec![Step::Detach], made: Vec::new(), prefix: PathBuf::new() };
+pub(crate) fn plan(
+    isolation: &Isolation,
+    (uid, gid): (u32, u32),
+    kind_of: &dyn Fn(&Path) -> Option<Kind>,
+) -> io::Result<Plan> {
+    let own_users = isolation.own_users;
+    let mut plan = Planner { steps: Vec::new(), made: Vec::new(), prefix: PathBuf::new(), held: 0 };
+    if own_users {
+        let map = |id: u32| CString::new(format!("{id} {id} 1"));
+        plan.steps.push(Step::MapUsers { users: map(uid)?, groups: map(gid)? });
+    }
+    plan.steps.push(Step::Detach);
     // Before anything is covered.
-    for (number, bind) in isolation.binds.iter().enumerate() {
-        plan.steps.push(Step::Hold { source: c_path(&bind.source)?, number });
+    for bind in &isolation.binds {
+        plan.hold(&bind.source)?;
+    }
+    let devices = DEVICES.map(|(name, ..)| Path::new("/dev").join(name));
+    let devices: Vec<&PathBuf> =
+        devices.iter().filter(|path| own_users && kind_of(path) == Some(Kind::Other)).collect();
+    for device in &devices {
+        plan.hold(device)?;
     }
     match &isolation.root {
         None => {
-            let below = isolation.covers.iter().map(|cover| as_in_the_mount_table(cover)).collect();
-            plan.steps.push(Step::LetGo { below });
+            // In a user namespace what came from outside is locked.
+            if !own_users {
+                let below = isolation.covers.iter().map(|cover| as_in_the_mount_table(cover)).collect();
+                plan.steps.push(Step::LetGo { below });
+            }
             plan.steps.push(Step::ReadOnly { path: c"/".to_owned() });
         }
-        Some(root) => plan.overlay(root)?,
+        Some(root) => plan.overlay(root, own_users)?,
     }
     let size = isolation.scratch_size;
     for path in PRIVATE.map(Path::new) {
@@ -158,12 +187,25 @@ pub(crate) fn plan(isolation: &Isolation, kind_of: &dyn Fn(&Path) -> Option<Kind
         }
     }
     for cover in isolation.covers.iter().filter(|_| isolation.root.is_none()) {
+        if kind_of(cover) == Some(Kind::Other) {
+            continue;
+        }
         if kind_of(cover).is_some() || plan.is_inside_made(cover) {
             plan.directories(cover)?;
             plan.tmpfs(cover, "mode=0755,size=1m")?;
         }
     }
-    plan.devices(size)?;
+    plan.devices(size, !own_users)?;
+    for (place, device) in devices.into_iter().enumerate() {
+        let bind = Bind { source: device.clone(), target: device.clone(), read_only: false };
+        plan.place(isolation.binds.len() + place, &bind, Some(Kind::Other))?;
+    }
+    // Needs a device to hide them under.
+    let files =
+        isolation.covers.iter().filter(|c| kind_of(c) == Some(Kind::Other) && isolation.root.is_none());
+    for file in files {
+        plan.steps.push(Step::Hide { path: c_path(file)?, under: c"/dev/null".to_owned() });
+    }
     plan.tree_of_processes()?;
     for (number, bind) in isolation.binds.iter().enumerate() {
         plan.place(number, bind, kind_of(&bind.source))?;
@@ -181,7 +223,7 @@ pub(crate) fn plan(isolation: &Isolation, kind_of: &dyn Fn(&Path) -> Option<Kind
     if !name.is_empty() {
         plan.steps.push(Step::Hostname { name });
     }
-    Ok(Plan { steps: plan.steps, held: isolation.binds.len() })
+    Ok(Plan { steps: plan.steps, held: plan.held })
 }
 
 /// What is at a path.
@@ -205,9 +247,17 @@ struct Planner {
     made: Vec<PathBuf>,
     /// Where the root of the job is while it is being made.
     prefix: PathBuf,
+    /// Trees that are held.
+    held: usize,
 }
 
 impl Planner {
+    fn hold(&mut self, source: &Path) -> io::Result<()> {
+        self.steps.push(Step::Hold { source: c_path(source)?, number: self.held });
+        self.held += 1;
+        Ok(())
+    }
+
     /// Path of the new root's `path`, seen from the host's root.
     fn inside(&self, path: &Path) -> io::Result<CString> {
         if self.prefix.as_os_str().is_empty() {
@@ -243,7 +293,7 @@ impl Planner {
         Ok(())
     }
 
-    fn overlay(&mut self, root: &RootFs) -> io::Result<()> {
+    fn overlay(&mut self, root: &RootFs, own_users: bool) -> io::Result<()> {
         // Colons and commas separate things in the options of a mount.
         let text = |path: &PathBuf| match path.to_str() {
             Some(text) if !text.contains([':', ',', '\\', '"']) => Ok(text.to_owned()),
@@ -254,16 +304,20 @@ impl Planner {
         if let Some((upper, work)) = &root.changes {
             options += &format!(",upperdir={},workdir={}", text(upper)?, text(work)?);
         }
+        if own_users {
+            // The usual attributes are root's.
+            options += ",userxattr";
+        }
         let target = c_path(&root.mount_point)?;
         self.steps.push(Step::Mount { kind: c"overlay", target, options: CString::new(options)? });
         self.prefix.clone_from(&root.mount_point);
         Ok(())
     }
 
-    fn devices(&mut self, shm_size: u64) -> io::Result<()> {
+    fn devices(&mut self, shm_size: u64, make: bool) -> io::Result<()> {
         let dev = Path::new("/dev");
         self.tmpfs(dev, "mode=0755,size=64k")?;
-        for (name, major, minor) in DEVICES {
+        for (name, major, minor) in DEVICES.into_iter().filter(|_| make) {
             let path = self.inside(&dev.join(name))?;
             self.steps.push(Step::Device { path, minor, major });
         }
@@ -329,7 +383,8 @@ fn as_in_the_mount_table(path: &Path) -> CString {
 }
 
 /// The directory to cover so that a user who is not root gets through to `path`: the first ancestor
-/// that does not let others pass, else `path` itself. Others could see nothing in there anyway.
+/// that does not let others pass, else `path` itself. Others could see nothing in there anyway. (Or by
+/// another criterion than that of passing.)
 pub fn cover_for(path: &Path, lets_others_pass: &dyn Fn(&Path) -> bool) -> PathBuf {
     let mut at = PathBuf::new();
     for part in path.components() {

@@ -1,6 +1,7 @@
 //! No groups: a job is what descends from its first process, as far as `/proc` shows.
 //!
-//! Enforces nothing; for machines without control groups and for measuring what they cost. Inside a
+//! As `simple` it enforces nothing; for tests and for measuring what groups cost. As `rootless` it does what
+//! can be done without them, see [`crate::rootless`]. Inside a
 //! job proxy (a child sub-reaper, [`crate::sys::become_subreaper`]) all descendants are the job's, so a
 //! daemonised process cannot get away. From another process, when the proxy is dead, a job is found
 //! by `YT_JOB_ID` in the environment of its processes: one that wiped its environment *and* lost its
@@ -11,6 +12,7 @@ use crate::environment::{
 };
 use crate::init::Init;
 use crate::process::{ProcessInfo, Stat, descendants, environ_contains, memory_of};
+use crate::rootless::{self, Throttle};
 use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
 use crate::sys;
 use std::collections::BTreeSet;
@@ -19,33 +21,45 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vocab::{Cpu, JobId};
 
+/// How long a destroyed container waits for the first process, which ends when all others are reaped.
+const BURIAL: Duration = Duration::from_millis(200);
+
 /// The driver.
-pub(crate) struct SimpleEnvironment;
+pub(crate) struct SimpleEnvironment {
+    driver: Driver,
+}
 
 impl SimpleEnvironment {
-    pub fn new() -> SimpleEnvironment {
-        SimpleEnvironment
+    pub fn new(driver: Driver) -> SimpleEnvironment {
+        SimpleEnvironment { driver }
     }
 }
 
 impl JobEnvironment for SimpleEnvironment {
     fn driver(&self) -> Driver {
-        Driver::Simple
+        self.driver
     }
     fn prepare(&self) -> Result<(), CageError> {
         Ok(())
     }
     fn probe(&self) -> Capabilities {
-        Capabilities { freeze: true, ..Capabilities::default() }
+        match self.driver {
+            Driver::Rootless => {
+                rootless::probe(&mut SimpleContainer::new(JobId::default(), self.driver, false))
+            }
+            _ => Capabilities { freeze: true, ..Capabilities::default() },
+        }
     }
     fn enter_proxies(&self, _: Option<i64>) -> Result<(), CageError> {
         Ok(())
     }
-    fn create(&self, job_id: JobId, _: &JobLimits) -> Result<Box<dyn Container>, CageError> {
-        Ok(Box::new(SimpleContainer::new(job_id, sys::is_subreaper())))
+    fn create(&self, job_id: JobId, limits: &JobLimits) -> Result<Box<dyn Container>, CageError> {
+        let mut container = SimpleContainer::new(job_id, self.driver, sys::is_subreaper());
+        container.set_cpu_cap(limits.cpu_cap)?;
+        Ok(Box::new(container))
     }
     fn reopen(&self, job_id: JobId) -> Option<Box<dyn Container>> {
-        Some(Box::new(SimpleContainer::new(job_id, false)))
+        Some(Box::new(SimpleContainer::new(job_id, self.driver, false)))
     }
     /// Other nodes of this host may have jobs too and there is no way to tell them apart: none.
     fn existing(&self) -> Vec<JobId> {
@@ -58,6 +72,7 @@ impl JobEnvironment for SimpleEnvironment {
 
 struct SimpleContainer {
     job_id: JobId,
+    driver: Driver,
     /// All descendants of this process belong to the job.
     owns_descendants: bool,
     sessions: BTreeSet<u32>,
@@ -66,18 +81,24 @@ struct SimpleContainer {
     init: Option<Init>,
     /// Counters never go back, though processes take theirs with them.
     cpu_seen: CpuUsage,
+    /// Of `rootless`, while there is a cap.
+    throttle: Option<Throttle>,
+    next_look: Option<Instant>,
 }
 
 impl SimpleContainer {
-    fn new(job_id: JobId, owns_descendants: bool) -> SimpleContainer {
+    fn new(job_id: JobId, driver: Driver, owns_descendants: bool) -> SimpleContainer {
         let marker = format!("YT_JOB_ID={job_id}").into_bytes();
         SimpleContainer {
             job_id,
+            driver,
             owns_descendants,
             sessions: BTreeSet::new(),
             marker,
             init: None,
             cpu_seen: CpuUsage::default(),
+            throttle: None,
+            next_look: None,
         }
     }
 
@@ -141,7 +162,17 @@ impl Container for SimpleContainer {
     fn set_cpu_guarantee(&mut self, _: Cpu) -> Result<(), CageError> {
         Ok(())
     }
-    fn set_cpu_cap(&mut self, _: Option<Cpu>) -> Result<(), CageError> {
+    fn set_cpu_cap(&mut self, cap: Option<Cpu>) -> Result<(), CageError> {
+        if self.driver != Driver::Rootless {
+            return Ok(());
+        }
+        let before = self.throttle.take();
+        if before.as_ref().is_some_and(|throttle| throttle.stopped) {
+            self.freeze(false)?;
+        }
+        self.cpu_seen.throttled = before.map_or(self.cpu_seen.throttled, |throttle| throttle.throttled);
+        self.throttle = cap.map(|cap| Throttle::new(cap, self.cpu_seen.throttled));
+        self.next_look = None;
         Ok(())
     }
     fn set_memory_limit(&mut self, _: Option<i64>) -> Result<(), CageError> {
@@ -163,6 +194,9 @@ impl Container for SimpleContainer {
             now.user += reaped.user;
             now.system += reaped.system;
         }
+        if let Some(throttle) = &self.throttle {
+            self.cpu_seen.throttled = throttle.throttled;
+        }
         self.cpu_seen.user = self.cpu_seen.user.max(now.user);
         self.cpu_seen.system = self.cpu_seen.system.max(now.system);
         Ok(self.cpu_seen)
@@ -177,6 +211,25 @@ impl Container for SimpleContainer {
             usage.major_page_faults += m.major_faults as i64;
         }
         Ok(usage)
+    }
+
+    fn look_after(&mut self, now: Instant) -> Option<Instant> {
+        self.throttle.as_ref()?;
+        if let Some(next) = self.next_look.filter(|next| now < *next) {
+            return Some(next);
+        }
+        let used = self.cpu().map_or(Duration::ZERO, |used| used.user + used.system);
+        let throttle = self.throttle.as_mut()?;
+        let before = throttle.stopped;
+        let next = throttle.look(now, used);
+        let stopped = throttle.stopped;
+        // Also again: what was born between a look and the stop goes on.
+        if stopped || before {
+            // Who has just ended, or is out of reach, is none of a cap's business.
+            let _ = self.freeze(stopped);
+        }
+        self.next_look = Some(next);
+        Some(next)
     }
 
     fn pids(&mut self) -> Result<Vec<u32>, CageError> {
@@ -206,6 +259,8 @@ impl Container for SimpleContainer {
         if let Some(init) = &self.init {
             init.kill().map_err(CageError::io("signal the first process of", "/proc"))?;
         }
+        // Nobody is to be continued any more.
+        self.throttle = None;
         loop {
             let mut members = self.members();
             members.retain(|m| Some(m.pid) != init);
@@ -232,6 +287,11 @@ impl Container for SimpleContainer {
     }
 
     fn destroy(&mut self) -> Result<(), CageError> {
+        if let Some(init) = self.init.take() {
+            // As a zombie it would be there for as long as we are.
+            init.wait_for_death(BURIAL);
+            init.bury();
+        }
         Ok(())
     }
 }

@@ -58,10 +58,12 @@ pub(crate) struct Birthplace<'a> {
     pub join: &'a [CString],
     /// `cgroup.procs` of `v2_group`, for kernels that refuse `CLONE_INTO_CGROUP`.
     pub v2_procs: Option<&'a CStr>,
+    /// It is killed when the calling thread ends.
+    pub dies_with_caller: bool,
 }
 
 /// Steps of the child, for the error text.
-const STAGES: [&str; 14] = [
+const STAGES: [&str; 15] = [
     "",
     "cannot become a session leader",
     "cannot join its control groups",
@@ -76,6 +78,7 @@ const STAGES: [&str; 14] = [
     "cannot drop its capabilities",
     "cannot filter its system calls",
     "cannot take its terminal",
+    "cannot be tied to its parent",
 ];
 const SETSID: usize = 1;
 const JOIN: usize = 2;
@@ -90,6 +93,7 @@ const NAMESPACES: usize = 10;
 const CAPABILITIES: usize = 11;
 const FILTER: usize = 12;
 const TERMINAL: usize = 13;
+const TIED: usize = 14;
 
 /// Everything the child needs, prepared by the parent: the child must not allocate.
 struct ChildContext<'a> {
@@ -98,6 +102,8 @@ struct ChildContext<'a> {
     envp: Vec<*const libc::c_char>,
     join: &'a [CString],
     join_v2: Option<&'a CStr>,
+    /// Die with this process.
+    parent: Option<i32>,
     /// Init of the namespaces to join.
     init: Option<RawFd>,
     failed_stage: usize,
@@ -122,8 +128,10 @@ pub(crate) struct CloneArgs {
 }
 
 const CLONE_VM: u64 = 0x100;
+const CLONE_FILES: u64 = 0x400;
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
+const CLONE_PARENT: u64 = 0x8000;
 pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
@@ -146,7 +154,8 @@ pub(crate) fn spawn(
         envp: pointers(spec.environment),
         join: place.join,
         join_v2: None,
-        init: init.map(|i| i.as_fd().as_raw_fd()),
+        parent: place.dies_with_caller.then(|| std::process::id() as i32),
+        init: init.filter(|i| !i.has_own_users()).map(|i| i.as_fd().as_raw_fd()),
         failed_stage: 0,
         errno: 0,
     };
@@ -154,6 +163,10 @@ pub(crate) fn spawn(
         let program = spec.program.to_string_lossy().into_owned();
         move |source: io::Error| CageError::Spawn { program, stage, source }
     };
+    if let Some(init) = init.filter(|i| i.has_own_users()) {
+        let started = through_a_messenger(&mut context, init).map_err(failed(STAGES[NAMESPACES]))?;
+        return started_or_failed(started, &context, failed);
+    }
     let _inside = init.map(Init::children_inside).transpose().map_err(failed(STAGES[NAMESPACES]))?;
     let started = match clone_child(&mut context, place.v2_group) {
         Err(e) if place.v2_group.is_some() && refuses_birth_in_group(&e) => {
@@ -163,6 +176,15 @@ pub(crate) fn spawn(
         other => other,
     }
     .map_err(failed("cannot create a process"))?;
+    started_or_failed(started, &context, failed)
+}
+
+/// The child has called exec, or has said what it failed at and is to be reaped.
+fn started_or_failed<F: FnOnce(io::Error) -> CageError>(
+    started: Spawned,
+    context: &ChildContext<'_>,
+    failed: impl FnOnce(&'static str) -> F,
+) -> Result<Spawned, CageError> {
     if context.failed_stage != 0 {
         let _ = sys::reap(started.pid);
         return Err(failed(STAGES[context.failed_stage])(io::Error::from_raw_os_error(context.errno)));
@@ -206,6 +228,70 @@ fn clone_child(context: &mut ChildContext<'_>, group: Option<BorrowedFd<'_>>) ->
     }
     // SAFETY: with CLONE_PIDFD the kernel stored a new descriptor there that nobody else owns.
     Ok(Spawned { pid: pid as u32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+}
+
+/// What a messenger needs and brings back.
+struct Message {
+    /// Of the init whose namespaces are to be joined.
+    init: RawFd,
+    args: CloneArgs,
+    context: *mut libc::c_void,
+    /// What the second clone said, or minus the error of joining.
+    result: i64,
+}
+
+/// A child of this process in the namespaces of an init that has a user namespace, too. Who joins that
+/// cannot come back, so a messenger joins it, makes the child *as a child of ours*, and ends.
+fn through_a_messenger(context: &mut ChildContext<'_>, init: &Init) -> io::Result<Spawned> {
+    let mut stacks = vec![0_u128; 2 * CHILD_STACK / 16];
+    let (first, second) = stacks.split_at_mut(CHILD_STACK / 16);
+    let mut pidfd: RawFd = -1;
+    let mut message = Message {
+        init: init.as_fd().as_raw_fd(),
+        args: CloneArgs {
+            // The signal at its end is that of the messenger: it has the same parent.
+            flags: CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+            pidfd: (&raw mut pidfd) as u64,
+            stack: second.as_mut_ptr() as u64,
+            stack_size: CHILD_STACK as u64,
+            ..CloneArgs::default()
+        },
+        context: std::ptr::from_mut(context).cast(),
+        result: 0,
+    };
+    let args = CloneArgs {
+        // With our descriptors: that of the child is to be ours.
+        flags: CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_CLEAR_SIGHAND,
+        exit_signal: libc::SIGCHLD as u64,
+        stack: first.as_mut_ptr() as u64,
+        stack_size: CHILD_STACK as u64,
+        ..CloneArgs::default()
+    };
+    let _blocked = BlockedSignals::all();
+    // SAFETY: as in `clone_child`, twice: this thread sleeps until the messenger is gone, and the messenger
+    // until the child has called exec or is gone. Both stacks and the message live until then.
+    let messenger = unsafe { clone3(&args, messenger_entry, (&raw mut message).cast()) };
+    if messenger < 0 {
+        return Err(io::Error::from_raw_os_error(-messenger as i32));
+    }
+    let _ = sys::reap(messenger as u32);
+    if message.result <= 0 {
+        return Err(io::Error::from_raw_os_error(-message.result as i32));
+    }
+    // SAFETY: with CLONE_PIDFD the kernel stored a new descriptor there that nobody else owns.
+    Ok(Spawned { pid: message.result as u32, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+}
+
+extern "C" fn messenger_entry(message: *mut libc::c_void) -> ! {
+    // SAFETY: `through_a_messenger` passes its exclusive reference and sleeps until we are gone.
+    let message = unsafe { &mut *message.cast::<Message>() };
+    message.result = match init::join_all(message.init) {
+        // SAFETY: see there.
+        true => unsafe { clone3(&message.args, child_entry, message.context) },
+        // SAFETY: reads the thread's errno.
+        false => -i64::from(unsafe { *libc::__errno_location() }),
+    };
+    sys::exit_now(0)
 }
 
 /// All signals blocked in this thread while it lives.
@@ -319,6 +405,11 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
     unsafe {
         let check = |ok: bool, stage: usize| if ok { Ok(()) } else { Err(stage) };
         check(libc::setsid() >= 0, SETSID)?;
+        if let Some(parent) = context.parent {
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) == 0, TIED)?;
+            // It may have died before.
+            check(libc::getppid() == parent, TIED)?;
+        }
         for path in context.join.iter().map(CString::as_c_str).chain(context.join_v2) {
             check(sys::write_zero(path), JOIN)?;
         }

@@ -75,10 +75,16 @@ pub fn replace_standard_fd(source: BorrowedFd<'_>, target: RawFd) -> io::Result<
 /// Writes `0`, "me", into a file of a control group. For children that must not allocate: false with
 /// `errno` set on failure.
 pub(crate) fn write_zero(path: &std::ffi::CStr) -> bool {
-    // SAFETY: a terminated path and one byte of a constant; the descriptor is closed here.
+    write_word(path, c"0")
+}
+
+/// The same for any word.
+pub(crate) fn write_word(path: &std::ffi::CStr, word: &std::ffi::CStr) -> bool {
+    let length = word.count_bytes();
+    // SAFETY: two terminated strings; the descriptor is closed here.
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        let written = fd >= 0 && libc::write(fd, c"0".as_ptr().cast(), 1) == 1;
+        let written = fd >= 0 && libc::write(fd, word.as_ptr().cast(), length) == length as isize;
         if written {
             libc::close(fd);
         }
@@ -192,6 +198,12 @@ fn wait4(pid: i32, flags: i32) -> io::Result<Option<(u32, Exit, Usage)>> {
 /// Of this process.
 pub fn own_usage() -> Usage {
     rusage(libc::RUSAGE_SELF)
+}
+
+/// How long this process was ready to run and had no processor; none if the kernel does not count that.
+pub fn own_cpu_wait() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// Of reaped children and theirs.

@@ -400,3 +400,25 @@ fn events() {
         "{number=1u;event=operation_materialized;time=\"2026-11-21T22:50:04.123456Z\";operation_id=\"1-2-103e8-4\"}",
     ));
 }
+
+#[test]
+fn changes_on_a_line() {
+    let line = |text: &str| {
+        cli::views::audit_line(&map(&format!(
+            "{{number=7u;event=audit;time=\"2026-11-21T22:50:04.1Z\";user=ann;{text}}}"
+        )))
+    };
+    let found = [
+        line("action=set;path=\"//sys/pool_trees/physical/p/@weight\";before=2.0;after=3.0"),
+        line("action=set;path=\"//tmp/@x\";after={a=\"b\\n\"}"),
+        line("action=add_member;group=team;member=bob"),
+        line("action=create;type=user;attributes={name=bob}"),
+        line(&format!("action=set;path=\"//tmp/@x\";before=1;after=\"{}\"", "x".repeat(500))),
+    ];
+    expect![[r#"
+        7  2026-11-21T22:50:04  ann          set //sys/pool_trees/physical/p/@weight: 2. -> 3.
+        7  2026-11-21T22:50:04  ann          set //tmp/@x: nothing -> {"a"="b\n";}
+        7  2026-11-21T22:50:04  ann          add_member group=team member=bob
+        7  2026-11-21T22:50:04  ann          create type=user attributes={"name"="bob";}
+        7  2026-11-21T22:50:04  ann          set //tmp/@x: 1 -> "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."#]].assert_eq(&found.map(|line| line.trim_start().to_owned()).join("\n"));
+}

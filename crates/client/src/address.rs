@@ -2,16 +2,16 @@
 
 use crate::ClientError;
 
-/// `http://host:port` from `host:port`, `host`, `http://host:port/` or `:port`.
+/// `http://host:port` from `host:port`, `host`, `http://host:port/` or `:port`; `https` if it is said.
 pub(crate) fn normalise(text: &str) -> Result<String, ClientError> {
     let usage = |problem: &str| {
         ClientError::Usage(format!(
-            "{text:?} is not the address of a server: {problem} (expected HOST:PORT or http://HOST:PORT)"
+            "{text:?} is not the address of a server: {problem} (expected HOST:PORT or https://HOST:PORT)"
         ))
     };
-    let bare = match text.trim().split_once("://") {
-        None => text.trim(),
-        Some(("http", rest)) => rest,
+    let (scheme, bare) = match text.trim().split_once("://") {
+        None => ("http", text.trim()),
+        Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
         Some((scheme, _)) => return Err(usage(&format!("{scheme} is not supported"))),
     };
     let bare = bare.trim_end_matches('/');
@@ -33,8 +33,8 @@ pub(crate) fn normalise(text: &str) -> Result<String, ClientError> {
     }
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     Ok(match port {
-        Some(port) => format!("http://{host}:{port}"),
-        None => format!("http://{host}"),
+        Some(port) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{host}"),
     })
 }
 
@@ -52,7 +52,9 @@ mod tests {
             ("[::1]:8000", Some("http://[::1]:8000")),
             ("[::1]", Some("http://[::1]")),
             (" a:1 ", Some("http://a:1")),
-            ("https://a", None),
+            ("https://a", Some("https://a")),
+            ("https://a.example:8443/", Some("https://a.example:8443")),
+            ("ftp://a", None),
             ("", None),
             ("http://", None),
             ("a:b", None),

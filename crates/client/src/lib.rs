@@ -13,7 +13,7 @@
 //! in [`tree`], [`operations`], [`jobs`] and [`files`] add names of parameters and nothing else;
 //! what has no method here is one call of `command` away.
 //!
-//! What it is not: no TLS, no proxies, no async, no cache. It renders nothing; the command line
+//! What it is not: no proxies, no async, no cache. It renders nothing; the command line
 //! does.
 #![forbid(unsafe_code)]
 
@@ -30,9 +30,11 @@ mod headers;
 mod mutation;
 mod reply;
 mod request;
+mod trust;
 
 pub use error::ClientError;
 pub use files::WriteFileOptions;
 pub use questions::{EventsFrom, EventsPage};
 pub use request::{Client, Retries};
 pub use tree::CreateFlags;
+pub use trust::authorities;

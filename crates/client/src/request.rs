@@ -1,9 +1,11 @@
 //! The client itself: how one command becomes HTTP requests.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::http::{Request, Response};
+use ureq::tls::{PemItem, RootCerts, TlsConfig};
 use ureq::{Agent, Body, SendBody};
 use vocab::code;
 use yson::{Map, Value};
@@ -58,30 +60,51 @@ enum Input<'a> {
     Stream(&'a mut dyn Read),
 }
 
+fn agent(roots: RootCerts) -> Agent {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        // Servers are near: a proxy meant for the world only stands in the way.
+        .proxy(None)
+        .user_agent(concat!("millpond/", env!("CARGO_PKG_VERSION")))
+        // Errors travel in a header, too.
+        .max_response_header_size(256 << 10)
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .build()
+        .new_agent()
+}
+
 impl Client {
-    /// A client of the server at `HOST:PORT` or `http://HOST:PORT`. Nothing is sent yet.
+    /// A client of the server at `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`. Nothing is sent
+    /// yet. By TLS it trusts whom browsers trust; see [`Client::trusting`].
     pub fn new(address: &str, token: Option<&str>) -> Result<Client, ClientError> {
         let token = token.map(str::trim).filter(|token| !token.is_empty());
         if token.is_some_and(|token| !token.bytes().all(|b| b.is_ascii_graphic())) {
             return Err(ClientError::Usage("the token has characters that no token has".to_owned()));
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // Servers are near: a proxy meant for the world only stands in the way.
-            .proxy(None)
-            .user_agent(concat!("millpond/", env!("CARGO_PKG_VERSION")))
-            // Errors travel in a header, too.
-            .max_response_header_size(256 << 10)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .build();
         Ok(Client {
-            agent: config.new_agent(),
+            agent: agent(RootCerts::WebPki),
             base: address::normalise(address)?,
             token: token.map(str::to_owned),
             user: None,
             retries: Retries::default(),
         })
+    }
+
+    /// The same client, trusting those authorities alone whose certificates are in this PEM text.
+    pub fn trusting(self, authorities: &[u8]) -> Result<Client, ClientError> {
+        let bad = |why: String| ClientError::Usage(format!("cannot read the certificates to trust: {why}"));
+        let mut certificates = Vec::new();
+        for item in ureq::tls::parse_pem(authorities) {
+            if let PemItem::Certificate(certificate) = item.map_err(|e| bad(e.to_string()))? {
+                certificates.push(certificate);
+            }
+        }
+        if certificates.is_empty() {
+            return Err(bad("there is none in PEM form".to_owned()));
+        }
+        Ok(Client { agent: agent(RootCerts::Specific(Arc::new(certificates))), ..self })
     }
 
     /// The same client with another idea of patience.
@@ -98,7 +121,7 @@ impl Client {
         Ok(Client { user: Some(user.to_owned()), ..self.clone() })
     }
 
-    /// Address of the server, with `http://`.
+    /// Address of the server, with its scheme.
     pub fn address(&self) -> &str {
         &self.base
     }

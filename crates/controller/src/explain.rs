@@ -120,7 +120,8 @@ impl JobView<'_> {
         if let Some(c) = r.last_change {
             let fate = match (c.applied, r.reclaims) {
                 (false, _) => "which the container refused",
-                (true, true) => "and the cores were given back to the pool or taken again",
+                (true, true) if c.to < c.from => "and the difference was given back to the pool",
+                (true, true) => "and the difference was taken from the pool again",
                 (true, false) => "only in thought: enable_cpu_reclaim is off",
             };
             let (from, to) = (cores(c.from), cores(c.to));

@@ -53,11 +53,13 @@ pub mod statistics;
 pub mod units;
 
 mod explain;
+mod figures;
 mod open;
 mod packed;
 mod savings;
 mod task;
 
+pub use figures::{JobFigures, Spent};
 pub use job::JobView;
 pub use operation::{
     AdoptError, Deadline, Demand, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,

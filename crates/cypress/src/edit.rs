@@ -1,17 +1,18 @@
 //! Changing the tree: any number of commands, all or nothing.
 //!
-//! An [`Edit`] remembers the first old version of every node that it touches. An error takes all of
-//! them back; success turns them into [`Change`]s. Commands are in the modules below; each of them
-//! is itself all-or-nothing, so a caller may try another way after an error and go on.
+//! An [`Edit`] remembers the tree as it was, and the first old version of every node that it touches.
+//! An error takes all back; success turns what is different into [`Change`]s. Commands are in the
+//! modules below; each of them is itself all-or-nothing, so a caller may try another way after an
+//! error and go on.
 
 mod content;
 mod copy;
 mod create;
+pub(crate) mod journal;
 mod remove;
 mod set;
 mod set_attribute;
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use vocab::{Failure, GuidGenerator, ObjectId, Time};
@@ -19,6 +20,7 @@ use yson::Bytes;
 use yson::ypath::Step;
 
 use crate::acl::Acl;
+use crate::edit::journal::Journal;
 use crate::node::{Body, Node};
 use crate::record::Change;
 use crate::resolve::Place;
@@ -48,10 +50,33 @@ pub struct Context<'a> {
 pub struct Committed<T> {
     /// Result of the closure.
     pub value: T,
-    /// Records to write; empty if nothing changed.
+    /// Records of nodes to write; empty if nothing changed.
     pub changes: Vec<Change>,
+    /// Records of transactions to write.
+    pub transactions: Vec<Change>,
+    /// Transactions that are gone: all their records go, whose keys begin with their ids.
+    pub ended: Vec<ObjectId>,
     /// Blobs that no node refers to any more.
     pub released_blobs: Vec<u64>,
+}
+
+impl<T> Committed<T> {
+    /// A result with no changes yet.
+    pub(crate) fn of(value: T) -> Committed<T> {
+        Committed {
+            value,
+            changes: Vec::new(),
+            transactions: Vec::new(),
+            ended: Vec::new(),
+            released_blobs: Vec::new(),
+        }
+    }
+
+    /// The same changes with another result.
+    pub fn with<U>(self, value: U) -> Committed<U> {
+        let Committed { value: _, changes, transactions, ended, released_blobs } = self;
+        Committed { value, changes, transactions, ended, released_blobs }
+    }
 }
 
 /// A tree under change; reads see the changes made so far.
@@ -59,8 +84,7 @@ pub struct Committed<T> {
 pub struct Edit<'a> {
     tree: &'a mut Tree,
     context: Context<'a>,
-    /// First old version of each touched node; none if it was not there.
-    journal: BTreeMap<ObjectId, Option<Node>>,
+    journal: Journal,
 }
 
 impl Deref for Edit<'_> {
@@ -77,11 +101,23 @@ impl Tree {
         context: Context<'_>,
         commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
     ) -> Result<Committed<T>, Failure> {
-        let mut edit = Edit { tree: self, context, journal: BTreeMap::new() };
+        let (value, journal) = self.run(context, commands)?;
+        Ok(journal.settle(self, value))
+    }
+
+    /// Runs commands and gives back what they did, neither counted nor written yet.
+    pub(crate) fn run<T>(
+        &mut self,
+        context: Context<'_>,
+        commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
+    ) -> Result<(T, Journal), Failure> {
+        // Trees share what is the same: remembering the whole of it costs nothing.
+        let before = self.clone();
+        let mut edit = Edit { tree: self, context, journal: Journal::default() };
         match commands(&mut edit) {
-            Ok(value) => Ok(edit.commit(value)),
+            Ok(value) => Ok((value, edit.journal)),
             Err(failure) => {
-                edit.roll_back();
+                *edit.tree = before;
                 Err(failure)
             }
         }
@@ -94,65 +130,29 @@ impl Edit<'_> {
         &mut self,
         commands: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let outer = std::mem::take(&mut self.journal);
+        let before = self.tree.clone();
         let result = commands(self);
         if result.is_err() {
-            self.roll_back();
+            // What the journal has of it is not different, so it does not matter.
+            *self.tree = before;
         }
-        // The outer journal has the older versions.
-        self.journal.extend(outer);
         result
     }
 
-    fn roll_back(&mut self) {
-        for (id, old) in std::mem::take(&mut self.journal) {
-            match old {
-                Some(node) => self.tree.put_node(node),
-                None => {
-                    self.tree.take_node(id);
-                }
-            }
-        }
-    }
-
-    fn commit<T>(self, value: T) -> Committed<T> {
-        let mut changes = Vec::new();
-        let mut released_blobs = Vec::new();
-        for (id, old) in self.journal {
-            let new = self.tree.node(id);
-            if old.as_ref() == new {
-                continue;
-            }
-            if let Some(blob) = old.as_ref().and_then(Node::blob)
-                && !self.tree.blobs.contains_key(&blob)
-                && !released_blobs.contains(&blob)
-            {
-                released_blobs.push(blob);
-            }
-            changes.push(Change::of(id, new));
-        }
-        if !changes.is_empty() {
-            self.tree.revision += 1;
-        }
-        Committed { value, changes, released_blobs }
-    }
-
     /// Number of this edit, stamped on everything it touches.
-    fn stamp(&self) -> u64 {
+    pub(crate) fn stamp(&self) -> u64 {
         self.tree.revision + 1
     }
 
     fn remember(&mut self, id: ObjectId) {
-        if !self.journal.contains_key(&id) {
-            self.journal.insert(id, self.tree.node(id).cloned());
-        }
+        self.journal.remember(self.tree, id);
     }
 
     /// Changes what is in a node, but nothing that the indices of the tree are made from.
     fn update(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
         self.remember(id);
         let now = self.context.now;
-        if let Some(node) = self.tree.nodes.get_mut(&id) {
+        if let Some(node) = self.tree.node_mut(id) {
             node.modification_time = now;
             change(node);
         }
@@ -172,6 +172,12 @@ impl Edit<'_> {
             node.attribute_revision = stamp;
             change(node);
         });
+    }
+
+    /// Takes a node out; what is below it is the caller's business.
+    pub(crate) fn take(&mut self, id: ObjectId) {
+        self.remember(id);
+        self.tree.take_node(id);
     }
 
     /// Puts a new or changed node in; its parent is the caller's business.

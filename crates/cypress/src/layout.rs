@@ -47,9 +47,7 @@ impl Tree {
             Ok(())
         });
         match done {
-            Ok(Committed { changes, released_blobs, .. }) => {
-                Committed { value: tree, changes, released_blobs }
-            }
+            Ok(done) => done.with(tree),
             Err(failure) => unreachable!("planting the root has no way to fail: {failure}"),
         }
     }
@@ -132,7 +130,7 @@ impl Edit<'_> {
         self.put(root);
     }
 
-    fn ensure_layout(&mut self, layout: &Layout) -> Result<(), Failure> {
+    pub(crate) fn ensure_layout(&mut self, layout: &Layout) -> Result<(), Failure> {
         let acls = acls();
         for (path, node_type) in NODES {
             let place = self.layout_place(path)?;

@@ -23,7 +23,8 @@
 //! steps that are left ([`Resolved::Mount`]). A mount that is "just YSON" is served by [`walk`]. It
 //! enforces no permissions, it computes them ([`Tree::check_permission`]). It keeps no contents of
 //! files, only the number of the blob; blobs that nobody refers to any more come out of an edit.
-//! There are no transactions: an edit is durable or it did not happen.
+//! An edit is durable or it did not happen; transactions are views over the tree, and the tree
+//! does not know of them ([`Forest`]).
 //!
 //! Reading order: [`node`], [`resolve`], [`Tree`], [`read`], [`attributes`], then [`edit`] and what
 //! is under it; [`walk`], [`acl`] and [`record`] stand on their own.
@@ -40,6 +41,7 @@ pub mod read;
 pub mod record;
 pub mod resolve;
 pub mod subjects;
+pub mod transactions;
 pub mod types;
 pub mod walk;
 
@@ -55,5 +57,6 @@ pub use node::{Body, Content, Node, TableContent};
 pub use read::{GetOptions, list_reply};
 pub use record::{Change, RestoreError};
 pub use resolve::{Foreign, Last, MountId, Mounted, Place, Resolved};
+pub use transactions::{Forest, LockOptions, Locked, StartOptions};
 pub use tree::Tree;
 pub use types::NodeType;

@@ -1,5 +1,7 @@
 //! The commands that change nothing: `get`, `list`, `exists` (http-api.md 8.1).
 
+use std::collections::BTreeSet;
+
 use vocab::{Failure, ObjectId};
 use yson::ypath::Step;
 use yson::{Map, Value};
@@ -17,6 +19,8 @@ pub struct GetOptions {
     pub attributes: Vec<String>,
     /// At most so many children of one node; what is cut carries `<incomplete=%true>`.
     pub max_size: Option<usize>,
+    /// Nodes that are not shown: `#` and no attributes stand for them.
+    pub closed: BTreeSet<ObjectId>,
 }
 
 impl Tree {
@@ -102,7 +106,9 @@ impl Tree {
     /// A node with everything below it that is not opaque. The depth of the tree is bounded by
     /// [`crate::Limits::max_depth`], hence the recursion is.
     fn show_node(&self, id: ObjectId, options: &GetOptions, is_top: bool) -> Value {
-        let Some(node) = self.node(id) else { return Value::Entity };
+        let Some(node) = self.node(id).filter(|_| !options.closed.contains(&id)) else {
+            return Value::Entity;
+        };
         let mut attributes = match options.attributes.as_slice() {
             [] => Map::new(),
             names => self.attributes(id, names),
@@ -132,6 +138,7 @@ impl Tree {
         let name = Value::String(key.to_vec());
         match options.attributes.as_slice() {
             [] => name,
+            _ if options.closed.contains(&id) => name,
             names => name.with_attributes(self.attributes(id, names)),
         }
     }

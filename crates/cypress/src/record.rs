@@ -5,6 +5,7 @@
 //! newer version must not be silently cut.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use vocab::{Guid, ObjectId, Time};
 use yson::{Map, Value};
@@ -42,6 +43,20 @@ pub enum RestoreError {
     /// A record that cannot be read.
     #[error("record of node {id}: {problem}")]
     Record {
+        /// Whose.
+        id: ObjectId,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A key of a transaction that is not one.
+    #[error("key of {length} bytes in the records of transactions: expected 33 bytes")]
+    TransactionKey {
+        /// Its length.
+        length: usize,
+    },
+    /// A record of a transaction that cannot be read.
+    #[error("record of transaction {id}: {problem}")]
+    Transaction {
         /// Whose.
         id: ObjectId,
         /// What is wrong.
@@ -94,7 +109,7 @@ impl Tree {
 
     /// Every node hangs on a parent that knows it, and every item of a list exists.
     fn check_parents(&self) -> Result<(), RestoreError> {
-        let items_of = |(id, node): (&ObjectId, &Node)| match &node.body {
+        let items_of = |(id, node): (&ObjectId, &Arc<Node>)| match &node.body {
             Body::List(items) => items.iter().map(|item| (*id, *item)).collect(),
             _ => Vec::new(),
         };
@@ -118,7 +133,7 @@ impl Tree {
     }
 }
 
-fn encode(node: &Node) -> Vec<u8> {
+pub(crate) fn encode(node: &Node) -> Vec<u8> {
     let flag = |on: bool| on.then_some(true);
     let mut record = yson::map! {
         "type" => node.node_type.name(),
@@ -159,26 +174,34 @@ fn encode(node: &Node) -> Vec<u8> {
 }
 
 /// Takes fields out of a map, so that what is left over can be refused.
-struct Fields(Map);
+pub(crate) struct Fields(Map);
 
 impl Fields {
-    fn of(value: Value) -> Result<Fields, String> {
+    pub(crate) fn of(value: Value) -> Result<Fields, String> {
         match value {
             Value::Map(map) => Ok(Fields(map)),
             other => Err(format!("expected a map, found {}", other.type_name())),
         }
     }
 
-    fn need<T>(&mut self, name: &str, read: impl FnOnce(&Value) -> Option<T>) -> Result<T, String> {
+    pub(crate) fn need<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, String> {
         self.may(name, read)?.ok_or_else(|| format!("field \"{name}\" is missing"))
     }
 
-    fn may<T>(&mut self, name: &str, read: impl FnOnce(&Value) -> Option<T>) -> Result<Option<T>, String> {
+    pub(crate) fn may<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, String> {
         let Some(value) = self.0.remove(name) else { return Ok(None) };
         read(&value).map(Some).ok_or_else(|| format!("field \"{name}\" has a bad value"))
     }
 
-    fn done(self) -> Result<(), String> {
+    pub(crate) fn done(self) -> Result<(), String> {
         match self.0.key_strings().next() {
             Some(name) => Err(format!("unknown field \"{name}\"")),
             None => Ok(()),
@@ -186,7 +209,7 @@ impl Fields {
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
@@ -194,11 +217,11 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_list()?.iter().map(text).collect()
 }
 
-fn object_id(value: &Value) -> Option<ObjectId> {
+pub(crate) fn object_id(value: &Value) -> Option<ObjectId> {
     value.as_str()?.parse().ok()
 }
 
-fn decode(id: ObjectId, bytes: &[u8]) -> Result<Node, String> {
+pub(crate) fn decode(id: ObjectId, bytes: &[u8]) -> Result<Node, String> {
     let mut fields = Fields::of(yson::parse(bytes).map_err(|e| e.to_string())?)?;
     let node_type = fields.need("type", |v| NodeType::parse(v.as_str()?).ok())?;
     let body = fields.0.remove("body");

@@ -1,7 +1,11 @@
 //! The tree itself: nodes by id, and the indices that are derived from them.
+//!
+//! All of it is kept in persistent maps: a clone costs nothing and shares everything, so what a
+//! transaction sees is a tree of its own ([`crate::transactions`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use imbl::{OrdMap, OrdSet};
 use vocab::{Guid, ObjectId};
 use yson::Bytes;
 
@@ -10,22 +14,30 @@ use crate::failures::{join, no_object};
 use crate::limits::Limits;
 use crate::node::{Body, Node};
 use crate::resolve::MountId;
+use crate::transactions::locks::Lock;
 use crate::types::NodeType;
 use vocab::Failure;
+
+/// Children of one map, by key.
+pub(crate) type Children = OrdMap<Bytes, ObjectId>;
 
 /// The metadata tree. Reads take `&self`; [`Tree::edit`] changes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     pub(crate) limits: Limits,
-    pub(crate) nodes: BTreeMap<ObjectId, Node>,
+    pub(crate) nodes: OrdMap<ObjectId, Arc<Node>>,
     /// Children of maps; a map without children has no entry.
-    pub(crate) children: BTreeMap<ObjectId, BTreeMap<Bytes, ObjectId>>,
+    pub(crate) children: OrdMap<ObjectId, Children>,
     /// How many nodes refer to a blob: copies share it.
-    pub(crate) blobs: BTreeMap<u64, usize>,
+    pub(crate) blobs: OrdMap<u64, usize>,
     /// All groups by name, for the closure of a user. Nothing keeps two groups in different maps
     /// from having the same name, so the id is part of the entry.
-    pub(crate) groups: BTreeSet<(String, ObjectId)>,
-    pub(crate) mounts: BTreeMap<ObjectId, MountId>,
+    pub(crate) groups: OrdSet<(String, ObjectId)>,
+    pub(crate) mounts: OrdMap<ObjectId, MountId>,
+    /// Locks that transactions have or wait for, by node.
+    pub(crate) locks: OrdMap<ObjectId, Vec<Lock>>,
+    /// The transaction whose view this is; none for the trunk.
+    pub(crate) seen_by: Option<ObjectId>,
     pub(crate) root: ObjectId,
     /// Number of the last edit.
     pub(crate) revision: u64,
@@ -36,11 +48,13 @@ impl Tree {
     pub(crate) fn empty(limits: Limits) -> Tree {
         Tree {
             limits,
-            nodes: BTreeMap::new(),
-            children: BTreeMap::new(),
-            blobs: BTreeMap::new(),
-            groups: BTreeSet::new(),
-            mounts: BTreeMap::new(),
+            nodes: OrdMap::new(),
+            children: OrdMap::new(),
+            blobs: OrdMap::new(),
+            groups: OrdSet::new(),
+            mounts: OrdMap::new(),
+            locks: OrdMap::new(),
+            seen_by: None,
             root: ObjectId(Guid::NULL),
             revision: 0,
         }
@@ -68,17 +82,22 @@ impl Tree {
 
     /// A node, if it (still) exists.
     pub fn node(&self, id: ObjectId) -> Option<&Node> {
-        self.nodes.get(&id)
+        self.nodes.get(&id).map(|node| &**node)
     }
 
     /// A node, or the error 500 that users see.
     pub fn expect_node(&self, id: ObjectId) -> Result<&Node, Failure> {
-        self.nodes.get(&id).ok_or_else(|| no_object(id))
+        self.node(id).ok_or_else(|| no_object(id))
     }
 
     /// All blobs that some node refers to; what else is in the store of blobs is garbage.
     pub fn blobs(&self) -> impl Iterator<Item = u64> + '_ {
         self.blobs.keys().copied()
+    }
+
+    /// Does some node refer to this blob?
+    pub fn has_blob(&self, blob: u64) -> bool {
+        self.blobs.contains_key(&blob)
     }
 
     /// Child of a map by key.
@@ -93,7 +112,7 @@ impl Tree {
 
     /// Children of a map or list, in order of keys or items.
     pub fn child_ids(&self, parent: ObjectId) -> Vec<ObjectId> {
-        match self.nodes.get(&parent).map(|n| &n.body) {
+        match self.node(parent).map(|n| &n.body) {
             Some(Body::Map) => self.map_children(parent).map(|(_, id)| id).collect(),
             Some(Body::List(items)) => items.clone(),
             _ => Vec::new(),
@@ -102,9 +121,9 @@ impl Tree {
 
     /// Number of children of a map or list.
     pub fn child_count(&self, parent: ObjectId) -> usize {
-        match self.nodes.get(&parent).map(|n| &n.body) {
+        match self.node(parent).map(|n| &n.body) {
             Some(Body::List(items)) => items.len(),
-            _ => self.children.get(&parent).map_or(0, BTreeMap::len),
+            _ => self.children.get(&parent).map_or(0, OrdMap::len),
         }
     }
 
@@ -126,7 +145,7 @@ impl Tree {
 
     /// The node, its parent, and so on up to the root.
     pub fn lineage(&self, id: ObjectId) -> impl Iterator<Item = &Node> {
-        std::iter::successors(self.nodes.get(&id), |node| self.nodes.get(&node.parent))
+        std::iter::successors(self.node(id), |node| self.node(node.parent))
     }
 
     /// Level of a node; the root is level 0.
@@ -181,6 +200,11 @@ impl Tree {
 
     /// Puts a node in place of the one with its id, keeping all indices.
     pub(crate) fn put_node(&mut self, node: Node) {
+        self.put_shared(Arc::new(node));
+    }
+
+    /// [`Tree::put_node`] of a version that others have, too.
+    pub(crate) fn put_shared(&mut self, node: Arc<Node>) {
         let id = node.id;
         self.take_node(id);
         if node.is_root() {
@@ -197,8 +221,13 @@ impl Tree {
         self.nodes.insert(id, node);
     }
 
+    /// A node whose content is about to be changed, but nothing that the indices are made from.
+    pub(crate) fn node_mut(&mut self, id: ObjectId) -> Option<&mut Node> {
+        self.nodes.get_mut(&id).map(Arc::make_mut)
+    }
+
     /// Removes a node from the tree and from all indices; its children are the caller's business.
-    pub(crate) fn take_node(&mut self, id: ObjectId) -> Option<Node> {
+    pub(crate) fn take_node(&mut self, id: ObjectId) -> Option<Arc<Node>> {
         let node = self.nodes.remove(&id)?;
         if let Some(siblings) = self.children.get_mut(&node.parent)
             && siblings.get(&node.key) == Some(&id)

@@ -114,6 +114,7 @@ impl Console {
                 names.iter().map(|n| n.as_str().expect("names are text").to_owned()).collect()
             }),
             max_size: options.get("max_size").and_then(Value::as_u64).map(|n| n as usize),
+            ..GetOptions::default()
         };
         match command {
             "get" => self.tree.get(&self.place(first, Last::Follow)?, &read()).map(|v| text(&v)),

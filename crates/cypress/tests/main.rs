@@ -7,5 +7,6 @@ mod console;
 mod resolve;
 mod restore;
 mod storm;
+mod transactions;
 mod twin;
 mod walk;

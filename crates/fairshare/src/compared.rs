@@ -1,9 +1,10 @@
 //! The shipped form against the plain one (fair-share.md 19, 14), and against itself.
 
-use vocab::{RESOURCES, Resource, Resources, Share, Span, Time};
+use vocab::{RESOURCES, Resources, Share, Span, Time};
 
+use crate::case::Case;
 use crate::random::{Kinds, Random, some_time, tree, tree_count};
-use crate::{Cycle, ElementOutput, Input, IntegralState, Kind, Output, Updater, plain, update};
+use crate::{Configured, Cycle, ElementOutput, Input, IntegralState, Kind, Output, Updater, plain, update};
 
 const ALL: Kinds = Kinds { integral: true, improved: true, gangs: true };
 
@@ -52,73 +53,41 @@ fn plainly(input: &Input, state: &[IntegralState]) -> Output {
     plain::update(input, &mut state.to_vec(), CYCLE).expect("a valid tree")
 }
 
-/// A tree with amounts that differ by about 1e-11, each by another part of it. What differs much more then
-/// is a tie. D10 is a matter of rounding, so it is switched off.
-fn jittered(input: &Input, seed: u64, short: bool) -> Input {
-    // Bytes are fine enough as they are.
-    let unit = |r: Resource| if r == Resource::Memory { 1 } else { 1 << 22 };
-    let mut random = Random(seed);
-    let mut jitter = |amounts: Resources, least: Resources| {
-        Resources::from_raw(|r| {
-            let raw = amounts.raw(r);
-            if raw == 0 || raw >= Resources::INFINITE.raw(r) {
-                return raw;
-            }
-            let fine = raw * unit(r);
-            let step = (fine >> 37).max(1);
-            (fine + step * (random.below(9) as i64 - 4)).max(least.raw(r))
-        })
-    };
-    let mut input = input.clone();
-    input.options.compat_strict = false;
-    let zero = Resources::ZERO;
-    input.total = jitter(input.total, zero);
-    // Whether something that is cut at the whole cluster takes it or just not is a matter of rounding too,
-    // which is avoided if everybody may take a little less, and each something else.
-    let total = input.total;
-    let mut random = Random(seed);
-    let mut most = || {
-        let part = if short { 1 + random.below(16) as i64 } else { 0 };
-        Resources::from_raw(|r| total.raw(r) - ((total.raw(r) >> 36) + i64::from(total.raw(r) > 0)) * part)
-    };
-    for e in &mut input.elements {
-        e.resource_limits = jitter(e.resource_limits, zero).min(most());
-        match &mut e.kind {
-            Kind::Operation(operation) => {
-                operation.usage = jitter(operation.usage, zero);
-                operation.demand = jitter(operation.demand, operation.usage).max(operation.usage);
-            }
-            Kind::Pool(pool) => {
-                let strong = &mut pool.strong_guarantee_resources;
-                let amounts = jitter(strong.or_zero(), zero);
-                for r in RESOURCES {
-                    strong.0[r as usize] = strong.raw(r).map(|_| amounts.raw(r));
-                }
-                let integral = &mut pool.integral_guarantees;
-                integral.resource_flow = jitter(integral.resource_flow, zero);
-                integral.burst_guarantee_resources = jitter(integral.burst_guarantee_resources, zero);
-            }
-        }
-    }
-    input
-}
+/// How far rounding may have moved a share. The corpus draws the line there too: what a relative change of
+/// 1e-13 in the shares moves is a tie (conformance/fair_share/README.md).
+const NUDGE: f64 = 1e-13;
 
-/// Both forms stand at a jump that rounding decides: a little to either side they agree.
-fn is_tie(input: &Input, state: &[IntegralState], seed: u64) -> bool {
-    let agree = |input: &Input| {
-        let got = update(input, &mut state.to_vec(), CYCLE).expect("a valid tree");
-        difference(&got, &plainly(input, state)).0 <= 1e-9
-    };
-    let tries = 8;
-    [false, true].into_iter().any(|short| {
-        (0..tries).filter(|i| agree(&jittered(input, seed * tries + i, short))).count() as u64 > tries / 2
+/// Whether a result is one that the definition gives to within rounding: the plain form gives the same, to
+/// the ninth digit in all attributes of all elements, from shares that differ by at most [`NUDGE`].
+///
+/// That a little beside the place both forms agree would not be enough: it says nothing of the result at
+/// the place. Amounts are left alone, as guarantees are inferred from them in whole units, volumes are
+/// counted in them, and other amounts would make another tree.
+fn is_tie(input: &Input, state: &[IntegralState], got: &Output, seed: u64) -> bool {
+    // Of several ties in a tree each has to fall as it did: sometimes few numbers may differ, sometimes all;
+    // and sometimes what is equal has to stay so.
+    let parts = [1.0, 0.3, 0.05];
+    let sizes = [NUDGE, NUDGE / 100.0];
+    (0..600).any(|i| {
+        let mut random = Random(seed ^ (i << 40));
+        let (part, size) = (parts[i as usize % 3], sizes[i as usize / 3 % 2]);
+        let alike = i / 6 % 2 == 1;
+        let mut nudge = |x: f64| {
+            let mut of_number = Random(x.to_bits() ^ (i << 20));
+            let random = if alike { &mut of_number } else { &mut random };
+            let by = if random.chance(part) { size * (2.0 * random.unit() - 1.0) } else { 0.0 };
+            x * (1.0 + by)
+        };
+        let nudged =
+            plain::update_nudged(input, &mut state.to_vec(), CYCLE, &mut nudge).expect("a valid tree");
+        difference(got, &nudged).0 <= 1e-9
     })
 }
 
-/// 14. Round numbers make ties; they are few, and around each of them there is none.
+/// 14. Round numbers make ties; they are few, and each is one that rounding decides.
 #[test]
 fn the_plain_form_gives_the_same() {
-    let (mut ties, mut worst) = (0, 0.0_f64);
+    let (mut ties, mut worst, mut wrong) = (0, 0.0_f64, Vec::new());
     let trees = tree_count() / 4;
     for seed in 0..trees {
         let (input, state) = tree(seed, ALL);
@@ -127,20 +96,22 @@ fn the_plain_form_gives_the_same() {
         let (by, at) = difference(&got, &expected);
         if by <= 1e-9 {
             worst = worst.max(by);
-            if seed % 2 == 0 {
+            if seed.is_multiple_of(2) {
                 let mut searching = Updater::searching(input).expect("a valid tree");
                 let got = searching.update(&mut state.clone(), CYCLE).expect("a valid tree").to_output();
                 let (by, at) = difference(&got, &expected);
-                assert!(
-                    by <= 1e-8 || is_tie(searching.input(), &state, seed),
-                    "14: tree {seed}, searched, {at}: differs by {by:e}"
-                );
+                if by > 1e-9 && !is_tie(searching.input(), &state, &got, seed) {
+                    wrong.push(format!("tree {seed}, searched, {at}: differs by {by:e}"));
+                }
             }
         } else {
             ties += 1;
-            assert!(is_tie(&input, &state, seed), "14: tree {seed}, {at}: differs by {by:e}");
+            if !is_tie(&input, &state, &got, seed) {
+                wrong.push(format!("tree {seed}, {at}: differs by {by:e}"));
+            }
         }
     }
+    assert!(wrong.is_empty(), "14: {} of {trees} trees:\n{}", wrong.len(), wrong.join("\n"));
     println!("{ties} ties in {trees} trees, otherwise the largest difference is {worst:e}");
     assert!(ties <= 2 + trees / 100, "14: {ties} ties in {trees} trees");
 }
@@ -158,6 +129,106 @@ fn the_plain_form_gives_the_same_for_trees_of_old() {
     check(133_217);
     // Two gangs that jump almost at the same fit factor.
     check(195_425);
+    // Improved mode: who had jumped was forgotten where nothing else could be taken, as a limit was reached
+    // exactly, or where the guarantee ended exactly.
+    [393_476, 766_005].into_iter().for_each(check);
+    [748_092, 868_739, 961_729].into_iter().for_each(check);
+}
+
+/// Trees in which rounding decides, and did so in another way in the shipped form than in the plain one.
+#[test]
+fn where_rounding_decides_the_result_is_one_of_the_plain_form() {
+    let trees = [
+        // An integral share meets a limit to the last digit, and strict mode replaces all of it (D10).
+        204_564, 211_288, 216_606, 255_445, 318_041, 583_333, 696_926, 836_915, 922_439,
+        // A resource arrives at its limit to the last digit; what takes none of it goes on there or not.
+        496_121, 569_484, 728_670,
+        // The tolerance of the distribution is used up once or twice (8.2).
+        277_162,
+    ];
+    for seed in trees {
+        let (input, state) = tree(seed, ALL);
+        let mut got = update(&input, &mut state.clone(), CYCLE).expect("a valid tree");
+        let (by, at) = difference(&got, &plainly(&input, &state));
+        assert!(by <= 1e-9 || is_tie(&input, &state, &got, seed), "tree {seed}, {at}: differs by {by:e}");
+        // Nothing else passes for a tie.
+        let share = &mut got.elements[1].fair_share.total;
+        *share += Share::splat(1e-8);
+        assert!(!is_tie(&input, &state, &got, seed), "tree {seed}: a share that is 1e-8 too large");
+    }
+}
+
+/// Trees of the corpus with something else in a few places. What is taken over from another element makes
+/// equal numbers, and with them ties.
+fn mutate(input: &mut Input, random: &mut Random) {
+    for _ in 0..1 + random.below(4) {
+        let some = |random: &mut Random| 1 + random.below(input.elements.len() as u64 - 1) as usize;
+        let (e, other) = (some(random), some(random));
+        let other = input.elements[other].clone();
+        let part = [0.0, 0.25, 0.5, 1.0, 2.0, random.unit()][random.below(6) as usize];
+        let total = input.total;
+        let options = &mut input.options;
+        let element = &mut input.elements[e];
+        match random.below(8) {
+            0 => options.enable_improved_fair_share_by_fit_factor_computation ^= true,
+            1 => options.enable_step_function_for_gang_operations ^= true,
+            2 => options.compat_strict ^= true,
+            3 => element.weight = other.weight,
+            4 => element.resource_limits = total * part.min(1.0),
+            _ => match (&mut element.kind, other.kind) {
+                (Kind::Operation(operation), Kind::Operation(other)) => match random.below(4) {
+                    0 => operation.demand = other.demand.max(operation.usage),
+                    1 => operation.usage = operation.demand,
+                    2 => operation.gang ^= true,
+                    _ => operation.demand = (total * part).max(operation.usage),
+                },
+                (Kind::Operation(operation), Kind::Pool(_)) => operation.usage = Resources::ZERO,
+                (Kind::Pool(pool), Kind::Operation(other)) => {
+                    pool.strong_guarantee_resources =
+                        Configured(RESOURCES.map(|r| Some(other.demand.raw(r))));
+                }
+                (Kind::Pool(pool), Kind::Pool(other)) => {
+                    pool.strong_guarantee_resources = other.strong_guarantee_resources;
+                }
+            },
+        }
+    }
+}
+
+/// 14, for the trees of the corpus and such as are almost those.
+#[test]
+fn the_plain_form_gives_the_same_for_mutated_trees_of_the_corpus() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/fair_share");
+    let files = ["strong_and_weight", "integral_single", "integral_sequence", "improved", "fifo_reordering"];
+    let (mut cases, mut ties, mut wrong) = (0, 0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(format!("{folder}/{file}.jsonl")).expect("the corpus");
+        for line in text.lines() {
+            for seed in 0..tree_count() / 5_000 {
+                let mut case = Case::parse(line);
+                let mut random = Random(seed);
+                if seed > 0 {
+                    mutate(&mut case.input, &mut random);
+                }
+                if crate::check::check(&case.input).is_err() {
+                    continue;
+                }
+                cases += 1;
+                let expected = plainly(&case.input, &case.state);
+                let got = update(&case.input, &mut case.state.clone(), CYCLE).expect("a valid tree");
+                let (by, at) = difference(&got, &expected);
+                if by > 1e-9 {
+                    ties += 1;
+                    if !is_tie(&case.input, &case.state, &got, seed) {
+                        wrong.push(format!("{} {seed}, {at}: differs by {by:e}", case.name));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "14: {} of {cases} trees:\n{}", wrong.len(), wrong.join("\n"));
+    println!("{ties} ties in {cases} trees");
+    assert!(ties <= 2 + cases / 100, "14: {ties} ties in {cases} trees");
 }
 
 /// What the next update of a tree will see.
@@ -230,36 +301,48 @@ fn edit(updater: &mut Updater, state: &mut Vec<IntegralState>, random: &mut Rand
 }
 
 /// Every number of every field, bit by bit: floats are written so that they read back the same.
-fn assert_same(at: &str, got: &Output, expected: &Output) {
+fn same(got: &Output, expected: &Output) -> Result<(), String> {
+    if got.elements.len() != expected.elements.len() || got.problems != expected.problems {
+        return Err(format!("{:?}, expected {:?}", got.problems, expected.problems));
+    }
     for (e, (got, expected)) in got.elements.iter().zip(&expected.elements).enumerate() {
         let (got, expected) = (format!("{got:?}"), format!("{expected:?}"));
-        assert_eq!(got, expected, "{at}, element {e}");
-    }
-    assert_eq!(got.elements.len(), expected.elements.len(), "{at}");
-    assert_eq!(got.problems, expected.problems, "{at}");
-}
-
-/// An updater that has seen everything before gives what one gives that sees the tree for the first time.
-#[test]
-fn what_was_kept_is_what_would_be_computed() {
-    let mut random = Random(7);
-    for seed in 0..tree_count() / 40 {
-        let (input, mut state) = tree(seed, ALL);
-        // Pools of random trees are small: in every other tree they are searched as large ones are.
-        let new = if seed % 2 == 0 { Updater::new } else { Updater::searching };
-        let mut updater = new(input).expect("a valid tree");
-        for step in 0..8 {
-            let since_previous = Some(some_time(&mut random));
-            let cycle = if random.chance(0.2) { Cycle::Extra } else { Cycle::Periodic { since_previous } };
-            let mut same = state.clone();
-            let mut fresh = new(updater.input().clone()).expect("a valid tree");
-            let expected = fresh.update(&mut same, cycle).expect("a valid tree").to_output();
-            let got = updater.update(&mut state, cycle).expect("a valid tree").to_output();
-            assert_same(&format!("tree {seed}, step {step}"), &got, &expected);
-            assert_eq!(format!("{state:?}"), format!("{same:?}"), "tree {seed}, step {step}");
-            edit(&mut updater, &mut state, &mut random);
+        if got != expected {
+            return Err(format!("element {e}: {got}\nexpected {expected}"));
         }
     }
+    Ok(())
+}
+
+/// Eight updates of one tree: whoever has seen everything before gives what one gives that sees the tree for
+/// the first time. Pools of random trees are small: in every other tree they are searched as large ones are.
+fn kept_is_computed(seed: u64) -> Result<(), String> {
+    let mut random = Random(seed ^ 0x7E4F_12A0);
+    let (input, mut state) = tree(seed, ALL);
+    let new = if seed.is_multiple_of(2) { Updater::new } else { Updater::searching };
+    let mut updater = new(input).expect("a valid tree");
+    for step in 0..8 {
+        let since_previous = Some(some_time(&mut random));
+        let cycle = if random.chance(0.2) { Cycle::Extra } else { Cycle::Periodic { since_previous } };
+        let mut state_of_fresh = state.clone();
+        let mut fresh = new(updater.input().clone()).expect("a valid tree");
+        let expected = fresh.update(&mut state_of_fresh, cycle).expect("a valid tree").to_output();
+        let got = updater.update(&mut state, cycle).expect("a valid tree").to_output();
+        let at = |error: String| format!("tree {seed}, step {step}: {error}");
+        same(&got, &expected).map_err(at)?;
+        if format!("{state:?}") != format!("{state_of_fresh:?}") {
+            return Err(at(format!("{state:?}\nexpected {state_of_fresh:?}")));
+        }
+        edit(&mut updater, &mut state, &mut random);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_kept_is_what_would_be_computed() {
+    let trees = tree_count() / 20;
+    let wrong: Vec<String> = (0..trees).filter_map(|seed| kept_is_computed(seed).err()).collect();
+    assert!(wrong.is_empty(), "{} of {trees} trees:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// A refused change is neither lost nor half done.
@@ -276,9 +359,9 @@ fn a_refused_input_can_be_corrected() {
     assert!(updater.update(&mut state, CYCLE).is_err());
     assert_eq!(state, before);
     *updater.operation_mut(e).expect("an operation") = operation;
-    let mut same = state.clone();
+    let mut state_of_fresh = state.clone();
     let mut fresh = Updater::new(updater.input().clone()).expect("a valid tree");
-    let expected = fresh.update(&mut same, CYCLE).expect("a valid tree");
+    let expected = fresh.update(&mut state_of_fresh, CYCLE).expect("a valid tree");
     let got = updater.update(&mut state, CYCLE).expect("a valid tree");
-    assert_same("corrected", &got.to_output(), &expected.to_output());
+    assert_eq!(same(&got.to_output(), &expected.to_output()), Ok(()));
 }

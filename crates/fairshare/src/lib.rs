@@ -72,6 +72,10 @@ mod satisfaction;
 #[cfg(test)]
 extern crate self as fairshare;
 #[cfg(test)]
+#[allow(dead_code)] // Steps and names are for those who compare with answers.
+#[path = "../tests/main/case.rs"]
+mod case;
+#[cfg(test)]
 #[path = "../tests/main/fixture.rs"]
 mod fixture;
 #[cfg(test)]

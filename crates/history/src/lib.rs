@@ -16,15 +16,20 @@
 //! have a budget of bytes; over it, the finest level gives up its oldest points first. An idle series
 //! takes 2 KB; one of which two columns change every second by anything 75 KB for three hours.
 //!
+//! Where everybody is recorded together, that is all; [`Lives`] are for those who come, speak and go each
+//! by themselves.
+//!
 //! What this is not: durable (a restart begins an empty history), exact (means are rounded to a
 //! quantum per column), or aware of what the columns mean.
 #![forbid(unsafe_code)]
 
 mod chunk;
 mod level;
+mod lives;
 mod read;
 mod series;
 
+pub use lives::Lives;
 pub use read::{Chart, ReadError};
 pub use series::Series;
 
@@ -113,6 +118,10 @@ impl<const N: usize> History<N> {
             }
             _ => true,
         });
+        self.count_now_and_then(now);
+    }
+
+    fn count_now_and_then(&mut self, now: Time) {
         if now.since(self.counted) >= COUNT_PERIOD {
             self.counted = now;
             self.keep_to_the_budget();

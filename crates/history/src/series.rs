@@ -56,6 +56,19 @@ impl<const N: usize> Series<N> {
         }
     }
 
+    /// What was recorded last has held until now; nothing does from now on.
+    pub(crate) fn end_at(&mut self, now: Time, levels: &[Resolution; LEVELS], quanta: &[f64; N]) {
+        if let Some((_, held)) = self.present.filter(|_| !self.ended) {
+            self.record(now, held, levels, quanta);
+            self.end(quanta);
+        }
+    }
+
+    /// Does nothing hold at present?
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
     /// When the present values were recorded.
     pub fn last_record(&self) -> Option<Time> {
         self.present.map(|(at, _)| at)

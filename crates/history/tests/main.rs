@@ -234,3 +234,61 @@ fn odd_numbers_and_times() {
     assert!(first[2] > 1e11 && first[2].is_finite(), "{first:?}");
     assert!((first[3] + 1.0).abs() < 1e-6);
 }
+
+/// What is known of a name, second by second: the first column as a digit, a dot where nothing is.
+fn digits(lives: &history::Lives<2>, name: &str, seconds: f64) -> Option<String> {
+    let chart = lives.read(name, at(0.0), at(seconds), Some(Span::from_secs(1)))?.unwrap();
+    Some(chart.points.iter().map(|p| p.map_or('.', |p| char::from(b'0' + p[0].round() as u8))).collect())
+}
+
+#[test]
+fn lives_begin_end_and_come_back() {
+    let mut lives = history::Lives::new(settings(1 << 30), 10);
+    lives.record(at(2.0), "a", [1.0, 0.0]);
+    lives.record(at(4.0), "a", [3.0, 0.0]);
+    // What it was at its last word holds until its end.
+    lives.end(at(7.0), "a");
+    lives.end(at(8.0), "a");
+    lives.record(at(11.0), "a", [5.0, 0.0]);
+    lives.record(at(13.0), "a", [5.0, 0.0]);
+    assert_eq!(digits(&lives, "a", 14.0).as_deref(), Some("..11333....55."));
+    lives.end(at(13.0), "nobody");
+    assert_eq!(digits(&lives, "nobody", 14.0), None);
+}
+
+#[test]
+fn who_ended_first_makes_room_first_and_the_living_stay() {
+    let mut lives = history::Lives::new(settings(1 << 30), 3);
+    for name in ["a", "b", "c", "d"] {
+        lives.record(at(1.0), name, [1.0, 0.0]);
+    }
+    let there = |lives: &history::Lives<2>| -> String {
+        "abcdef".chars().filter(|c| digits(lives, &c.to_string(), 9.0).is_some()).collect()
+    };
+    assert_eq!(there(&lives), "abc", "all live: there is no room for d");
+    lives.end(at(2.0), "c");
+    lives.end(at(3.0), "a");
+    // c is back, so a is the first that has ended.
+    lives.record(at(4.0), "c", [1.0, 0.0]);
+    lives.record(at(5.0), "e", [1.0, 0.0]);
+    assert_eq!((there(&lives).as_str(), lives.len()), ("bce", 3));
+    // After the reach of the seconds whoever ended is forgotten, wanted or not.
+    lives.end(at(6.0), "b");
+    lives.end(at(4.0 * 3600.0), "e");
+    assert_eq!(there(&lives), "ce");
+}
+
+#[test]
+fn many_lives_stay_in_their_budget() {
+    let budget = 300_000;
+    let mut lives = history::Lives::new(settings(budget), 100);
+    for second in 0..20_000u64 {
+        let name = format!("job-{}", second / 400);
+        lives.record(at(second as f64), &name, [(second * 7919 % 1000) as f64, second as f64]);
+        if second % 400 == 399 {
+            lives.end(at(second as f64 + 0.5), &name);
+        }
+        assert!(lives.bytes() <= budget + 20_000, "{} at {second}", lives.bytes());
+        assert!(lives.len() <= 100);
+    }
+}

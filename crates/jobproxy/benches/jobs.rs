@@ -139,6 +139,7 @@ fn isolate(job: &mut JobStart) {
         covers: vec![job.job_directory.clone()],
         binds: vec![bind],
         scratch_size: 1 << 20,
+        own_users: false,
     });
 }
 

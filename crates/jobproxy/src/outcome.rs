@@ -113,6 +113,7 @@ pub fn interruption_timeout(reason: InterruptionReason, timeout: Span, text: &st
         InterruptionReason::Preemption => {
             aborted(AbortReason::Preemption, error.with("preemption_reason", text))
         }
+        InterruptionReason::JobsDisabledOnNode => aborted(AbortReason::NodeWithDisabledJobs, error),
         _ => aborted(AbortReason::InterruptionTimeout, error),
     }
 }

@@ -21,15 +21,15 @@ use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
     AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, Failure,
-    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, ShellAnswer, ShellRequest, Span,
-    Time, TmpfsUsage, shell::Terminal,
+    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, PreparationMeasures, ShellAnswer,
+    ShellRequest, Span, Time, TmpfsUsage, shell::Terminal,
 };
 use yson::Map;
 
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 3;
+pub const PROXY_PROTOCOL_VERSION: u32 = 4;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -76,7 +76,7 @@ pub enum FromSpawner {
 pub struct SpawnerConfig {
     /// Unix socket that the node listens on, also after a restart.
     pub node_socket: PathBuf,
-    /// Driver: `hybrid`, `cgroup_v2`, `cgroup_v1`, `simple`; already chosen, not `auto`.
+    /// Driver: `hybrid`, `cgroup_v2`, `cgroup_v1`, `rootless`, `simple`; already chosen, not `auto`.
     pub driver: String,
     /// Root group of this node in every hierarchy, relative to the mount: `millpond/<node name>`.
     pub root_group: String,
@@ -94,6 +94,12 @@ pub struct SpawnerConfig {
     pub check_user_job_memory_limit: bool,
     /// Jobs that read the same pages again and again are given up (jobs-and-nodes.md 4.8).
     pub job_thrashing_detector: ThrashingDetector,
+    /// A question for progress is answered by a sample that is not older than this (4.8).
+    pub memory_tracker_cache_period: Span,
+    /// Score for the kernel's choice of a victim, of processes above their reserve (4.8).
+    pub oom_score_adj_on_exceeded_memory_reserve: Option<i32>,
+    /// Jobs are slowed down shortly below their memory limit, where the kernel can do that (4.3).
+    pub use_memory_high: bool,
     /// Bytes that all proxies together may take; none: as much as there is.
     pub proxies_memory_limit: Option<i64>,
     /// How long the kill at a job's end may take.
@@ -114,6 +120,9 @@ impl SpawnerConfig {
             supervisor_lost_timeout: Span::from_secs(600),
             check_user_job_memory_limit: true,
             job_thrashing_detector: ThrashingDetector::default(),
+            memory_tracker_cache_period: Span::from_millis(100),
+            oom_score_adj_on_exceeded_memory_reserve: None,
+            use_memory_high: false,
             proxies_memory_limit: None,
             kill_timeout: Span::from_secs(30),
         }
@@ -178,6 +187,8 @@ pub struct JobStart {
     pub memory_limit: i64,
     /// What the scheduler counts for job and proxy. A job that uses more says so at once.
     pub memory_request: i64,
+    /// Part of it that stands for the user job.
+    pub user_job_memory_reserve: i64,
     /// Part of it that stands for the proxy.
     pub job_proxy_memory_reserve: i64,
     /// The proxy gives the job up when it is so many bytes above that.
@@ -232,6 +243,7 @@ impl JobStart {
             memory_request: description
                 .user_job_memory_reserve
                 .saturating_add(description.job_proxy_memory_reserve),
+            user_job_memory_reserve: description.user_job_memory_reserve,
             job_proxy_memory_reserve: description.job_proxy_memory_reserve,
             job_proxy_memory_overcommit_limit: description.job_proxy_memory_overcommit_limit,
             include_memory_mapped_files: description.include_memory_mapped_files,
@@ -411,9 +423,10 @@ pub struct ProxyResult {
 wire!(struct SpawnerConfig {
     node_socket, driver, root_group, mount_table, memory_watchdog_period, supervisor_lost_timeout,
     check_user_job_memory_limit, kill_timeout, job_proxy_heartbeat_period, cpu_monitor_sets_cap,
-    job_thrashing_detector, proxies_memory_limit,
+    job_thrashing_detector, proxies_memory_limit, memory_tracker_cache_period,
+    oom_score_adj_on_exceeded_memory_reserve, use_memory_high,
 });
-wire!(struct Isolation { hostname, root, covers, binds, scratch_size });
+wire!(struct Isolation { hostname, root, covers, binds, scratch_size, own_users });
 wire!(struct Bind { source, target, read_only });
 wire!(struct RootFs { mount_point, layers, changes });
 wire!(struct ThrashingDetector {
@@ -422,7 +435,7 @@ wire!(struct ThrashingDetector {
 wire!(struct JobStart {
     job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
     job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
-    custom_statistics_count_limit, cpu_monitor, memory_request, job_proxy_memory_reserve,
+    custom_statistics_count_limit, cpu_monitor, memory_request, user_job_memory_reserve, job_proxy_memory_reserve,
     job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes,
 });
 wire!(struct Holds { cpu, total_peak });
@@ -435,6 +448,10 @@ wire!(struct JobStatistics {
     job_proxy_bytes_read, job_proxy_bytes_written, user_job_max_memory, user_job_peak_memory, user_job_tmpfs,
     user_job_tmpfs_volumes, user_job_current_rss, user_job_current_mapped_file, user_job_major_page_faults,
     user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom, user_job_disk,
+    job_proxy_cpu_wait, preparation,
+});
+wire!(struct PreparationMeasures {
+    prepare_root_fs, cache_hit_artifacts_size, cache_miss_artifacts_size, cache_bypassed_artifacts_size,
 });
 wire!(struct TmpfsUsage { size, max_size });
 wire!(struct DiskUsage { usage, max_usage, limit });
@@ -452,7 +469,7 @@ wire!(enum JobOutcome {
 });
 wire!(struct Terminal { name, size });
 wire!(enum ShellRequest {
-    0 => Spawn { command, terminal, environment, secrets, inactivity_timeout },
+    0 => Spawn { shell_id, command, terminal, environment, secrets, inactivity_timeout },
     1 => Update { shell_id, input_offset, keys, size },
     2 => Poll { shell_id },
     3 => Terminate { shell_id },

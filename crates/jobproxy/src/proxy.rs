@@ -20,6 +20,7 @@ mod job;
 mod launch;
 mod link;
 mod monitor;
+mod oom_score;
 mod samples;
 mod shell;
 mod terminal;

@@ -41,6 +41,7 @@ impl Kernel {
             size: number("size"),
             file_name: file_name.unwrap_or_else(|| file_id.to_string()),
             executable,
+            bypass_cache: request.bypass_artifact_cache,
         };
         Ok(Pinned { task, artifact, blob: number("blob") })
     }
@@ -92,7 +93,7 @@ impl Kernel {
     /// Contents that files of the tree refer to: what else is in the store is garbage.
     pub fn blobs(&self) -> impl Iterator<Item = u64> {
         let pinned = self.operations.values().flat_map(|o| o.pinned.iter().map(|p| p.blob));
-        self.tree.blobs().chain(pinned)
+        self.tree.all_blobs().chain(pinned)
     }
 
     /// Does an unfinished operation still need this content?

@@ -3,7 +3,7 @@
 
 use crate::command::{Command, OperationRef};
 use crate::{Body, Kernel};
-use cypress::{Last, Resolved};
+use cypress::{GetOptions, Last, Resolved};
 use vocab::Time;
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
@@ -43,10 +43,14 @@ impl Kernel {
         let fields = yson::map! {"user" => user, "action" => audited.action}
             .into_iter()
             .chain(audited.details)
-            .collect::<Map>()
-            .with_some("before", audited.before)
-            .with_some("after", after);
-        self.log("audit", fields);
+            .chain(
+                Map::new()
+                    .with_some("transaction_id", self.tree.entered())
+                    .with_some("before", audited.before)
+                    .with_some("after", after),
+            )
+            .map(|(name, value)| (name, brief(value)));
+        self.log("audit", fields.collect());
     }
 
     /// Not a whole subtree.
@@ -57,7 +61,7 @@ impl Kernel {
                 if self.tree.node(place.node).is_some_and(|n| matches!(n.body, cypress::Body::Scalar(_) | cypress::Body::Document(_))))
     }
 
-    /// A value, if it is there and not too large.
+    /// A value, if it is there.
     fn view(&self, now: Time, view: &View) -> Option<Value> {
         let value = match view {
             View::Parameters(operation) => {
@@ -65,16 +69,21 @@ impl Kernel {
                 self.operations.get(&id)?.runtime_parameters().into()
             }
             View::Path(path) if self.is_one_value(path) => {
-                match self.get(now, path, Vec::new(), None, None) {
+                match self.get(now, path, GetOptions::default(), None) {
                     (_, Ok(Body::Value(value))) => value,
                     _ => return None,
                 }
             }
             View::Path(_) => return None,
         };
-        let size = yson::to_binary(&value).len();
-        Some(if size <= LIMIT { value } else { format!("({size} bytes)").into() })
+        Some(value)
     }
+}
+
+/// Not the large ones: their size says that they were there.
+fn brief(value: Value) -> Value {
+    let size = yson::to_binary(&value).len();
+    if size <= LIMIT { value } else { format!("({size} bytes)").into() }
 }
 
 /// Name of the command, what shows the change, and its own words; none for what is not audited.
@@ -112,6 +121,16 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
         }
         Command::FileWritten { path, size, .. } => {
             ("write_file", (None, yson::map! {"path" => path.text(), "size" => *size}))
+        }
+        Command::PutFileToCache { path, cache_path, .. } => {
+            let details = yson::map! {"path" => path.text(), "cache_path" => cache_path.text()};
+            ("put_file_to_cache", (None, details))
+        }
+        Command::CommitTransaction { transaction } => {
+            ("commit_transaction", (None, yson::map! {"transaction_id" => *transaction}))
+        }
+        Command::AbortTransaction { transaction } => {
+            ("abort_transaction", (None, yson::map! {"transaction_id" => *transaction}))
         }
         Command::AbortOperation { operation, .. } => ("abort_operation", (None, of(operation))),
         Command::SuspendOperation { operation, .. } => ("suspend_operation", (None, of(operation))),

@@ -2,6 +2,9 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
+use crate::{HistoryOf, Range};
+pub use cypress::transactions::locks::Mode as LockMode;
+pub use cypress::{LockOptions, StartOptions};
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -31,6 +34,45 @@ pub enum OperationRef {
 /// See the module page.
 #[derive(Clone, Debug)]
 pub enum Command {
+    /// Another command, through a transaction: it sees and changes what the transaction does.
+    In {
+        /// Which.
+        transaction: ObjectId,
+        /// The command; not another one of this kind.
+        command: Box<Command>,
+    },
+    // --- transactions, http-api.md 8.2
+    /// `start_transaction`.
+    StartTransaction(Box<StartOptions>),
+    /// `ping_transaction`.
+    PingTransaction {
+        /// Which.
+        transaction: ObjectId,
+        /// Those around it as well.
+        ancestors: bool,
+    },
+    /// `commit_transaction`.
+    CommitTransaction {
+        /// Which.
+        transaction: ObjectId,
+    },
+    /// `abort_transaction`.
+    AbortTransaction {
+        /// Which.
+        transaction: ObjectId,
+    },
+    /// `lock`, in a transaction.
+    Lock {
+        /// What.
+        path: YPath,
+        /// How.
+        options: LockOptions,
+    },
+    /// `unlock`, in a transaction.
+    Unlock {
+        /// What.
+        path: YPath,
+    },
     // --- tree, http-api.md 8.1
     /// `get`.
     Get {
@@ -56,6 +98,22 @@ pub enum Command {
     Exists {
         /// What.
         path: YPath,
+    },
+    /// `get_file_from_cache`.
+    GetFileFromCache {
+        /// Its checksum.
+        md5: String,
+        /// Where the cache is.
+        cache_path: YPath,
+    },
+    /// `put_file_to_cache`.
+    PutFileToCache {
+        /// The file.
+        path: YPath,
+        /// Its checksum.
+        md5: String,
+        /// Where the cache is.
+        cache_path: YPath,
     },
     /// `set`.
     Set {
@@ -297,12 +355,15 @@ pub enum Command {
         tree: Option<String>,
         /// Name.
         pool: String,
-        /// From; an hour before the end when absent.
-        start: Option<When>,
-        /// Until; now when absent.
-        end: Option<When>,
-        /// One mean for each; sensible when absent.
-        step: Option<Span>,
+        /// Which part.
+        range: Range,
+    },
+    /// What a job used and was promised, what was taken of a node.
+    GetHistory {
+        /// Whose.
+        of: HistoryOf,
+        /// Which part.
+        range: Range,
     },
 
     // --- security and the rest, 8.4, 8.9
@@ -377,6 +438,14 @@ pub enum Command {
         /// Argon2 hash.
         hash: String,
     },
+    /// Would this command be allowed? For what is costly to prepare: the content of a file, the hash of
+    /// a password.
+    Authorize(Box<Command>),
+    /// What a user is: `{superuser; groups}`.
+    DescribeUser {
+        /// Who.
+        user: String,
+    },
     /// Who a request runs as: `{user}`. The edge asks this.
     Identify {
         /// What the client has shown.
@@ -403,12 +472,19 @@ pub enum Command {
 }
 
 /// What a client has shown.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Proof {
     /// A token, by its SHA-256 in hexadecimal.
     Token(String),
-    /// The edge knows the user: by a session that began with a token or a password.
-    Session(String),
+    /// A password that the edge has checked, by the hash that is kept of it: it is not changed since.
+    Password {
+        /// Who.
+        user: String,
+        /// What [`Command::PasswordHash`] answered.
+        hash: String,
+    },
+    /// The edge knows the user by its configuration.
+    Configured(String),
 }
 
 /// An instant, or how long ago it was.
@@ -487,14 +563,60 @@ pub struct ListJobs {
 }
 
 impl Command {
+    /// The transaction that it goes through, and itself.
+    pub fn split(self) -> (Option<ObjectId>, Command) {
+        match self {
+            Command::In { transaction, command } => (Some(transaction), *command),
+            command => (None, command),
+        }
+    }
+
+    /// Does it look at nodes with the eyes of a transaction? Pools, users and operations are outside
+    /// of all transactions (http-api.md 8.2); the files of an operation are not.
+    pub fn is_about_nodes(&self) -> bool {
+        use Command::*;
+        match self {
+            Get { .. } | List { .. } | Exists { .. } | Set { .. } | MultisetAttributes { .. } => true,
+            Remove { .. } | CopyMove { .. } | Link { .. } | Lock { .. } | Unlock { .. } => true,
+            GetFileFromCache { .. } | PutFileToCache { .. } => true,
+            Authorize(command) => command.is_about_nodes(),
+            FileWritten { .. } | LocateFile { .. } | CheckPermission { .. } | StartOperation { .. } => true,
+            Create { object_type, path, .. } => {
+                path.is_some() && cypress::NodeType::parse(object_type).is_ok_and(|t| t.is_plain())
+            }
+            _ => false,
+        }
+    }
+
+    /// Is `transaction_id` what it is about, and not a way to look at something else?
+    pub fn names_its_transaction(&self) -> bool {
+        use Command::*;
+        matches!(
+            self,
+            StartTransaction(_) | PingTransaction { .. } | CommitTransaction { .. } | AbortTransaction { .. }
+        )
+    }
+
+    /// The same command through a transaction, if there is one.
+    pub fn through(self, transaction: Option<ObjectId>) -> Command {
+        match transaction {
+            Some(transaction) => Command::In { transaction, command: Box::new(self) },
+            None => self,
+        }
+    }
+
     /// Does it change anything? Only these are remembered by mutation id.
     pub fn is_mutation(&self) -> bool {
+        if let Command::In { command, .. } = self {
+            return command.is_mutation();
+        }
         !matches!(
             self,
             Command::Get { .. }
                 | Command::List { .. }
                 | Command::Exists { .. }
                 | Command::LocateFile { .. }
+                | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
@@ -506,6 +628,8 @@ impl Command {
                 | Command::CheckPermissionByAcl { .. }
                 | Command::CheckOperationPermission { .. }
                 | Command::ListUserTokens { .. }
+                | Command::Authorize(_)
+                | Command::DescribeUser { .. }
                 | Command::Identify { .. }
                 | Command::PasswordHash { .. }
                 | Command::ExplainPool { .. }
@@ -514,6 +638,7 @@ impl Command {
                 | Command::GetPreemptionLog(_)
                 | Command::GetEvents { .. }
                 | Command::GetPoolHistory { .. }
+                | Command::GetHistory { .. }
         )
     }
 }

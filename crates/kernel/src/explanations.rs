@@ -93,7 +93,9 @@ impl Kernel {
         let job = self.jobs.get(job_id);
         let view = job.and_then(|job| self.operations.get(&job.operation)?.controller.job(job_id));
         let (Some(job), Some(view)) = (job, view) else {
-            let text = format!("No such job {job_id} is running; of one that is over ask for its statistics");
+            let text = format!(
+                "No such job {job_id} is running; what a job that is over has left is in its statistics (get_job)"
+            );
             return Err(Failure::coded(code::NO_SUCH_JOB, text).with("job_id", job_id));
         };
         let accounted = self.scheduler.allocation(job.allocation).map(|a| a.resource_usage);

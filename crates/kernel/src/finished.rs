@@ -52,7 +52,7 @@ impl Kernel {
         self.finished.insert(summary);
         if let Some(operation) = self.operations.remove(&id) {
             for blob in operation.pinned.into_iter().map(|p| p.blob) {
-                if blob != 0 && !self.is_pinned(blob) && !self.tree.blobs().any(|b| b == blob) {
+                if blob != 0 && !self.is_pinned(blob) && !self.tree.holds_blob(blob) {
                     self.delete_blob(blob, out);
                 }
             }

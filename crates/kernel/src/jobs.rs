@@ -67,6 +67,7 @@ impl Kernel {
     /// The place of a job is free again. Nothing happens if it was freed before.
     pub(crate) fn release_job(&mut self, job_id: JobId) -> Option<Job> {
         let job = self.jobs.by_id.remove(&job_id)?;
+        self.end_job_history(self.events.now(), job_id);
         self.jobs.by_allocation.remove(&job.allocation);
         if let Some(node) = self.nodes.get_mut(&job.node) {
             node.jobs.remove(&job_id);
@@ -206,12 +207,14 @@ impl Kernel {
                     let allocation = job.allocation;
                     let operation = job.operation;
                     let measured = report.statistics.is_some();
+                    let mut spent = None;
                     self.jobs.confirm(job_id);
                     self.scheduler.allocation_usage(allocation, report.resource_usage);
                     if let Some(operation) = self.operations.get_mut(&operation) {
                         if let Some(start) = report.start_time {
                             operation.controller.job_started(job_id, start);
                         }
+                        spent = operation.controller.job(job_id).map(|view| view.spent());
                         operation.controller.job_statistics(
                             job_id,
                             report.phase,
@@ -222,6 +225,7 @@ impl Kernel {
                     if measured {
                         self.changes.touch(Topic::Operations);
                         self.count_savings(now, job_id);
+                        self.record_job(now, job_id, spent.unwrap_or_default());
                     }
                 }
                 None => {
@@ -406,23 +410,13 @@ impl Kernel {
         self.tell_node(&node, ServerMessage::Abort(vec![abort]), 0, out);
     }
 
-    /// The operation's time is up: jobs that can be asked to stop are asked, the others go on until
-    /// the second deadline ends the operation.
+    /// The operation's time is up: its jobs end as failed, with what they have written and measured
+    /// (jobs-and-nodes.md 3.9, 6.4).
     pub(crate) fn end_gracefully(&mut self, job_id: JobId, out: &mut Vec<Effect>) {
-        let Some(job) = self.jobs.get(job_id).cloned() else { return };
-        let Some(operation) = self.operations.get(&job.operation) else { return };
-        if !operation.controller.job(job_id).is_some_and(|view| view.is_interruptible()) {
-            return;
-        }
-        let timeout = operation.spec.spec.root.time_limit_job_fail_timeout;
-        self.note_interruption(job_id, InterruptionReason::Unknown, None);
-        self.interrupt(
-            job_id,
-            timeout,
-            InterruptionReason::Unknown,
-            "Operation time limit exceeded".into(),
-            out,
-        );
+        let Some(node) = self.jobs.get(job_id).map(|job| job.node.clone()) else { return };
+        let after = self.current_seq();
+        let error = Failure::new("Operation time limit exceeded");
+        self.tell_node(&node, ServerMessage::Fail { job_id, error }, after, out);
     }
 
     /// Sends to a node if it is connected, not before `after` is durable.

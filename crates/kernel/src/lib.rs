@@ -29,6 +29,7 @@ pub mod config;
 pub mod effect;
 mod events;
 mod explanations;
+mod file_cache;
 pub mod input;
 
 mod access;
@@ -37,6 +38,7 @@ mod artifacts;
 mod audit;
 mod audit_log;
 mod finished;
+mod history_chart;
 mod invariants;
 mod jobs;
 mod listing;
@@ -57,7 +59,9 @@ mod recover;
 mod shells;
 mod subjects;
 mod summary;
+mod transactions;
 mod tree;
+mod usage_history;
 mod volumes;
 
 pub use changes::{Topic, Versions};
@@ -65,12 +69,16 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
 pub use events::events_of;
+pub use history_chart::Range;
 pub use input::Input;
 pub use jobs::{STDERR_BLOB, STDERR_INLINE};
 pub use records::{archived_job, archived_job_in_full, job_key};
 pub use recover::{Records, RecoverError};
+pub use usage_history::HistoryOf;
 
+use access::Who;
 use controller::ControllerOptions;
+use cypress::GetOptions;
 use finished::Finished;
 use jobs::Jobs;
 use mutations::Mutations;
@@ -105,7 +113,7 @@ pub struct Kernel {
     controller_options: ControllerOptions,
     ids: GuidGenerator,
     started: Time,
-    tree: cypress::Tree,
+    tree: cypress::Forest,
     scheduler: Scheduler,
     operations: BTreeMap<OperationId, Operation>,
     /// Aliases of unfinished operations, and the last finished one that had each.
@@ -130,6 +138,7 @@ pub struct Kernel {
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,
+    usage_history: usage_history::UsageHistory,
     pool_savings: pool_savings::PoolSavings,
     changes: changes::Changes,
     /// Who is in which groups.
@@ -246,15 +255,37 @@ impl Kernel {
 
     fn request(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {
         let Request { id, user, mutation_id, command } = request;
-        if self.config.access_control {
-            let who = self.known_who(&user);
-            if let Err(failure) = self.authorize(&who, &command) {
-                out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
-                return;
-            }
+        // What was done and answered is answered again, whatever its maker may do by now, and whatever
+        // has become of his transaction.
+        if let Some(mutation) = mutation_id.filter(|_| command.is_mutation())
+            && let Some((after, reply)) = self.mutations.find(&user, mutation)
+        {
+            out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
+            return;
+        }
+        let (transaction, command) = command.split();
+        if let Some(transaction) = transaction
+            && let Err(failure) = self.enter_transaction(&user, transaction, &command)
+        {
+            out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
+            return;
+        }
+        self.answer(now, Request { id, user, mutation_id, command }, out);
+        self.tree.leave();
+    }
+
+    /// Answers a request with the eyes of its transaction.
+    fn answer(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {
+        let Request { id, user, mutation_id, command } = request;
+        let who = self.config.access_control.then(|| self.known_who(&user));
+        if let Some(who) = &who
+            && let Err(failure) = self.authorize(who, &command)
+        {
+            out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
+            return;
         }
         if !command.is_mutation() {
-            let (waits, body) = self.read(now, command);
+            let (waits, body) = self.read(now, who.as_ref(), command);
             let after = match waits {
                 Waits::Nothing => 0,
                 Waits::Tree => self.open.tree_seq,
@@ -266,13 +297,9 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after, body });
             return;
         }
-        if let Some(mutation) = mutation_id
-            && let Some((after, reply)) = self.mutations.find(&user, mutation)
-        {
-            out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
-            return;
-        }
         let audited = self.before_change(now, &command);
+        // A sign of life repeated is one more.
+        let mutation_id = mutation_id.filter(|_| !matches!(command, Command::PingTransaction { .. }));
         let reply = self.execute(now, &user, command, out);
         if let Some(audited) = audited
             && reply.is_ok()
@@ -287,15 +314,25 @@ impl Kernel {
         out.push(Effect::Reply { request: id, after: self.current_seq(), body: reply.map(Body::Value) });
     }
 
-    /// Commands that change nothing.
-    fn read(&self, now: Time, command: Command) -> (Waits, Result<Body, Failure>) {
+    /// Commands that change nothing. Nobody in particular may read everything.
+    fn read(&self, now: Time, who: Option<&Who>, command: Command) -> (Waits, Result<Body, Failure>) {
         match command {
             Command::Get { path, attributes, max_size, fields } => {
-                self.get(now, &path, attributes, max_size, fields)
+                let closed = self.closed_to(who, &path, true);
+                self.get(now, &path, GetOptions { attributes, max_size, closed }, fields)
             }
-            Command::List { path, attributes, max_size } => self.list(now, &path, attributes, max_size),
+            Command::List { path, attributes, max_size } => {
+                let closed = match attributes.is_empty() {
+                    true => BTreeSet::new(),
+                    false => self.closed_to(who, &path, false),
+                };
+                self.list(now, &path, GetOptions { attributes, max_size, closed })
+            }
             Command::Exists { path } => self.exists(now, &path),
             Command::LocateFile { path } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
+            Command::GetFileFromCache { md5, cache_path } => {
+                (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
+            }
             Command::LocateArtifact { file_id, revision } => {
                 (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))
             }
@@ -312,6 +349,9 @@ impl Kernel {
             Command::ListUserTokens { user, with_metadata } => {
                 (Waits::Tree, self.list_user_tokens(&user, with_metadata).map(Body::Value))
             }
+            // It has passed, or it would not be here.
+            Command::Authorize(_) => (Waits::Tree, Ok(Body::Value(yson::Value::Entity))),
+            Command::DescribeUser { user } => (Waits::Tree, Ok(Body::Value(self.describe_user(&user)))),
             // Who is let in, and by what, must not be forgotten by a crash.
             Command::Identify { proof, act_as } => {
                 (Waits::Tree, self.identify(&proof, act_as.as_deref()).map(Body::Value))
@@ -324,8 +364,10 @@ impl Kernel {
             Command::GetPreemptionLog(query) => (Waits::Nothing, Ok(Body::Value(self.preemptions(&query)))),
             Command::ExplainJob { job_id } => (Waits::Nothing, self.explain_job(now, job_id)),
             Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),
-            Command::GetPoolHistory { tree, pool, start, end, step } => {
-                let range = pool_history::Range { start, end, step };
+            Command::GetHistory { of, range } => {
+                (Waits::Nothing, self.usage_history(now, &of, range).map(Body::Value))
+            }
+            Command::GetPoolHistory { tree, pool, range } => {
                 (Waits::Nothing, self.get_pool_history(now, tree, &pool, range))
             }
             Command::GetOperation { operation, attributes } => {
@@ -399,13 +441,28 @@ impl Kernel {
             Command::SetUserPassword { user, hash } => {
                 self.set_user_password(now, &user, hash, out).map(nothing)
             }
+            Command::StartTransaction(options) => self.start_transaction(now, user, *options, out),
+            Command::PingTransaction { transaction, ancestors } => {
+                self.ping_transaction(now, user, transaction, ancestors).map(nothing)
+            }
+            Command::CommitTransaction { transaction } => {
+                self.commit_transaction(now, user, transaction, out).map(nothing)
+            }
+            Command::AbortTransaction { transaction } => {
+                self.abort_transaction(now, user, transaction, out).map(nothing)
+            }
+            Command::PutFileToCache { path, md5, cache_path } => {
+                self.put_file_to_cache(now, user, (&path, &md5, &cache_path), out)
+            }
+            Command::Lock { path, options } => self.lock(now, user, &path, options, out),
+            Command::Unlock { path } => self.unlock(&path, out).map(nothing),
             tree_command => self.tree_command(now, user, tree_command, out),
         }
     }
 
     /// Number that a reply about "now" has to wait for.
     fn current_seq(&self) -> Seq {
-        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() {
+        if self.open.batch.is_empty() && self.pending_work.dirty.is_empty() && self.events.is_empty() {
             self.open.seq - 1
         } else {
             self.open.seq
@@ -452,6 +509,7 @@ impl Kernel {
         }
         self.periodic.housekeeping = now + HOUSEKEEPING_PERIOD;
         self.mutations.expire(now, &mut self.open.batch);
+        self.expire_transactions(now, out);
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
         self.check_bans(now, out);

@@ -5,7 +5,7 @@ use crate::{Effect, Kernel, NodeKey, Seq, Topic};
 use scheduler::NodeReport;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
-use vocab::{AbortReason, Failure, JobId, JobPhase, Resources, Time};
+use vocab::{AbortReason, Failure, InterruptionReason, JobId, JobPhase, Resources, Span, Time};
 use wire::{Heartbeat, Hello, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage};
 use yson::{Map, Value};
 
@@ -19,6 +19,9 @@ pub(crate) struct Nodes {
     expected: BTreeSet<String>,
     recovery_deadline: Option<Time>,
 }
+
+/// How long jobs that are asked to leave a node with disabled jobs may take (jobs-and-nodes.md 3.9).
+const DISABLED_JOBS_INTERRUPTION_TIMEOUT: Span = Span::from_secs(60);
 
 /// One exec node.
 pub(crate) struct Node {
@@ -90,8 +93,11 @@ impl Node {
                 limits.set_raw(r, raw);
             }
         }
-        if self.settings.banned || self.settings.disable_scheduler_jobs || self.leaving {
+        if self.settings.banned || self.leaving {
             limits.user_slots = 0;
+        } else if self.settings.disable_scheduler_jobs {
+            // Nothing more than what is on its way out: without any slots it would lose that at once.
+            limits.user_slots = self.jobs.len() as i64;
         }
         limits
     }
@@ -100,7 +106,8 @@ impl Node {
     fn note_waiting(&mut self, jobs: &[JobReport]) {
         let waiting = jobs.iter().filter(|job| job.phase == JobPhase::Created);
         self.waiting = waiting.map(|job| job.identity.job_id).collect();
-        self.report.has_waiting_allocations = !self.waiting.is_empty();
+        self.report.has_waiting_allocations =
+            !self.waiting.is_empty() || self.settings.disable_scheduler_jobs;
     }
 
     fn tags(&self, reported: &[String]) -> BTreeSet<String> {
@@ -247,6 +254,7 @@ impl Kernel {
         node.report.resource_usage = heartbeat.resource_usage;
         node.note_waiting(&heartbeat.jobs);
         let report = node.report.clone();
+        self.record_node(now, address);
         self.reconcile_jobs(now, address, heartbeat.jobs, out);
         // Ends that were heard but whose release got lost: their news came before this message.
         for job_id in heartbeat.unreleased {
@@ -285,7 +293,9 @@ impl Kernel {
             node.key = None;
             node.last_seen = now;
             self.scheduler.set_away(&address);
-            if node.leaving {
+            let leaving = node.leaving;
+            self.end_node_history(now, &address);
+            if leaving {
                 self.lose_node(now, &address, out);
             }
         }
@@ -321,6 +331,7 @@ impl Kernel {
         node.register_time = Time::ZERO;
         let jobs: Vec<JobId> = node.jobs.iter().copied().collect();
         self.scheduler.remove_node(address);
+        self.end_node_history(now, address);
         for job in jobs {
             self.abort_lost_job(
                 now,
@@ -356,17 +367,27 @@ impl Kernel {
         node.settings = settings;
         // Other limits come with the node's next heartbeat: only it knows what it has.
         if disabled {
-            node.report.resource_limits.user_slots = 0;
+            let leaving = if node.settings.banned { 0 } else { node.jobs.len() as i64 };
+            node.report.resource_limits.user_slots = leaving;
+            node.report.has_waiting_allocations = true;
         }
         let (report, jobs) = (node.report.clone(), node.jobs.clone());
         if node.key.is_some() {
             self.scheduler.heartbeat(now, address, &report);
         }
         self.persist_node(address);
-        if disabled {
-            for job in jobs {
-                self.order_abort(job, reason, "Jobs are disabled on this node", out);
+        let text = "Jobs are disabled on this node";
+        match (disabled, reason) {
+            (false, _) => {}
+            // Those that can be asked to stop are, the others go at once (jobs-and-nodes.md 3.9).
+            (true, AbortReason::NodeWithDisabledJobs) => {
+                let why = InterruptionReason::JobsDisabledOnNode;
+                for job in jobs {
+                    self.note_interruption(job, why, None);
+                    self.interrupt(job, DISABLED_JOBS_INTERRUPTION_TIMEOUT, why, text.into(), out);
+                }
             }
+            (true, reason) => jobs.into_iter().for_each(|job| self.order_abort(job, reason, text, out)),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
 use std::collections::BTreeMap;
-use vocab::{Artifact, Failure, OperationId, OperationState, OperationType, Time};
+use vocab::{Artifact, Failure, ObjectId, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
 /// See the module page.
@@ -13,6 +13,8 @@ pub(crate) struct Operation {
     pub id: OperationId,
     pub operation_type: OperationType,
     pub user: String,
+    /// The transaction that it was started in, and does not outlive.
+    pub user_transaction: Option<ObjectId>,
     pub start_time: Time,
     pub finish_time: Option<Time>,
     pub state: OperationState,

@@ -5,13 +5,13 @@
 //! and by [`Command::GetPoolHistory`](crate::Command).
 
 use crate::changes::Digest;
-use crate::command::When;
+use crate::history_chart::{Range, read};
 use crate::{Body, Kernel};
-use history::{Chart, History, Settings};
+use history::{History, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocab::{Failure, Span, Time};
-use yson::{Map, Value};
+use vocab::{Failure, Time};
+use yson::Value;
 
 /// Names and quanta of the columns: a millionth of the cluster, a thousandth of a cluster-second.
 const COLUMNS: [(&str, f64); 7] = [
@@ -27,33 +27,9 @@ const COLUMNS: [(&str, f64); 7] = [
 /// Bytes for all trees together.
 const BUDGET: usize = 160 << 20;
 
-/// What is shown if nobody says since when.
-const USUAL_RANGE: Span = Span::from_secs(3600);
-
 /// Histories by tree.
 #[derive(Default)]
 pub(crate) struct PoolHistories(BTreeMap<Arc<str>, History<7>>);
-
-/// Which part of a history.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Range {
-    pub start: Option<When>,
-    pub end: Option<When>,
-    pub step: Option<Span>,
-}
-
-impl Range {
-    /// From the end of an Orchid path: times and a step, as far as they are there; and how many steps
-    /// of the path they are.
-    pub fn from_path(keys: &[&str]) -> (Range, usize) {
-        let when = |i: usize| keys.get(i).and_then(|key| When::parse(key));
-        let start = when(0);
-        let end = start.and_then(|_| when(1));
-        let step = end.and_then(|_| Span::parse(keys.get(2)?));
-        let used = [start.is_some(), end.is_some(), step.is_some()].iter().filter(|given| **given).count();
-        (Range { start, end, step }, used)
-    }
-}
 
 impl Kernel {
     /// Remembers the newest snapshot.
@@ -108,15 +84,13 @@ impl Kernel {
         range: Range,
     ) -> Option<Result<Value, Failure>> {
         let history = self.pool_history.0.get(tree)?;
-        let end = range.end.map_or(now, |when| when.at(now));
-        let start = range.start.map_or(end - USUAL_RANGE, |when| when.at(now));
-        let chart = history.read(pool, start, end, range.step)?;
-        Some(match chart {
-            Ok(chart) => Ok(to_value(tree, pool, &chart)),
-            Err(error) => Err(Failure::new(format!("Cannot read the history of pool \"{pool}\": {error}"))
-                .with("start", start)
-                .with("end", end)),
-        })
+        let names = COLUMNS.map(|(name, _)| name);
+        let whose = format!("pool \"{pool}\"");
+        let chart = read(now, range, &whose, names, |start, end, step| history.read(pool, start, end, step))?;
+        Some(chart.map(|value| match value {
+            Value::Map(map) => map.with("pool", pool).with("pool_tree", tree).into(),
+            other => other,
+        }))
     }
 }
 
@@ -137,22 +111,4 @@ impl Kernel {
         });
         chart.map(Body::Value)
     }
-}
-
-fn to_value(tree: &str, pool: &str, chart: &Chart<7>) -> Value {
-    let millis = |span: Span| span.as_millis() as i64;
-    let column = |i: usize| -> Vec<Value> {
-        chart.points.iter().map(|point| point.map_or(Value::Entity, |p| p[i].into())).collect()
-    };
-    let columns: Map = COLUMNS.iter().enumerate().map(|(i, (name, _))| (*name, column(i))).collect();
-    yson::map! {
-        "pool" => pool,
-        "pool_tree" => tree,
-        "start" => chart.start,
-        "step" => millis(chart.step),
-        "source_step" => millis(chart.source_step),
-        "count" => chart.points.len(),
-        "columns" => columns,
-    }
-    .into()
 }

@@ -45,6 +45,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "spec" => operation.spec.provided.clone(),
         "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
+    .with_some("user_transaction_id", operation.user_transaction)
     .with_some("secure_vault", operation.secure_vault.clone());
     yson::to_binary(&map.into())
 }
@@ -58,6 +59,7 @@ fn pinned_value(pinned: &Pinned) -> Value {
         "size" => file.size,
         "file_name" => file.file_name.as_str(),
         "executable" => file.executable,
+        "bypass_cache" => file.bypass_cache,
         "blob" => pinned.blob,
     }
     .into()
@@ -71,6 +73,8 @@ pub(crate) fn pinned_from_value(value: &Value) -> Option<Pinned> {
         size: number("size")?,
         file_name: value.get("file_name")?.as_str()?.to_owned(),
         executable: value.get("executable")?.as_bool()?,
+        // Not in records of older versions.
+        bypass_cache: value.get("bypass_cache").and_then(Value::as_bool).unwrap_or(false),
     };
     Some(Pinned { task: number("task")?.try_into().ok()?, artifact, blob: number("blob")? })
 }

@@ -69,10 +69,8 @@ impl Kernel {
             )));
         };
         let Some(owners) = shell.get("owners").and_then(Value::as_list) else { return Ok(()) };
-        let groups = self.tree.member_of_closure(user);
-        let is_member = |owner: &str| owner == user || groups.iter().any(|group| *group == *owner);
-        if user == "root" || is_member("superusers") || owners.iter().filter_map(Value::as_str).any(is_member)
-        {
+        let who = self.who(user);
+        if who.is_superuser() || owners.iter().filter_map(Value::as_str).any(|owner| who.is(owner)) {
             return Ok(());
         }
         Err(Failure::coded(

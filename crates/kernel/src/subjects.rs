@@ -27,7 +27,8 @@ impl Kernel {
 
     /// The node of a user.
     pub(crate) fn user_node(&self, user: &str) -> Option<ObjectId> {
-        self.tree.child(self.system_map(b"users"), user.as_bytes())
+        let node = self.tree.child(self.system_map(b"users"), user.as_bytes())?;
+        self.tree.node(node).filter(|node| node.node_type == NodeType::User).map(|node| node.id)
     }
 
     /// Tokens and passwords.
@@ -210,9 +211,16 @@ impl Kernel {
                     Failure::coded(code::INVALID_CREDENTIALS, text)
                 })?
             }
-            Proof::Session(user) if self.user_node(user).is_some() => user.clone(),
-            Proof::Session(_) => {
-                return Err(Failure::coded(code::INVALID_CREDENTIALS, "The session is not valid any more"));
+            // A session that began with a password ends with it.
+            Proof::Password { user, hash } if self.password_hash(user).as_str() == Some(hash) => user.clone(),
+            Proof::Configured(user) if self.user_node(user).is_some() => user.clone(),
+            Proof::Password { .. } => {
+                let text = "The session is not valid any more: sign in again";
+                return Err(Failure::coded(code::INVALID_CREDENTIALS, text));
+            }
+            Proof::Configured(user) => {
+                let text = format!("The token is of user \"{user}\", and there is no such user");
+                return Err(Failure::coded(code::INVALID_CREDENTIALS, text));
             }
         };
         self.refuse_banned(&user)?;
@@ -228,6 +236,13 @@ impl Kernel {
         }
         self.refuse_banned(other)?;
         Ok(identity(other))
+    }
+
+    /// `{superuser; groups}`.
+    pub(crate) fn describe_user(&self, user: &str) -> Value {
+        let who = self.who(user);
+        let groups: Vec<&str> = who.groups().collect();
+        yson::map! {"superuser" => who.is_superuser(), "groups" => groups}.into()
     }
 
     fn refuse_banned(&self, user: &str) -> Result<(), Failure> {

@@ -3,9 +3,10 @@
 use crate::{Body, Command, Effect, Kernel, Waits};
 use controller::ControllerOptions;
 use cypress::{
-    Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place, RemoveOptions,
-    Resolved, SetOptions,
+    Committed, Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place,
+    RemoveOptions, Resolved, SetOptions,
 };
+use scheduler::config::SchedulerConfig;
 use vocab::batch::Table;
 use vocab::{Failure, ObjectId, Time};
 use yson::ypath::{Step, YPath};
@@ -16,11 +17,9 @@ impl Kernel {
         &self,
         now: Time,
         path: &YPath,
-        attributes: Vec<String>,
-        max_size: Option<usize>,
+        options: GetOptions,
         fields: Option<Vec<String>>,
     ) -> (Waits, Result<Body, Failure>) {
-        let options = GetOptions { attributes, max_size };
         match self.tree.resolve(path, Last::Follow) {
             Ok(Resolved::Local(place)) if place.node == self.scheduler_node && is_alerts(&place.rest) => {
                 let alerts = self.alerts();
@@ -38,10 +37,8 @@ impl Kernel {
         &self,
         now: Time,
         path: &YPath,
-        attributes: Vec<String>,
-        max_size: Option<usize>,
+        options: GetOptions,
     ) -> (Waits, Result<Body, Failure>) {
-        let options = GetOptions { attributes, max_size };
         match self.tree.resolve(path, Last::Follow) {
             Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.list(&place, &options).map(Body::Value)),
             Ok(Resolved::Mount(mounted)) => self.mount_list(now, &mounted, &options),
@@ -228,7 +225,8 @@ impl Kernel {
     }
 
     /// Runs commands of the tree and puts what changed into the batch. A change that would make the
-    /// options of the scheduler or of the controllers unreadable is refused as a whole.
+    /// options of the scheduler or of the controllers unreadable is refused as a whole; one inside of
+    /// a transaction is not in force before its commit.
     pub(crate) fn edit<T>(
         &mut self,
         now: Time,
@@ -236,33 +234,32 @@ impl Kernel {
         out: &mut Vec<Effect>,
         commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let (in_force, controllers) = (&self.scheduler_config, &self.controller_config);
-        let mut new_config = None;
-        let mut new_options = None;
+        let inside = self.tree.entered().is_some();
+        let mut wanted = WantedOptions::default();
+        let in_force = (&self.scheduler_config, &self.controller_config);
         let done = self.tree.edit(Context { now, user, ids: &mut self.ids }, |edit| {
             let value = commands(edit)?;
-            let wanted = config_document(edit, SCHEDULER);
-            if wanted != *in_force {
-                new_config = Some((read_scheduler_config(&wanted)?, wanted));
-            }
-            let wanted = config_document(edit, CONTROLLERS);
-            if wanted != *controllers {
-                new_options = Some((read_controller_options(&wanted)?, wanted));
+            if !inside {
+                wanted = WantedOptions::read(edit, in_force)?;
             }
             Ok(value)
         })?;
-        if let Some((config, document)) = new_config {
+        self.put_in_force(wanted);
+        Ok(self.absorb(done, out))
+    }
+
+    /// The options that stand in the tree are those by which everybody acts.
+    pub(crate) fn put_in_force(&mut self, wanted: WantedOptions) {
+        if let Some((config, document)) = wanted.scheduler {
             self.scheduler.set_config(config);
             self.scheduler_config = document;
             self.pending_work.update = true;
             self.pending_work.schedule = true;
         }
-        if let Some((options, document)) = new_options {
+        if let Some((options, document)) = wanted.controllers {
             self.controller_config = document;
             self.set_controller_options(options);
         }
-        self.absorb(done.changes, done.released_blobs, out);
-        Ok(done.value)
     }
 
     /// All operations act by other options from now on.
@@ -282,25 +279,34 @@ impl Kernel {
         Ok(())
     }
 
-    /// Puts the records of an edit into the batch.
-    pub(crate) fn absorb(
-        &mut self,
-        changes: Vec<cypress::Change>,
-        released_blobs: Vec<u64>,
-        out: &mut Vec<Effect>,
-    ) {
-        for change in changes {
-            match change.value {
-                Some(value) => self.open.batch.put(Table::Cypress, change.key, value),
-                None => self.open.batch.delete(Table::Cypress, change.key),
+    /// Puts the records of an edit into the batch; its result.
+    pub(crate) fn absorb<T>(&mut self, done: Committed<T>, out: &mut Vec<Effect>) -> T {
+        let batch = &mut self.open.batch;
+        let mut changed = false;
+        let mut write = |table: Table, changes: Vec<cypress::Change>| {
+            for change in changes {
+                match change.value {
+                    Some(value) => batch.put(table, change.key, value),
+                    None => batch.delete(table, change.key),
+                }
+                changed = true;
             }
+        };
+        write(Table::Cypress, done.changes);
+        write(Table::Transactions, done.transactions);
+        for id in done.ended {
+            self.open.batch.delete_prefix(Table::Transactions, id.0.to_bytes());
+            changed = true;
+        }
+        if changed {
             self.open.tree_seq = self.open.seq;
         }
-        for blob in released_blobs {
+        for blob in done.released_blobs {
             if !self.is_pinned(blob) {
                 self.delete_blob(blob, out);
             }
         }
+        done.value
     }
 
     /// `//sys/scheduler/config` as it stands in the tree.
@@ -328,6 +334,29 @@ impl Kernel {
     }
 }
 
+/// Options that a change of the tree would put in force.
+#[derive(Default)]
+pub(crate) struct WantedOptions {
+    scheduler: Option<(SchedulerConfig, Value)>,
+    controllers: Option<(ControllerOptions, Value)>,
+}
+
+impl WantedOptions {
+    /// Those of a tree that are not `in_force`: the scheduler's and the controllers' documents.
+    pub(crate) fn read(tree: &cypress::Tree, in_force: (&Value, &Value)) -> Result<WantedOptions, Failure> {
+        let mut wanted = WantedOptions::default();
+        let document = config_document(tree, SCHEDULER);
+        if document != *in_force.0 {
+            wanted.scheduler = Some((read_scheduler_config(&document)?, document));
+        }
+        let document = config_document(tree, CONTROLLERS);
+        if document != *in_force.1 {
+            wanted.controllers = Some((read_controller_options(&document)?, document));
+        }
+        Ok(wanted)
+    }
+}
+
 const SCHEDULER: &[u8] = b"scheduler";
 const CONTROLLERS: &[u8] = b"controller_agents";
 
@@ -342,11 +371,11 @@ fn config_document(tree: &cypress::Tree, owner: &[u8]) -> Value {
 }
 
 /// Options of the scheduler; unknown ones are refused, so that a typing error does not go unseen.
-pub(crate) fn read_scheduler_config(document: &Value) -> Result<scheduler::config::SchedulerConfig, Failure> {
+pub(crate) fn read_scheduler_config(document: &Value) -> Result<SchedulerConfig, Failure> {
     let map = document.as_map().ok_or_else(|| {
         Failure::new(format!("//sys/scheduler/config: expected map, found {}", document.type_name()))
     })?;
-    let (config, unknown) = scheduler::config::SchedulerConfig::parse(map)?;
+    let (config, unknown) = SchedulerConfig::parse(map)?;
     match unknown.key_strings().next() {
         Some(name) => Err(Failure::new(format!("Unknown scheduler option \"{name}\"")).with("option", name)),
         None => Ok(config),

@@ -32,6 +32,12 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.default_tree = file.default_tree.unwrap_or(config.default_tree);
     config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
     config.heartbeat_period = file.heartbeat_period.unwrap_or(config.heartbeat_period);
+    config.tokens_file = file.tokens_file;
+    config.tls = match (args.tls_cert.clone().or(file.tls_cert), args.tls_key.clone().or(file.tls_key)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => return Err(CliError::usage("TLS needs both the certificate, tls_cert, and its key, tls_key")),
+    };
     config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
@@ -70,19 +76,29 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
             .join(format!("node-{}", name.replace('/', "_"))),
     };
     let server = args.server.clone().or(file.server).unwrap_or_else(|| DEFAULT_PROXY.to_owned());
-    let offered = args.resources.clone().or(file.resources).unwrap_or_default().over(machine::resources(1));
-    let mut config = NodeConfig::new(&format!("http://{server}"), &name, &data, offered);
+    let offered = args
+        .resources
+        .clone()
+        .or(file.resources)
+        .unwrap_or_default()
+        .over(machine::resources(1, file.node_dedicated_cpu));
+    let mut config = NodeConfig::new(&server, &name, &data, offered);
     config.tags = if args.tags.is_empty() { file.tags } else { args.tags.clone() };
     if let Some(name) = args.job_environment.as_ref().or(file.job_environment.as_ref()) {
         config.driver = name.parse::<DriverChoice>().map_err(told)?;
     }
     set(&mut config.cache_limit, file.cache_limit.map(i64::unsigned_abs));
     config.token_file = args.token_file.clone().or(file.token_file);
+    let ca_file = args.ca_file.clone().or(file.ca_file);
+    config.ca_file = ca_file.or_else(|| client::authorities(|name| std::env::var(name).ok()));
     set(&mut config.copy_files, file.copy_files);
     set(&mut config.waiting_jobs_timeout, file.waiting_jobs_timeout);
     set(&mut config.job_proxy_preparation_timeout, file.job_proxy_preparation_timeout);
     set(&mut config.prepare_time_limit, file.prepare_time_limit);
     set(&mut config.kill_timeout, file.kill_timeout);
+    set(&mut config.waiting_for_job_cleanup_timeout, file.waiting_for_job_cleanup_timeout);
+    set(&mut config.start_port, file.start_port);
+    set(&mut config.port_count, file.port_count);
     set(&mut config.artifact_timeout, file.artifact_timeout);
     set(&mut config.memory_watchdog_period, file.memory_watchdog_period);
     set(&mut config.supervisor_lost_timeout, file.supervisor_lost_timeout);
@@ -99,6 +115,8 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
     set(&mut room.do_not_set_user_id, file.do_not_set_user_id);
     set(&mut room.enable_tmpfs, file.enable_tmpfs);
     set(&mut room.min_required_disk_space, file.min_required_disk_space.map(i64::unsigned_abs));
+    room.disk_quota = file.disk_quota.map(i64::unsigned_abs);
+    set(&mut room.disk_usage_watermark, file.disk_usage_watermark.map(i64::unsigned_abs));
     room.shared_directories = file.shared_directories;
     Ok(config)
 }
@@ -118,6 +136,9 @@ fn accounting(file: &NodeSection) -> Accounting {
     set(&mut accounting.max_consecutive_job_aborts, file.max_consecutive_job_aborts);
     accounting.free_memory_watermark = file.free_memory_watermark;
     accounting.memory_pressure_abort_threshold = file.memory_pressure_abort_threshold;
+    set(&mut accounting.memory_tracker_cache_period, file.memory_tracker_cache_period);
+    accounting.oom_score_adj_on_exceeded_memory_reserve = file.oom_score_adj_on_exceeded_memory_reserve;
+    set(&mut accounting.use_memory_high, file.use_memory_high);
     let (detector, section) = (&mut accounting.job_thrashing_detector, &file.job_thrashing_detector);
     set(&mut detector.enabled, section.enabled);
     set(&mut detector.check_period, section.check_period);
@@ -180,13 +201,13 @@ mod tests {
         let args =
             node_args("millpond node --server :9000 --name line --data /d --resources cpu=8,user_slots=7");
         let config = node_config(&args, file.clone()).expect("fine");
-        assert_eq!((config.address.as_str(), config.server.as_str()), ("line", "http://127.0.0.1:9000"));
+        assert_eq!((config.address.as_str(), config.server.as_str()), ("line", "127.0.0.1:9000"));
         assert_eq!((config.resource_limits.cpu, config.resource_limits.user_slots), (Cpu(800), 7));
         assert_eq!(config.resource_limits.gpu, 0, "resources are one setting, not five");
         assert_eq!((config.tags, config.kill_timeout), (vec!["a".to_owned()], Span::from_secs(5)));
 
         let config = node_config(&node_args("millpond node --data /d"), file).expect("fine");
         assert_eq!((config.address.as_str(), config.resource_limits.gpu), ("file", 1));
-        assert_eq!(config.server, format!("http://{DEFAULT_PROXY}"));
+        assert_eq!(config.server, DEFAULT_PROXY);
     }
 }

@@ -1,6 +1,8 @@
 //! The configuration file: TOML with a section for each process. Unknown keys are errors, units are in
 //! the values (`"30s"`, `"16GiB"`), and what is on the command line wins.
 
+mod elsewhere;
+
 use cli::CliError;
 use cli::units::{Amounts, parse_listen, parse_resources, parse_server, parse_size, parse_span};
 use serde::{Deserialize, Deserializer};
@@ -35,6 +37,12 @@ pub struct ServerSection {
     pub cluster_name: Option<String>,
     /// Ask who people and nodes are; without it only if the address can be reached from elsewhere.
     pub auth: Option<bool>,
+    /// File with the certificate, in PEM form: speak TLS.
+    pub tls_cert: Option<PathBuf>,
+    /// File with its private key.
+    pub tls_key: Option<PathBuf>,
+    /// File with tokens of the configuration, a line `USER TOKEN` for each.
+    pub tokens_file: Option<PathBuf>,
     /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
     #[serde(deserialize_with = "heartbeat_period")]
     pub heartbeat_period: Option<Span>,
@@ -54,6 +62,8 @@ pub struct NodeSection {
     pub server: Option<String>,
     /// File with the token that the server asks nodes for.
     pub token_file: Option<PathBuf>,
+    /// File with the authorities that the server's certificate may be from.
+    pub ca_file: Option<PathBuf>,
     /// Unique name of the node.
     pub name: Option<String>,
     /// Directory of records, sandboxes and cached files.
@@ -63,7 +73,7 @@ pub struct NodeSection {
     pub resources: Option<Amounts>,
     /// Tags for node filters.
     pub tags: Vec<String>,
-    /// `"auto"`, `"hybrid"`, `"cgroup_v2"`, `"cgroup_v1"` or `"simple"`.
+    /// `"auto"`, `"hybrid"`, `"cgroup_v2"`, `"cgroup_v1"`, `"rootless"` or `"simple"`.
     pub job_environment: Option<String>,
     /// `"auto"`, `"full"` or `"none"`: whether jobs are kept apart from the host.
     #[serde(deserialize_with = "isolation")]
@@ -77,6 +87,19 @@ pub struct NodeSection {
     /// Free space on the disk of the sandboxes below which no job is started, `"100MiB"`.
     #[serde(deserialize_with = "size")]
     pub min_required_disk_space: Option<i64>,
+    /// Space on that disk that jobs may ask for together, all there is.
+    #[serde(deserialize_with = "size")]
+    pub disk_quota: Option<i64>,
+    /// The part of it that no job is promised, `"10GiB"`.
+    #[serde(deserialize_with = "size")]
+    pub disk_usage_watermark: Option<i64>,
+    /// First port that jobs are given, 20000.
+    pub start_port: Option<u16>,
+    /// How many ports from there on, 10000.
+    pub port_count: Option<u16>,
+    /// Cores of the host that are left out of what the node offers.
+    #[serde(deserialize_with = "cores")]
+    pub node_dedicated_cpu: Option<vocab::Cpu>,
     /// Directories of the host that all jobs see, `"/data"`, or `"/data:rw"` to let them write.
     #[serde(deserialize_with = "shared_directories")]
     pub shared_directories: Vec<node::SharedDirectory>,
@@ -97,6 +120,9 @@ pub struct NodeSection {
     /// Longest time for killing a job, `"30s"`.
     #[serde(deserialize_with = "span")]
     pub kill_timeout: Option<Span>,
+    /// A sandbox that is not clean so long after its job is an alert, `"15m"`.
+    #[serde(deserialize_with = "span")]
+    pub waiting_for_job_cleanup_timeout: Option<Span>,
     /// How long a file may be impossible to fetch, `"60s"`.
     #[serde(deserialize_with = "span")]
     pub artifact_timeout: Option<Span>,
@@ -138,6 +164,14 @@ pub struct NodeSection {
     /// Free memory of the host that is left alone when jobs start.
     #[serde(deserialize_with = "size")]
     pub free_memory_watermark: Option<i64>,
+    /// What is said of a running job between two samples is not older than this, `"100ms"`.
+    #[serde(deserialize_with = "span")]
+    pub memory_tracker_cache_period: Option<Span>,
+    /// `oom_score_adj` of processes above their memory reserve, -1000 to 1000.
+    #[serde(deserialize_with = "oom_score")]
+    pub oom_score_adj_on_exceeded_memory_reserve: Option<i32>,
+    /// Slow jobs down at 98 % of their memory limit; needs the job environment `cgroup_v2`.
+    pub use_memory_high: Option<bool>,
     /// Jobs that read their own pages again and again.
     pub job_thrashing_detector: ThrashingSection,
 }
@@ -179,7 +213,8 @@ impl FileConfig {
     }
 
     fn parse(text: &str) -> Result<FileConfig, String> {
-        let config: FileConfig = toml::from_str(text).map_err(|e| e.to_string())?;
+        let known = toml::from_str(text).map_err(|e| e.to_string());
+        let config: FileConfig = known.map_err(|why| elsewhere::explain(text).unwrap_or(why))?;
         match &config.node.job_environment {
             Some(name) if !cli::args::JOB_ENVIRONMENTS.contains(&name.as_str()) => Err(format!(
                 "node.job_environment is {name:?}: expected one of {}",
@@ -229,6 +264,20 @@ fn percentage<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Erro
         false => Err(serde::de::Error::custom(format!("{found}: expected a percentage from 0 to 100"))),
     }
 }
+fn cores<'de, D: Deserializer<'de>>(from: D) -> Result<Option<vocab::Cpu>, D::Error> {
+    let found = f64::deserialize(from)?;
+    match (0.0..=1e6).contains(&found) {
+        true => Ok(Some(vocab::Cpu::from_f64(found))),
+        false => Err(serde::de::Error::custom(format!("{found}: expected cores, from 0.0 to 1000000.0"))),
+    }
+}
+fn oom_score<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
+    let found = i32::deserialize(from)?;
+    match (-1000..=1000).contains(&found) {
+        true => Ok(Some(found)),
+        false => Err(serde::de::Error::custom(format!("{found}: expected a score from -1000 to 1000"))),
+    }
+}
 fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
     typed(from, parse_span)
 }
@@ -276,6 +325,13 @@ mod tests {
         check("[node]\nisolation = \"some\"", &["isolation", "some", "auto, full, none"]);
         check("[node]\nshared_directories = [\"data\"]", &["shared_directories", "data", "absolute"]);
         check("[node.job_thrashing_detector]\nfaults = 1", &["faults", "check_period"]);
+        check("[node]\nidle_cpu_fraction = 0.1", &["node.idle_cpu_fraction", "not an option here"]);
+        check("[node]\nnode_dedicated_cpu = -1.0", &["node_dedicated_cpu", "-1", "from 0.0"]);
+        check(
+            "[node]\noom_score_adj_on_exceeded_memory_reserve = 2000",
+            &["oom_score", "2000", "-1000 to 1000"],
+        );
+        check("[node]\nstart_port = 70000", &["start_port", "70000"]);
         check("[server]\nheartbeat_period = \"5ms\"", &["heartbeat_period", "5ms", "100ms to 60s"]);
         check("[up]\nnodes = -1", &["nodes"]);
     }

@@ -11,16 +11,16 @@ pub fn host_name() -> String {
 }
 
 /// What one of `nodes` equal nodes of this host offers: its part of the cores and of the memory, and
-/// slots enough for many small jobs.
-pub fn resources(nodes: u16) -> Resources {
+/// slots enough for many small jobs. `dedicated` cores are not offered (jobs-and-nodes.md 3.2).
+pub fn resources(nodes: u16, dedicated: Option<Cpu>) -> Resources {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    divided(cores, total_memory(), nodes)
+    divided(cores, dedicated.unwrap_or(Cpu(0)), total_memory(), nodes)
 }
 
-fn divided(cores: usize, memory: i64, nodes: u16) -> Resources {
+fn divided(cores: usize, dedicated: Cpu, memory: i64, nodes: u16) -> Resources {
     let nodes = i64::from(nodes.max(1));
     let cores = i64::try_from(cores).unwrap_or(1);
-    let cpu = Cpu((cores * 100 / nodes).max(1));
+    let cpu = Cpu(((cores * 100 - dedicated.0) / nodes).max(1));
     Resources { cpu, memory: memory / nodes, user_slots: (4 * cores / nodes).max(32), ..Resources::ZERO }
 }
 
@@ -55,11 +55,13 @@ mod tests {
 
     #[test]
     fn nodes_share_the_machine() {
-        let one = divided(8, 16 << 30, 1);
+        let one = divided(8, Cpu(0), 16 << 30, 1);
         assert_eq!((one.cpu, one.memory, one.user_slots), (Cpu(800), 16 << 30, 32));
-        let three = divided(64, 96 << 30, 3);
+        let three = divided(64, Cpu(0), 96 << 30, 3);
         assert_eq!((three.cpu, three.memory, three.user_slots), (Cpu(2133), 32 << 30, 85));
-        assert_eq!(divided(1, 1 << 30, 100).cpu, Cpu(1), "never nothing");
+        assert_eq!(divided(1, Cpu(0), 1 << 30, 100).cpu, Cpu(1), "never nothing");
+        assert_eq!(divided(8, Cpu(150), 1 << 30, 2).cpu, Cpu(325), "what is dedicated is not shared out");
+        assert_eq!(divided(1, Cpu(500), 1 << 30, 1).cpu, Cpu(1));
     }
 
     #[test]

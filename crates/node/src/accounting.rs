@@ -29,6 +29,12 @@ pub struct Accounting {
     /// Free memory of the host, bytes, that is left alone when jobs start (3.3). Default: none, and the host
     /// is not asked.
     pub free_memory_watermark: Option<i64>,
+    /// What is said of a running job between two samples is not older than this. Default 100 ms.
+    pub memory_tracker_cache_period: Span,
+    /// `oom_score_adj` of processes above their memory reserve, -1000 to 1000. Default: none.
+    pub oom_score_adj_on_exceeded_memory_reserve: Option<i32>,
+    /// The kernel slows a job down at 98 % of its memory limit; needs `cgroup_v2`. Default false.
+    pub use_memory_high: bool,
     /// Aborts jobs that read their own pages again and again. Default: disabled.
     pub job_thrashing_detector: ThrashingDetector,
 }
@@ -46,6 +52,9 @@ impl Default for Accounting {
             memory_pressure_abort_threshold: None,
             max_consecutive_job_aborts: 500,
             free_memory_watermark: None,
+            memory_tracker_cache_period: Span::from_millis(100),
+            oom_score_adj_on_exceeded_memory_reserve: None,
+            use_memory_high: false,
             job_thrashing_detector: ThrashingDetector::default(),
         }
     }
@@ -56,6 +65,9 @@ impl Accounting {
     pub(crate) fn tell_proxies(&self, config: &mut SpawnerConfig) {
         config.job_proxy_heartbeat_period = self.job_proxy_heartbeat_period;
         config.cpu_monitor_sets_cap = self.cpu_monitor_sets_cap;
+        config.memory_tracker_cache_period = self.memory_tracker_cache_period;
+        config.oom_score_adj_on_exceeded_memory_reserve = self.oom_score_adj_on_exceeded_memory_reserve;
+        config.use_memory_high = self.use_memory_high;
         config.job_thrashing_detector = self.job_thrashing_detector.clone();
     }
 

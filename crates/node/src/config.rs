@@ -11,7 +11,7 @@ use crate::{Accounting, RoomOptions};
 /// Which job environment to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DriverChoice {
-    /// The first one that works here and enforces something; else `simple`.
+    /// The first one that works here and enforces something; else `rootless`, and for root an error.
     #[default]
     Auto,
     /// This one, or no node.
@@ -28,8 +28,10 @@ impl std::str::FromStr for DriverChoice {
 /// Settings of one node. [`NodeConfig::new`] has the defaults of jobs-and-nodes.md 10.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeConfig {
-    /// URL of the server's node port, `http://host:port`.
+    /// URL of the server's node port, `http://host:port` or `https://host:port`; `http` without a scheme.
     pub server: String,
+    /// File with the authorities, in PEM form, that the certificate of a server with `https` may be from.
+    pub ca_file: Option<PathBuf>,
     /// File with the token that the server asks nodes for, if it does.
     pub token_file: Option<PathBuf>,
     /// Unique name of this node in the cluster, `host:port`.
@@ -61,6 +63,12 @@ pub struct NodeConfig {
     pub prepare_time_limit: Span,
     /// Longest time for killing a job.
     pub kill_timeout: Span,
+    /// A sandbox that is not clean so long after its job is an alert.
+    pub waiting_for_job_cleanup_timeout: Span,
+    /// First port that jobs are given.
+    pub start_port: u16,
+    /// How many from there on.
+    pub port_count: u16,
     /// How long a file may be impossible to fetch.
     pub artifact_timeout: Span,
     /// Period of samples of jobs.
@@ -82,6 +90,7 @@ impl NodeConfig {
     pub fn new(server: &str, address: &str, data_directory: &Path, resource_limits: Resources) -> NodeConfig {
         NodeConfig {
             server: server.to_owned(),
+            ca_file: None,
             token_file: None,
             address: address.to_owned(),
             data_directory: data_directory.to_owned(),
@@ -97,6 +106,9 @@ impl NodeConfig {
             job_proxy_preparation_timeout: Span::from_secs(180),
             prepare_time_limit: Span::from_secs(45 * 60),
             kill_timeout: Span::from_secs(30),
+            waiting_for_job_cleanup_timeout: Span::from_secs(15 * 60),
+            start_port: 20_000,
+            port_count: 10_000,
             artifact_timeout: Span::from_secs(60),
             memory_watchdog_period: Span::from_secs(1),
             supervisor_lost_timeout: Span::from_secs(600),

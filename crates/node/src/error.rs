@@ -44,6 +44,14 @@ pub enum NodeError {
         /// Why not.
         reason: String,
     },
+    /// An option that cannot be had here.
+    #[error("Option {option} cannot be used: {why}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// Why not.
+        why: String,
+    },
     /// The job environment.
     #[error(transparent)]
     Environment(#[from] cage::CageError),

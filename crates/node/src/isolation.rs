@@ -70,6 +70,10 @@ pub struct RoomOptions {
     pub enable_tmpfs: bool,
     /// Free bytes on the disk of the sandboxes below which no job is started.
     pub min_required_disk_space: u64,
+    /// Bytes on the disk of the sandboxes that jobs may ask for together; none: all there are.
+    pub disk_quota: Option<u64>,
+    /// Bytes of them that no job is promised (jobs-and-nodes.md 3.10).
+    pub disk_usage_watermark: u64,
     /// Directories of the host that all jobs see.
     pub shared_directories: Vec<SharedDirectory>,
 }
@@ -82,6 +86,8 @@ impl Default for RoomOptions {
             do_not_set_user_id: false,
             enable_tmpfs: true,
             min_required_disk_space: 100 << 20,
+            disk_quota: None,
+            disk_usage_watermark: 10 << 30,
             shared_directories: Vec::new(),
         }
     }

@@ -10,7 +10,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status};
 use wire::proto::{MAX_MESSAGE_SIZE, pb};
 use wire::{NodeMessage, ServerMessage};
@@ -74,10 +74,17 @@ impl Backoff {
 }
 
 /// Checks the address before anything is started.
-pub(crate) fn endpoint(server: &str) -> Result<Endpoint, NodeError> {
+pub(crate) fn endpoint(server: &str, ca_file: Option<&Path>) -> Result<Endpoint, NodeError> {
     let bad = |reason: String| NodeError::ServerAddress { address: server.to_owned(), reason };
     let url = if server.contains("://") { server.to_owned() } else { format!("http://{server}") };
-    let endpoint = Endpoint::from_shared(url).map_err(|e| bad(e.to_string()))?;
+    let is_secret = url.starts_with("https://");
+    let mut endpoint = Endpoint::from_shared(url).map_err(|e| bad(e.to_string()))?;
+    if is_secret {
+        let file = ca_file.ok_or_else(|| bad("there are no authorities to trust: name a file".to_owned()))?;
+        let pem = std::fs::read(file).map_err(|e| bad(format!("cannot read {}: {e}", file.display())))?;
+        let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));
+        endpoint = endpoint.tls_config(tls).map_err(|e| bad(e.to_string()))?;
+    }
     Ok(endpoint
         .connect_timeout(Duration::from_secs(5))
         .tcp_nodelay(true)
@@ -97,6 +104,8 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
     news: UnboundedSender<News<N>>,
 ) {
     let mut backoff = Backoff { attempt: 0 };
+    // Each reason is told once: attempts are many.
+    let mut told = String::new();
     loop {
         // Read anew each time: a node may be there before its token is, and tokens are changed.
         let credential = Credential::read(token_file.as_deref());
@@ -113,7 +122,11 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
                 tracing::info!("connection to the server lost: {why}");
                 backoff = Backoff { attempt: 0 };
             }
-            Err(Lost { why, .. }) => tracing::debug!("no connection to the server: {why}"),
+            Err(Lost { why, .. }) if why != told => {
+                tracing::info!("no connection to the server: {why}");
+                told = why;
+            }
+            Err(Lost { why, .. }) => tracing::debug!("still no connection to the server: {why}"),
         }
         if news.is_closed() {
             return;

@@ -7,6 +7,7 @@ mod environment;
 mod layers;
 mod layout;
 mod outlet;
+mod ports;
 mod pressure;
 mod processes;
 mod proxies;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 use cage::JobEnvironment;
 use jobproxy::protocol::{FromProxy, FromSpawner, Holds, SpawnerConfig, ToProxy, encode_frame};
-use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder};
+use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder, Source, Supply};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
 use vocab::{Artifact, Failure, JobId, JobOutcome};
@@ -54,6 +55,9 @@ use stderr::StderrSource;
 const PROXY_MEMORY: i64 = 64 << 20;
 /// And the process that forks them.
 const SPAWNER_MEMORY: i64 = 128 << 20;
+
+/// See jobs-and-nodes.md 4.10.
+const WATCHDOG_PERIOD_ROOTLESS: vocab::Span = vocab::Span::from_millis(250);
 
 /// How long the spawner may take to say how a proxy died, after its connection has ended.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -163,7 +167,11 @@ impl RealHands {
     ) -> Result<RealHands, NodeError> {
         let socket = config.socket_path();
         let mut spawner_config = SpawnerConfig::new(&socket, environment.driver(), &config.root_group());
-        spawner_config.memory_watchdog_period = config.memory_watchdog_period;
+        spawner_config.memory_watchdog_period = match environment.driver() {
+            // Nobody else stops a job at its limit (4.10).
+            cage::Driver::Rootless => config.memory_watchdog_period.min(WATCHDOG_PERIOD_ROOTLESS),
+            _ => config.memory_watchdog_period,
+        };
         spawner_config.supervisor_lost_timeout = config.supervisor_lost_timeout;
         spawner_config.check_user_job_memory_limit = config.check_user_job_memory_limit;
         spawner_config.kill_timeout = config.kill_timeout;
@@ -277,10 +285,11 @@ impl RealHands {
     }
 
     fn fetch(&mut self, job_id: JobId, artifact: Artifact, outcomes: &mut Vec<Outcome>) {
-        let key = Key::of(&artifact);
+        let key = Key::for_job(&artifact, job_id);
         match self.cache.want(job_id, key, artifact.size) {
             Want::Present => {
-                outcomes.push(Outcome::Input(NodeInput::ArtifactFetched { job_id, result: Ok(()) }));
+                let supply = Supply { source: Source::Cache, size: artifact.size };
+                outcomes.push(Outcome::Input(NodeInput::ArtifactFetched { job_id, result: Ok(supply) }));
             }
             Want::Joined => {}
             Want::Fetch => {
@@ -548,12 +557,16 @@ impl Hands for RealHands {
     fn act(&mut self, effect: NodeEffect, outcomes: &mut Vec<Outcome>) {
         match effect {
             NodeEffect::Send(_) | NodeEffect::WakeAt(_) => unreachable!("the agent's own"),
+            NodeEffect::ProbePorts { job_id, ports } => {
+                let busy = ports.into_iter().filter(|port| !ports::is_free(*port)).collect();
+                outcomes.push(Outcome::Input(NodeInput::PortsProbed { job_id, busy }));
+            }
             NodeEffect::FetchArtifact { job_id, artifact } => self.fetch(job_id, artifact, outcomes),
             NodeEffect::PrepareSandbox { job_id, slot, artifacts, file_system } => {
                 self.prepare_sandbox(job_id, slot, artifacts, file_system, outcomes);
             }
-            NodeEffect::SpawnProxy { job_id, slot, gpus, start } => {
-                self.spawn(job_id, slot, &gpus, &start, outcomes);
+            NodeEffect::SpawnProxy { job_id, slot, gpus, ports, start } => {
+                self.spawn(job_id, slot, (&gpus, &ports), &start, outcomes);
             }
             NodeEffect::ProxySend(job_id, order) => self.order(job_id, order),
             NodeEffect::KillContainer(job_id) => self.kill_container(job_id),
@@ -584,9 +597,13 @@ impl Hands for RealHands {
             RealNews::SpawnerGone => self.spawner_gone(),
             RealNews::ProxyGone(job_id) => self.proxy_gone(job_id, outcomes),
             RealNews::Fetched(key, result) => {
+                let size = result.as_ref().copied().unwrap_or_default();
                 let (jobs, result) = self.cache.fetched(key, result);
-                outcomes.extend(jobs.into_iter().map(|job_id| {
-                    Outcome::Input(NodeInput::ArtifactFetched { job_id, result: result.clone() })
+                let begun_for = if key.only_for.is_some() { Source::Bypass } else { Source::Server };
+                let sources = std::iter::once(begun_for).chain(std::iter::repeat(Source::Cache));
+                outcomes.extend(jobs.into_iter().zip(sources).map(|(job_id, source)| {
+                    let result = result.clone().map(|()| Supply { source, size });
+                    Outcome::Input(NodeInput::ArtifactFetched { job_id, result })
                 }));
             }
             RealNews::Emptied(job_id, slot, result) => {

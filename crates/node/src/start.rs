@@ -1,10 +1,11 @@
 //! Bringing a node up and down.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use cage::{Capabilities, EnvironmentConfig, JobEnvironment};
+use cage::{Capabilities, Driver, EnvironmentConfig, JobEnvironment};
 use nodecore::{NodeCore, NodeInput, Settings};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use vocab::Failure;
@@ -14,7 +15,7 @@ use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
 use crate::link::{CurrentClient, endpoint, keep_connected};
 use crate::real::{DISABLED, Isolator, Layout, Lock, RealHands, RealNews, accept, bind, recover};
-use crate::{NodeConfig, NodeError};
+use crate::{NodeConfig, NodeError, RoomOptions};
 
 /// How a node is to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +71,7 @@ pub fn spawn(config: NodeConfig) -> Result<NodeHandle, NodeError> {
                 let _ = sender.send(stopper);
             })
         })
-        .map_err(NodeError::io("start a thread for", std::path::Path::new("node")))?;
+        .map_err(NodeError::io("start a thread for", Path::new("node")))?;
     match receiver.recv() {
         Ok(stopper) => Ok(NodeHandle { stopper, thread }),
         // The thread has ended without coming that far.
@@ -109,15 +110,17 @@ fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), Nod
 }
 
 async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
-    let endpoint = endpoint(&config.server)?;
+    let endpoint = endpoint(&config.server, config.ca_file.as_deref())?;
     let _lock = Lock::take(&config.data_directory)?;
     let layout = Layout::create(&config.data_directory)?;
     let (environment, capabilities) = open_environment(&config)?;
     let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
+    let slots_directory = layout.slots();
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
     let kill_timeout = Duration::from_micros(config.kill_timeout.0);
-    let chosen = Isolator::choose(&config.room, &layout, environment.as_ref())?;
+    let secrets: Vec<_> = config.token_file.iter().cloned().collect();
+    let chosen = Isolator::choose(&config.room, &secrets, &layout, environment.as_ref())?;
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
@@ -130,7 +133,14 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
         &found,
         chosen.isolator,
     )?;
+    if config.accounting.use_memory_high && environment.driver() != Driver::CgroupV2 {
+        return Err(NodeError::Option {
+            option: "use_memory_high",
+            why: format!("it needs the job environment cgroup_v2, this node has {}", environment.driver()),
+        });
+    }
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
+    settings.disk_capacity = disk_capacity(&config.room, &slots_directory);
     settings.alerts.extend(chosen.alert);
     if chosen.disabled {
         // A node must not offer more than it can enforce (jobs-and-nodes.md 3.2).
@@ -171,9 +181,10 @@ async fn enable_later(
         tokio::time::sleep(SELF_CHECK_PERIOD).await;
         let (room, data, environment) =
             (config.room.clone(), config.data_directory.clone(), Arc::clone(&environment));
+        let secrets: Vec<_> = config.token_file.iter().cloned().collect();
         let passes = tokio::task::spawn_blocking(move || {
             let layout = Layout::create(&data).ok()?;
-            let chosen = Isolator::choose(&room, &layout, environment.as_ref()).ok()?;
+            let chosen = Isolator::choose(&room, &secrets, &layout, environment.as_ref()).ok()?;
             Some(!chosen.disabled && chosen.isolator.is_some())
         });
         if passes.await.ok().flatten() == Some(true) {
@@ -207,6 +218,14 @@ async fn remove_groups(environment: &dyn JobEnvironment) {
 /// Five seconds in all (jobs-and-nodes.md 4.4).
 const REMOVE_ATTEMPTS: u32 = 250;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
+
+/// What jobs may ask for of the disk under the sandboxes; none if the system does not say how large it is.
+fn disk_capacity(room: &RoomOptions, slots: &Path) -> Option<i64> {
+    let disk = rustix::fs::statvfs(slots).ok()?;
+    let total = disk.f_blocks.saturating_mul(disk.f_frsize);
+    let quota = room.disk_quota.map_or(total, |quota| quota.min(total));
+    i64::try_from(quota.saturating_sub(room.disk_usage_watermark)).ok()
+}
 
 fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), NodeError> {
     let where_to = EnvironmentConfig::new(&config.root_group());
@@ -243,6 +262,8 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
     settings.job_proxy_preparation_timeout = config.job_proxy_preparation_timeout;
     settings.prepare_time_limit = config.prepare_time_limit;
     settings.kill_timeout = config.kill_timeout;
+    settings.waiting_for_job_cleanup_timeout = config.waiting_for_job_cleanup_timeout;
+    (settings.start_port, settings.port_count) = (config.start_port, config.port_count);
     config.accounting.tell_core(&mut settings);
     settings
 }

@@ -303,6 +303,8 @@ pub fn description(command: &str) -> JobDescription {
         cpu_monitor: Default::default(),
         include_memory_mapped_files: true,
         job_proxy_memory_overcommit_limit: None,
+        prepare_time_limit: None,
+        port_count: 0,
         file_system: Default::default(),
     }
 }

@@ -124,6 +124,7 @@ fn files() {
             size: size as u64,
             file_name: name.to_owned(),
             executable,
+            bypass_cache: false,
         };
         let with_files = |command: &str| JobDescription {
             files: vec![

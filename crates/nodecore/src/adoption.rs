@@ -19,6 +19,7 @@ impl NodeCore {
         let mut job = Job::new(record.start, record.accepted_time);
         let id = job.id();
         job.acquired_time = Some(record.acquired_time);
+        (job.fetched_time, job.preparation) = (record.fetched_time, record.preparation);
         job.slot = Some(record.slot);
         job.room = Room::Ready;
         self.slots.take_exactly(record.slot);
@@ -32,8 +33,8 @@ impl NodeCore {
             if survivors {
                 self.ledger.adopt(job.usage);
                 job.holds = Holds::Acquired;
-                record.gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
-                job.gpus = record.gpus;
+                self.disk.promise(&job);
+                self.take_devices(&mut job, record.gpus, record.ports);
             }
             self.jobs.insert(id, job);
             self.report(id, fx);
@@ -48,8 +49,8 @@ impl NodeCore {
         }
         self.ledger.adopt(job.usage);
         job.holds = Holds::Acquired;
-        record.gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
-        job.gpus = record.gpus;
+        self.disk.promise(&job);
+        self.take_devices(&mut job, record.gpus, record.ports);
         job.stage = Stage::Spawning;
         if let Fate::Alive { start_time: Some(start), .. } = fate {
             job.stage = Stage::Running;
@@ -72,5 +73,12 @@ impl NodeCore {
                 self.end_here(now, id, aborted(AbortReason::Other, error), fx);
             }
         }
+    }
+
+    /// Its devices and ports are its own still.
+    fn take_devices(&mut self, job: &mut Job, gpus: Vec<u32>, ports: Vec<u16>) {
+        gpus.iter().for_each(|index| self.gpus.take_exactly(*index));
+        ports.iter().for_each(|port| self.ports.take_exactly(*port));
+        (job.gpus, job.ports) = (gpus, ports);
     }
 }

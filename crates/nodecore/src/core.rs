@@ -6,12 +6,13 @@ use rustc_hash::FxHashSet;
 use vocab::{AbortReason, Failure, JobId, JobOutcome, Resources, Time};
 use wire::{JobEvent, NodeMessage, ServerMessage, StartJob};
 
+use crate::disk::DiskLedger;
 use crate::job::{Job, Stage};
 use crate::mistrust::Mistrust;
 use crate::overdraft::Overdraft;
 use crate::registration::Registration;
 use crate::timers::Timers;
-use crate::{IndexPool, Ledger, NodeEffect, NodeInput, Settings};
+use crate::{IndexPool, Ledger, NodeEffect, NodeInput, PortPool, Settings};
 
 /// The node's logic. See the crate's front page for the calls.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct NodeCore {
     pub(crate) ledger: Ledger,
     pub(crate) slots: IndexPool,
     pub(crate) gpus: IndexPool,
+    pub(crate) ports: PortPool,
+    pub(crate) disk: DiskLedger,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// Jobs without resources, in the order of acceptance.
     pub(crate) waiting: VecDeque<JobId>,
@@ -52,6 +55,8 @@ impl NodeCore {
     pub fn new(settings: Settings) -> NodeCore {
         NodeCore {
             ledger: Ledger::new(settings.resource_limits),
+            ports: PortPool::new(settings.start_port, settings.port_count, begin_of(&settings.address)),
+            disk: DiskLedger::new(settings.disk_capacity),
             settings,
             slots: IndexPool::default(),
             gpus: IndexPool::default(),
@@ -85,6 +90,7 @@ impl NodeCore {
             NodeInput::RecordFailed { job_id, error } => {
                 self.stop(now, job_id, aborted(AbortReason::Other, error), fx);
             }
+            NodeInput::PortsProbed { job_id, busy } => self.ports_probed(now, job_id, &busy, fx),
             NodeInput::ArtifactFetched { job_id, result } => self.artifact_fetched(now, job_id, result, fx),
             NodeInput::SandboxReady { job_id, result } => self.sandbox_ready(now, job_id, result, fx),
             NodeInput::SpawnFailed { job_id, error } => self.spawn_failed(now, job_id, error, fx),
@@ -275,4 +281,9 @@ impl NodeCore {
 /// An abort with the attribute that the classification of results looks for (3.8).
 pub(crate) fn aborted(reason: AbortReason, error: Failure) -> JobOutcome {
     JobOutcome::Aborted { reason, error: error.with("abort_reason", reason) }
+}
+
+/// Where in its range a node begins to give away ports: elsewhere than others of the same host.
+fn begin_of(address: &str) -> u64 {
+    address.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }

@@ -1,7 +1,8 @@
 //! What the core wants done.
 
 use vocab::{
-    AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, ShellRequest, Span, Time,
+    AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, PreparationMeasures,
+    ShellRequest, Span, Time,
 };
 use wire::{FinishedJob, NodeMessage, StartJob};
 
@@ -13,6 +14,13 @@ pub enum NodeEffect {
     Send(NodeMessage),
     /// Call back with [`crate::NodeInput::Wake`] then; replaces an earlier wish.
     WakeAt(Time),
+    /// Find out which of these ports are in use on the host, by a bind. Answer: `PortsProbed`.
+    ProbePorts {
+        /// Which job wants them.
+        job_id: JobId,
+        /// The ports.
+        ports: Vec<u16>,
+    },
     /// Bring a file into the cache. Answer: `ArtifactFetched`. The edge merges equal ones.
     FetchArtifact {
         /// Which job wants it.
@@ -39,6 +47,8 @@ pub enum NodeEffect {
         slot: u32,
         /// Indices of its devices.
         gpus: Vec<u32>,
+        /// Its ports.
+        ports: Vec<u16>,
         /// The whole order.
         start: Box<StartJob>,
     },
@@ -120,7 +130,8 @@ pub enum ProxyOrder {
 }
 
 /// What survives the agent on disk for each job that has a slot. Phases after the spawn are the
-/// proxy's own to write down; the record changes again only when the core itself decides the end.
+/// proxy's own to write down; the record changes again when files have come, and when the core itself decides
+/// the end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobRecord {
     /// The order.
@@ -133,6 +144,12 @@ pub struct JobRecord {
     pub slot: u32,
     /// Device indices.
     pub gpus: Vec<u32>,
+    /// Ports.
+    pub ports: Vec<u16>,
+    /// When its files were there, if it has any.
+    pub fetched_time: Option<Time>,
+    /// What its files and its root file system took.
+    pub preparation: PreparationMeasures,
     /// The end, if it was decided here and not by the proxy's result.
     pub end: Option<FinishedJob>,
 }

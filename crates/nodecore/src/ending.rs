@@ -172,6 +172,9 @@ impl NodeCore {
     /// Gives back what the job holds.
     fn free(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        if matches!(job.holds, Holds::Acquired | Holds::Releasing) {
+            self.disk.take_back(job);
+        }
         match job.holds {
             Holds::Pending => self.ledger.dequeue(job.usage),
             Holds::Acquired => {
@@ -184,6 +187,9 @@ impl NodeCore {
         job.holds = Holds::Nothing;
         for index in std::mem::take(&mut job.gpus) {
             self.gpus.give_back(index);
+        }
+        for port in std::mem::take(&mut job.ports) {
+            self.ports.give_back(port);
         }
         self.look_at_waiting = true;
     }
@@ -234,6 +240,7 @@ impl NodeCore {
         match (job.room, job.slot) {
             (Room::Ready, Some(slot)) => {
                 job.room = Room::Cleaning;
+                self.timers.set(job, Some(now + self.settings.waiting_for_job_cleanup_timeout));
                 fx.push(NodeEffect::Cleanup { job_id: id, slot });
             }
             (Room::Untouched | Room::Clean | Room::Broken, _) if job.released => self.remove(now, id, fx),
@@ -253,13 +260,26 @@ impl NodeCore {
             return;
         }
         job.room = Room::Clean;
+        self.timers.set(job, None);
+        let slot = job.slot.map_or(-1, i64::from);
+        // It was slow, or is broken: one of the two is said.
+        self.alerts.retain(|alert| alert.message != slow_cleanup_of(slot));
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         if let Err(error) = result {
             job.room = Room::Broken;
-            let slot = job.slot.map_or(-1, i64::from);
             self.alerts
                 .push(Failure::new(format!("Slot {slot} cannot be cleaned and is disabled")).because(error));
         }
         self.tidy(now, id, fx);
+    }
+
+    /// The cleanup takes too long: the slot is not used until it has ended, and somebody should look (3.7).
+    pub(crate) fn cleanup_overdue(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        if job.room == Room::Cleaning {
+            let alert = Failure::new(slow_cleanup_of(job.slot.map_or(-1, i64::from))).with("job_id", id);
+            self.alerts.push(alert);
+        }
     }
 
     /// The server has it: the job may be forgotten. A job that is not over cannot be meant.
@@ -270,6 +290,10 @@ impl NodeCore {
             self.tidy(now, id, fx);
         }
     }
+}
+
+fn slow_cleanup_of(slot: i64) -> String {
+    format!("Cleanup of slot {slot} takes too long")
 }
 
 fn survivors_of(id: JobId) -> String {

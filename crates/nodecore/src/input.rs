@@ -26,12 +26,19 @@ pub enum NodeInput {
         /// Why.
         error: Failure,
     },
+    /// Answer to [`crate::NodeEffect::ProbePorts`].
+    PortsProbed {
+        /// Which job.
+        job_id: JobId,
+        /// Those that are in use by others.
+        busy: Vec<u16>,
+    },
     /// One file of the job's list is in the cache, or cannot be.
     ArtifactFetched {
         /// Which job.
         job_id: JobId,
         /// Error 1113 or the like.
-        result: Result<(), Failure>,
+        result: Result<Supply, Failure>,
     },
     /// The sandbox is complete, or cannot be made.
     SandboxReady {
@@ -123,6 +130,26 @@ pub enum NodeInput {
     MemoryPressure,
     /// The agent is to end: abort all jobs and accept no more.
     StopJobs,
+}
+
+/// Where a file of a job came from, and its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Supply {
+    /// Where from.
+    pub source: Source,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// Where a file of a job came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// It was in the cache, or on its way there for another job.
+    Cache,
+    /// It was fetched into the cache.
+    Server,
+    /// It was fetched past the cache (`bypass_artifact_cache`).
+    Bypass,
 }
 
 /// What a proxy says at the end.

@@ -1,6 +1,9 @@
 //! One job as the core sees it.
 
-use vocab::{Cpu, InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, Resources, Span, Time};
+use vocab::{
+    Cpu, InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, PreparationMeasures, Resources,
+    Span, Time,
+};
 use wire::{FinishedJob, JobReport, StartJob};
 
 use crate::settings::Settings;
@@ -11,6 +14,11 @@ use crate::{JobRecord, KeptStderr};
 pub(crate) enum Stage {
     /// For resources.
     Waiting,
+    /// Its ports are being tried.
+    ProbingPorts {
+        /// How many were in use by others.
+        tried: usize,
+    },
     /// Files are on their way into the cache.
     Fetching {
         /// How many are not there yet.
@@ -68,12 +76,16 @@ pub(crate) struct Job {
     pub accepted_time: Time,
     pub acquired_time: Option<Time>,
     pub fetched_time: Option<Time>,
+    /// When the making of the sandbox began.
+    pub sandbox_time: Option<Time>,
+    pub preparation: PreparationMeasures,
     pub start_time: Option<Time>,
     pub stage: Stage,
     pub holds: Holds,
     pub room: Room,
     pub slot: Option<u32>,
     pub gpus: Vec<u32>,
+    pub ports: Vec<u16>,
     /// What the ledger counts.
     pub usage: Resources,
     /// Highest memory of user job and proxy (3.4).
@@ -104,12 +116,15 @@ impl Job {
             accepted_time: now,
             acquired_time: None,
             fetched_time: None,
+            sandbox_time: None,
+            preparation: PreparationMeasures::default(),
             start_time: None,
             stage: Stage::Waiting,
             holds: Holds::Pending,
             room: Room::Untouched,
             slot: None,
             gpus: Vec::new(),
+            ports: Vec::new(),
             total_peak: 0,
             connected: false,
             statistics: None,
@@ -155,7 +170,9 @@ impl Job {
     pub fn phase(&self) -> JobPhase {
         match self.stage {
             Stage::Waiting => JobPhase::Created,
+            Stage::ProbingPorts { .. } => JobPhase::PreparingNodeDirectory,
             Stage::Fetching { .. } => JobPhase::DownloadingArtifacts,
+            Stage::PreparingSandbox if self.has_own_root() => JobPhase::PreparingRootVolume,
             Stage::PreparingSandbox => JobPhase::PreparingSandboxDirectories,
             Stage::Spawning | Stage::Running if self.stop.is_some() => JobPhase::FinalizingJobProxy,
             Stage::Spawning if self.connected => JobPhase::PreparingJob,
@@ -168,6 +185,18 @@ impl Job {
                 Room::Untouched | Room::Clean | Room::Broken => JobPhase::Finished,
             },
         }
+    }
+
+    /// Its root file system is not the host's.
+    pub fn has_own_root(&self) -> bool {
+        !self.start.description.file_system.layers.is_empty()
+    }
+
+    /// How long it may take from its resources to the start of its process: what the task says, within what
+    /// the node says (8.2).
+    pub fn prepare_time_limit(&self, settings: &Settings) -> Span {
+        let own = self.start.description.prepare_time_limit;
+        own.map_or(settings.prepare_time_limit, |own| own.min(settings.prepare_time_limit))
     }
 
     /// How long it may wait for its resources.
@@ -196,6 +225,9 @@ impl Job {
             acquired_time: self.acquired_time?,
             slot: self.slot?,
             gpus: self.gpus.clone(),
+            ports: self.ports.clone(),
+            fetched_time: self.fetched_time,
+            preparation: self.preparation,
             end: self.end.clone(),
         })
     }
@@ -207,6 +239,8 @@ impl Job {
         if let Some(fetched) = self.fetched_time {
             statistics.artifacts_download = fetched.since(acquired);
         }
+        let measured = self.preparation != PreparationMeasures::default();
+        statistics.preparation = measured.then(|| Box::new(self.preparation));
         statistics.prepare = self.start_time.unwrap_or(finish_time).since(self.accepted_time);
         statistics
     }

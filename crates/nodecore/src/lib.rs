@@ -28,10 +28,12 @@ pub mod settings;
 
 mod adoption;
 mod core;
+mod disk;
 mod ending;
 mod job;
 mod mistrust;
 mod overdraft;
+mod ports;
 mod preparation;
 mod registration;
 mod running;
@@ -40,8 +42,9 @@ mod timers;
 
 pub use crate::core::NodeCore;
 pub use effect::{JobRecord, NodeEffect, ProxyOrder};
-pub use input::{Fate, Holds, JobResult, KeptStderr, NodeInput, RecoveredJob, Remains};
+pub use input::{Fate, Holds, JobResult, KeptStderr, NodeInput, RecoveredJob, Remains, Source, Supply};
 pub use ledger::{IndexPool, Ledger};
+pub use ports::PortPool;
 pub use settings::Settings;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use vocab::{AbortReason, Failure, JobId, JobOutcome, Time, code};
 
 use crate::core::aborted;
 use crate::job::{Holds, Room, Stage};
-use crate::{NodeCore, NodeEffect};
+use crate::{NodeCore, NodeEffect, Source, Supply};
 
 impl NodeCore {
     /// Gives resources to waiting jobs, in the order of acceptance. A job that does not fit does not
@@ -22,7 +22,13 @@ impl NodeCore {
             if job.stage != Stage::Waiting {
                 continue;
             }
+            if let Some(outcome) = self.disk.refusal(job) {
+                self.stop(now, id, outcome, fx);
+                continue;
+            }
             if !fits_host(self.free_memory, self.settings.free_memory_watermark, job.usage.memory)
+                || !self.disk.fits(job)
+                || self.ports.free() < job.start.description.port_count as usize
                 || !self.ledger.acquire(job.usage)
             {
                 still.push_back(id);
@@ -30,16 +36,30 @@ impl NodeCore {
             }
             // It has taken nothing yet, and the next look at the host may come before it does.
             self.free_memory = self.free_memory.map(|free| free - job.usage.memory);
+            self.disk.promise(job);
             job.holds = Holds::Acquired;
             job.acquired_time = Some(now);
             job.slot = Some(self.slots.take());
             job.gpus = (0..job.usage.gpu.max(0)).map(|_| self.gpus.take()).collect();
-            self.timers.set(job, Some(now + self.settings.prepare_time_limit));
-            // Before anything of the job exists, so that a restarted agent finds all of it.
-            fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));
-            self.fetch_artifacts(now, id, fx);
+            let limit = job.prepare_time_limit(&self.settings);
+            self.timers.set(job, Some(now + limit));
+            job.ports = self.ports.take(job.start.description.port_count).unwrap_or_default();
+            if job.ports.is_empty() {
+                self.prepare(now, id, fx);
+            } else {
+                job.stage = Stage::ProbingPorts { tried: 0 };
+                fx.push(NodeEffect::ProbePorts { job_id: id, ports: job.ports.clone() });
+            }
         }
         self.waiting = still;
+    }
+
+    /// It has all that it can get without its files.
+    pub(crate) fn prepare(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        // Before anything of the job exists, so that a restarted agent finds all of it.
+        fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));
+        self.fetch_artifacts(now, id, fx);
     }
 
     /// What others on the host take is not in the ledger (3.3).
@@ -66,16 +86,25 @@ impl NodeCore {
         &mut self,
         now: Time,
         id: JobId,
-        result: Result<(), Failure>,
+        result: Result<Supply, Failure>,
         fx: &mut Vec<NodeEffect>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Stage::Fetching { missing } = &mut job.stage else { return };
-        if let Err(error) = result {
-            let error =
-                Failure::coded(code::ARTIFACT_DOWNLOAD_FAILED, "Failed to download artifacts").because(error);
-            return self.stop(now, id, aborted(AbortReason::Other, error), fx);
-        }
+        let supply = match result {
+            Ok(supply) => supply,
+            Err(error) => {
+                let failure = Failure::coded(code::ARTIFACT_DOWNLOAD_FAILED, "Failed to download artifacts");
+                return self.stop(now, id, aborted(AbortReason::Other, failure.because(error)), fx);
+            }
+        };
+        let sizes = &mut job.preparation;
+        let sum = match supply.source {
+            Source::Cache => &mut sizes.cache_hit_artifacts_size,
+            Source::Server => &mut sizes.cache_miss_artifacts_size,
+            Source::Bypass => &mut sizes.cache_bypassed_artifacts_size,
+        };
+        *sum = sum.saturating_add_unsigned(supply.size);
         *missing -= 1;
         if *missing == 0 {
             job.fetched_time = Some(now);
@@ -83,10 +112,11 @@ impl NodeCore {
         }
     }
 
-    fn prepare_sandbox(&mut self, _now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
+    fn prepare_sandbox(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(slot) = job.slot else { return };
         job.stage = Stage::PreparingSandbox;
+        job.sandbox_time = Some(now);
         job.room = Room::Preparing;
         let artifacts = job.start.description.files.clone();
         let file_system = job.start.description.file_system.clone();
@@ -108,6 +138,9 @@ impl NodeCore {
         if job.stage != Stage::PreparingSandbox {
             return self.tidy(now, id, fx);
         }
+        if let (true, Some(begun)) = (job.has_own_root(), job.sandbox_time) {
+            job.preparation.prepare_root_fs = now.since(begun);
+        }
         if let Err(error) = result {
             // What the user asked for cannot be made, here or elsewhere (jobs-and-nodes.md 3.8).
             let users = error.find_attribute("user_fault").is_some();
@@ -116,11 +149,16 @@ impl NodeCore {
             return self.stop(now, id, outcome, fx);
         }
         let Some(slot) = job.slot else { return };
+        if job.fetched_time.is_some() {
+            // From now on the job may outlive the agent, and what was measured must not change by that.
+            fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));
+        }
         job.stage = Stage::Spawning;
         fx.push(NodeEffect::SpawnProxy {
             job_id: id,
             slot,
             gpus: job.gpus.clone(),
+            ports: job.ports.clone(),
             start: Box::new(job.start.clone()),
         });
         let own = now + self.settings.job_proxy_preparation_timeout;

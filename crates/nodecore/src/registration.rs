@@ -63,8 +63,9 @@ impl NodeCore {
         self.outbox.clear();
         self.registration = Registration::Greeted;
         for job in self.jobs.values_mut() {
-            if job.stage == Stage::Over && job.long_stderr {
-                // This may be another life of the server, which has not got it.
+            if job.stage == Stage::Over && job.long_stderr && !job.released {
+                // This may be another life of the server, which has not got it. What was released only waits
+                // to be clean: nobody is to hear of it again.
                 job.stage = Stage::Uploading;
             }
         }

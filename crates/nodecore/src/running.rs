@@ -29,7 +29,7 @@ impl NodeCore {
             return;
         }
         let deadline = match (job.stage, job.acquired_time) {
-            (Stage::Spawning, Some(acquired)) => Some(acquired + self.settings.prepare_time_limit),
+            (Stage::Spawning, Some(acquired)) => Some(acquired + job.prepare_time_limit(&self.settings)),
             _ => None,
         };
         self.timers.set(job, deadline);

@@ -40,6 +40,14 @@ pub struct Settings {
     /// A job starts only if the host has so much free memory beside what the job asks for (3.3); none: the
     /// ledger alone decides.
     pub free_memory_watermark: Option<i64>,
+    /// First port that jobs are given (3.10).
+    pub start_port: u16,
+    /// How many from there on.
+    pub port_count: u16,
+    /// Bytes of disk that jobs may ask for together (3.10); none: nobody counts.
+    pub disk_capacity: Option<i64>,
+    /// A sandbox that is not clean after this long is an alert.
+    pub waiting_for_job_cleanup_timeout: Span,
     /// Released jobs are remembered this long, so that a late order does not start them again (9.4).
     pub recently_removed_jobs_store_timeout: Span,
 }
@@ -65,6 +73,10 @@ impl Settings {
             always_abort_on_memory_reserve_overdraft: false,
             max_consecutive_job_aborts: 500,
             free_memory_watermark: None,
+            disk_capacity: None,
+            waiting_for_job_cleanup_timeout: Span::from_secs(15 * 60),
+            start_port: 20_000,
+            port_count: 10_000,
             recently_removed_jobs_store_timeout: Span::from_secs(60),
         }
     }

@@ -76,7 +76,10 @@ impl NodeCore {
             return;
         }
         match job.stage {
-            Stage::Waiting | Stage::Fetching { .. } | Stage::PreparingSandbox => {
+            Stage::Waiting
+            | Stage::ProbingPorts { .. }
+            | Stage::Fetching { .. }
+            | Stage::PreparingSandbox => {
                 self.end_here(now, id, outcome, fx);
             }
             Stage::Spawning | Stage::Running => {
@@ -121,7 +124,7 @@ impl NodeCore {
                     .with("timeout", job.waiting_timeout(&self.settings).as_millis() as i64);
                 self.stop(now, id, aborted(AbortReason::WaitingTimeout, error), fx);
             }
-            Stage::Fetching { .. } | Stage::PreparingSandbox => {
+            Stage::ProbingPorts { .. } | Stage::Fetching { .. } | Stage::PreparingSandbox => {
                 let outcome = preparation_timeout(job);
                 self.stop(now, id, outcome, fx);
             }
@@ -140,7 +143,7 @@ impl NodeCore {
                 self.proxy_lost(now, id, aborted(AbortReason::Other, error), fx);
             }
             Stage::Killing => self.kill_overdue(now, id, fx),
-            Stage::Uploading | Stage::Over => {}
+            Stage::Uploading | Stage::Over => self.cleanup_overdue(id),
         }
     }
 
@@ -208,6 +211,7 @@ fn interruption_timeout(job: &Job) -> JobOutcome {
             AbortReason::Preemption,
             Failure::new(text.clone()).with("preemption_reason", text).because(inner),
         ),
+        InterruptionReason::JobsDisabledOnNode => aborted(AbortReason::NodeWithDisabledJobs, inner),
         _ => aborted(AbortReason::InterruptionTimeout, inner),
     }
 }

@@ -1,6 +1,11 @@
 //! Stories on virtual time, and properties under random ones.
 
+mod deaths;
+mod limits;
+mod lives;
+mod preparation;
 mod properties;
+mod returns;
 mod script;
-mod stories;
+mod stops;
 mod usage;

@@ -4,6 +4,7 @@
 //! browsers (in memory: after a restart people sign in again), and a short memory of who was let in.
 
 use crate::backend::ServerBackend;
+use crate::configured_tokens::ConfiguredTokens;
 use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
 use api::{Authenticator, BoxFuture, Credentials, Proof, Session};
 use kernel::{Command, command};
@@ -35,6 +36,7 @@ pub struct Access(Arc<Inner>);
 
 struct Inner {
     backend: ServerBackend,
+    tokens: ConfiguredTokens,
     state: Mutex<State>,
     password_checks: Semaphore,
 }
@@ -42,20 +44,15 @@ struct Inner {
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<String, Entry>,
-    /// By digest or session's user, and by whom they act as.
-    remembered: BTreeMap<(Known, Option<String>), (Instant, String)>,
+    /// By what was shown, and by whom they act as.
+    remembered: BTreeMap<(command::Proof, Option<String>), (Instant, String)>,
     /// `ServerBackend::subjects_changed` as of `remembered`.
     generation: u64,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
-    Token(String),
-    Session(String),
-}
-
 struct Entry {
-    user: String,
+    /// By which it began. It is asked for again and again: a session ends with its token or password.
+    proof: command::Proof,
     csrf: String,
     last: Instant,
 }
@@ -68,20 +65,28 @@ fn refused(text: &str) -> Failure {
 const CSRF: i64 = 110;
 
 impl Access {
-    /// Users are the kernel's.
-    pub fn new(backend: ServerBackend) -> Access {
+    /// Users are the kernel's, and so are the tokens that are not of the configuration.
+    pub fn new(backend: ServerBackend, tokens: ConfiguredTokens) -> Access {
         let password_checks = Semaphore::new(PASSWORD_CHECKS);
-        Access(Arc::new(Inner { backend, state: Mutex::default(), password_checks }))
+        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn of_token(&self, token: &str) -> command::Proof {
+        let digest = sha256(token);
+        match self.0.tokens.user(&digest) {
+            Some(user) => command::Proof::Configured(user.to_owned()),
+            None => command::Proof::Token(digest),
+        }
+    }
+
     /// What a request brings, without asking the kernel.
-    fn known(&self, credentials: &Credentials) -> Result<Known, Failure> {
+    fn proof(&self, credentials: &Credentials) -> Result<command::Proof, Failure> {
         if let Some(token) = &credentials.token {
-            return Ok(Known::Token(sha256(token)));
+            return Ok(self.of_token(token));
         }
         let Some(id) = &credentials.session else {
             return Err(refused(
@@ -99,13 +104,13 @@ impl Access {
             return Err(Failure::coded(CSRF, text));
         }
         session.last = now;
-        Ok(Known::Session(session.user.clone()))
+        Ok(session.proof.clone())
     }
 
     async fn user(self, credentials: Credentials) -> Result<String, Failure> {
-        let known = self.known(&credentials)?;
+        let proof = self.proof(&credentials)?;
         let generation = self.0.backend.subjects_changed.load(Ordering::Acquire);
-        let key = (known.clone(), credentials.act_as.clone());
+        let key = (proof.clone(), credentials.act_as.clone());
         {
             let mut state = self.state();
             if state.generation != generation || state.remembered.len() > REMEMBERED_MAX {
@@ -118,10 +123,6 @@ impl Access {
                 return Ok(user.clone());
             }
         }
-        let proof = match known {
-            Known::Token(digest) => command::Proof::Token(digest),
-            Known::Session(user) => command::Proof::Session(user),
-        };
         let user = self.identify(proof, credentials.act_as).await?;
         let mut state = self.state();
         if state.generation == generation {
@@ -137,27 +138,27 @@ impl Access {
     }
 
     async fn open_session(self, proof: Proof) -> Result<Session, Failure> {
-        let user = match proof {
-            Proof::Token(token) => self.identify(command::Proof::Token(sha256(&token)), None).await?,
+        let proof = match proof {
+            Proof::Token(token) => self.of_token(&token),
             Proof::Password { user, password } => {
-                self.check_password(&user, &password).await?;
-                self.identify(command::Proof::Session(user), None).await?
+                let hash = self.check_password(&user, &password).await?;
+                command::Proof::Password { user, hash }
             }
         };
+        let user = self.identify(proof.clone(), None).await?;
         let (id, csrf) = (random_token()?, random_token()?);
         let mut state = self.state();
         if state.sessions.len() >= SESSIONS {
             let idlest = state.sessions.iter().min_by_key(|(_, s)| s.last).map(|(id, _)| id.clone());
             idlest.map(|id| state.sessions.remove(&id));
         }
-        state
-            .sessions
-            .insert(id.clone(), Entry { user: user.clone(), csrf: csrf.clone(), last: Instant::now() });
+        state.sessions.insert(id.clone(), Entry { proof, csrf: csrf.clone(), last: Instant::now() });
         Ok(Session { id, user, csrf, seconds: SESSION_IDLE.as_secs() })
     }
 
-    /// The same refusal, after the same time, for a wrong password and for a user without one.
-    async fn check_password(&self, user: &str, password: &str) -> Result<(), Failure> {
+    /// The hash that the password has. The same refusal, after the same time, for a wrong password and
+    /// for a user without one.
+    async fn check_password(&self, user: &str, password: &str) -> Result<String, Failure> {
         static NOBODYS: OnceLock<String> = OnceLock::new();
         let asked = Command::PasswordHash { user: user.to_owned() };
         let hash = self.0.backend.value("root".into(), asked).await?;
@@ -165,15 +166,15 @@ impl Access {
         let password = sha256(password);
         let _turn = self.0.password_checks.acquire().await;
         let check = tokio::task::spawn_blocking(move || match hash {
-            Some(hash) => is_password(&password, &hash),
+            Some(hash) => is_password(&password, &hash).then_some(hash),
             None => {
                 let nobodys = NOBODYS.get_or_init(|| hash_password("nobody's").unwrap_or_default());
                 let _ = is_password(&password, nobodys);
-                false
+                None
             }
         });
         match check.await {
-            Ok(true) => Ok(()),
+            Ok(Some(hash)) => Ok(hash),
             _ => Err(refused("Invalid credentials: the user or the password is wrong")),
         }
     }

@@ -5,7 +5,7 @@ use crate::core_thread::Mailbox;
 use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
-use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
+use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request, Versions};
@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use vocab::{Failure, Guid, ShellAnswer};
 use yson::Value;
-use yson::ypath::YPath;
 
 /// How long a node may take to hand out a part of a running job's stderr.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(10);
@@ -140,9 +139,13 @@ fn events(log: Option<&Reader>, from: EventsFrom, limit: Option<usize>) -> Resul
 
 /// Users, groups and tokens are nodes: every change of the tree may be one of them.
 fn may_change_subjects(command: &Command) -> bool {
+    if let Command::In { command, .. } = command {
+        return may_change_subjects(command);
+    }
     matches!(
         command,
-        Command::Set { .. }
+        Command::CommitTransaction { .. }
+            | Command::Set { .. }
             | Command::MultisetAttributes { .. }
             | Command::Create { .. }
             | Command::Remove { .. }
@@ -150,6 +153,7 @@ fn may_change_subjects(command: &Command) -> bool {
             | Command::AddMember { .. }
             | Command::RemoveMember { .. }
             | Command::RevokeToken { .. }
+            | Command::SetUserPassword { .. }
     )
 }
 
@@ -206,15 +210,9 @@ impl Backend for ServerBackend {
         Box::pin(async move { this.files.clone().write(&this, user, request, body).await })
     }
 
-    fn read_file(
-        &self,
-        user: String,
-        path: YPath,
-        offset: u64,
-        length: Option<u64>,
-    ) -> BoxFuture<Result<FileContent, Failure>> {
+    fn read_file(&self, user: String, request: ReadFile) -> BoxFuture<Result<FileContent, Failure>> {
         let this = self.clone();
-        Box::pin(async move { this.files.clone().read(&this, user, path, offset, length).await })
+        Box::pin(async move { this.files.clone().read(&this, user, request).await })
     }
 
     fn changes(&self) -> watch::Receiver<Versions> {

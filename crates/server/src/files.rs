@@ -2,7 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::ServerBackend;
-use api::{ByteStream, FileContent, WriteFile};
+use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
 use kernel::Command;
 use md5::{Digest, Md5};
@@ -49,8 +49,12 @@ impl Files {
         request: WriteFile,
         mut body: ByteStream,
     ) -> Result<(), Failure> {
-        let WriteFile { path, append, compute_md5 } = request;
-        let old = locate(backend, &user, &path).await?;
+        let WriteFile { path, append, compute_md5, transaction } = request;
+        // Before the content comes, not after gigabytes of it.
+        let written = Command::FileWritten { path: path.clone(), blob: 0, size: 0, md5: None, append };
+        let may = Command::Authorize(Box::new(written)).through(transaction);
+        backend.value(user.clone(), may).await?;
+        let old = locate(backend, &user, &path, transaction).await?;
         let (sender, receiver) = mpsc::channel::<Bytes>(CHUNKS_AHEAD);
         let store = Arc::clone(&self.store);
         let base = append.then_some(old).filter(|old| old.blob != 0);
@@ -77,7 +81,7 @@ impl Files {
             return Err(failure);
         }
         let Written { blob, size, md5 } = written;
-        let command = Command::FileWritten { path, blob, size, md5, append };
+        let command = Command::FileWritten { path, blob, size, md5, append }.through(transaction);
         let done = backend.value(user, command).await;
         if done.is_err() {
             // The node is gone, or may not be written: nobody will ever refer to this content.
@@ -91,11 +95,10 @@ impl Files {
         self,
         backend: &ServerBackend,
         user: String,
-        path: YPath,
-        offset: u64,
-        length: Option<u64>,
+        request: ReadFile,
     ) -> Result<FileContent, Failure> {
-        let located = locate(backend, &user, &path).await?;
+        let ReadFile { path, offset, length, transaction } = request;
+        let located = locate(backend, &user, &path, transaction).await?;
         let offset = offset.min(located.size);
         let length = length.unwrap_or(u64::MAX).min(located.size - offset);
         let body = self.stream(located.blob, offset, length);
@@ -177,8 +180,14 @@ fn write_blob(
     Ok(Written { blob, size, md5 })
 }
 
-async fn locate(backend: &ServerBackend, user: &str, path: &YPath) -> Result<Located, Failure> {
-    let value = backend.value(user.to_owned(), Command::LocateFile { path: path.clone() }).await?;
+async fn locate(
+    backend: &ServerBackend,
+    user: &str,
+    path: &YPath,
+    transaction: Option<ObjectId>,
+) -> Result<Located, Failure> {
+    let command = Command::LocateFile { path: path.clone() }.through(transaction);
+    let value = backend.value(user.to_owned(), command).await?;
     let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
     let id = value.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
     Ok(Located {

@@ -3,6 +3,7 @@
 use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
+use crate::configured_tokens::ConfiguredTokens;
 use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
 use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
 use crate::files::Files;
@@ -11,6 +12,7 @@ use crate::hub::{Errand, Hub};
 use crate::node_service::Nodes;
 use crate::page::with_page;
 use anyhow::Context;
+use api::Tls;
 use kernel::{Config, Input, Kernel, Records};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
@@ -44,6 +46,10 @@ pub struct ServerConfig {
     pub event_log: Option<Limits>,
     /// Must users and nodes show who they are? None: if the server listens not only on this machine.
     pub authentication: Option<bool>,
+    /// Files with the certificate (and those above it) and its private key, in PEM form; none: no TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// File with tokens that nobody had to issue: lines `USER TOKEN`.
+    pub tokens_file: Option<PathBuf>,
 }
 
 impl ServerConfig {
@@ -57,6 +63,8 @@ impl ServerConfig {
             heartbeat_period: Span::from_secs(5),
             event_log: Some(Limits::default()),
             authentication: None,
+            tls: None,
+            tokens_file: None,
         }
     }
 }
@@ -78,6 +86,8 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
     // The port first: two servers on one port is the more frequent mistake, and its message the clearer.
     let listener = std::net::TcpListener::bind(config.listen)
         .with_context(|| format!("cannot listen on {}: is another server running there?", config.listen))?;
+    let tls = config.tls.as_ref().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
+    let tls = tls.map_err(|failure| anyhow::anyhow!("{failure}")).context("cannot use TLS")?;
     listener.set_nonblocking(true).context("cannot use the listener")?;
     std::fs::create_dir_all(&config.data)
         .with_context(|| format!("cannot make the data directory {}", config.data.display()))?;
@@ -88,12 +98,13 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
         .thread_name("server")
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(config, listener, store))
+    runtime.block_on(serve(config, listener, tls, store))
 }
 
 async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
+    tls: Option<Tls>,
     store: Arc<dyn Store>,
 ) -> anyhow::Result<()> {
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
@@ -152,6 +163,7 @@ async fn serve(
         version: env!("CARGO_PKG_VERSION").into(),
         public_address: None,
         host_name: address.to_string(),
+        tls: tls.is_some(),
     };
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
         false => (Arc::new(api::OpenAccess), None),
@@ -161,7 +173,8 @@ async fn serve(
                 .context("cannot give root a token")?;
             let token =
                 node_token(&config.data.join(NODE_TOKEN)).context("cannot make the token of nodes")?;
-            (Arc::new(Access::new(backend.clone())), Some(token))
+            let tokens = config.tokens_file.as_deref().map(ConfiguredTokens::read).transpose()?;
+            (Arc::new(Access::new(backend.clone(), tokens.unwrap_or_default())), Some(token))
         }
     };
     let api = api::Api::new(Arc::new(backend.clone()), authenticator, settings);
@@ -169,6 +182,11 @@ async fn serve(
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
+    if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
+        tracing::warn!(
+            "tokens and passwords travel as they are: give --tls-cert and --tls-key, or let a proxy speak TLS"
+        );
+    }
     tracing::info!(%address, data = %config.data.display(), "the server is ready");
 
     let stop_hub = Arc::clone(&hub);
@@ -179,7 +197,7 @@ async fn serve(
         stop_hub.close_all();
         api.end_streams();
     };
-    api::serve(listener, router, shutdown, STOP_GRACE).await;
+    api::serve(listener, router, tls, shutdown, STOP_GRACE).await;
     let stop = move || {
         core.stop();
         if let Some(log) = event_log {

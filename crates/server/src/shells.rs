@@ -1,7 +1,13 @@
 //! Shells beside running jobs (http-api.md 8.7): the kernel says whether and where, everything else goes
 //! straight between the API and the node.
+//!
+//! A shell is its opener's alone, under the name that he opened it by. The client is given a number drawn
+//! by lot; the job proxy knows the shell by an id made of this number, the user and the shell's name
+//! ([`Opener::inner`]). Somebody else who has come by the number asks for another id, which no shell has.
+//! Nothing of it is kept here, so shells outlive a restart of the server.
 
 use crate::backend::ServerBackend;
+use api::secrets::{guid_of, random_guid};
 use api::{ByteStream, JobShellRequest};
 use bytes::Bytes;
 use kernel::{Command, NodeKey};
@@ -18,6 +24,37 @@ const NODE_AWAY: Duration = Duration::from_secs(1);
 /// Pieces of output of a command that wait for the client to read them.
 const PIECES: usize = 4;
 
+/// Whose a shell is.
+struct Opener {
+    user: String,
+    shell_name: Option<String>,
+}
+
+impl Opener {
+    /// Puts the proxy's id of the shell into a request; gives the client's, which of a new one is drawn.
+    fn own(&self, request: &mut ShellRequest) -> Result<Guid, Failure> {
+        let (id, outer) = match request {
+            ShellRequest::Spawn { shell_id, .. } => (shell_id, random_guid()?),
+            ShellRequest::Update { shell_id, .. }
+            | ShellRequest::Poll { shell_id }
+            | ShellRequest::Terminate { shell_id } => {
+                let outer = *shell_id;
+                (shell_id, outer)
+            }
+        };
+        *id = self.inner(outer);
+        Ok(outer)
+    }
+
+    /// By which the job proxy knows a shell.
+    fn inner(&self, outer: Guid) -> Guid {
+        let outer = outer.to_bytes();
+        let mut parts = vec![&outer[..], self.user.as_bytes()];
+        parts.extend(self.shell_name.as_deref().map(str::as_bytes));
+        guid_of(&parts)
+    }
+}
+
 impl ServerBackend {
     /// One call. A node that is away for a moment is not the end of a shell, which lives on there: who
     /// polls gets no output, who types is not told that it was taken.
@@ -27,12 +64,9 @@ impl ServerBackend {
         wanted: JobShellRequest,
     ) -> Result<ShellAnswer, Failure> {
         let JobShellRequest { job_id, shell_name, mut request } = wanted;
-        let shell_id = match &request {
-            ShellRequest::Spawn { .. } => None,
-            ShellRequest::Update { shell_id, .. }
-            | ShellRequest::Poll { shell_id }
-            | ShellRequest::Terminate { shell_id } => Some(*shell_id),
-        };
+        let opener = Opener { user: user.clone(), shell_name: shell_name.clone() };
+        let is_new = matches!(request, ShellRequest::Spawn { .. });
+        let shell_id = opener.own(&mut request)?;
         let command = match &request {
             ShellRequest::Spawn { command, .. } => {
                 Command::OpenJobShell { job_id, shell_name, command: command.clone() }
@@ -49,12 +83,14 @@ impl ServerBackend {
             }
             Err(failure) => Err(failure),
         };
-        match (result, shell_id) {
-            (Err(failure), Some(shell_id)) if failure.code == code::TIMEOUT => {
+        match result {
+            Ok(answer) => Ok(ShellAnswer { shell_id, ..answer }),
+            Err(failure) if failure.code == code::TIMEOUT && !is_new => {
                 tokio::time::sleep(NODE_AWAY).await;
                 Ok(ShellAnswer { shell_id, ..ShellAnswer::default() })
             }
-            (result, _) => result,
+            Err(failure) if is_new => Err(failure),
+            Err(failure) => Err(failure.with("shell_id", shell_id.to_string())),
         }
     }
 
@@ -114,6 +150,44 @@ impl ServerBackend {
             if pieces.send(piece).await.is_err() || is_last {
                 return;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everybody else gets to a shell that there is not.
+    #[test]
+    fn a_shell_is_its_openers() {
+        let opener = |user: &str, name: Option<&str>| Opener {
+            user: user.into(),
+            shell_name: name.map(str::to_owned),
+        };
+        let mut spawn = ShellRequest::Spawn {
+            shell_id: Guid::default(),
+            command: None,
+            terminal: None,
+            environment: Vec::new(),
+            secrets: false,
+            inactivity_timeout: None,
+        };
+        let outer = opener("ann", None).own(&mut spawn).expect("random numbers");
+        let ShellRequest::Spawn { shell_id: inner, .. } = spawn else { panic!("{spawn:?}") };
+        assert_ne!(inner, outer);
+        let asks = |user: &str, name: Option<&str>, shell_id: Guid| {
+            let mut request = ShellRequest::Poll { shell_id };
+            let shown = opener(user, name).own(&mut request).expect("an id");
+            assert_eq!(shown, shell_id, "the client's own number comes back");
+            let ShellRequest::Poll { shell_id } = request else { panic!("{request:?}") };
+            shell_id
+        };
+        assert_eq!(asks("ann", None, outer), inner);
+        for (user, name, id) in
+            [("bob", None, outer), ("ann", Some(""), outer), ("ann", Some("x"), outer), ("ann", None, inner)]
+        {
+            assert_ne!(asks(user, name, id), inner, "{user} {name:?} {id}");
         }
     }
 }

@@ -49,6 +49,8 @@ tables! {
     Events = "events",
     /// Allocations that were told to give way, and the newest lines of the preemption log.
     Preemptions = "preemptions",
+    /// Transactions, their locks and what they have changed so far.
+    Transactions = "transactions",
 }
 
 /// One change of one table.

@@ -41,6 +41,8 @@ pub struct Artifact {
     pub file_name: String,
     /// Mode 0755 instead of 0644.
     pub executable: bool,
+    /// For this job alone: fetched past the cache and copied into the sandbox.
+    pub bypass_cache: bool,
 }
 
 /// A memory file system in the sandbox.
@@ -107,6 +109,10 @@ pub struct JobDescription {
     pub include_memory_mapped_files: bool,
     /// The job proxy gives itself up when it is so many bytes above its reserve.
     pub job_proxy_memory_overcommit_limit: Option<i64>,
+    /// Longest time from the grant of resources to the start of the user's process; none: the node's.
+    pub prepare_time_limit: Option<Span>,
+    /// Ports of the host that the job alone may use (jobs-and-nodes.md 3.10).
+    pub port_count: u32,
     /// Memory file systems, bounds on disk, root file system.
     pub file_system: FileSystemRequest,
 }
@@ -121,6 +127,8 @@ pub struct JobStatistics {
     pub prepare: Span,
     /// Part of `prepare`: fetching files.
     pub artifacts_download: Span,
+    /// What else the node measured while it prepared the job; of most jobs there is nothing, and jobs are many.
+    pub preparation: Option<Box<PreparationMeasures>>,
     /// Life of the user's process.
     pub exec: Span,
     /// CPU of the user's processes in user mode.
@@ -141,6 +149,8 @@ pub struct JobStatistics {
     pub job_proxy_cpu_user: Span,
     /// CPU of the job proxy in the kernel.
     pub job_proxy_cpu_system: Span,
+    /// Time that the job proxy was ready to run and had no processor.
+    pub job_proxy_cpu_wait: Span,
     /// How often the job proxy had to leave a processor.
     pub job_proxy_context_switches: i64,
     /// Bytes that the job proxy had read from storage.
@@ -171,6 +181,19 @@ pub struct JobStatistics {
     pub cpu_monitor: Option<CpuMonitorReport>,
     /// Custom statistics that the job wrote to descriptor 5: name parts joined by `/`, summary.
     pub custom: Vec<(String, Summary)>,
+}
+
+/// What the preparation of a job took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PreparationMeasures {
+    /// Making the root file system, of a job that has its own.
+    pub prepare_root_fs: Span,
+    /// Bytes of files that were in the node's cache, or on their way there for another job.
+    pub cache_hit_artifacts_size: i64,
+    /// Bytes of files that had to be fetched into it.
+    pub cache_miss_artifacts_size: i64,
+    /// Bytes of files that were fetched past it.
+    pub cache_bypassed_artifacts_size: i64,
 }
 
 /// Bytes on disk.

@@ -9,6 +9,8 @@ use crate::{Guid, Span};
 pub enum ShellRequest {
     /// Start one.
     Spawn {
+        /// How it is to be called.
+        shell_id: Guid,
         /// Run this by `bash -c` instead of an interactive bash.
         command: Option<String>,
         /// On a terminal; none: without input, output and errors in one pipe.

@@ -1,7 +1,8 @@
 /** Questions about operations and jobs, and what can be done to them. */
 
 import { call, getOr, question, text, type Json } from './client';
-import { Refusal, UNREACHABLE, type ErrorTree } from './errors';
+import type { ErrorTree } from './errors';
+import { orNull } from './history';
 import type { Resources } from '../model/resources';
 
 export interface JobCounts {
@@ -350,14 +351,8 @@ export interface MemoryOfProcesses {
 }
 
 /** Only while the job runs; nothing afterwards. */
-export async function explainJob(job: string): Promise<JobExplanation | null> {
-  try {
-    return await question<JobExplanation>('job_explanation', { job_id: job });
-  } catch (error) {
-    if (error instanceof Refusal && error.tree.code !== UNREACHABLE) return null;
-    throw error;
-  }
-}
+export const explainJob = (job: string): Promise<JobExplanation | null> =>
+  orNull(question<JobExplanation>('job_explanation', { job_id: job }));
 
 export const getStderr = (operation: string, job: string): Promise<string> =>
   text('get_job_stderr', { operation_id: operation, job_id: job });

@@ -162,26 +162,3 @@ export interface Sibling {
 
 export const explainPool = (tree: string, name: string): Promise<PoolExplanation> =>
   get(`${treePath(tree)}/pool_explanations/${escapePath(name)}`);
-
-export type Series = (number | null)[];
-
-export interface PoolHistory {
-  start: string;
-  /** Milliseconds between points. */
-  step: number;
-  count: number;
-  columns: Record<
-    | 'demand'
-    | 'usage'
-    | 'fair_share'
-    | 'strong_guarantee'
-    | 'integral_guarantee'
-    | 'weight_proportional'
-    | 'accumulated_resource_ratio_volume',
-    Series
-  >;
-}
-
-/** Means over `step`, from so long ago (`-15m`) until now. */
-export const poolHistory = (tree: string, name: string, start: string, step: string): Promise<PoolHistory> =>
-  get(`${treePath(tree)}/pool_history/${escapePath(name)}/${start}/now/${step}`);

@@ -3,6 +3,7 @@
 import { useQuery, useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import { createContext, useContext, useEffect, type ReactNode } from 'react';
 import { onSignedOut } from './client';
+import { Refusal } from './errors';
 import { mayAt, mayOperate, whoami, type Permission, type Session } from './session';
 
 const EVERYBODY: Session = { login: '', auth: false, superuser: true };
@@ -11,14 +12,21 @@ const KEY = ['session'];
 
 export const useSession = (): Session => useContext(SessionContext);
 
-export function SessionProvider({ children, signIn }: { children: ReactNode; signIn: ReactNode }) {
+interface Props {
+  children: ReactNode;
+  /** Instead of everything, for those who have to sign in, or are known and not let in. */
+  signIn: (refusal: unknown) => ReactNode;
+}
+
+export function SessionProvider({ children, signIn }: Props) {
   const client = useQueryClient();
-  const { data, isPending } = useQuery({ queryKey: KEY, queryFn: whoami, staleTime: Infinity });
+  const { data, error, isPending } = useQuery({ queryKey: KEY, queryFn: whoami, staleTime: Infinity });
   // A session that ended while the page was open.
   useEffect(() => onSignedOut(() => void client.resetQueries({ queryKey: KEY })), [client]);
-  // A server that does not answer is shown by the pages themselves.
   if (isPending) return null;
-  if (data === null) return <>{signIn}</>;
+  if (data === null) return <>{signIn(undefined)}</>;
+  // Somebody who is banned. A server that does not answer is shown by the pages themselves.
+  if (error instanceof Refusal && error.status === 403) return <>{signIn(error)}</>;
   return <SessionContext value={data ?? EVERYBODY}>{children}</SessionContext>;
 }
 

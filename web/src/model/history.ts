@@ -1,6 +1,6 @@
-/** The history of a pool as lines of charts. */
+/** Histories as lines of charts. */
 
-import type { PoolHistory, Series } from '../api/scheduling';
+import type { History, Series } from '../api/history';
 
 /** How far back, and the step that gives a readable number of points. */
 export const RANGES = [
@@ -16,7 +16,7 @@ export type Range = (typeof RANGES)[number];
 export const rangeOf = (id: string | null): Range => RANGES.find(range => range.id === id) ?? RANGES[0];
 
 /** Seconds since 1970 of every point. */
-export function timesOf(history: PoolHistory): number[] {
+export function timesOf(history: History<string>): number[] {
   const start = Date.parse(history.start) / 1_000;
   return Array.from({ length: history.count }, (_, index) => start + (index * history.step) / 1_000);
 }
@@ -24,6 +24,10 @@ export function timesOf(history: PoolHistory): number[] {
 /** In other units; what is not known stays unknown. */
 export const scaled = (series: Series, to: (value: number) => number): Series =>
   series.map(value => (value === null ? null : to(value)));
+
+/** The same at every point: a line across. */
+export const constant = (history: History<string>, value: number | undefined): Series =>
+  Array.from({ length: history.count }, () => value ?? null);
 
 /** Sum of two series; unknown where either is. */
 export const sum = (a: (number | null)[], b: (number | null)[]): (number | null)[] =>

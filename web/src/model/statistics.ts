@@ -90,3 +90,13 @@ export function statisticText(path: string, value: number | undefined): string {
   if (/memory|_size$|bytes|data_weight|rss|mapped_file/.test(path)) return bytes(value);
   return number(value);
 }
+
+/** The statistic at a path like `user_job/cpu/user`. */
+export function statistic(statistics: JobStatistics | undefined, path: string): number | undefined {
+  let at: JobStatistics | Summary | undefined = statistics;
+  for (const name of path.split('/')) {
+    at = (at as JobStatistics | undefined)?.[name];
+  }
+  const summary = at as Summary | undefined;
+  return typeof summary?.sum === 'number' ? (summary.last ?? summary.sum) : undefined;
+}

@@ -1,7 +1,8 @@
 //! Parameters of file commands (http-api.md 8.3).
 
 use super::params::{Params, Result, required};
-use crate::WriteFile;
+use crate::{ReadFile, WriteFile};
+use kernel::command::Command;
 use vocab::Failure;
 use yson::Value;
 use yson::ypath::YPath;
@@ -21,11 +22,47 @@ pub fn write_file(params: &Params) -> Result<WriteFile> {
             )));
         }
     };
-    Ok(WriteFile { append, compute_md5: params.flag("compute_md5")?, path })
+    Ok(WriteFile {
+        append,
+        compute_md5: params.flag("compute_md5")?,
+        path,
+        transaction: params.transaction()?,
+    })
 }
 
-/// Parameters of `read_file`: path, offset, length.
-pub fn read_file(params: &Params) -> Result<(YPath, u64, Option<u64>)> {
-    let path = required("path", params.path("path"))?;
-    Ok((path, params.unsigned("offset")?.unwrap_or(0), params.unsigned("length")?))
+/// Parameters of `read_file`.
+pub fn read_file(params: &Params) -> Result<ReadFile> {
+    Ok(ReadFile {
+        path: required("path", params.path("path"))?,
+        offset: params.unsigned("offset")?.unwrap_or(0),
+        length: params.unsigned("length")?,
+        transaction: params.transaction()?,
+    })
+}
+
+pub(super) fn get_file_from_cache(params: &Params) -> Result<Command> {
+    Ok(Command::GetFileFromCache { md5: md5(params)?, cache_path: cache_path(params)? })
+}
+
+pub(super) fn put_file_to_cache(params: &Params) -> Result<Command> {
+    Ok(Command::PutFileToCache {
+        path: required("path", params.path("path"))?,
+        md5: md5(params)?,
+        cache_path: cache_path(params)?,
+    })
+}
+
+fn cache_path(params: &Params) -> Result<YPath> {
+    required("cache_path", params.path("cache_path"))
+}
+
+/// The name of a file in the cache is its checksum, so that must be one.
+fn md5(params: &Params) -> Result<String> {
+    let md5: String = required("md5", params.string("md5"))?;
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    if md5.len() == 32 && md5.chars().all(is_digit) {
+        return Ok(md5);
+    }
+    let shown: String = md5.chars().take(100).collect();
+    Err(Failure::new(format!("Parameter \"md5\" is {shown:?}, expected 32 lower-case hex digits")))
 }

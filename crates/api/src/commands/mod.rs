@@ -12,6 +12,7 @@ mod own;
 mod params;
 mod security;
 mod shells;
+mod transactions;
 mod tree;
 pub mod version3;
 
@@ -20,7 +21,7 @@ pub use jobs::get_job_stderr;
 pub use local::Local;
 pub use own::{QUESTIONS, Question};
 pub use params::{Params, Result, required};
-pub use security::issue_token;
+pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 
 use kernel::command::Command;
@@ -77,6 +78,8 @@ pub enum Run {
     Batch,
     /// `issue_token`: the reply is what the kernel must not know.
     IssueToken,
+    /// `set_user_password`: the kernel gets a hash, which is costly to make.
+    SetPassword,
     /// `get_job_stderr`.
     Stderr,
     /// `poll_job_shell`.
@@ -97,8 +100,10 @@ pub struct Descriptor {
     pub input: Data,
     /// Body of the reply.
     pub output: Data,
-    /// Changes something: carries a mutation id.
+    /// Carries a mutation id.
     pub volatile: bool,
+    /// Changes something. Nearly the same, but for two actions that clients take for questions.
+    pub changes: bool,
     /// Goes to a heavy proxy.
     pub heavy: bool,
     /// Shape of the reply.
@@ -110,19 +115,26 @@ pub struct Descriptor {
 /// A question to the kernel, with GET.
 const fn read(name: &'static str, reply: Reply, parse: fn(&Params) -> Result<Command>) -> Descriptor {
     let (input, output) = (Data::Null, Data::Structured);
-    Descriptor { name, input, output, volatile: false, heavy: false, reply, run: Run::Kernel(parse) }
+    let run = Run::Kernel(parse);
+    Descriptor { name, input, output, volatile: false, changes: false, heavy: false, reply, run }
 }
 
 /// A change, with POST.
 const fn change(name: &'static str, reply: Reply, parse: fn(&Params) -> Result<Command>) -> Descriptor {
-    Descriptor { volatile: true, ..read(name, reply, parse) }
+    Descriptor { volatile: true, changes: true, ..read(name, reply, parse) }
+}
+
+/// A change that really is non-volatile in v4 (http-api.md 2.1), with GET.
+const fn action(name: &'static str, parse: fn(&Params) -> Result<Command>) -> Descriptor {
+    Descriptor { changes: true, ..read(name, Reply::Empty, parse) }
 }
 
 /// A change with a value as the body, with PUT.
 const fn put(name: &'static str, parse: fn(&Params, Value) -> Result<Command>) -> Descriptor {
     let (input, output) = (Data::Structured, Data::Structured);
     let run = Run::KernelWithInput(parse);
-    Descriptor { name, input, output, volatile: true, heavy: false, reply: Reply::Empty, run }
+    let reply = Reply::Empty;
+    Descriptor { name, input, output, volatile: true, changes: true, heavy: false, reply, run }
 }
 
 /// Answered without the kernel.
@@ -132,7 +144,8 @@ const fn local(
     answer: fn(&Local<'_>, &Params) -> Result<Value>,
 ) -> Descriptor {
     let (input, output) = (Data::Null, Data::Structured);
-    Descriptor { name, input, output, volatile: false, heavy: false, reply, run: Run::Local(answer) }
+    let run = Run::Local(answer);
+    Descriptor { name, input, output, volatile: false, changes: false, heavy: false, reply, run }
 }
 
 /// All commands that are served. Only these are listed to clients.
@@ -149,12 +162,20 @@ pub static TABLE: &[Descriptor] = &[
     change("move", Reply::Named, tree::move_),
     change("link", Reply::Named, tree::link),
     local("parse_ypath", Reply::Named, local::parse_ypath),
+    // --- transactions
+    change("start_transaction", Reply::Named, transactions::start),
+    change("ping_transaction", Reply::Empty, transactions::ping),
+    change("commit_transaction", Reply::Empty, transactions::commit),
+    change("abort_transaction", Reply::Empty, transactions::abort),
+    change("lock", Reply::Bare, transactions::lock),
+    change("unlock", Reply::Empty, transactions::unlock),
     // --- files
     Descriptor {
         name: "write_file",
         input: Data::Binary,
         output: Data::Structured,
         volatile: true,
+        changes: true,
         heavy: true,
         reply: Reply::Empty,
         run: Run::WriteFile,
@@ -164,10 +185,13 @@ pub static TABLE: &[Descriptor] = &[
         input: Data::Null,
         output: Data::Binary,
         volatile: false,
+        changes: false,
         heavy: true,
         reply: Reply::Bare,
         run: Run::ReadFile,
     },
+    read("get_file_from_cache", Reply::Bare, files::get_file_from_cache),
+    change("put_file_to_cache", Reply::Bare, files::put_file_to_cache),
     // --- operations
     change("start_operation", Reply::Named, operations::start),
     change("abort_operation", Reply::Empty, operations::abort),
@@ -177,7 +201,7 @@ pub static TABLE: &[Descriptor] = &[
     change("update_operation_parameters", Reply::Empty, operations::update_parameters),
     read("get_operation", Reply::Bare, operations::get),
     read("list_operations", Reply::Bare, operations::list),
-    // --- jobs; the two actions really are non-volatile in v4 (http-api.md 2.1)
+    // --- jobs
     read("list_jobs", Reply::Bare, jobs::list),
     read("get_job", Reply::Bare, jobs::get),
     Descriptor {
@@ -185,18 +209,20 @@ pub static TABLE: &[Descriptor] = &[
         input: Data::Null,
         output: Data::Binary,
         volatile: false,
+        changes: false,
         heavy: true,
         reply: Reply::Bare,
         run: Run::Stderr,
     },
-    read("abort_job", Reply::Empty, jobs::abort),
-    read("abandon_job", Reply::Empty, jobs::abandon),
+    action("abort_job", jobs::abort),
+    action("abandon_job", jobs::abandon),
     // --- shells beside jobs
     Descriptor {
         name: "poll_job_shell",
         input: Data::Null,
         output: Data::Structured,
         volatile: true,
+        changes: true,
         heavy: false,
         reply: Reply::Named,
         run: Run::Shell,
@@ -206,6 +232,7 @@ pub static TABLE: &[Descriptor] = &[
         input: Data::Null,
         output: Data::Binary,
         volatile: true,
+        changes: true,
         heavy: true,
         reply: Reply::Bare,
         run: Run::ShellCommand,
@@ -221,13 +248,23 @@ pub static TABLE: &[Descriptor] = &[
         input: Data::Null,
         output: Data::Structured,
         volatile: true,
+        changes: true,
         heavy: false,
         reply: Reply::Bare,
         run: Run::IssueToken,
     },
     change("revoke_token", Reply::Empty, security::revoke_token),
     read("list_user_tokens", Reply::Bare, security::list_user_tokens),
-    change("set_user_password", Reply::Empty, security::set_user_password),
+    Descriptor {
+        name: "set_user_password",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        changes: true,
+        heavy: false,
+        reply: Reply::Empty,
+        run: Run::SetPassword,
+    },
     local("get_current_user", Reply::Bare, local::get_current_user),
     change("transfer_pool_resources", Reply::Empty, security::transfer_pool_resources),
     // --- others
@@ -236,6 +273,7 @@ pub static TABLE: &[Descriptor] = &[
         input: Data::Null,
         output: Data::Structured,
         volatile: true,
+        changes: true,
         heavy: false,
         reply: Reply::Named,
         run: Run::Batch,

@@ -3,6 +3,7 @@
 
 use super::params::{Params, Result, required};
 use kernel::command::{Command, EventsFrom, PreemptionQuery, When};
+use kernel::{HistoryOf, Range};
 use vocab::{Failure, Span};
 
 /// A question: its name and the parser of its parameters.
@@ -11,7 +12,9 @@ pub type Question = (&'static str, fn(&Params) -> Result<Command>);
 /// All questions.
 pub static QUESTIONS: &[Question] = &[
     ("events", events),
+    ("job_history", job_history),
     ("job_explanation", job_explanation),
+    ("node_history", node_history),
     ("operation_explanation", operation_explanation),
     ("pool_explanation", pool_explanation),
     ("pool_history", pool_history),
@@ -61,10 +64,22 @@ fn pool_history(params: &Params) -> Result<Command> {
     Ok(Command::GetPoolHistory {
         tree: params.string("pool_tree")?,
         pool: required("pool", params.string("pool"))?,
-        start: when(params, "start")?,
-        end: when(params, "end")?,
-        step: step(params)?,
+        range: range(params)?,
     })
+}
+
+fn job_history(params: &Params) -> Result<Command> {
+    let of = HistoryOf::Job(required("job_id", params.parsed("job_id"))?);
+    Ok(Command::GetHistory { of, range: range(params)? })
+}
+
+fn node_history(params: &Params) -> Result<Command> {
+    let of = HistoryOf::Node(required("address", params.string("address"))?);
+    Ok(Command::GetHistory { of, range: range(params)? })
+}
+
+fn range(params: &Params) -> Result<Range> {
+    Ok(Range { start: when(params, "start")?, end: when(params, "end")?, step: step(params)? })
 }
 
 fn when(params: &Params, name: &str) -> Result<Option<When>> {

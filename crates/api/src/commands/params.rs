@@ -7,7 +7,7 @@
 use kernel::command::OperationRef;
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use vocab::{Failure, Guid, OperationId, Span, Time, code};
+use vocab::{Failure, Guid, ObjectId, OperationId, Span, Time};
 use yson::ypath::YPath;
 use yson::{Bytes, Map, Value};
 
@@ -166,14 +166,9 @@ impl Params {
         Ok(self.parsed("mutation_id")?.filter(|id: &Guid| !id.is_null()))
     }
 
-    /// Refuses a transaction that is not null: none can be started here, so whatever is named is as
-    /// dead as an expired one, and clients know that by its code (http-api.md 3.2, 8.2).
-    pub fn refuse_transaction(&self) -> Result<()> {
-        match self.parsed("transaction_id")?.filter(|id: &Guid| !id.is_null()) {
-            None => Ok(()),
-            Some(id) => Err(Failure::coded(code::NO_SUCH_TRANSACTION, format!("No such transaction {id}"))
-                .with("transaction_id", id.to_string())),
-        }
+    /// `transaction_id`; the null id is none.
+    pub fn transaction(&self) -> Result<Option<ObjectId>> {
+        Ok(self.parsed("transaction_id")?.filter(|id: &ObjectId| !id.0.is_null()))
     }
 
     fn convert<T>(

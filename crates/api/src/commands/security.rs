@@ -75,14 +75,13 @@ pub fn issue_token(params: &Params) -> Result<(Command, String)> {
     Ok((command, token))
 }
 
-/// Clients send a digest of the password, which is what is hashed. It takes a while of one core.
-pub(super) fn set_user_password(params: &Params) -> Result<Command> {
+/// The user, and the digest of the password that clients send: this is what is hashed.
+pub fn set_user_password(params: &Params) -> Result<(String, String)> {
     let user = required("user", params.string("user"))?;
     let password = required("new_password_sha256", params.string("new_password_sha256"))?;
     if password.len() != 64 || !password.bytes().all(|b| b.is_ascii_hexdigit()) {
         let text = "Parameter \"new_password_sha256\" must be 64 hexadecimal digits";
         return Err(Failure::new(text).with("parameter", "new_password_sha256"));
     }
-    let hash = secrets::hash_password(&password.to_ascii_lowercase())?;
-    Ok(Command::SetUserPassword { user, hash })
+    Ok((user, password.to_ascii_lowercase()))
 }

@@ -3,7 +3,7 @@
 use super::params::{Params, Result, required};
 use crate::JobShellRequest;
 use vocab::shell::Terminal;
-use vocab::{Failure, ShellAnswer, ShellRequest};
+use vocab::{Failure, Guid, ShellAnswer, ShellRequest};
 use yson::{Map, Value};
 
 /// Longest piece of input in one request: people type, programs paste.
@@ -15,6 +15,7 @@ pub fn poll_job_shell(params: &Params) -> Result<JobShellRequest> {
     let shell_id = || required("shell_id", own.parsed("shell_id"));
     let request = match required("operation", own.string("operation"))?.as_str() {
         "spawn" => ShellRequest::Spawn {
+            shell_id: Guid::default(),
             command: own.string("command")?,
             terminal: Some(Terminal {
                 name: own.string("term")?.unwrap_or_else(|| "xterm".to_owned()),
@@ -44,6 +45,7 @@ pub fn poll_job_shell(params: &Params) -> Result<JobShellRequest> {
 /// Parameters of `run_job_shell_command`.
 pub fn run_job_shell_command(params: &Params) -> Result<JobShellRequest> {
     let request = ShellRequest::Spawn {
+        shell_id: Guid::default(),
         command: Some(required("command", params.string("command"))?),
         terminal: None,
         environment: environment(params)?,
@@ -120,6 +122,7 @@ mod tests {
         assert_eq!(
             spawn,
             Ok(ShellRequest::Spawn {
+                shell_id: Guid::default(),
                 command: None,
                 terminal: Some(Terminal { name: "vt100".to_owned(), size: (24, 80) }),
                 environment: vec!["A=b=c".to_owned()],

@@ -55,6 +55,9 @@ pub(super) fn create(params: &Params) -> Result<Command> {
         Some(_) => Some(path(params, "path")?),
         None => None,
     };
+    if params.flag("lock_existing")? {
+        return Err(Failure::new("\"lock_existing\" is not supported: take the lock with \"lock\""));
+    }
     Ok(Command::Create {
         object_type: required("type", params.string("type"))?,
         path,

@@ -6,6 +6,10 @@ use yson::Map;
 
 /// Name in v3 and in v4, where they differ.
 const RENAMED: &[(&str, &str)] = &[
+    ("start_tx", "start_transaction"),
+    ("ping_tx", "ping_transaction"),
+    ("commit_tx", "commit_transaction"),
+    ("abort_tx", "abort_transaction"),
     ("start_op", "start_operation"),
     ("abort_op", "abort_operation"),
     ("suspend_op", "suspend_operation"),

@@ -59,7 +59,7 @@ async fn handle(
     let (parts, body) = request.into_parts();
     let (descriptor, implied) = commands::find(version, name).ok_or_else(|| unknown(name))?;
     check_method(descriptor, &parts.method)?;
-    let user = authenticate(&api, &parts.method, &parts.headers).await?;
+    let user = authenticate(&api, descriptor.changes, &parts.headers).await?;
     let header_format = HeaderFormat::of(&parts.headers)?;
     let (params, body) = parameters(descriptor, implied, &parts, &header_format, body).await?;
     tracing::debug!(user, command = name, "request");
@@ -76,6 +76,7 @@ async fn handle(
         | Run::KernelWithInput(_)
         | Run::Local(_)
         | Run::IssueToken
+        | Run::SetPassword
         | Run::Batch
         | Run::Shell => exchange.structured(descriptor, params, body).await,
     }
@@ -110,12 +111,12 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
 /// The user that a request runs as (http-api.md 2.9).
 pub(super) async fn authenticate(
     api: &Api,
-    method: &Method,
+    changes_something: bool,
     headers: &HeaderMap,
 ) -> Result<String, HttpFailure> {
     let token = bearer(headers);
     if token.is_none() {
-        refuse_foreign_page(api, headers)?;
+        refuse_foreign_page(api, changes_something, headers)?;
     }
     let act_as = headers::text(headers, "x-yt-user-name")
         .or_else(|| headers::text(headers, "x-yt-testing-user-name"))
@@ -124,7 +125,7 @@ pub(super) async fn authenticate(
         token,
         session: session::cookie(headers),
         csrf_token: headers::text(headers, "x-csrf-token").map(str::to_owned),
-        changes_something: method != Method::GET && method != Method::HEAD,
+        changes_something,
         act_as,
     };
     api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
@@ -132,10 +133,23 @@ pub(super) async fn authenticate(
 
 /// Without a token the browser itself is the credential (it is near, or has a cookie): a page of
 /// another host must not use it. Ports may differ, and pages of this machine are welcome, as they
-/// are while a page is developed.
-fn refuse_foreign_page(api: &Api, headers: &HeaderMap) -> Result<(), HttpFailure> {
+/// are while a page is developed. An image or a link has no origin: browsers say in another way where it
+/// is, and it may look but not change anything.
+pub(super) fn refuse_foreign_page(
+    api: &Api,
+    changes_something: bool,
+    headers: &HeaderMap,
+) -> Result<(), HttpFailure> {
     const CSRF: i64 = 110;
-    let Some(origin) = headers::text(headers, header::ORIGIN.as_str()) else { return Ok(()) };
+    let Some(origin) = headers::text(headers, header::ORIGIN.as_str()) else {
+        return match headers::text(headers, "sec-fetch-site") {
+            Some("cross-site") if changes_something => {
+                let message = "A page of another host may not change anything without a token";
+                Err(HttpFailure::of_authentication(Failure::coded(CSRF, message)))
+            }
+            _ => Ok(()),
+        };
+    };
     let of_page = without_port(origin.split_once("://").map_or(origin, |(_, authority)| authority));
     let of_server = headers::text(headers, header::HOST.as_str()).unwrap_or_default();
     let public = api.settings.public_address.as_deref().unwrap_or(of_server);
@@ -252,10 +266,8 @@ impl Exchange<'_> {
     }
 
     async fn read_file(self, params: Params) -> Result<Response<Body>, HttpFailure> {
-        params.refuse_transaction()?;
-        let (path, offset, length) = read_file(&params)?;
-        let backend = &self.caller.api.backend;
-        let content = backend.read_file(self.caller.user.clone(), path, offset, length).await?;
+        let request = read_file(&params)?;
+        let content = self.caller.api.backend.read_file(self.caller.user.clone(), request).await?;
         let parameters = yson::map! {"id" => content.id, "revision" => content.revision};
         Ok(reply::file(content, self.header_format.write(&parameters.into())))
     }
@@ -266,7 +278,6 @@ impl Exchange<'_> {
         params: Params,
         body: Body,
     ) -> Result<Response<Body>, HttpFailure> {
-        params.refuse_transaction()?;
         let headers = &self.parts.headers;
         let output = formats::output(headers, self.header_format, &params)?;
         let request = write_file(&params)?;

@@ -9,6 +9,7 @@ mod routes;
 mod serve;
 mod session;
 mod stream;
+mod tls;
 
 mod headers;
 mod query;
@@ -22,3 +23,4 @@ mod reply;
 
 pub(crate) use failure::panic_failure;
 pub use serve::serve;
+pub use tls::Tls;

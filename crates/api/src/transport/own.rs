@@ -30,7 +30,7 @@ async fn handle(api: &Api, name: &str, request: Request) -> Result<Response<Body
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return Err(wrong_method(request.method(), "GET, HEAD"));
     }
-    let user = authenticate(api, request.method(), request.headers()).await?;
+    let user = authenticate(api, false, request.headers()).await?;
     let params = Params::from_query(query::parse(request.uri().query().unwrap_or_default())?);
     let value = api.backend.execute(user, None, parse(&params)?).await?;
     Ok(json(&value))

@@ -1,11 +1,14 @@
 //! Connections.
 
+use super::tls::Tls;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -25,14 +28,16 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// After a failed accept (no file descriptors left) it is no use to try again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves connections until `shutdown` resolves; then takes no more, lets running requests end for
+/// Serves connections, with TLS if there is something for it, until `shutdown` resolves; then takes no more, lets running requests end for
 /// at most `grace`, and returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    tls: Option<Tls>,
     shutdown: impl Future<Output = ()>,
     grace: Duration,
 ) {
+    let tls = tls.map(Arc::new);
     // Connections watch this; when the last of them has gone nobody holds a receiver any more.
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = pin!(shutdown);
@@ -42,7 +47,9 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => drop(tokio::spawn(connection(stream, router.clone(), stopped.clone()))),
+            Ok((stream, _)) => {
+                drop(tokio::spawn(connection(stream, tls.clone(), router.clone(), stopped.clone())));
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -55,11 +62,30 @@ pub async fn serve(
     let _ = tokio::time::timeout(grace, stop.closed()).await;
 }
 
-async fn connection(stream: TcpStream, router: Router, mut stopped: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    stopped: watch::Receiver<bool>,
+) {
     // Replies are written in one piece; waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    match tls {
+        None => speak(stream, router, stopped).await,
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => speak(stream, router, stopped).await,
+            Err(error) => tracing::debug!(%error, "no TLS connection came about"),
+        },
+    }
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
     // HTTP/2 is for gRPC services that share the port with the API.
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

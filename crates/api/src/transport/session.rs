@@ -4,7 +4,7 @@
 //! alone every change needs the header `X-Csrf-Token` as well, which only a page of ours can know.
 
 use super::body;
-use super::command::{authenticate, bearer};
+use super::command::{authenticate, bearer, refuse_foreign_page};
 use super::failure::HttpFailure;
 use super::headers;
 use super::routes::{Shared, json, wrong_method};
@@ -13,6 +13,7 @@ use crate::api::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, header};
+use kernel::Command;
 use vocab::{Failure, code};
 use yson::{Format, JsonFormat, Value};
 
@@ -33,10 +34,11 @@ pub(super) async fn whoami(State(api): Shared, method: Method, headers: HeaderMa
         return wrong_method(&method, "GET, POST").into_response(&api);
     }
     // It changes nothing, and it is where the csrf token comes from.
-    match authenticate(&api, &Method::GET, &headers).await {
-        Ok(user) => identity(&api, &user, csrf(&api, &headers)),
-        Err(failure) => failure.into_response(&api),
-    }
+    let user = match authenticate(&api, false, &headers).await {
+        Ok(user) => user,
+        Err(failure) => return failure.into_response(&api),
+    };
+    identity(&api, user, csrf(&api, &headers)).await.unwrap_or_else(|failure| failure.into_response(&api))
 }
 
 pub(super) async fn login(State(api): Shared, request: Request) -> Response<Body> {
@@ -45,26 +47,28 @@ pub(super) async fn login(State(api): Shared, request: Request) -> Response<Body
 
 async fn sign_in(api: &Api, request: Request) -> Result<Response<Body>, HttpFailure> {
     let (parts, content) = request.into_parts();
+    // Or a page of somebody else could sign this browser in as whom it likes.
+    refuse_foreign_page(api, true, &parts.headers)?;
     let bytes = body::whole(&parts.headers, content, MAX_BODY, "The body of a sign-in").await?;
     let proof = match from_header(&parts.headers) {
         Some(proof) => proof,
         None => from_body(&bytes).map_err(HttpFailure::of_authentication)?,
     };
     let session = api.authenticator.sign_in(proof).await.map_err(HttpFailure::of_authentication)?;
-    let mut response = identity(api, &session.user, session.csrf);
-    set_cookie(&mut response, &session.id, session.seconds);
+    let mut response = identity(api, session.user, session.csrf).await?;
+    set_cookie(api, &mut response, &session.id, session.seconds);
     Ok(response)
 }
 
 pub(super) async fn logout(State(api): Shared, headers: HeaderMap) -> Response<Body> {
-    if let Err(failure) = authenticate(&api, &Method::POST, &headers).await {
+    if let Err(failure) = authenticate(&api, true, &headers).await {
         return failure.into_response(&api);
     }
     if let Some(session) = cookie(&headers) {
         api.authenticator.sign_out(&session);
     }
     let mut response = json(&yson::Map::new().into());
-    set_cookie(&mut response, "", 0);
+    set_cookie(&api, &mut response, "", 0);
     response
 }
 
@@ -72,13 +76,25 @@ fn csrf(api: &Api, headers: &HeaderMap) -> String {
     cookie(headers).and_then(|session| api.authenticator.csrf_token(&session)).unwrap_or_default()
 }
 
-fn identity(api: &Api, user: &str, csrf: String) -> Response<Body> {
-    let auth = api.authenticator.is_on();
-    json(&yson::map! {"login" => user, "realm" => "millpond", "csrf_token" => csrf, "auth" => auth}.into())
+async fn identity(api: &Api, user: String, csrf: String) -> Result<Response<Body>, HttpFailure> {
+    let about = Command::DescribeUser { user: user.clone() };
+    let about = api.backend.execute(user.clone(), None, about).await?;
+    let flag = |name: &str| about.get(name).and_then(Value::as_bool).unwrap_or(false);
+    Ok(json(
+        &yson::map! {
+            "login" => user,
+            "realm" => "millpond",
+            "csrf_token" => csrf,
+            "auth" => api.authenticator.is_on(),
+            "superuser" => flag("superuser"),
+        }
+        .into(),
+    ))
 }
 
-fn set_cookie(response: &mut Response<Body>, id: &str, seconds: u64) {
-    let text = format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
+fn set_cookie(api: &Api, response: &mut Response<Body>, id: &str, seconds: u64) {
+    let secure = if api.settings.tls { "; Secure" } else { "" };
+    let text = format!("{COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().insert(header::SET_COOKIE, value);
     }

@@ -52,7 +52,7 @@ pub(super) async fn answer(State(api): Shared, request: Request) -> Response<Bod
 }
 
 async fn open(api: &Arc<Api>, headers: &HeaderMap) -> Result<Response<Body>, HttpFailure> {
-    authenticate(api, &Method::GET, headers).await?;
+    authenticate(api, false, headers).await?;
     let seen = headers::text(headers, "last-event-id").and_then(|id| parse_id(api, id));
     let (lines, body) = mpsc::channel(1);
     let client = Client { api: Arc::clone(api), headers: headers.clone(), lines };
@@ -95,11 +95,12 @@ impl Client {
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = self.lines.closed() => return,
             };
+            // Who was let in may have been locked out since.
+            if authenticate(&self.api, false, &self.headers).await.is_err() {
+                return;
+            }
             if !news {
-                // Who was let in may have been locked out since.
-                if authenticate(&self.api, &Method::GET, &self.headers).await.is_err()
-                    || !self.send(": alive\n\n".to_owned()).await
-                {
+                if !self.send(": alive\n\n".to_owned()).await {
                     return;
                 }
                 continue;

@@ -1,12 +1,11 @@
 //! Who may ask (http-api.md 2.9).
 
-use crate::http::Server;
-use api::StaticTokens;
+use crate::http::{Reply, Server};
+use crate::tokens::Tokens;
 use std::sync::Arc;
 
 fn with_tokens() -> Server {
-    let tokens = [("tok-root", "root"), ("tok-ann", "ann")].map(|(t, u)| (t.to_owned(), u.to_owned()));
-    Server::with(Arc::new(StaticTokens::new(tokens)))
+    Server::with(Arc::new(Tokens::default()))
 }
 
 #[test]
@@ -56,4 +55,64 @@ fn foreign_pages_are_refused() {
     let with_token =
         "POST /api/v4/remove?path=//a HTTP/1.1\nOrigin: http://ui.example\nAuthorization: OAuth t";
     assert_eq!(server.ask(with_token, b"").status, 200);
+}
+
+/// The code of an error; 0 if it is none.
+fn code(reply: &Reply) -> i64 {
+    if reply.status == 200 { 0 } else { reply.code().1 }
+}
+
+/// A cookie alone changes nothing, whatever the method: two actions are asked for by GET.
+#[test]
+fn a_session_changes_nothing_without_its_token() {
+    let server = with_tokens();
+    for command in ["abort_job?job_id=1-2-384-4", "abandon_job?job_id=1-2-384-4"] {
+        let ask = |method: &str, more: &str| {
+            let head = format!("{method} /api/v4/{command} HTTP/1.1\nCookie: millpond_session=ses{more}");
+            code(&server.ask(&head, b""))
+        };
+        for method in ["GET", "POST"] {
+            assert_eq!(ask(method, ""), 110, "{method} {command}");
+            assert_eq!(ask(method, "\nX-Csrf-Token: csrf"), 0, "{method} {command}");
+        }
+    }
+    // A question is a question, by POST too.
+    for method in ["GET", "POST"] {
+        let head = format!("{method} /api/v4/get?path=//a HTTP/1.1\nCookie: millpond_session=ses");
+        assert_eq!(code(&server.ask(&head, b"")), 0);
+    }
+    assert_eq!(server.fake.take_calls().len(), 6);
+}
+
+/// An image of a foreign page has no `Origin`, and is no way to change anything.
+#[test]
+fn nothing_is_changed_from_elsewhere() {
+    let server = Server::start();
+    let ask =
+        |line: &str, site: &str| code(&server.ask(&format!("{line} HTTP/1.1\nSec-Fetch-Site: {site}"), b""));
+    assert_eq!(ask("GET /api/v4/abort_job?job_id=1-2-384-4", "cross-site"), 110);
+    assert_eq!(ask("GET /api/v4/abort_job?job_id=1-2-384-4", "same-origin"), 0);
+    assert_eq!(ask("GET /api/v4/get?path=//a", "cross-site"), 0);
+    let sign_in = |origin: &str| {
+        code(&server.ask(&format!("POST /login HTTP/1.1\nOrigin: {origin}"), b"{\"token\": \"t\"}"))
+    };
+    assert_eq!(sign_in("http://evil.example"), 110);
+    assert_eq!(sign_in("http://example.org"), 1, "nobody signs in at this server");
+}
+
+/// The hash of a password is made when it is known that it may be set, and not for those who may not.
+#[test]
+fn passwords_are_hashed_for_those_who_may_set_them() {
+    let server = with_tokens();
+    let ask = |user: &str| {
+        let body = format!("{{\"user\": \"{user}\", \"new_password_sha256\": \"{}\"}}", "a1".repeat(32));
+        let head = "POST /api/v4/set_user_password HTTP/1.1\nAuthorization: OAuth tok-ann";
+        code(&server.ask(head, body.as_bytes()))
+    };
+    assert_eq!(ask("forbidden"), 901);
+    let calls = server.fake.take_calls();
+    assert!(calls.len() == 1 && calls[0].starts_with("ann Authorize(SetUserPassword"), "{calls:?}");
+    assert_eq!(ask("ann"), 0);
+    let calls = server.fake.take_calls();
+    assert!(calls.len() == 2 && calls[1].contains("$argon2id$"), "{calls:?}");
 }

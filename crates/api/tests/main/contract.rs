@@ -37,7 +37,10 @@ fn small_end_points() {
         ("/hosts", "[\"example.org:80\"]"),
         ("/hosts?role=control&address_type=http", "[\"example.org:80\"]"),
         ("/health", "{\"status\":\"ok\"}"),
-        ("/auth/whoami", "{\"login\":\"root\",\"realm\":\"millpond\",\"csrf_token\":\"\",\"auth\":false}"),
+        (
+            "/auth/whoami",
+            "{\"login\":\"root\",\"realm\":\"millpond\",\"csrf_token\":\"\",\"auth\":false,\"superuser\":true}",
+        ),
     ] {
         let reply = server.ask(&format!("GET {path} HTTP/1.1"), b"");
         assert_eq!((reply.status, reply.text().as_str()), (200, expected), "{path}");
@@ -233,15 +236,35 @@ fn ids_and_names_may_carry_attributes() {
 }
 
 #[test]
-fn transactions_are_dead() {
+fn commands_go_through_their_transactions() {
     let server = Server::start();
-    for head in [
-        "GET /api/v4/get?path=//a&transaction_id=1-2-3-4 HTTP/1.1",
-        "PUT /api/v4/set?path=//a&transaction_id=1-2-3-4 HTTP/1.1",
-        "POST /api/v4/start_operation?operation_type=vanilla&transaction_id=1-2-3-4 HTTP/1.1",
-        "PUT /api/v4/write_file?path=//a&transaction_id=1-2-3-4 HTTP/1.1",
+    for (head, seen) in [
+        ("GET /api/v4/get?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: 1-2-3-4"),
+        ("PUT /api/v4/set?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: 1-2-3-4"),
+        ("GET /api/v4/get?path=//a&transaction_id=0-0-0-0 HTTP/1.1", "root Get"),
+        ("GET /api/v4/read_file?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "Some(1-2-3-4)"),
+        ("POST /api/v4/start_transaction?transaction_id=1-2-3-4 HTTP/1.1", "parent: Some(1-2-3-4)"),
+        (
+            "POST /api/v4/ping_transaction?transaction_id=1-2-3-4 HTTP/1.1",
+            "PingTransaction { transaction: 1-2-3-4",
+        ),
+        (
+            "POST /api/v4/lock?path=//a&mode=shared&child_key=k&transaction_id=1-2-3-4 HTTP/1.1",
+            "Shared(Child(",
+        ),
     ] {
-        assert_eq!(server.ask(head, b"{}").code(), (400, 11000), "{head}");
+        server.ask(head, b"{}");
+        let calls = server.fake.take_calls();
+        assert!(calls.last().is_some_and(|call| call.contains(seen)), "{head}: {calls:?}");
+    }
+    for (head, part) in [
+        ("POST /api/v4/commit_transaction HTTP/1.1", "transaction_id"),
+        ("POST /api/v4/lock?path=//a&mode=harsh HTTP/1.1", "exclusive"),
+        ("POST /api/v4/lock?path=//a&mode=snapshot&child_key=k HTTP/1.1", "child_key"),
+        ("GET /api/v4/get_file_from_cache?md5=xyz&cache_path=//c HTTP/1.1", "md5"),
+    ] {
+        let reply = server.ask(head, b"");
+        assert!(reply.text().contains(part) && reply.code().1 == 1, "{head}: {}", reply.text());
     }
 }
 

@@ -1,6 +1,6 @@
 //! A backend that remembers what it was asked and answers by rule.
 
-use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, StderrRequest, WriteFile};
+use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::Versions;
 use kernel::command::Command;
@@ -77,6 +77,7 @@ impl Fake {
     }
 
     fn answer(&self, command: Command) -> Result<Value, Failure> {
+        let (_, command) = command.split();
         Ok(match command {
             Command::Get { path, .. } => self.get(&path)?,
             Command::List { .. } => vec!["a", "b"].into(),
@@ -98,6 +99,13 @@ impl Fake {
                 yson::map! {"jobs" => Vec::<Value>::new(), "errors" => Vec::<Value>::new()}.into()
             }
             Command::GetJob { job_id, .. } => yson::map! {"job_id" => job_id, "state" => "running"}.into(),
+            Command::Authorize(command) => match *command {
+                Command::SetUserPassword { user, .. } if user == "forbidden" => {
+                    return Err(Failure::coded(vocab::code::ACCESS_DENIED, "Access denied"));
+                }
+                _ => Value::Entity,
+            },
+            Command::DescribeUser { user } => yson::map! {"superuser" => user == "root"}.into(),
             Command::CheckPermission { .. } => yson::map! {"action" => "allow"}.into(),
             _ => Value::Entity,
         })
@@ -213,14 +221,9 @@ impl Backend for Fake {
         })
     }
 
-    fn read_file(
-        &self,
-        user: String,
-        path: YPath,
-        offset: u64,
-        length: Option<u64>,
-    ) -> BoxFuture<Result<FileContent, Failure>> {
-        self.note(&user, None, &("read_file", path.text(), offset, length));
+    fn read_file(&self, user: String, request: ReadFile) -> BoxFuture<Result<FileContent, Failure>> {
+        let ReadFile { path, offset, length, transaction } = request;
+        self.note(&user, None, &("read_file", path.text(), offset, length, transaction));
         let content = self.lock().files.get(&path.text()).cloned();
         Box::pin(async move {
             let content = content.ok_or_else(|| Failure::resolve("No such file"))?;

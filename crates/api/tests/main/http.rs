@@ -22,8 +22,12 @@ impl Server {
 
     pub fn with(authenticator: Arc<dyn Authenticator>) -> Server {
         let fake = Fake::default();
-        let settings =
-            Settings { version: "1.2.3".to_owned(), public_address: None, host_name: "test-host".to_owned() };
+        let settings = Settings {
+            version: "1.2.3".to_owned(),
+            public_address: None,
+            host_name: "test-host".to_owned(),
+            tls: false,
+        };
         let api = Api::new(Arc::new(fake.clone()), authenticator, settings);
         let (tell, told) = std::sync::mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -39,7 +43,7 @@ impl Server {
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
-                api::serve(listener, api.router(), shutdown, Duration::from_secs(5)).await;
+                api::serve(listener, api.router(), None, shutdown, Duration::from_secs(5)).await;
             });
         });
         let address = told.recv().expect("the server has started");

@@ -12,4 +12,5 @@ mod files;
 mod panics;
 mod recorded;
 mod stream;
+mod tokens;
 mod version3;

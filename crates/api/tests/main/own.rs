@@ -8,12 +8,21 @@ fn questions_reach_the_kernel() {
     for (query, call) in [
         (
             "pool_history?pool=a%2Fb&pool_tree=t&start=-15m&end=2026-01-02T03:04:05Z&step=10s",
-            "root GetPoolHistory { tree: Some(\"t\"), pool: \"a/b\", start: Some(Ago(900s)), \
-             end: Some(At(2026-01-02T03:04:05.000000Z)), step: Some(10s) }",
+            "root GetPoolHistory { tree: Some(\"t\"), pool: \"a/b\", range: Range { start: Some(Ago(900s)), \
+             end: Some(At(2026-01-02T03:04:05.000000Z)), step: Some(10s) } }",
+        ),
+        (
+            "job_history?job_id=1-2-3-4&start=-5m",
+            "root GetHistory { of: Job(1-2-3-4), range: Range { start: Some(Ago(300s)), end: None, step: None } }",
+        ),
+        (
+            "node_history?address=n1%3A9012&step=1m",
+            "root GetHistory { of: Node(\"n1:9012\"), range: Range { start: None, end: None, step: Some(60s) } }",
         ),
         (
             "pool_history?pool=p&end=now",
-            "root GetPoolHistory { tree: None, pool: \"p\", start: None, end: Some(Ago(0s)), step: None }",
+            "root GetPoolHistory { tree: None, pool: \"p\", \
+             range: Range { start: None, end: Some(Ago(0s)), step: None } }",
         ),
         ("operation_explanation?operation_id=1-2-3-4", "root ExplainOperation { operation: Id(1-2-3-4) }"),
         (
@@ -40,6 +49,9 @@ fn refusals_name_the_parameter() {
         ("GET", "pool_history?pool=p&start=yesterday", 400, "yesterday"),
         ("GET", "pool_history?pool=p&step=0s", 400, "0s"),
         ("GET", "pool_history?pool=p&step=often", 400, "often"),
+        ("GET", "job_history", 400, "job_id"),
+        ("GET", "job_history?job_id=one", 400, "job_id"),
+        ("GET", "node_history?start=-1h", 400, "address"),
         ("GET", "operation_explanation", 400, "operation_id"),
         ("GET", "preemption_log?limit=-1", 400, "limit"),
         ("GET", "events?from=first", 400, "from"),

@@ -1,7 +1,7 @@
 //! The event stream: `/api/millpond/stream`.
 
 use crate::http::{Connection, Server};
-use api::StaticTokens;
+use crate::tokens::Tokens;
 use kernel::{Topic, Versions};
 use std::sync::Arc;
 
@@ -71,12 +71,17 @@ fn says_what_changed_and_goes_on_where_it_was() {
 
 #[test]
 fn only_for_those_who_may_ask() {
-    let tokens = StaticTokens::new([("t".to_owned(), "ann".to_owned())]);
-    let server = Server::with(Arc::new(tokens));
+    let tokens = Tokens::default();
+    let server = Server::with(Arc::new(tokens.clone()));
     let ask = |head: &str| server.ask(head, b"").code();
     assert_eq!(ask("GET /api/millpond/stream HTTP/1.1"), (401, 111));
     assert_eq!(ask("GET /api/millpond/stream HTTP/1.1\nAuthorization: OAuth x"), (401, 111));
     assert_eq!(server.ask("POST /api/millpond/stream HTTP/1.1", b"").status, 405);
-    let mut stream = open(&server, "Authorization: OAuth t");
+    let mut stream = open(&server, "Authorization: OAuth tok-ann");
     assert_eq!(event(&mut stream).1, "hello");
+    // However much there is to tell: who may not ask any more is told nothing.
+    tokens.lock_out();
+    touch(&server, Topic::Nodes);
+    let rest = stream.paragraph();
+    assert!(!rest.iter().any(|line| line.contains("changed")), "{rest:?}");
 }

@@ -17,11 +17,13 @@ const MEMORY_LIMIT: i64 = 32 << 20;
 /// A child burns CPU under a cap of 0.1 core, another allocates twice its memory limit.
 pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     let mut found = Capabilities::default();
-    let name = |step| format!("{PREFIX}{}-{step}", std::process::id());
+    let Ok(own) = ProcessId::own() else { return found };
+    let name = |step| format!("{PREFIX}{}-{}-{step}", own.pid, own.start_time);
     let limits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: Some(Cpu(10)), memory: None, pids: None };
     let Ok(mut container) = environment.create_named(JobId::default(), &name(1), &limits) else {
         return found;
     };
+    container.dies_with_caller = true;
     found.cpu_weight = container.set_cpu_guarantee(Cpu(200)).is_ok();
     found.pids = environment.roots.pids.is_some() && container.set_pids_limit(Some(64)).is_ok();
     if let Some(burner) = run(&mut container, "while :; do :; done") {
@@ -41,6 +43,7 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     let Ok(mut container) = environment.create_named(JobId::default(), &name(2), &limits) else {
         return found;
     };
+    container.dies_with_caller = true;
     // `tail` keeps all of the one endless line that it is given.
     if let Some(hog) = run(&mut container, "head -c 67108864 /dev/zero | tail -n 1 >/dev/null") {
         let give_up = Instant::now() + Duration::from_secs(20);
@@ -61,8 +64,14 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
 pub(super) fn remove_leftovers(environment: &CgroupEnvironment) {
     for group in environment.roots.tracking.child(super::JOBS).children() {
         let Some(name) = group.path.file_name().and_then(|n| n.to_str()) else { continue };
-        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok());
-        if pid.is_some_and(|pid| ProcessId::of(pid).is_none()) {
+        // Pids are used again, so its start time is in the name.
+        let owner = name.strip_prefix(PREFIX).map(|rest| {
+            let mut parts = rest.split('-').map(str::parse::<u64>);
+            let (pid, start_time) = (parts.next()?.ok()?, parts.next()?.ok()?);
+            Some(ProcessId { pid: u32::try_from(pid).ok()?, start_time })
+        });
+        // One with another name is of an older program.
+        if owner.is_some_and(|owner| !owner.is_some_and(ProcessId::is_alive)) {
             let mut container = environment.container(JobId::default(), name);
             // One that resists is found again at the next start.
             let _ = container.kill_all(Duration::from_secs(5)).and_then(|()| container.destroy());

@@ -3,6 +3,7 @@ use super::*;
 fn show(step: &Step) -> String {
     let t = |c: &CString| c.to_string_lossy().into_owned();
     match step {
+        Step::MapUsers { users, groups } => format!("map {} and {}", t(users), t(groups)),
         Step::Detach => "detach".to_owned(),
         Step::Hold { source, number } => format!("hold {number} {}", t(source)),
         Step::Put { number, target, read_only } => {
@@ -31,7 +32,7 @@ fn show(step: &Step) -> String {
 fn shown(isolation: &Isolation) -> Vec<String> {
     let directories =
         |path: &Path| Some(if path.extension().is_some() { Kind::Other } else { Kind::Directory });
-    let plan = plan(isolation, &directories).expect("no NUL");
+    let plan = plan(isolation, (12, 34), &directories).expect("no NUL");
     let uninteresting =
         |line: &String| ["device", "link", "devpts", "freeze", "hide"].iter().any(|w| line.starts_with(w));
     plan.steps.iter().map(show).filter(|line| !uninteresting(line)).collect()
@@ -52,6 +53,7 @@ fn the_hosts_root_is_read_only_and_the_sandbox_is_not() {
             bind("/c", "/c", true),
         ],
         scratch_size: 100,
+        own_users: false,
     };
     assert_eq!(
         shown(&isolation),
@@ -94,6 +96,7 @@ fn a_root_of_layers_replaces_the_hosts() {
         covers: vec!["/n".into()],
         binds: vec![bind("/n/sandbox", "/slot/sandbox", false), bind("/n/f.x", "/tmp/f.x", true)],
         scratch_size: 100,
+        own_users: false,
     };
     assert_eq!(
         shown(&isolation),
@@ -123,7 +126,7 @@ fn what_separates_options_of_a_mount_is_refused_in_layers() {
     for bad in ["/a:b", "/a,upperdir=/etc", "/a\\b"] {
         let root = RootFs { mount_point: "/r".into(), layers: vec![bad.into()], changes: None };
         let isolation = Isolation { root: Some(root), ..Isolation::default() };
-        assert!(plan(&isolation, &|_| None).is_err(), "{bad}");
+        assert!(plan(&isolation, (0, 0), &|_| None).is_err(), "{bad}");
     }
 }
 
@@ -152,8 +155,12 @@ fn the_kernels_own_is_out_of_reach() {
     for root in [None, Some(RootFs { mount_point: "/r".into(), ..RootFs::default() })] {
         let prefix = if root.is_some() { "/r" } else { "" };
         let isolation = Isolation { root, ..Isolation::default() };
-        let steps: Vec<String> =
-            plan(&isolation, &|_| Some(Kind::Directory)).expect("no NUL").steps.iter().map(show).collect();
+        let steps: Vec<String> = plan(&isolation, (0, 0), &|_| Some(Kind::Directory))
+            .expect("no NUL")
+            .steps
+            .iter()
+            .map(show)
+            .collect();
         for wanted in [
             format!("freeze {prefix}/proc/sys"),
             format!("freeze {prefix}/proc/sysrq-trigger"),
@@ -166,4 +173,31 @@ fn the_kernels_own_is_out_of_reach() {
         let firmware = "hide /sys/firmware under /dev/.nothing".to_owned();
         assert_eq!(steps.contains(&firmware), prefix.is_empty(), "{steps:?}");
     }
+}
+
+/// jobs-and-nodes.md 4.10: no device is made and nothing is unmounted in a user namespace.
+#[test]
+fn in_a_user_namespace_the_hosts_devices_are_put_in() {
+    let isolation = Isolation {
+        covers: vec!["/data".into(), "/home/me/token".into()],
+        binds: vec![bind("/data/sandbox", "/data/sandbox", false)],
+        own_users: true,
+        ..Isolation::default()
+    };
+    let kind = |path: &Path| match path.to_str() {
+        Some("/dev/full") => None,
+        Some(text) if text.starts_with("/dev/") || text.ends_with("token") => Some(Kind::Other),
+        _ => Some(Kind::Directory),
+    };
+    let plan = plan(&isolation, (12, 34), &kind).expect("no NUL");
+    let steps: Vec<String> = plan.steps.iter().map(show).collect();
+    assert_eq!(steps[..4], ["map 12 12 1 and 34 34 1", "detach", "hold 0 /data/sandbox", "hold 1 /dev/null"]);
+    assert_eq!(plan.held, 6, "the sandbox and all devices but one: {steps:?}");
+    assert!(!steps.iter().any(|s| s.starts_with("device") || s.starts_with("let go")), "{steps:?}");
+    let at = |wanted: &str| {
+        steps.iter().position(|s| s == wanted).unwrap_or_else(|| panic!("{wanted}: {steps:?}"))
+    };
+    assert!(at("tmpfs /dev mode=0755,size=64k") < at("touch /dev/null"));
+    assert!(at("touch /dev/null") < at("put 1 /dev/null"));
+    assert!(at("put 1 /dev/null") < at("hide /home/me/token under /dev/null"));
 }

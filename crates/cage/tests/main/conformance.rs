@@ -1,6 +1,7 @@
 //! What every driver must do (jobs-and-nodes.md 11, "Real drivers"). A driver that the host lacks is
 //! skipped with its reason; after every test nothing may be left, whether it passed or not.
 
+use super::bomb::Bomb;
 use cage::{
     Container, Driver, EnvironmentConfig, Isolation, JobEnvironment, JobLimits, ProcessId, ProcessSpec,
 };
@@ -114,10 +115,10 @@ pub fn for_each(test: impl Fn(&mut World)) {
     }
 }
 
-/// For what `simple` does not promise.
-fn for_each_with_groups(test: impl Fn(&mut World)) {
+/// For what only groups promise.
+pub fn for_each_with_groups(test: impl Fn(&mut World)) {
     for_each(|w| {
-        if w.environment.driver() != Driver::Simple {
+        if w.environment.driver().has_groups() {
             test(w)
         }
     });
@@ -167,7 +168,7 @@ fn a_process_is_born_inside_and_killed_with_its_tree() {
         c.kill_all(PATIENCE).expect("killing nothing is fine");
         c.destroy().expect("removed");
         c.destroy().expect("twice is fine");
-        if w.environment.driver() != Driver::Simple {
+        if w.environment.driver().has_groups() {
             assert!(w.environment.reopen(id).is_none());
         }
     });
@@ -291,14 +292,23 @@ fn memory_is_what_the_processes_hold() {
 #[test]
 fn a_fork_bomb_dies() {
     for_each_with_groups(|w| {
+        let bomb = Bomb::new();
         let (id, mut c) = w.container(JobLimits { pids: Some(200), ..FREE });
-        w.run(id, c.as_mut(), "b() { b & b & sleep 3215; }; b");
-        until("many processes", || c.pids().expect("readable").len() >= 100);
-        assert!(c.pids().expect("readable").len() <= 200);
+        w.run(id, c.as_mut(), &bomb.script());
+        // It is still growing.
+        until("many processes", || bomb.size() >= 100);
         let start = Instant::now();
         c.kill_all(PATIENCE).expect("killed");
         println!("a fork bomb killed in {:?}", start.elapsed());
         assert!(c.pids().expect("readable").into_iter().all(|p| !alive(p)));
+        until("nothing of it", || bomb.size() == 0);
+
+        let bomb = Bomb::new();
+        let (id, mut c) = w.container(JobLimits { pids: Some(200), ..FREE });
+        w.run(id, c.as_mut(), &bomb.script());
+        let most = bomb.most();
+        assert!((180..=200).contains(&most), "{most} processes under a limit of 200");
+        c.kill_all(PATIENCE).expect("killed");
     });
 }
 
@@ -327,6 +337,8 @@ fn the_probe_finds_what_the_driver_promises() {
         println!("{}: {found:?}, missing {:?}", w.environment.driver(), found.missing());
         if w.environment.driver() == Driver::Simple {
             assert!(!found.tracking && !found.memory_limit && found.missing().len() == 5);
+        } else if w.environment.driver() == Driver::Rootless {
+            assert!(found.cpu_cap && !found.memory_limit && !found.cpu_weight, "{found:?}");
         } else {
             assert!(found.tracking && found.memory_limit && found.cpu_weight && found.freeze, "{found:?}");
             assert_eq!(found.kill_file, w.environment.driver() != Driver::CgroupV1);

@@ -112,8 +112,12 @@ fn groups_of_dead_probes_are_removed_at_start() {
     let tree = Tree::new(&["cpu", "memory", "pids"], Some(""));
     let environment = tree.open(Driver::Hybrid).expect("all is there");
     // No pid is that large; the other one is ours.
-    let (dead, living) = ("probe-4194999-1".to_owned(), format!("probe-{}-1", std::process::id()));
-    for name in [&dead, &living] {
+    let own = cage::ProcessId::own().expect("it runs");
+    let (dead, living) = ("probe-4194999-1-1".to_owned(), format!("probe-{}-{}-1", own.pid, own.start_time));
+    // Another process has that pid now; and a name as an older program gave it.
+    let (earlier, older) =
+        (format!("probe-{}-{}-1", own.pid, own.start_time - 1), format!("probe-{}-1", own.pid));
+    for name in [&dead, &living, &earlier, &older] {
         for hierarchy in ["unified", "cpu", "memory", "pids"] {
             let jobs = tree.directory.path().join(hierarchy).join("millpond/n1/jobs");
             fs::create_dir_all(jobs.join(name)).expect("created");
@@ -122,7 +126,10 @@ fn groups_of_dead_probes_are_removed_at_start() {
     environment.prepare().expect("directories");
     for hierarchy in ["unified", "cpu", "memory", "pids"] {
         let jobs = tree.directory.path().join(hierarchy).join("millpond/n1/jobs");
-        assert!(!jobs.join(&dead).exists() && jobs.join(&living).exists(), "{hierarchy}");
+        for gone in [&dead, &earlier, &older] {
+            assert!(!jobs.join(gone).exists(), "{gone} in {hierarchy}");
+        }
+        assert!(jobs.join(&living).exists(), "{hierarchy}");
     }
 }
 

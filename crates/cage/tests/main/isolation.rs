@@ -1,6 +1,8 @@
-//! What an isolated process sees and can do, on every driver (jobs-and-nodes.md 4.7). Needs root.
+//! What an isolated process sees and can do, on every driver (jobs-and-nodes.md 4.7). Needs root, but for
+//! `rootless` with user namespaces: see also the module `rootless`.
 
 use super::conformance::{FREE, PATIENCE, World, alive, for_each, until};
+use super::rootless::in_user_namespaces;
 use cage::{Bind, Isolation, JobLimits, ProcessSpec, volumes};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,9 +11,9 @@ use std::path::PathBuf;
 const USER: u32 = 54_321;
 
 /// A sandbox of one user inside a directory that others may not enter.
-struct Place {
+pub struct Place {
     directory: tempfile::TempDir,
-    isolation: Isolation,
+    pub isolation: Isolation,
 }
 
 /// Also when a test fails.
@@ -24,14 +26,16 @@ impl Drop for Place {
 }
 
 impl Place {
-    fn new() -> Place {
+    pub fn new() -> Place {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().canonicalize().expect("it exists");
         fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
         let sandbox = data.join("sandbox");
         fs::create_dir(&sandbox).expect("made");
         fs::write(data.join("secret"), b"secret").expect("written");
-        chown(&sandbox, Some(USER), Some(USER)).expect("root may");
+        if rustix::process::geteuid().is_root() {
+            chown(&sandbox, Some(USER), Some(USER)).expect("root may");
+        }
         let bind = Bind { source: sandbox.clone(), target: sandbox, read_only: false };
         let isolation = Isolation {
             hostname: "slot_0-test".to_owned(),
@@ -39,21 +43,31 @@ impl Place {
             covers: vec![cage::isolation::cover_for(&data, &cage::isolation::lets_others_pass)],
             binds: vec![bind],
             scratch_size: 1 << 20,
+            own_users: false,
         };
         Place { directory, isolation }
     }
+    /// Of the caller's own, in a user namespace.
+    pub fn of_ours() -> Place {
+        let mut place = Place::new();
+        place.isolation.own_users = true;
+        if rustix::process::geteuid().is_root() {
+            chown(place.sandbox(), Some(0), Some(0)).expect("root may");
+        }
+        place
+    }
     /// On the host.
-    fn sandbox(&self) -> PathBuf {
+    pub fn sandbox(&self) -> PathBuf {
         self.isolation.binds[0].source.clone()
     }
     /// In the job.
-    fn inside(&self) -> PathBuf {
+    pub fn inside(&self) -> PathBuf {
         self.isolation.binds[0].target.clone()
     }
 }
 
 /// Runs a script in a container; gives its exit code and what it wrote.
-fn run(w: &mut World, place: &Place, user: Option<u32>, script: &str) -> (i32, String) {
+pub fn run(w: &mut World, place: &Place, user: Option<u32>, script: &str) -> (i32, String) {
     let (id, mut c) = w.container(JobLimits { pids: Some(100), ..FREE });
     let out = place.sandbox().join("out");
     let _ = fs::remove_file(&out);
@@ -70,10 +84,14 @@ fn run(w: &mut World, place: &Place, user: Option<u32>, script: &str) -> (i32, S
     }
 }
 
-/// As another user and as root, with the host's root file system.
+/// As another user and as root, with the host's root file system; without groups also in a user namespace.
 fn check(script: &str, want: &str) {
+    in_user_namespaces(|w| {
+        let (code, out) = run(w, &Place::of_ours(), None, script);
+        assert_eq!((code, out.trim()), (0, want), "in a user namespace: {script}");
+    });
     if !rustix::process::geteuid().is_root() {
-        return println!("SKIPPED isolation: it needs root");
+        return println!("SKIPPED isolation with groups: it needs root");
     }
     for_each(|w| {
         let place = Place::new();

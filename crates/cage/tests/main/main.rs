@@ -1,5 +1,8 @@
 //! One conformance suite for all drivers on the real kernel, and the drivers on a fake tree.
 
+mod bomb;
 mod conformance;
 mod fake_tree;
 mod isolation;
+mod killed_probe;
+mod rootless;

@@ -28,7 +28,7 @@ pub struct DemoArgs {
     /// Leave the cluster running after the summary, until Ctrl-C
     #[arg(long)]
     pub keep: bool,
-    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
+    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1, rootless or simple [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
 }

@@ -12,7 +12,7 @@ mod tree;
 
 pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 pub use demo::{BurnArgs, DemoArgs};
-pub use events::EventsArgs;
+pub use events::{AuditArgs, EventsArgs};
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
@@ -140,6 +140,11 @@ pub enum Command {
     /// Events are numbered without gaps. With --json there is one object a line, as in the files of the
     /// log (directory event-log in the data of the server).
     Events(EventsArgs),
+    /// Who changed what
+    ///
+    /// Every change that somebody asked for and got, with the value before and after where it is a single
+    /// one: the events `audit` of the event log. Needs permission to read that.
+    Audit(AuditArgs),
     /// Show a node of the tree and what is below it
     Get(GetArgs),
     /// Set a node or an attribute to a YSON value

@@ -29,7 +29,7 @@ pub struct UpArgs {
     /// among the nodes, and 4 user slots per core but 32 at least]
     #[arg(long, value_name = "RESOURCES", value_parser = parse_resources)]
     pub node_resources: Option<Amounts>,
-    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
+    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1, rootless or simple [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
     /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
@@ -55,6 +55,7 @@ pub struct UpArgs {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = epilogue![
         "millpond server --listen 0.0.0.0:8000 --data /var/lib/millpond/server",
+        "millpond server --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem",
         "millpond server --config /etc/millpond.toml",
     ])]
 pub struct ServerArgs {
@@ -65,6 +66,12 @@ pub struct ServerArgs {
     /// ~/.local/share/millpond/server]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Speak TLS, with the certificate in this file, those above it behind it, in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with the private key of the certificate, in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
     /// Ask who people and nodes are, by tokens and passwords [default: only if the address can be
     /// reached from other machines]
     #[arg(long)]
@@ -94,7 +101,7 @@ pub struct NodeArgs {
     /// The other meaning of the command.
     #[command(subcommand)]
     pub command: Option<NodeCommand>,
-    /// Address of the server [default: 127.0.0.1:8000]
+    /// Address of the server, with https:// if it speaks TLS [default: 127.0.0.1:8000]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_server)]
     pub server: Option<String>,
     /// Unique name of this node in the cluster [default: the name of the host]
@@ -111,7 +118,7 @@ pub struct NodeArgs {
     /// Tags for node filters, separated by commas
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
     pub tags: Vec<String>,
-    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1 or simple [default: auto]
+    /// How jobs are held together: auto, hybrid, cgroup_v2, cgroup_v1, rootless or simple [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
     /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
@@ -127,6 +134,10 @@ pub struct NodeArgs {
     /// File with the token that the server asks nodes for: a copy of its node.token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// File with the certificates of the authorities that the server's certificate may be from, in PEM
+    /// form [env: MILLPOND_CA_FILE] [default: those that the system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// Configuration file in TOML, section [node]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -144,7 +155,7 @@ pub enum NodeCommand {
 }
 
 /// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.
-pub const JOB_ENVIRONMENTS: [&str; 5] = ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "simple"];
+pub const JOB_ENVIRONMENTS: [&str; 6] = ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "rootless", "simple"];
 
 /// Names of jobs-and-nodes.md 4.7 [MP].
 pub const ISOLATIONS: [&str; 3] = ["auto", "full", "none"];

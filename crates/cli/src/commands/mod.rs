@@ -67,6 +67,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Job(command) => jobs::run(&session, command),
         Command::Pool(command) => pools::run(&session, command),
         Command::Events(args) => events::run(&session, &args),
+        Command::Audit(args) => events::audit(&session, &args),
         Command::Get(args) => tree::get(&session, &args),
         Command::Set(args) => tree::set(&session, &args),
         Command::List(args) => tree::list(&session, &args),
@@ -91,7 +92,15 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
 /// A client of the server that the flags and the environment name.
 pub fn client(common: &Common) -> Result<Client, CliError> {
     let env = |name: &str| std::env::var(name).ok();
-    Ok(Client::new(&common.address(env), common.token(env).as_deref())?)
+    let client = Client::new(&common.address(env), common.token(env).as_deref())?;
+    match client::authorities(env).filter(|_| client.address().starts_with("https://")) {
+        Some(file) => {
+            let text = std::fs::read(&file)
+                .map_err(|e| CliError::failed(format!("cannot read {}: {e}", file.display())))?;
+            Ok(client.trusting(&text)?)
+        }
+        None => Ok(client),
+    }
 }
 
 fn completions(shell: Shell, screen: Screen) -> Result<(), CliError> {

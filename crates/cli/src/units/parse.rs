@@ -143,11 +143,13 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 /// Address of a server: `HOST:PORT`, with or without `http://`.
 pub fn parse_server(text: &str) -> Result<String, String> {
     let bare = text.trim().strip_prefix("http://").unwrap_or(text.trim()).trim_end_matches('/');
+    let (scheme, bare) = bare.strip_prefix("https://").map_or(("", bare), |bare| ("https://", bare));
     match bare.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() && !host.contains(['/', ' ']) => {
-            Ok(if host.is_empty() { format!("127.0.0.1:{port}") } else { bare.to_owned() })
+            let bare = if host.is_empty() { format!("127.0.0.1:{port}") } else { bare.to_owned() };
+            Ok(format!("{scheme}{bare}"))
         }
-        _ => Err("expected HOST:PORT, e.g. 10.0.0.1:8000".to_owned()),
+        _ => Err("expected HOST:PORT or https://HOST:PORT, e.g. 10.0.0.1:8000".to_owned()),
     }
 }
 

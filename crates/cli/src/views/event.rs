@@ -40,3 +40,39 @@ pub fn event_line(event: &Map) -> String {
     }
     line
 }
+
+/// A change: number, time, who, what, and the value before and after.
+pub fn audit_line(event: &Map) -> String {
+    let number = event.get("number").and_then(Value::as_u64).unwrap_or(0);
+    let when: String = text(event, "time").chars().take(19).collect();
+    let (user, action) = (text(event, "user"), text(event, "action"));
+    let mut line = format!("{number:>8}  {when:<19}  {user:<12} {action} ");
+    const KNOWN: [&str; 7] = ["number", "time", "event", "user", "action", "before", "after"];
+    let about = event.iter().filter(|(name, _)| !KNOWN.iter().any(|known| known.as_bytes() == *name));
+    let about: Vec<String> = about
+        .map(|(name, value)| match (name, value.as_str()) {
+            (b"path", Some(path)) => path.to_owned(),
+            (name, Some(word)) => format!("{}={word}", String::from_utf8_lossy(name)),
+            (name, None) => format!("{}={}", String::from_utf8_lossy(name), brief(value)),
+        })
+        .collect();
+    line.push_str(&about.join(" "));
+    match (event.get("before"), event.get("after")) {
+        (None, None) => {}
+        (before, after) => {
+            let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), brief);
+            line.push_str(&format!(": {} -> {}", show(before), show(after)));
+        }
+    }
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// On one line, and not more than a glance can take.
+fn brief(value: &Value) -> String {
+    const GLANCE: usize = 120;
+    let text = String::from_utf8_lossy(&yson::to_text(value)).into_owned();
+    match text.char_indices().nth(GLANCE) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}

@@ -15,7 +15,7 @@ mod table;
 mod top;
 mod values;
 
-pub use event::event_line;
+pub use event::{audit_line, event_line};
 pub use explanation::{JobExplanation, OperationExplanation, PoolExplanation};
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};
 pub use node_list::NodeTable;

@@ -20,7 +20,7 @@ pub(super) enum Life {
 /// What a deadline asks for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Deadline {
-    /// These jobs are to end: interrupt those that can be, the rest is aborted by the second deadline.
+    /// These jobs are to be failed; what is still there at the second deadline is aborted.
     EndJobs(Vec<JobId>),
     /// The operation is over.
     Operation(OperationEvent),

@@ -2,8 +2,9 @@
 //!
 //! Reading order: this file (what it is, demand, looking at it), [`settle`](mod@settle) (a grant becomes a
 //! job), [`finish`] (a job ends), [`rules`] (when that ends the operation), [`gang`], [`resize`],
-//! [`limits`] (time), [`progress`], [`durable`] and [`revive`] (a restart).
+//! [`limits`] (time), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
 
+pub mod alerts;
 pub mod durable;
 pub mod finish;
 pub mod gang;
@@ -204,19 +205,6 @@ impl OperationController {
     /// Nodes that get no more jobs of this operation (jobs-and-nodes.md 6.4).
     pub fn banned_nodes(&self) -> impl Iterator<Item = &str> {
         self.banned_nodes.iter().map(String::as_str)
-    }
-
-    /// What the operation should tell its owner, by the alert's name.
-    pub fn alerts(&self) -> Vec<(&'static str, Failure)> {
-        let mut alerts = Vec::new();
-        if self.custom_names_overflow {
-            let limit = self.options.custom_statistics_count_limit;
-            let error = Failure::new(format!(
-                "Limit for number of custom statistics of an operation exceeded: only the first {limit} names are aggregated"
-            ));
-            alerts.push(("custom_statistics_limit_exceeded", error.with("limit", limit)));
-        }
-        alerts
     }
 
     /// The user's process of a job runs. False: no such job here.

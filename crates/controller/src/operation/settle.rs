@@ -198,6 +198,8 @@ impl OperationController {
             cpu_monitor: root.job_cpu_monitor.differences(),
             include_memory_mapped_files: script.include_memory_mapped_files,
             job_proxy_memory_overcommit_limit: root.job_proxy_memory_overcommit_limit,
+            prepare_time_limit: Some(script.prepare_time_limit),
+            port_count: script.port_count,
             file_system: FileSystemRequest {
                 tmpfs_volumes: script.tmpfs_volumes.clone(),
                 copy_files: script.copy_files,

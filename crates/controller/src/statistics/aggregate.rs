@@ -24,7 +24,7 @@ pub struct Group {
 
 impl Group {
     /// Paths and summaries of everything but custom statistics.
-    pub(super) fn system_paths(&self) -> impl Iterator<Item = (Cow<'static, str>, &Summary)> {
+    pub(crate) fn system_paths(&self) -> impl Iterator<Item = (Cow<'static, str>, &Summary)> {
         let system = PATHS.iter().map(|path| Cow::Borrowed(*path)).zip(&self.system);
         let volumes = self.volumes.iter().enumerate().flat_map(|(volume, parts)| {
             let path = move |part| Cow::Owned(volume_path(volume, part));

@@ -59,6 +59,15 @@ pub const PATHS: &[&str] = &[
     "user_job/disk/usage",
     "user_job/disk/max_usage",
     "user_job/disk/limit",
+    "time/prepare_root_fs",
+    "time/gpu_check",
+    "job_proxy/cpu/wait",
+    "job_proxy/cpu/throttled",
+    "job_proxy/cpu/cfs_throttled",
+    "user_job/cpu/burst",
+    "exec_agent/artifacts/cache_hit_artifacts_size",
+    "exec_agent/artifacts/cache_miss_artifacts_size",
+    "exec_agent/artifacts/cache_bypassed_artifacts_size",
 ];
 
 /// Memory file systems are numbered in the public paths, so they have no place in [`PATHS`]. In durable
@@ -184,6 +193,20 @@ impl JobSamples {
         // Of a job whose disk space nobody counts nothing is known.
         let disk = measured.and_then(|m| m.user_job_disk);
         system.extend([disk.map(|d| d.usage), disk.map(|d| d.max_usage), disk.and_then(|d| d.limit)]);
+        let preparation = measured.map(|m| m.preparation.as_deref().copied().unwrap_or_default());
+        system.extend([
+            preparation.and_then(|p| millis(p.prepare_root_fs)),
+            // Devices are not tried out before a job, no cap holds a job proxy back, and caps let nobody save up
+            // for a burst: nothing is what these take.
+            of(|_| Some(0)),
+            of(|m| millis(m.job_proxy_cpu_wait)),
+            of(|_| Some(0)),
+            of(|_| Some(0)),
+            of(|_| Some(0)),
+            preparation.map(|p| p.cache_hit_artifacts_size),
+            preparation.map(|p| p.cache_miss_artifacts_size),
+            preparation.map(|p| p.cache_bypassed_artifacts_size),
+        ]);
         debug_assert_eq!(system.len(), PATHS.len());
         let volumes = measured.map(|m| m.user_job_tmpfs_volumes.as_slice()).unwrap_or_default();
         JobSamples {

@@ -213,12 +213,15 @@ fn a_failed_job_as_it_is_shown() {
         time/prepare 250/1
         time/artifacts_download 0/1
         time/exec 7000/1
+        time/prepare_root_fs 0/1
+        time/gpu_check 0/1
         user_job/cpu/user 3000/1
         user_job/cpu/system 0/1
         user_job/cpu/throttled 0/1
         user_job/cpu/wait 0/1
         user_job/cpu/cfs_throttled 0/1
         user_job/cpu/context_switches 0/1
+        user_job/cpu/burst 0/1
         user_job/max_memory 300000000/1
         user_job/current_memory/rss 0/1
         user_job/current_memory/mapped_file 0/1
@@ -239,6 +242,9 @@ fn a_failed_job_as_it_is_shown() {
         job_proxy/cpu/user 0/1
         job_proxy/cpu/system 0/1
         job_proxy/cpu/context_switches 0/1
+        job_proxy/cpu/wait 0/1
+        job_proxy/cpu/throttled 0/1
+        job_proxy/cpu/cfs_throttled 0/1
         job_proxy/max_memory 1000/1
         job_proxy/estimated_memory 134217728/1
         job_proxy/memory_reserve 134217728/1
@@ -248,6 +254,9 @@ fn a_failed_job_as_it_is_shown() {
         job_proxy/cumulative_estimated_memory 986500300/1
         job_proxy/block_io/bytes_read 0/1
         job_proxy/block_io/bytes_written 0/1
+        exec_agent/artifacts/cache_hit_artifacts_size 0/1
+        exec_agent/artifacts/cache_miss_artifacts_size 0/1
+        exec_agent/artifacts/cache_bypassed_artifacts_size 0/1
         custom/a/b 5/2
     "#]]
     .assert_eq(&leaves);
@@ -546,6 +555,7 @@ fn files_are_asked_for_and_handed_on() {
         size: 9,
         file_name: "d/f".to_owned(),
         executable: true,
+        bypass_cache: false,
     };
     for bad in ["../x", "/x", "d/f"] {
         let other = Artifact { file_name: bad.to_owned(), ..artifact.clone() };

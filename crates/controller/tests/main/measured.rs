@@ -165,7 +165,7 @@ fn savings_and_their_explanation() {
         Job 0-1-10384-5 of task "t" runs on node-1.example:9012 and is counted with 2.1 cores and 900 MiB.
         Its CPU guarantee is 2.10 of 4 cores; it uses 1.05 (smoothed), and it would be lowered below 1.26 and raised above 1.89.
         Votes since the last decision: --0 (5 of them are looked at, more than 3 must agree).
-        Last decision, 1970-01-01T00:16:47.000000Z: from 3.00 to 2.10 cores, and the cores were given back to the pool or taken again.
+        Last decision, 1970-01-01T00:16:47.000000Z: from 3.00 to 2.10 cores, and the difference was given back to the pool.
         Reserved for its user processes: 512 MiB (50.0% of the limit of 1024 MiB), the default: no job of its task had ended yet.
         Seen so far: 130 MiB of its own, 0 MiB of its job proxy (128 MiB reserved).
         It is above its reserve: when its node runs out of memory it is one of the first to go, and its unit is run again with more.

@@ -137,7 +137,7 @@ impl Edit<'_> {
             for (old, copy) in &copies {
                 let time = self.expect_node(*old)?.modification_time;
                 self.update(*copy, |_| ());
-                if let Some(node) = self.tree.nodes.get_mut(copy) {
+                if let Some(node) = self.tree.node_mut(*copy) {
                     node.modification_time = time;
                 }
             }

@@ -136,8 +136,7 @@ impl Edit<'_> {
 
     fn take_subtree(&mut self, top: ObjectId) {
         for id in self.subtree(top).into_iter().rev() {
-            self.remember(id);
-            self.tree.take_node(id);
+            self.take(id);
         }
     }
 }

@@ -23,6 +23,9 @@ pub(crate) struct Curve {
     pub(crate) infeasible: bool,
     /// The lane that is ahead at the last breakpoint.
     lead: u8,
+    /// Fit factor of the last jump, also of one within the guarantee; and who had jumped then (see [`Knot`]).
+    jumped_at: f64,
+    passed: u32,
     /// Suggestion at the last breakpoint.
     pub(super) s: f64,
     guarantee: Lanes,
@@ -105,14 +108,15 @@ impl Curve {
             // The same at the guarantee: the place that it is exhausted at is in front of the jump.
             let leaves = |r: usize| b[r] == self.guarantee[r] && grows(r);
             if within(b, &self.guarantee) && !(0..5).any(leaves) {
+                (self.jumped_at, self.passed) = (x, passed);
                 return;
             }
             self.start(knots, x, a);
         }
         let s = self.ahead(b);
-        let before = knots.latest(&self.knots).filter(|last| last.x == x).map_or(0, |last| last.passed);
-        self.push(knots, s, x, a, before);
-        self.push(knots, s, x, b, passed);
+        self.arrive(knots, s, x, a);
+        (self.jumped_at, self.passed) = (x, passed);
+        self.arrive(knots, s, x, b);
         self.find_lead(b);
     }
 
@@ -126,7 +130,7 @@ impl Curve {
 
     fn start(&mut self, knots: &mut impl Sink, x: f64, y: &Lanes) {
         self.started = true;
-        self.push(knots, 0.0, x, y, 0);
+        self.arrive(knots, 0.0, x, y);
         self.find_lead(y);
     }
 
@@ -166,17 +170,24 @@ impl Curve {
                 }
             }
             if next.0 >= 1.0 {
-                self.push(knots, self.ahead(b), x1, b, 0);
+                self.arrive(knots, self.ahead(b), x1, b);
                 return;
             }
             let t = next.0;
-            self.push(knots, above(lead) + grows(lead) * t, on_line(x0, x1, t), &between(a, b, t), 0);
+            self.arrive(knots, above(lead) + grows(lead) * t, on_line(x0, x1, t), &between(a, b, t));
             (at, lead) = next;
             self.lead = lead as u8;
             if self.ended {
                 return;
             }
         }
+    }
+
+    /// A breakpoint that may be where children have jumped: a straight part has no length if it begins at a
+    /// limit, and a guarantee may end there.
+    fn arrive(&mut self, knots: &mut impl Sink, s: f64, x: f64, y: &Lanes) {
+        let passed = if x == self.jumped_at { self.passed } else { 0 };
+        self.push(knots, s, x, y, passed);
     }
 
     /// A breakpoint. At suggestion 1 the function ends, with its limit from the left.

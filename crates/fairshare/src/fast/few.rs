@@ -13,7 +13,7 @@ use super::knots::{Knot, List, Sink};
 use super::lanes::{Lanes, Sums, ZERO, between, map2};
 use super::leaf::{Leaf, Place};
 use super::merge::STEEP;
-use super::part::Piece;
+use super::part::{FIRST, Piece};
 use super::solve::Search;
 use super::{Engine, NONE, on_line};
 
@@ -104,9 +104,6 @@ impl Sink for Vec<Knot> {
     fn append(&mut self, _: &mut List, knot: Knot) {
         self.push(knot);
     }
-    fn latest(&self, _: &List) -> Option<&Knot> {
-        self.last()
-    }
 }
 
 impl Engine {
@@ -148,6 +145,7 @@ impl Engine {
     /// The straight piece at and right behind a suggestion.
     /// `near` is where it was the last time.
     pub(super) fn look_up_piece(&mut self, id: u32, s: f64, near: u32) -> Piece {
+        let s = s.max(FIRST);
         let knots = self.table(id, s);
         let i = place(knots, near, |knot| knot.s <= s).max(1);
         let a = &knots[i - 1];

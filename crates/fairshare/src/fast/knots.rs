@@ -86,16 +86,12 @@ impl Default for Store {
 /// Where breakpoints are written.
 pub(super) trait Sink {
     fn append(&mut self, list: &mut List, knot: Knot);
-    fn latest(&self, list: &List) -> Option<&Knot>;
 }
 
 impl Sink for Store {
     #[inline]
     fn append(&mut self, list: &mut List, knot: Knot) {
         self.push(list, knot);
-    }
-    fn latest(&self, list: &List) -> Option<&Knot> {
-        self.last(list)
     }
 }
 
@@ -128,6 +124,11 @@ impl Store {
         self.free = self.chunks[chunk as usize].next;
         self.chunks[chunk as usize].next = NONE;
         chunk
+    }
+
+    /// Room that is not touched before it is needed.
+    pub(super) fn reserve(&mut self, chunks: usize) {
+        self.chunks.reserve(chunks);
     }
 
     /// By half, so that updates that need a little more or less than others soon stop asking for memory.

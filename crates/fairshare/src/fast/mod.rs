@@ -11,10 +11,7 @@
 //! What is found does not depend on how it is found: a breakpoint is a function of the subtree alone,
 //! whoever asked for it, and whether it was kept or computed again; and so is the stretch of a straight part
 //! on which a search may be trusted ([`part`]). So an update of what changed gives the same bits as one of
-//! everything. Known exception: the end of such a stretch is itself rounded, and a place that is exactly
-//! there may be followed in one update and searched in the next; then the last bit may differ. Among random
-//! trees that are made to have ties it was first seen after 28,000 updates, with pools of few operations
-//! searched on purpose.
+//! everything.
 
 // The same lane of several arrays is what nearly every loop is about.
 #![allow(clippy::needless_range_loop)]
@@ -146,6 +143,13 @@ impl Engine {
         engine.blocks = vec![NO_PART; SEARCHES * block];
         engine.demands = vec![(false, lanes::ZERO); block];
         engine.stack.reserve(tree.pools.len() + 1);
+        // Which pools have to be followed changes from update to update; room for all of them does not.
+        let room =
+            engine.streams.iter().map(|stream| if stream.fifo { 1 } else { stream.count as usize }).sum();
+        engine.cursors.reserve(room);
+        engine.heap.reserve(room);
+        engine.pending.reserve(room);
+        engine.store.reserve(children.len());
         engine.competitors.reserve(update.relaxed_pools.len());
         engine
     }

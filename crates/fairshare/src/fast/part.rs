@@ -13,7 +13,8 @@ pub(super) const MARGIN: f64 = 1e-9;
 pub(super) const SHARE_MARGIN: f64 = 1e-12;
 /// Between the lane that is ahead and any other.
 const LANE_MARGIN: f64 = 1e-15;
-/// Suggestions below this are as good as 0.
+/// Suggestions below this are as good as 0. There may be breakpoints among them (a guarantee may be the least
+/// number that there is), on pieces too short to have a slope: what is asked for is the piece behind them.
 pub(super) const FIRST: f64 = 1e-11;
 /// Lanes that differ by no more than this from beginning to end are the same.
 pub(super) const NOISE: f64 = 1e-13;
@@ -26,7 +27,7 @@ pub(super) struct Stretch {
 }
 
 /// Contains nothing.
-const NOWHERE: Stretch = Stretch { from: f64::INFINITY, to: f64::NEG_INFINITY };
+pub(super) const NOWHERE: Stretch = Stretch { from: f64::INFINITY, to: f64::NEG_INFINITY };
 
 impl Stretch {
     pub(super) fn contains(&self, x: f64) -> bool {
@@ -111,7 +112,7 @@ impl Part {
         let (a, b) = (self.y, self.at(self.to));
         let mut t = 1.0;
         for r in 0..5 {
-            if b[r] > bound[r] {
+            if b[r] > bound[r] && b[r] > a[r] {
                 t = f64::min(t, (bound[r] - a[r]) / (b[r] - a[r]));
             }
         }
@@ -258,15 +259,14 @@ impl Piece {
             pace: (b.x - a.x) * per_unit,
             sure: Stretch { from: a.s, to: b.s },
             plain: true,
-            first: a.s == 0.0,
+            first: a.s <= FIRST && FIRST < b.s,
             knot: 0,
         }
     }
 
-    /// As found in a table. The one that starts at 0 may be shorter than anything that counts: then it is
-    /// looked up again each time.
+    /// As found in a table.
     pub(super) fn in_table(self, knot: usize) -> Piece {
-        Piece { knot: knot as u32, first: self.from == 0.0 && self.to >= FIRST, ..self }
+        Piece { knot: knot as u32, ..self }
     }
 
     /// Contains nothing, but tells where to look.

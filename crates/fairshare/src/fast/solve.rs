@@ -15,7 +15,7 @@ use super::Engine;
 use super::knots::{Knot, NONE};
 use super::lanes::{Lanes, ZERO, map2, max, min, top, within};
 use super::leaf::Place;
-use super::part::{FIRST, MARGIN, NO_PART, NOISE, Part, Piece, SHARE_MARGIN};
+use super::part::{FIRST, MARGIN, NO_PART, NOISE, NOWHERE, Part, Piece, SHARE_MARGIN};
 
 /// What a search is for: places of different searches are far from each other, and each has its own memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,6 +55,8 @@ pub(super) enum Found {
     Here(f64, Lanes, Part),
     /// It jumps over the bound at this fit factor, from the first value to the second one.
     Jump(f64, Lanes, Lanes),
+    /// About there on this straight part, too near to its end to be sure.
+    Near(f64, Part),
     /// Too near to a breakpoint. What it takes in front of that.
     Unclear(Lanes),
 }
@@ -151,7 +153,7 @@ impl Engine {
                 Found::All => return (1.0, self.sum_of_demands(id)),
                 Found::Here(x, y, _) => return (x, y),
                 Found::Jump(x, y, _) => return (x, y),
-                Found::Unclear(_) => {}
+                Found::Near(..) | Found::Unclear(_) => {}
             }
         }
         let (x, y, _) = self.at(id, 0.0);
@@ -196,7 +198,7 @@ impl Engine {
             Found::All => Some(self.sum_of_demands(id)),
             Found::Here(_, y, part) => Some(y).filter(|_| part.goes_on(&guarantee, &y)),
             Found::Jump(_, y, _) => Some(y),
-            Found::Unclear(_) => None,
+            Found::Near(..) | Found::Unclear(_) => None,
         }
     }
 
@@ -224,16 +226,20 @@ impl Engine {
     /// Where the search starts decides how soon it ends, and nothing else. If the place is sure, the part
     /// that it is on is wider than `CLOSE`, and sure places of the pools below are around it: a search that
     /// has come so near finds it. If it is not, none does.
+    ///
+    /// A lane that stands still exactly at its bound is within, whatever rounding makes of it: a pool that is
+    /// given what it takes at some place stands there in every lane.
     fn solve(&mut self, id: u32, bound: &Lanes, search: Search) -> Found {
         if within(&self.sum_of_demands(id), bound) {
             return Found::All;
         }
+        let reach = bound.map(|y| y + NOISE);
         let (mut lo, mut hi) = (0.0, 1.0);
         let (mut below, mut left, mut right) = (ZERO, NO_PART, NO_PART);
         let mut x = self.streams[id as usize].guess[search as usize];
+        let mut looked = false;
         for step in 0..STEPS {
             let part = self.sum_part(id, x, search);
-            let y = part.at(x);
             // Where this part leaves the bound, or has left it.
             let (mut there, mut slope) = (f64::INFINITY, 0.0);
             for r in 0..5 {
@@ -242,35 +248,47 @@ impl Engine {
                     if x < there {
                         (there, slope) = (x, part.slope[r]);
                     }
-                } else if part.y[r] > bound[r] {
+                } else if part.y[r] > reach[r] {
                     there = f64::NEG_INFINITY;
                 }
             }
-            if part.holds(there, slope) && there < 1.0 {
+            let here = part.plain && part.from <= there && there < part.to.min(1.0);
+            if here && part.holds(there, slope) {
                 self.streams[id as usize].guess[search as usize] = there;
                 let (x, y) = part.leave(bound);
                 return Found::Here(x, y, part);
             }
-            if within(&y, bound) {
-                (lo, below) = (x, y);
+            // Behind its end nothing that has come to its bound may grow any more.
+            let passes = part.plain && part.to < 1.0 && within(&part.at(part.to), &reach);
+            if here && !passes {
+                if looked {
+                    return Found::Near(there, part);
+                }
+                // Seen from there, the pools below may be surer of theirs.
+                (x, looked) = (there, true);
+                continue;
+            }
+            if passes || x <= there {
+                (lo, below) = (x, part.at(x));
                 left = if part.plain { part } else { left };
             } else {
                 hi = x;
                 right = if part.plain { part } else { right };
             }
-            let meet = left.to >= right.from - CLOSE * hi;
-            if meet || hi - lo <= CLOSE * hi {
+            if meet(&left, &right) || hi - lo <= CLOSE * hi {
                 break;
             }
             let beside = left.to * (1.0 + NUDGE);
             x = match part.plain && step < NEWTON {
-                true if lo < there && there < hi => there,
+                true if lo < there && there < hi && !here => there,
                 true if lo < beside && beside < hi => beside,
                 _ => lo + (hi - lo) / 2.0,
             };
         }
         match self.jump(id, bound, search, lo, left, right) {
             Some(found) => found,
+            // What is said here is what searches of the pools above go by, so it has to be near the truth.
+            None if left.plain && left.to <= hi => Found::Unclear(left.at(left.to)),
             None => Found::Unclear(below),
         }
     }
@@ -286,13 +304,22 @@ impl Engine {
         left: Part,
         right: Part,
     ) -> Option<Found> {
-        let near = if left.to >= right.from - CLOSE * lo { left.to } else { lo };
+        let near = if meet(&left, &right) { left.to } else { lo };
         let (before, after) = (near * (1.0 - NUDGE), near * (1.0 + NUDGE));
         let left = if left.sure.contains(before) { left } else { self.sum_part(id, before, search) };
         let right = if right.sure.contains(after) { right } else { self.sum_part(id, after, search) };
+        // Wide enough that they are found from wherever the search has come near.
+        let at = left.to;
+        let around =
+            |part: &Part, a: f64, b: f64| part.sure.from < at * (1.0 + a) && at * (1.0 + b) < part.sure.to;
+        if !around(&left, -2.0 * NUDGE, -0.5 * NUDGE) || !around(&right, 0.5 * NUDGE, 2.0 * NUDGE) {
+            return None;
+        }
         let (a, b) = (left.at(left.to), right.at(right.from));
-        let inside = (0..5).all(|r| a[r] < bound[r] - SHARE_MARGIN);
-        let beyond = (0..5).any(|r| b[r] > bound[r] + SHARE_MARGIN);
+        let stays = |r: usize| b[r] <= bound[r] + NOISE;
+        let jumps = |r: usize| a[r] < bound[r] - SHARE_MARGIN && bound[r] + SHARE_MARGIN < b[r];
+        let beyond = !(0..5).all(stays);
+        let inside = (0..5).all(|r| stays(r) || jumps(r));
         // Two jumps that are near to each other are not one.
         let one = (right.from - left.to).abs() <= SAME_PLACE * left.to;
         if !(left.plain && right.plain && one && inside && beyond) {
@@ -421,8 +448,9 @@ impl Engine {
         if s < FIRST {
             return self.first_piece(id, &guarantee, zero, end);
         }
+        // Whether a suggestion is surely here is a matter of the piece: who has kept it asks nothing else.
         let piece = match self.solve(id, &guarantee.map(|g| g + s), search) {
-            Found::Here(x, _, part) => part.to_piece(&guarantee, x, end),
+            Found::Here(x, _, part) | Found::Near(x, part) => part.to_piece(&guarantee, x, end),
             Found::All => return Piece::unknown(s, &full),
             Found::Jump(x, a, b) => {
                 // First the suggestion passes the height of the jump, with the value in front of it.
@@ -432,13 +460,7 @@ impl Engine {
             Found::Unclear(y) => return Piece::unknown(s, &y),
         };
         // Where a pool starts is known more exactly than what rounding has made of it on the way back.
-        if piece.starts_at(&zero.1) {
-            let first = self.first_piece(id, &guarantee, zero, end);
-            if first.holds(s) {
-                return first;
-            }
-        }
-        piece
+        piece.starting(zero)
     }
 
     /// The piece of `by_sugg` right behind suggestion 0.
@@ -446,15 +468,19 @@ impl Engine {
         let part = self.sum_part(id, x, if x == 0.0 { Search::Start } else { Search::Zero });
         let above = top(&map2(&part.at(x), guarantee, |y, g| y - g));
         if above > SHARE_MARGIN {
+            // Anywhere else on it the jump is found by its own place, which rounding may have moved.
             let mut piece = Piece::waiting(0.0, above.min(end), x, &y).as_first();
-            piece.plain = part.plain;
+            (piece.plain, piece.sure) = (part.plain, NOWHERE);
             return piece;
         }
-        part.to_piece(guarantee, x, end).starting((x, y)).as_first()
+        let steepest = top(&part.slope);
+        let behind = if steepest > 0.0 { x + FIRST / steepest } else { x };
+        part.to_piece(guarantee, behind, end).starting((x, y)).as_first()
     }
 
     /// Of a pool whose breakpoints are followed.
     fn followed_piece(&mut self, id: u32, s: f64) -> Piece {
+        let s = s.max(FIRST);
         let mut reader = self.near(id, s);
         let mut here = reader;
         let mut before: Option<Knot> = None;
@@ -474,4 +500,9 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether nothing is between two parts, up to rounding.
+fn meet(left: &Part, right: &Part) -> bool {
+    left.to >= right.from * (1.0 - CLOSE)
 }

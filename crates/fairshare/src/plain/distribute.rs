@@ -121,6 +121,7 @@ impl Plain<'_> {
 
     /// 8.2: the same in improved mode, from what the pool was given.
     fn improved_fit(&mut self, e: usize, want: Share) -> f64 {
+        let want = self.nudged(want);
         let largest = self.largest_fit(e);
         let sum = |update: &Plain, fit| update.sum_served(e, |i, c| update.improved_share(e, i, c, fit));
         let fit = last_true(0.0, largest, |f| want.dominates(&sum(self, f)));

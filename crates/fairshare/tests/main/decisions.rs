@@ -56,7 +56,7 @@ pool A strong=cpu:100,gpu:8 limits=gpu:{limit} burst burst=cpu:200 flow=cpu:200 
         let mut fixture = Fixture::parse(&format!("{options}\n{}", tree(limit)));
         let output = fixture.update(None);
         let got = output.elements[1].proposed_integral_share[Resource::Cpu];
-        assert!((got - cpu).abs() < 1e-7, "{options} {limit}: {got}, expected {cpu}");
+        assert!((got - cpu).abs() < 1e-8, "{options} {limit}: {got}, expected {cpu}");
     };
     check("options strict", 20, 0.9);
     check("options strict", 21, 0.2);

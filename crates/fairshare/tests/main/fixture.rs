@@ -147,7 +147,7 @@ impl Fixture {
     /// `fair==...`: exactly.
     fn expect_one(&self, id: &str, got: &ElementOutput, word: &str) {
         let (field, value) = word.split_once('=').expect("field=value");
-        let (value, tolerance) = value.strip_prefix('=').map_or((value, 1e-7), |exact| (exact, 0.0));
+        let (value, tolerance) = value.strip_prefix('=').map_or((value, 1e-8), |exact| (exact, 0.0));
         if let Some(got) = scalar_field(got, field) {
             assert!((got - number(value)).abs() <= tolerance, "{id} {field}: {got}, expected {value}");
             return;

@@ -4,6 +4,7 @@ use super::disk::DiskWatch;
 use super::launch::launch;
 use super::link::Link;
 use super::monitor::{self, CpuWatch};
+use super::oom_score::OomScore;
 use super::samples::Samples;
 use super::shell::Shells;
 use super::{Known, now};
@@ -42,6 +43,7 @@ pub(super) struct Job<'a> {
     custom: CustomStatistics,
     disk: DiskWatch,
     samples: Samples,
+    oom_score: OomScore,
     cpu: CpuWatch,
     shells: Shells,
     interrupt: Option<Interrupt>,
@@ -89,6 +91,12 @@ impl<'a> Job<'a> {
                 return Err(never_ran(&start, outcome::environment_fault(Failure::new(e.to_string()))));
             }
         };
+        if let (true, Some(limit)) = (shared.config.use_memory_high, limits.memory)
+            && let Err(e) = container.set_memory_high(limit / 50 * 49)
+        {
+            let _ = container.destroy();
+            return Err(never_ran(&start, outcome::environment_fault(Failure::new(e.to_string()))));
+        }
         // What they look at is opened before the job can move it.
         let disk = DiskWatch::new(&start, Instant::now());
         let samples = Samples::new(&shared.config, &start);
@@ -110,6 +118,7 @@ impl<'a> Job<'a> {
                     custom,
                     disk,
                     samples,
+                    oom_score: OomScore::new(shared.config.oom_score_adj_on_exceeded_memory_reserve),
                     cpu: CpuWatch::new(options, start.cpu_guarantee, sets_cap, started_at),
                     shells: Shells::new(start.job_id),
                     interrupt: None,
@@ -142,7 +151,8 @@ impl<'a> Job<'a> {
         while self.verdict.is_none()
             && !(root_ended && self.stderr_pipe.is_none() && self.statistics_pipe.is_none())
         {
-            let ready = self.wait(link, sampling.next, root_ended);
+            let look_after = self.container.look_after(Instant::now()).unwrap_or(sampling.next);
+            let ready = self.wait(link, sampling.next.min(look_after), root_ended);
             if ready.node {
                 for message in link.receive() {
                     self.handle(message, link);
@@ -209,11 +219,11 @@ impl<'a> Job<'a> {
         Holds { cpu: self.cpu.guarantee(), total_peak: self.samples.progress().holds.total_peak }
     }
 
-    fn wait(&self, link: &Link, next_sample: Instant, root_ended: bool) -> Ready {
+    fn wait(&self, link: &Link, until: Instant, root_ended: bool) -> Ready {
         let interrupted_until = self.interrupt.as_ref().map(|i| i.deadline);
         let shells = self.shells.next_deadline();
         let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check(), shells];
-        let wake = deadlines.into_iter().flatten().fold(next_sample, Instant::min);
+        let wake = deadlines.into_iter().flatten().fold(until, Instant::min);
         let left = wake.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
 
@@ -268,8 +278,11 @@ impl<'a> Job<'a> {
                 answers.iter().for_each(|answer| link.send(answer));
             }
             ToProxy::Poll {} => {
-                let used = self.container.cpu().ok();
-                self.samples.take(used, self.container.as_mut(), &self.start);
+                let fresh = Duration::from_micros(self.shared.config.memory_tracker_cache_period.as_micros());
+                if self.samples.age() > fresh {
+                    let used = self.container.cpu().ok();
+                    self.samples.take(used, self.container.as_mut(), &self.start);
+                }
                 link.send(&FromProxy::Progress { progress: self.progress() });
             }
         }
@@ -320,6 +333,7 @@ impl<'a> Job<'a> {
     }
 
     fn after_sample(&mut self, link: &mut Link) {
+        self.oom_score.look(self.samples.progress(), &self.start, self.container.as_mut());
         self.check_memory();
         self.check_disk(false);
         self.reap_orphans(false);

@@ -52,8 +52,7 @@ pub(super) fn launch(
             user: start.user,
             open_files_limit: OPEN_FILES,
             isolation: start.isolation.as_ref(),
-            // Of a user of its own; another would share it with whatever else runs as that user.
-            processes_limit: start.user.map(|_| u64::from(start.pids_limit)),
+            processes_limit: processes_limit(start),
             terminal: false,
         })
     };
@@ -73,6 +72,13 @@ pub(super) fn launch(
         }
     };
     Ok((process, stderr_pipe, statistics_pipe))
+}
+
+/// Of a user of its own, or in a user namespace of its own, where the kernel counts anew; otherwise it would be
+/// shared with whatever else runs as that user.
+fn processes_limit(start: &JobStart) -> Option<u64> {
+    let counted = start.user.is_some() || start.isolation.as_ref().is_some_and(|i| i.own_users);
+    counted.then_some(u64::from(start.pids_limit))
 }
 
 /// A shell beside the job.
@@ -131,7 +137,7 @@ pub(super) fn launch_shell(
         user: start.user,
         open_files_limit: OPEN_FILES,
         isolation: start.isolation.as_ref(),
-        processes_limit: start.user.map(|_| u64::from(start.pids_limit)),
+        processes_limit: processes_limit(start),
         terminal: wanted.terminal.is_some(),
     };
     container.spawn(&spec).map_err(|e| cannot(&e))

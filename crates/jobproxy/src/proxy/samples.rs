@@ -70,6 +70,7 @@ impl Samples {
         let s = &mut self.progress.statistics;
         s.job_proxy_cpu_user = span(own.user);
         s.job_proxy_cpu_system = span(own.system);
+        s.job_proxy_cpu_wait = sys::own_cpu_wait().map_or(s.job_proxy_cpu_wait, span);
         s.job_proxy_context_switches = own.context_switches;
         s.job_proxy_bytes_read = own.bytes_read;
         s.job_proxy_bytes_written = own.bytes_written;
@@ -145,6 +146,10 @@ impl Samples {
         s.user_job_bytes_written = usage.bytes_written;
     }
 
+    /// Of the last sample.
+    pub fn age(&self) -> Duration {
+        self.taken_at.elapsed()
+    }
     pub fn oom_kills(&self) -> u64 {
         self.oom_kills
     }

@@ -6,6 +6,8 @@
 //!
 //! Nothing grows without bound: input that the shell does not take is not accepted, and output that
 //! nobody fetches stays in the terminal, where it makes the shell wait.
+//!
+//! Whose a shell is, is no question here: the server gives it an id that says so (`server/src/shells.rs`).
 
 use super::launch;
 use super::terminal;
@@ -18,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use vocab::{Failure, Guid, JobId, ShellAnswer, ShellRequest, Span, code, object_type};
+use vocab::{Failure, Guid, JobId, ShellAnswer, ShellRequest, Span, code};
 
 /// How long a question for output waits for some (jobs-and-nodes.md 5.5).
 const IDLE_POLL: Duration = Duration::from_secs(12);
@@ -37,12 +39,13 @@ const INPUT_MAX: usize = 64 << 10;
 /// All shells of one job.
 pub(super) struct Shells {
     job_id: JobId,
-    /// How each that there ever was has ended, by its number; none: it has not, or nobody knows.
-    ends: Vec<Option<Exit>>,
+    /// Each that there ever was, by its number, and how it has ended; none: it has not, or nobody knows.
+    known: Vec<(Guid, Option<Exit>)>,
     living: Vec<Shell>,
 }
 
 struct Shell {
+    id: Guid,
     index: u32,
     process: Spawned,
     /// Our end; none when there is nobody at the other one.
@@ -64,7 +67,7 @@ struct Shell {
 
 impl Shells {
     pub fn new(job_id: JobId) -> Shells {
-        Shells { job_id, ends: Vec::new(), living: Vec::new() }
+        Shells { job_id, known: Vec::new(), living: Vec::new() }
     }
 
     /// The end of this process is ours to take.
@@ -107,7 +110,7 @@ impl Shells {
                 self.living(*shell_id, now).and_then(|shell| {
                     shell.take_keys(*input_offset, keys);
                     shell.resize(*size)?;
-                    Ok(Some(shell.answer(*shell_id, Vec::new())))
+                    Ok(Some(shell.answer(Vec::new())))
                 })
             }
             ShellRequest::Poll { shell_id } => self.living(*shell_id, now).map(|shell| {
@@ -115,12 +118,12 @@ impl Shells {
                     shell.polls.push((request_id, now + IDLE_POLL));
                     None
                 } else {
-                    Some(shell.answer(*shell_id, Vec::new()))
+                    Some(shell.answer(Vec::new()))
                 }
             }),
             ShellRequest::Terminate { shell_id } => self.living(*shell_id, now).map(|shell| {
                 shell.hang_up(now);
-                Some(shell.answer(*shell_id, Vec::new()))
+                Some(shell.answer(Vec::new()))
             }),
         };
         match answered {
@@ -133,18 +136,17 @@ impl Shells {
 
     /// Moves what can be moved, takes ends, answers who has waited.
     pub fn work(&mut self, now: Instant, answers: &mut Vec<FromProxy>) {
-        let job_id = self.job_id;
         for shell in &mut self.living {
             shell.write();
             shell.read();
             shell.take_end();
             shell.check_clock(now);
-            shell.answer_polls(shell_id(job_id, shell.index), now, answers);
+            shell.answer_polls(now, answers);
         }
         // What it has printed is fetched, and whoever asks again is told by its number that it was there.
-        let Shells { ends, living, .. } = self;
+        let Shells { known, living, .. } = self;
         living.retain(|shell| {
-            ends[shell.index as usize - 1] = shell.ended.flatten();
+            known[shell.index as usize - 1].1 = shell.ended.flatten();
             !shell.is_over()
         });
     }
@@ -165,16 +167,13 @@ impl Shells {
     }
 
     fn living(&mut self, id: Guid, now: Instant) -> Result<&mut Shell, Failure> {
-        let job_id = self.job_id;
-        if let Some(shell) = self.living.iter_mut().find(|shell| shell_id(job_id, shell.index) == id) {
+        if let Some(shell) = self.living.iter_mut().find(|shell| shell.id == id) {
             shell.last_asked = now;
             return Ok(shell);
         }
-        Err(match (1..).zip(&self.ends).find(|(index, _)| shell_id(job_id, *index) == id) {
-            Some((_, exit)) => exited(id, *exit),
-            None => {
-                Failure::new(format!("No such shell {id} of job {job_id}")).with("shell_id", id.to_string())
-            }
+        Err(match self.known.iter().find(|(known, _)| *known == id) {
+            Some((_, exit)) => exited(*exit),
+            None => Failure::new(format!("No such shell of job {}", self.job_id)),
         })
     }
 
@@ -185,7 +184,8 @@ impl Shells {
         start: &JobStart,
         container: &mut dyn Container,
     ) -> Result<ShellAnswer, Failure> {
-        let ShellRequest::Spawn { command, terminal, environment, secrets, inactivity_timeout } = request
+        let ShellRequest::Spawn { shell_id, command, terminal, environment, secrets, inactivity_timeout } =
+            request
         else {
             return Err(Failure::new("Not a request for a new shell"));
         };
@@ -193,6 +193,9 @@ impl Shells {
             return Err(Failure::new(
                 "Job shells need namespaces, and the node of this job runs jobs without isolation",
             ));
+        }
+        if self.known.iter().any(|(known, _)| known == shell_id) {
+            return Err(Failure::new(format!("Job {} has such a shell already", self.job_id)));
         }
         if self.living.len() >= SHELLS_MAX {
             let text =
@@ -214,10 +217,11 @@ impl Shells {
         };
         let (ours, theirs) = line;
         let process = launch::launch_shell(start, container, &wanted, theirs.as_fd())?;
-        self.ends.push(None);
+        self.known.push((*shell_id, None));
         let inactivity = inactivity_timeout.filter(|t| *t > Span::ZERO);
         let shell = Shell {
-            index: self.ends.len() as u32,
+            id: *shell_id,
+            index: self.known.len() as u32,
             process,
             line: Some(ours),
             on_terminal: terminal.is_some(),
@@ -230,7 +234,7 @@ impl Shells {
             inactivity: inactivity.map_or(INACTIVITY, |t| Duration::from_micros(t.as_micros())),
             kill_at: None,
         };
-        let mut answer = shell.answer(shell_id(self.job_id, shell.index), Vec::new());
+        let mut answer = shell.answer(Vec::new());
         answer.consumed_offset = None;
         self.living.push(shell);
         Ok(answer)
@@ -238,8 +242,13 @@ impl Shells {
 }
 
 impl Shell {
-    fn answer(&self, shell_id: Guid, output: Vec<u8>) -> ShellAnswer {
-        ShellAnswer { shell_id, shell_index: self.index, output, consumed_offset: Some(self.consumed) }
+    fn answer(&self, output: Vec<u8>) -> ShellAnswer {
+        ShellAnswer {
+            shell_id: self.id,
+            shell_index: self.index,
+            output,
+            consumed_offset: Some(self.consumed),
+        }
     }
 
     /// Each byte once: what was taken before is skipped, and what would leave a gap has to come again.
@@ -351,15 +360,15 @@ impl Shell {
     }
 
     /// The first who waits gets what there is, at the end all hear of it.
-    fn answer_polls(&mut self, id: Guid, now: Instant, answers: &mut Vec<FromProxy>) {
+    fn answer_polls(&mut self, now: Instant, answers: &mut Vec<FromProxy>) {
         if !self.output.is_empty() && !self.polls.is_empty() {
             let (request_id, _) = self.polls.remove(0);
             let output = std::mem::take(&mut self.output);
-            answers.push(FromProxy::Shell { request_id, answer: self.answer(id, output) });
+            answers.push(FromProxy::Shell { request_id, answer: self.answer(output) });
             self.read();
         }
         if self.is_over() {
-            let error = exited(id, self.ended.flatten());
+            let error = exited(self.ended.flatten());
             answers.extend(
                 self.polls
                     .drain(..)
@@ -370,22 +379,16 @@ impl Shell {
             && at <= now
         {
             self.polls.remove(0);
-            answers.push(FromProxy::Shell { request_id, answer: self.answer(id, Vec::new()) });
+            answers.push(FromProxy::Shell { request_id, answer: self.answer(Vec::new()) });
         }
     }
 }
 
-fn exited(id: Guid, exit: Option<Exit>) -> Failure {
-    let error = Failure::coded(code::SHELL_EXITED, "Shell exited").with("shell_id", id.to_string());
+fn exited(exit: Option<Exit>) -> Failure {
+    let error = Failure::coded(code::SHELL_EXITED, "Shell exited");
     match exit {
         None => error,
         Some(Exit::Code(exit_code)) => error.with("exit_code", i64::from(exit_code)),
         Some(Exit::Signal(signal, _)) => error.with("signal", i64::from(signal)),
     }
-}
-
-/// The same for as long as the job lives, and of no other job.
-fn shell_id(job_id: JobId, index: u32) -> Guid {
-    let [a, b, c, d] = job_id.0.0;
-    Guid([a.wrapping_add(index), b, (c & 0xffff_0000) | u32::from(object_type::OTHER), d])
 }

@@ -124,6 +124,7 @@ impl FakeNode {
             custom_statistics_count_limit: 128,
             cpu_monitor: Default::default(),
             memory_request: 64 << 20,
+            user_job_memory_reserve: 32 << 20,
             job_proxy_memory_reserve: 32 << 20,
             job_proxy_memory_overcommit_limit: None,
             include_memory_mapped_files: true,
@@ -294,7 +295,7 @@ impl Drop for FakeNode {
         }
         let mut left = Vec::new();
         for job_id in &self.jobs {
-            if self.environment.driver() != Driver::Simple && self.environment.existing().contains(job_id) {
+            if self.environment.driver().has_groups() && self.environment.existing().contains(job_id) {
                 left.push(*job_id);
             }
             let _ = jobproxy::recovery::kill_job(self.environment.as_ref(), *job_id, Duration::from_secs(10));

@@ -1,5 +1,7 @@
 //! Real spawner, real proxies, real processes; the node is the test.
 
+#[path = "../../../cage/tests/main/bomb.rs"]
+mod bomb;
 mod harness;
 mod jobs;
 mod measures;

@@ -1,12 +1,13 @@
 //! What a proxy measures while the job runs, and what it does about it: the CPU monitor, and memory
 //! above what was asked for.
 
-use crate::harness::{Event, FakeNode};
+use crate::harness::{Event, FakeNode, PATIENCE};
 use crate::jobs::{aborted, drivers, for_each};
 use cage::Driver;
 use jobproxy::protocol::{FromProxy, Holds, JobStart, Progress, ToProxy};
 use jobproxy::record::read_state;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use vocab::{AbortReason, Cpu, JobId, Span};
 use yson::Map;
 
@@ -65,9 +66,12 @@ fn the_guarantee_follows_the_use_and_survives_the_node() {
     for driver in drivers() {
         println!("driver {driver}");
         let mut node = without_reports(driver);
-        let mut job = node.job("while [ ! -e busy ]; do sleep 0.05; done; while :; do :; done");
+        let mut job = node.job("while [ ! -e busy ]; do sleep 0.2; done; while :; do :; done");
         job.cpu_guarantee = Cpu(200);
+        // A fifth of a core is busy here: as much as a host gives that does much else at the same time.
         job.cpu_monitor = quick(true);
+        job.cpu_monitor.insert("relative_lower_bound", 0.1);
+        job.cpu_monitor.insert("relative_upper_bound", 0.1);
         let (sandbox, directory) = (job.sandbox.clone(), job.job_directory.clone());
         let id = node.start(job);
         // Idle: down to the floor. It is said at once: no other report is due for an hour.
@@ -90,11 +94,13 @@ fn the_guarantee_follows_the_use_and_survives_the_node() {
         });
         assert_eq!(said, kept.holds);
 
-        // Busy with one core: up, and not further than it needs.
+        // Busy: up in steps, to what it was started with.
         std::fs::write(sandbox.join("busy"), b"").expect("written");
         let busy = progress(&mut node, id, "higher guarantee", |p| p.holds.cpu > Cpu(100));
         assert_eq!(busy.holds.cpu, Cpu(145));
-        assert_weight(&node, id, 1.45);
+        let most = progress(&mut node, id, "the whole guarantee", |p| p.holds.cpu > Cpu(145));
+        assert_eq!(most.holds.cpu, Cpu(200));
+        assert_weight(&node, id, 2.0);
         stop(&mut node, id);
     }
 }
@@ -131,7 +137,7 @@ fn a_job_without_a_guarantee_has_no_monitor() {
 /// In the hard mode the quota is the limit (4.5), but only where the limit is real.
 #[test]
 fn the_cap_follows_where_the_node_wants_it() {
-    for driver in drivers().into_iter().filter(|d| *d != Driver::Simple) {
+    for driver in drivers().into_iter().filter(|d| d.has_groups()) {
         let mut node = FakeNode::with(driver, |c| c.cpu_monitor_sets_cap = true);
         let quota = |node: &FakeNode, id: JobId| {
             let (file, _) = weight_file(node, id, 1.0).expect("a group");
@@ -223,6 +229,55 @@ fn waiting_switching_and_storage_are_counted() {
         assert!(s.user_job_context_switches >= 3, "{s:?}");
         assert!(s.user_job_bytes_written >= 4 << 20, "{s:?}");
         assert!(s.job_proxy_context_switches > 0, "{s:?}");
+    }
+}
+
+/// A process above its reserve is one of the first that the kernel takes, and one below it is not.
+#[test]
+fn processes_above_their_reserve_have_a_score() {
+    for driver in drivers() {
+        println!("driver {driver}");
+        let mut node = FakeNode::with(driver, |c| c.oom_score_adj_on_exceeded_memory_reserve = Some(700));
+        let mut job = node.job(
+            "python3 -c \"x = bytearray(48 << 20); x[::4096] = b'1' * len(x[::4096])\nimport os, time\n\
+             while not os.path.exists('small'): time.sleep(0.02)\nx = None\ntime.sleep(1000)\"; :",
+        );
+        job.user_job_memory_reserve = 24 << 20;
+        let sandbox = job.sandbox.clone();
+        let id = node.start(job);
+        let pid = node.started(id);
+        let score = |wanted: &str| {
+            let path = format!("/proc/{pid}/oom_score_adj");
+            let give_up = Instant::now() + PATIENCE;
+            while std::fs::read_to_string(&path).expect("it lives").trim() != wanted {
+                assert!(Instant::now() < give_up, "not {wanted}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        score("700");
+        std::fs::write(sandbox.join("small"), b"").expect("written");
+        score("0");
+        stop(&mut node, id);
+    }
+}
+
+/// Who asks often does not make the proxy measure often.
+#[test]
+fn a_question_is_answered_by_a_sample_that_is_young_enough() {
+    for driver in drivers() {
+        for (cache, measures) in [(3600, false), (0, true)] {
+            let mut node = FakeNode::with(driver, |c| {
+                c.memory_watchdog_period = Span::from_secs(3600);
+                c.memory_tracker_cache_period = Span::from_secs(cache);
+            });
+            let job = node.job("sleep 1000");
+            let id = node.start(job);
+            node.started(id);
+            node.send(id, ToProxy::Poll {});
+            let answer = progress(&mut node, id, "answer", |_| true);
+            assert_eq!(answer.proxy_memory > 0, measures, "driver {driver}, cache of {cache} s");
+            stop(&mut node, id);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod nodes;
 mod operations;
 mod pools;
+mod transactions;
 
 use crate::{Body, Effect, Kernel, Waits};
 use cypress::failures::{no_child, show};
@@ -17,6 +18,8 @@ pub(crate) const POOL_TREES: MountId = MountId(1);
 pub(crate) const OPERATIONS: MountId = MountId(2);
 pub(crate) const NODES: MountId = MountId(3);
 pub(crate) const ORCHID: MountId = MountId(4);
+pub(crate) const TRANSACTIONS: MountId = MountId(5);
+pub(crate) const LOCKS: MountId = MountId(6);
 
 /// Where the mounts are (http-api.md 7.1).
 pub(crate) const PLACES: &[(&str, MountId)] = &[
@@ -25,6 +28,8 @@ pub(crate) const PLACES: &[(&str, MountId)] = &[
     ("//sys/cluster_nodes", NODES),
     ("//sys/exec_nodes", NODES),
     ("//sys/scheduler/orchid", ORCHID),
+    ("//sys/transactions", TRANSACTIONS),
+    ("//sys/locks", LOCKS),
 ];
 
 impl Kernel {
@@ -39,6 +44,7 @@ impl Kernel {
             POOL_TREES => (Waits::Tree, self.get_pools(at, options).map(Body::Value)),
             OPERATIONS => (Waits::All, self.get_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.get_nodes(at, options).map(Body::Value)),
+            TRANSACTIONS | LOCKS => (Waits::Tree, self.get_passing(at, options).map(Body::Value)),
             _ => (Waits::Nothing, self.get_orchid(now, at, options, fields).map(Body::Value)),
         }
     }
@@ -53,6 +59,7 @@ impl Kernel {
             POOL_TREES => (Waits::Tree, self.list_pools(at, options).map(Body::Value)),
             OPERATIONS => (Waits::All, self.list_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.list_nodes(at, options).map(Body::Value)),
+            TRANSACTIONS | LOCKS => (Waits::Tree, self.list_passing(at, options).map(Body::Value)),
             _ => (Waits::Nothing, self.list_orchid(now, at, options).map(Body::Value)),
         }
     }
@@ -124,7 +131,7 @@ impl Kernel {
         self.move_pools(from, to)
     }
 
-    /// Objects that have ids but no nodes: pools, trees, operations.
+    /// Objects that have ids but no nodes: pools, trees, operations, transactions, locks.
     pub(crate) fn foreign_mount(&self, foreign: &Foreign) -> Result<Mounted, Failure> {
         let child = |text: &str| Step::Child(text.as_bytes().to_vec());
         let (mount, mut rest) = if let Some((tree, pool)) = self.pools.by_id(foreign.id) {
@@ -136,6 +143,10 @@ impl Kernel {
                 steps.extend(parsed.steps.into_iter().skip(3));
             }
             (POOL_TREES, steps)
+        } else if self.tree.is_active(foreign.id) {
+            (TRANSACTIONS, vec![child(&foreign.id.to_string())])
+        } else if self.tree.lock_by_id(foreign.id).is_some() {
+            (LOCKS, vec![child(&foreign.id.to_string())])
         } else {
             let id = OperationId(foreign.id.0);
             if !self.operations.contains_key(&id) && !self.finished.contains(id) {

@@ -136,8 +136,7 @@ impl Kernel {
 
     pub(crate) fn list_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
         let (target, rest) = self.pool_target(&at.rest)?;
-        let options =
-            &GetOptions { attributes: canonical_list(&options.attributes), max_size: options.max_size };
+        let options = &GetOptions { attributes: canonical_list(&options.attributes), ..options.clone() };
         match rest {
             [] => Ok(match target {
                 Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {

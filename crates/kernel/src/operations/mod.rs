@@ -57,6 +57,7 @@ impl Kernel {
             id,
             operation_type,
             user: user.to_owned(),
+            user_transaction: self.tree.entered(),
             start_time: now,
             finish_time: None,
             state: OperationState::None,

@@ -2,7 +2,7 @@
 
 use super::{Fields, Found, OrParent};
 use crate::explanations::PreemptionQuery;
-use crate::pool_history::Range;
+use crate::history_chart::Range;
 use crate::{Body, Kernel};
 use scheduler::TreeSnapshot;
 use vocab::{Failure, OperationId, Time};

@@ -13,7 +13,9 @@ mod records;
 mod transfer;
 
 pub(crate) use attributes::no_pool_attribute;
-pub(crate) use names::{canonical_list, canonical_name, canonical_option_steps, canonical_steps};
+pub(crate) use names::{
+    canonical_list, canonical_name, canonical_names, canonical_option_steps, canonical_steps,
+};
 pub(crate) use records::default_tree_key;
 
 use crate::Kernel;

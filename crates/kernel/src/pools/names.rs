@@ -19,7 +19,7 @@ pub(crate) fn canonical_name(name: &[u8]) -> Vec<u8> {
 }
 
 /// Attributes of a pool in their canonical spelling; one in both spellings is refused.
-pub(super) fn canonical_names(attributes: Map) -> Result<Map, Failure> {
+pub(crate) fn canonical_names(attributes: Map) -> Result<Map, Failure> {
     let mut canonical = Map::new();
     for (name, value) in attributes {
         let key = canonical_name(&name);

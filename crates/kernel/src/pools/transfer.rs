@@ -64,6 +64,10 @@ fn add_delta(options: &mut Map, delta: &Map, sign: f64) -> Result<(), Failure> {
                 let Some(change) = amount.as_i64().filter(|c| *c >= 0) else {
                     return refuse("expected an int64 of at least 0");
                 };
+                // A limit that nobody has set stays unset: 0 would let nothing in.
+                if change == 0 {
+                    continue;
+                }
                 let old = options.get(&name).and_then(Value::as_i64).unwrap_or(0);
                 let new = old + if sign < 0.0 { -change } else { change };
                 if new < 0 {

@@ -21,10 +21,11 @@ use crate::nodes::Nodes;
 use crate::pool_history::PoolHistories;
 use crate::pools::{Pools, default_tree_key};
 use crate::tree::read_scheduler_config;
+use crate::usage_history::UsageHistory;
 use crate::volumes::Volumes;
 use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic};
 use controller::ControllerOptions;
-use cypress::{Context, Last, Layout, Limits, Resolved, Tree};
+use cypress::{Context, Forest, Last, Layout, Limits, Resolved, Tree};
 use scheduler::Scheduler;
 use std::collections::BTreeMap;
 use vocab::batch::{Batch, Table};
@@ -53,6 +54,7 @@ impl Records {
         Table::Mutations,
         Table::Preemptions,
         Table::Events,
+        Table::Transactions,
     ];
 
     /// Adds a record; keys of a table come in order.
@@ -88,7 +90,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<Kernel, RecoverError> {
         let mut ids = GuidGenerator::new(config.life);
-        let (tree, first_changes) = recover_tree(&mut ids, now, records.take(Table::Cypress))?;
+        let (tree, first_changes) = recover_tree(&mut ids, now, &mut records)?;
         let mut kernel = Kernel {
             controller_options: ControllerOptions::default(),
             ids,
@@ -120,6 +122,7 @@ impl Kernel {
             not_restored: Default::default(),
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
+            usage_history: UsageHistory::default(),
             pool_savings: Default::default(),
             changes: Default::default(),
             closures: Default::default(),
@@ -166,7 +169,7 @@ impl Kernel {
             operation_link_template: None,
         };
         let done = self.tree.ensure_layout(Context { now, user: "root", ids: &mut self.ids }, &layout)?;
-        self.absorb(done.changes, done.released_blobs, out);
+        self.absorb(done, out);
         let instances = [
             format!("//sys/scheduler/instances/{}/orchid", yson::ypath::escape_literal(&self.config.address)),
             format!(
@@ -181,7 +184,9 @@ impl Kernel {
             {
                 let mut options = cypress::CreateOptions::new(cypress::NodeType::Orchid);
                 options.recursive = true;
-                self.edit(now, "root", out, |edit| edit.create(&place, &options))?;
+                let context = Context { now, user: "root", ids: &mut self.ids };
+                let done = self.tree.overrule(context, |edit| edit.create(&place, &options))?;
+                self.absorb(done, out);
             }
         }
         let places = PLACES.iter().map(|(path, mount)| ((*path).to_owned(), *mount));
@@ -231,10 +236,17 @@ impl Kernel {
 }
 
 /// The tree of the records, or that of a new cluster.
-fn recover_tree(ids: &mut GuidGenerator, now: Time, records: Vec<Record>) -> Result<(Tree, Batch), Failure> {
-    if !records.is_empty() {
-        let tree = Tree::restore(records, Limits::default()).map_err(|e| Failure::new(e.to_string()))?;
-        return Ok((tree, Batch::new()));
+fn recover_tree(
+    ids: &mut GuidGenerator,
+    now: Time,
+    records: &mut Records,
+) -> Result<(Forest, Batch), Failure> {
+    let nodes = records.take(Table::Cypress);
+    if !nodes.is_empty() {
+        let failure = |e: cypress::RestoreError| Failure::new(e.to_string());
+        let trunk = Tree::restore(nodes, Limits::default()).map_err(failure)?;
+        let forest = Forest::restore(trunk, records.take(Table::Transactions), now).map_err(failure)?;
+        return Ok((forest, Batch::new()));
     }
     let created = Tree::new(Context { now, user: "root", ids }, Limits::default());
     let mut batch = Batch::new();
@@ -244,7 +256,7 @@ fn recover_tree(ids: &mut GuidGenerator, now: Time, records: Vec<Record>) -> Res
             None => batch.delete(Table::Cypress, change.key),
         }
     }
-    Ok((created.value, batch))
+    Ok((Forest::new(created.value), batch))
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Failure> {

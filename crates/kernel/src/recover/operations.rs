@@ -192,6 +192,11 @@ impl Kernel {
             id,
             operation_type,
             user,
+            user_transaction: record
+                .fixed
+                .get("user_transaction_id")
+                .and_then(Value::as_str)
+                .and_then(|id| id.parse().ok()),
             start_time,
             finish_time: None,
             state: changing

@@ -61,6 +61,38 @@ fn member(group: &str, member: &str) -> Command {
     Command::AddMember { group: group.into(), member: member.into() }
 }
 
+fn unmember(group: &str, member: &str) -> Command {
+    Command::RemoveMember { group: group.into(), member: member.into() }
+}
+
+fn copy(from: &str, to: &str) -> Command {
+    Command::CopyMove {
+        source: path(from),
+        destination: path(to),
+        remove_source: false,
+        recursive: false,
+        force: true,
+        ignore_existing: false,
+        preserve_creation_time: false,
+    }
+}
+
+fn set_force(at: &str, to: &str) -> Command {
+    Command::Set { path: path(at), value: value(to), recursive: false, force: true }
+}
+
+fn multiset(at: &str, attributes: &str) -> Command {
+    Command::MultisetAttributes { path: path(at), attributes: map(attributes) }
+}
+
+fn get_with(at: &str, attribute: &str) -> Command {
+    Command::Get { path: path(at), attributes: vec![attribute.into()], max_size: None, fields: None }
+}
+
+/// Attributes that would give everybody everything; with them nothing changes for those who have it.
+const ANYBODY: &str = "{inherit_acl=%false; acl=[{action=allow; subjects=[users]; permissions=[read; write]};\
+     {action=allow; subjects=[admins]; permissions=[read; write; administer; remove]}]}";
+
 const DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 impl Guarded {
@@ -93,6 +125,23 @@ impl Guarded {
         let own = "[{action=allow; subjects=[ann]; permissions=[read; write; remove; administer]}]";
         guarded.done("root", set("//home/ann/@acl", own));
         guarded.done("root", set("//home/ann/secret", "7"));
+        guarded.done("root", create("document", Some("//home/ann/paper"), "{value={plan=secret}}"));
+        // What `bob` and `ann` may write, and neither administer nor remove.
+        let all_write = "{inherit_acl=%false; acl=[{action=allow; subjects=[users]; permissions=[read; write]};\
+                         {action=allow; subjects=[admins]; permissions=[read; write; administer; remove]}]}";
+        guarded.done("root", create("map_node", Some("//home/common"), all_write));
+        guarded.done("root", set("//home/common/note", "0"));
+        guarded.done("root", set("//home/common/full", "{a=1}"));
+        guarded.done("root", set("//home/common/items", "[1]"));
+        // `operators` may everything, and names that nobody has any more.
+        guarded.done("root", create("group", None, "{name=operators}"));
+        guarded.done("root", member("superusers", "operators"));
+        for ghost in ["ghost", "ghost2", "former"] {
+            guarded.done("root", create("user", None, &format!("{{name={ghost}}}")));
+            guarded.done("root", member("operators", ghost));
+        }
+        guarded.done("root", remove("//sys/users/ghost"));
+        guarded.done("root", remove("//sys/users/ghost2"));
         let reader = "acl=[{action=allow; subjects=[adm]; permissions=[read]}]";
         let started = guarded.done("ann", start("p", reader));
         let id = started.get("operation_id").and_then(Value::as_str).expect("an id");
@@ -135,7 +184,7 @@ fn users_by_objects_by_commands() {
     let table = [
         // --- the tree
         ("list the root", Command::List { path: path("/"), attributes: vec![], max_size: None }, "+++++"),
-        ("read everything", get("/"), "-+-++"),
+        ("read everything, but for what is closed", get("/"), "+++++"),
         ("read what everybody may", get("//sys"), "+++++"),
         ("write to tmp", set("//tmp/x", "1"), "+++++"),
         ("write to sys", set("//sys/@x", "1"), "--+++"),
@@ -143,7 +192,28 @@ fn users_by_objects_by_commands() {
         ("read what is ann's", get("//home/ann/secret"), "-+-++"),
         ("read an attribute of what is ann's", get("//home/ann/@count"), "-+-++"),
         ("read something missing of ann's", get("//home/ann/nothing"), "-+-++"),
-        ("read all of home", get("//home"), "-+-++"),
+        ("read all of home, but for what is closed", get("//home"), "+++++"),
+        ("copy all of home", copy("//home", "//tmp/home"), "-+-++"),
+        ("copy what is ann's", copy("//home/ann/paper", "//tmp/paper"), "-+-++"),
+        ("change its list with all attributes", set("//home/common/@", ANYBODY), "--+++"),
+        (
+            "change its list along with its value",
+            set("//home/common/note", &format!("<{}>1", &ANYBODY[1..ANYBODY.len() - 1])),
+            "--+++",
+        ),
+        ("change its list among others", multiset("//home/common", ANYBODY), "--+++"),
+        ("replace a map", set_force("//home/common/full", "{}"), "--+++"),
+        ("replace a list", set("//home/common/items", "[]"), "--+++"),
+        (
+            "make a pool at a path",
+            create("scheduler_pool", Some("//tmp/pool"), "{name=by_path; pool_tree=physical}"),
+            "--+++",
+        ),
+        (
+            "make a tree at a path",
+            create("scheduler_pool_tree", Some("//tmp/tree"), "{name=by_path}"),
+            "--+++",
+        ),
         (
             "list what is ann's",
             Command::List { path: path("//home/ann"), attributes: vec![], max_size: None },
@@ -182,6 +252,20 @@ fn users_by_objects_by_commands() {
             create("scheduler_pool", None, "{name=child; pool_tree=physical; parent_name=p}"),
             "-++++",
         ),
+        (
+            "make a pool inside, by another spelling",
+            create("scheduler_pool", None, "{name=child2; pool_tree=physical; \"parent-name\"=p}"),
+            "-++++",
+        ),
+        (
+            "make a pool with options that it could not be given later",
+            create(
+                "scheduler_pool",
+                None,
+                "{name=child3; pool_tree=physical; parent_name=p; inherit_acl=%false}",
+            ),
+            "--+++",
+        ),
         ("make a pool on top", create("scheduler_pool", None, "{name=top; pool_tree=physical}"), "--+++"),
         ("configure a tree", set("//sys/pool_trees/physical/@config/max_operation_count", "100"), "--+++"),
         ("set the default tree", set("//sys/pool_trees/@default_tree", "physical"), "--+++"),
@@ -215,6 +299,16 @@ fn users_by_objects_by_commands() {
         ("a group outside of groups", create("group", Some("//tmp/g"), "{}"), "--+++"),
         ("add to a team", member("team", "eve"), "--+++"),
         ("make a superuser", member("superusers", "nobody"), "---++"),
+        ("make one through another group", member("operators", "nobody"), "---++"),
+        ("make a superuser none", unmember("operators", "nobody"), "---++"),
+        ("take a name that is a superuser's", create("user", None, "{name=ghost}"), "---++"),
+        ("ban a superuser", set("//sys/users/sup/@banned", "%false"), "---++"),
+        ("remove a superuser", remove("//sys/users/former"), "---++"),
+        (
+            "let in a user of a group that may everything",
+            create("group", Some("//tmp/ghost2"), "{}"),
+            "---++",
+        ),
         (
             "a token for ann",
             Command::IssueToken { user: "ann".into(), token_sha256: DIGEST.into(), description: None },
@@ -232,7 +326,7 @@ fn users_by_objects_by_commands() {
         ("take a token over", set(&format!("//sys/tokens/{DIGEST}/@user"), "ann"), "---++"),
         ("ban somebody", set("//sys/users/eve/@banned", "%true"), "--+++"),
         // --- what only the server asks
-        ("who is this", Command::Identify { proof: Proof::Session("ann".into()), act_as: None }, "---++"),
+        ("who is this", Command::Identify { proof: Proof::Configured("ann".into()), act_as: None }, "---++"),
         ("the hash of a password", Command::PasswordHash { user: "ann".into() }, "---++"),
         // --- the rest
         (
@@ -258,6 +352,91 @@ fn users_by_objects_by_commands() {
         }
     }
     guarded.done("sup", remove("//home/*"));
+}
+
+/// What may be read is shown; of what is closed no more than that it is there.
+#[test]
+fn answers_leave_out_what_is_closed() {
+    let mut guarded = Guarded::new();
+    let text = |value: &Value| String::from_utf8_lossy(&yson::to_text(value)).into_owned();
+    // A list that counts for the map alone, and one that counts for its children alone.
+    let acl = |mode: &str| {
+        format!(
+            "{{inherit_acl=%false; acl=[{{action=allow; subjects=[bob]; permissions=[read]; inheritance_mode={mode}}}]}}"
+        )
+    };
+    for mode in ["object_only", "immediate_descendants_only", "object_and_descendants"] {
+        guarded.done("root", create("map_node", Some(&format!("//home/{mode}")), &acl(mode)));
+        guarded.done("root", set(&format!("//home/{mode}/x"), "{y=1}"));
+    }
+    for (user, command, expected) in [
+        (
+            "bob",
+            get("//home"),
+            "{\"ann\"=#;\"common\"={\"full\"={\"a\"=1;};\"items\"=[1;];\"note\"=0;};\
+             \"immediate_descendants_only\"=#;\"object_and_descendants\"={\"x\"={\"y\"=1;};};\"object_only\"={\"x\"=#;};}",
+        ),
+        ("bob", get("//home/immediate_descendants_only/x"), "{\"y\"=#;}"),
+        ("ann", get("//home/ann"), "{\"paper\"=#;\"secret\"=7;}"),
+        (
+            "ann",
+            get_with("//home/ann", "value"),
+            "{\"paper\"=<\"value\"={\"plan\"=\"secret\";};>#;\"secret\"=<\"value\"=7;>7;}",
+        ),
+        ("root", get("//sys/tokens"), "{}"),
+        (
+            "bob",
+            Command::List { path: path("//home"), attributes: vec!["count".into()], max_size: None },
+            "[\"ann\";<\"count\"=3;>\"common\";\"immediate_descendants_only\";<\"count\"=1;>\"object_and_descendants\";<\"count\"=1;>\"object_only\";]",
+        ),
+    ] {
+        let found = guarded.done(user, command.clone());
+        assert_eq!(text(&found), expected, "{user} {command:?}");
+    }
+    // Opaque things are shown with the attributes that were asked for, too.
+    guarded.done("root", create("document", Some("//tmp/paper"), "{value=secret; inherit_acl=%false}"));
+    guarded.done("root", set("//sys/tokens/@note", "secret"));
+    for (at, attribute) in [("//tmp", "value"), ("//sys", "note")] {
+        assert!(text(&guarded.done("root", get_with(at, attribute))).contains("secret"), "{at}");
+        assert!(!text(&guarded.done("bob", get_with(at, attribute))).contains("secret"), "{at}");
+    }
+    assert_eq!(guarded.ask("bob", copy("//tmp", "//home/copied")).map_err(|f| f.code).err(), Some(901));
+}
+
+/// What was done is answered to who repeats it, though he might not do it any more.
+#[test]
+fn a_repeated_change_is_answered_though_the_permission_is_gone() {
+    let mut guarded = Guarded::new();
+    let give_away = set("//home/ann/@acl", "[{action=allow; subjects=[bob]; permissions=[administer]}]");
+    let id = vocab::Guid([1, 2, 3, 4]);
+    for attempt in ["first", "repeated"] {
+        let request = guarded.world.send("ann", Some(id), give_away.clone());
+        guarded.world.settle();
+        let answer = guarded.world.replies.remove(&request).expect("an answer");
+        assert!(matches!(answer, Ok(Body::Value(_))), "{attempt}: {answer:?}");
+    }
+    assert_eq!(guarded.ask("ann", give_away).map_err(|f| f.code).err(), Some(901));
+}
+
+/// Whatever is answered is in the audit log, though nothing else of it is in the store.
+#[test]
+fn what_was_answered_is_in_the_audit_log_after_a_crash() {
+    let mut guarded = Guarded::new();
+    let limits = Resources { user_slots: 4, cpu: Cpu::from_f64(4.0), memory: 4 << 30, ..Resources::ZERO };
+    guarded.world.nodes.insert("n1".into(), Node::new("n1", limits));
+    guarded.world.connect("n1");
+    guarded.world.pass(Span::from_secs(10));
+    let running: Vec<JobId> = guarded.world.nodes["n1"].running.keys().copied().collect();
+    let [job_id] = running[..] else { panic!("{running:?} run instead of one job") };
+    guarded.world.hold = true;
+    let abort = Command::AbortJob { job_id, interrupt_timeout: None };
+    assert!(guarded.world.ask("ann", abort.clone()).is_none(), "answered before it is durable");
+    guarded.world.hold = false;
+    guarded.world.commit(usize::MAX);
+    guarded.world.crash(0);
+    guarded.world.restart();
+    let is_it = |event: &&Map| event.get("action").and_then(Value::as_str) == Some("abort_job");
+    assert_eq!(guarded.world.log.iter().filter(is_it).count(), 1);
 }
 
 /// A shell beside a job is the operation's `manage`; one with owners is for them (jobs-and-nodes.md 5.5).

@@ -23,6 +23,7 @@ mod restarts;
 mod slow_store;
 mod storm;
 mod units;
+mod usage_history;
 mod volumes;
 mod walks;
 mod world;

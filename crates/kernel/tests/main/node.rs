@@ -36,6 +36,8 @@ pub struct Job {
     pub start: StartJob,
     /// What the node accounts for it.
     pub usage: vocab::Resources,
+    /// What it reports besides.
+    pub statistics: Option<vocab::JobStatistics>,
     pub accepted: Time,
     /// It was asked to stop.
     pub interrupted: Option<InterruptionReason>,
@@ -71,7 +73,7 @@ impl Node {
             phase: JobPhase::Running,
             accepted_time: job.accepted,
             start_time: Some(job.accepted),
-            statistics: None,
+            statistics: job.statistics.clone(),
             stderr_size: 0,
         };
         self.running.values().map(report).collect()
@@ -113,7 +115,13 @@ impl Node {
                     // A repeated order is harmless.
                     if !self.finished.contains_key(&job_id) {
                         let usage = start.resources;
-                        let job = Job { start: start.clone(), usage, accepted: now, interrupted: None };
+                        let job = Job {
+                            start: start.clone(),
+                            usage,
+                            accepted: now,
+                            statistics: None,
+                            interrupted: None,
+                        };
                         self.running.entry(job_id).or_insert(job);
                         events.push(JobEvent::Started { job_id, start_time: now });
                     }
@@ -140,7 +148,11 @@ impl Node {
                 }
                 Some(_) => {
                     let error = Failure::new(text.clone()).with("preemption_reason", text.as_str());
-                    let outcome = JobOutcome::Aborted { reason: AbortReason::Preemption, error };
+                    let reason = match reason {
+                        InterruptionReason::JobsDisabledOnNode => AbortReason::NodeWithDisabledJobs,
+                        _ => AbortReason::Preemption,
+                    };
+                    let outcome = JobOutcome::Aborted { reason, error };
                     let kept = self.end(now, *job_id, outcome).map(|kept| kept.report.clone());
                     events.extend(kept.map(JobEvent::Finished));
                 }

@@ -303,6 +303,95 @@ fn two_nodes_with_one_name() {
 }
 
 #[test]
+fn jobs_are_asked_to_leave_a_node_that_is_disabled() {
+    check(
+        "node n1 cpu=3
+         pool create p
+         op start p jobs=1 signal=SIGINT as polite
+         op start p jobs=2 as plain
+         set //sys/cluster_nodes/n1/@disable_scheduler_jobs %true
+         # nothing new starts, and what was asked has its time
+         tick 6s
+         show nodes
+         finish polite/0
+         tick 6s
+         show nodes
+         show ops
+         set //sys/cluster_nodes/n1/@disable_scheduler_jobs %false
+         tick 6s
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=3
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=1 signal=SIGINT as polite
+              {"operation_id"="polite";}
+              n1 <- start polite/0#0
+            > op start p jobs=2 as plain
+              {"operation_id"="plain";}
+              n1 <- start plain/0#0 plain/1#1
+            > set //sys/cluster_nodes/n1/@disable_scheduler_jobs %true
+              n1 <- interrupt plain/0#0 jobs_disabled_on_node
+              n1 <- interrupt plain/1#1 jobs_disabled_on_node
+              n1 <- interrupt polite/0#0 jobs_disabled_on_node
+              ok
+              n1 <- release plain/0#0 plain/1#1
+            # nothing new starts, and what was asked has its time
+            > tick 6s
+            > show nodes
+              n1 online polite/0#0
+            > finish polite/0
+              n1 <- release polite/0#0
+            > tick 6s
+            > show nodes
+              n1 online
+            > show ops
+              plain running total=2 running=0 completed=0 pending=2 failed=0 aborted=2 alert:no_suitable_node
+              polite running total=2 running=0 completed=1 pending=1 failed=0 aborted=0 alert:no_suitable_node
+            > set //sys/cluster_nodes/n1/@disable_scheduler_jobs %false
+              ok
+            > tick 6s
+              n1 <- start polite/0#1 plain/0#2 plain/1#3
+            > show nodes
+              n1 online plain/0#2 plain/1#3 polite/0#1
+        "#]],
+    );
+}
+
+#[test]
+fn jobs_of_an_operation_whose_time_is_up_fail() {
+    check(
+        "node n1 cpu=3
+         pool create p
+         op start p jobs=4 time_limit=5000 signal=SIGINT as o
+         tick 4s
+         show ops
+         tick 2s
+         show ops",
+        expect![[r#"
+            > node n1 cpu=3
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=4 time_limit=5000 signal=SIGINT as o
+              {"operation_id"="o";}
+              n1 <- start o/0#0 o/1#1 o/2#2
+            > tick 4s
+            > show ops
+              o running total=4 running=3 completed=0 pending=1 failed=0 aborted=0
+            > tick 2s
+              n1 <- fail o/2#2 Operation time limit exceeded
+              n1 <- fail o/1#1 Operation time limit exceeded
+              n1 <- fail o/0#0 Operation time limit exceeded
+              n1 <- release o/2#2 o/1#1 o/0#0
+            > show ops
+              o failed total=4 running=0 completed=0 pending=4 failed=3 aborted=0 error 1: Operation is running for too long, aborted
+        "#]],
+    );
+}
+
+#[test]
 fn administrators_and_nodes() {
     check(
         "node n1 cpu=2

@@ -70,12 +70,16 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         None => machine::data_directory(|name| std::env::var(name).ok())?,
     };
     let nodes = args.nodes.or(file.up.nodes).unwrap_or(1);
+    if file.server.tls_cert.is_some() || file.server.tls_key.is_some() {
+        let text = "a cluster of one machine does not speak TLS: tls_cert is for `millpond server`";
+        return Err(CliError::usage(text));
+    }
     let offered = args.node_resources.clone().or_else(|| file.node.resources.clone()).unwrap_or_default();
     Ok(Options {
         listen: args.listen.or(file.server.listen).unwrap_or(DEFAULT_LISTEN),
         data,
         nodes,
-        resources: offered.over(machine::resources(nodes)),
+        resources: offered.over(machine::resources(nodes, file.node.node_dedicated_cpu)),
         job_environment: args.job_environment.clone(),
         isolation: args.isolation.clone(),
         auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),

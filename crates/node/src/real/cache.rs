@@ -18,20 +18,30 @@ pub(crate) struct Key {
     pub revision: u64,
     /// A link shows the mode of its target, so the two modes are two files.
     pub executable: bool,
+    /// Not for others (`bypass_artifact_cache`): it goes when this job has it.
+    pub only_for: Option<JobId>,
 }
 
 impl Key {
     pub fn of(artifact: &Artifact) -> Key {
-        Key { file_id: artifact.file_id, revision: artifact.revision, executable: artifact.executable }
+        let Artifact { file_id, revision, executable, .. } = *artifact;
+        Key { file_id, revision, executable, only_for: None }
     }
+    /// The file that this job is given, which may be its own.
+    pub fn for_job(artifact: &Artifact, job_id: JobId) -> Key {
+        Key { only_for: artifact.bypass_cache.then_some(job_id), ..Key::of(artifact) }
+    }
+    /// A file for one job has a name that is not read back: at the next start it goes.
     pub fn name(&self) -> String {
         let suffix = if self.executable { "-x" } else { "" };
-        format!("{}.{}{suffix}", self.file_id, self.revision)
+        let owner = self.only_for.map(|job_id| format!(".{job_id}")).unwrap_or_default();
+        format!("{}.{}{suffix}{owner}", self.file_id, self.revision)
     }
     fn parse(name: &str) -> Option<Key> {
         let (name, executable) = name.strip_suffix("-x").map_or((name, false), |n| (n, true));
         let (file_id, revision) = name.split_once('.')?;
-        Some(Key { file_id: file_id.parse().ok()?, revision: revision.parse().ok()?, executable })
+        let (file_id, revision) = (file_id.parse().ok()?, revision.parse().ok()?);
+        Some(Key { file_id, revision, executable, only_for: None })
     }
 }
 
@@ -116,7 +126,8 @@ impl Cache {
         Want::Fetch
     }
 
-    /// A download has ended: puts the file in its place and gives the jobs that wait for it.
+    /// A download has ended: puts the file in its place and gives the jobs that wait for it, the one that
+    /// it was begun for first.
     pub fn fetched(
         &mut self,
         key: Key,
@@ -149,6 +160,11 @@ impl Cache {
     /// The job does not need its files any more.
     pub fn unpin(&mut self, job_id: JobId) {
         for key in self.pinned.remove(&job_id).unwrap_or_default() {
+            if key.only_for.is_some() {
+                let _ = std::fs::remove_file(self.path(&key));
+                self.forget(&key);
+                continue;
+            }
             self.clock += 1;
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.pins -= 1;
@@ -215,7 +231,7 @@ mod tests {
     use vocab::Guid;
 
     fn key(n: u32) -> Key {
-        Key { file_id: ObjectId(Guid([n, 0, 0, 1])), revision: 7, executable: n % 2 == 1 }
+        Key { file_id: ObjectId(Guid([n, 0, 0, 1])), revision: 7, executable: n % 2 == 1, only_for: None }
     }
     fn job(n: u32) -> JobId {
         JobId(Guid([n, 0, 0, 2]))
@@ -229,6 +245,23 @@ mod tests {
         for bad in ["", "x", "1-2-3-4", "1-2-3-4.x", "1-2-3-4.5.part", "1-2-3-4.5-x.part"] {
             assert_eq!(Key::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_file_past_the_cache_is_for_one_job_and_goes_with_it() -> std::io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let mut cache = Cache::open(directory.path().to_owned(), 1000)?;
+        for n in [1, 2] {
+            let own = Key { only_for: Some(job(n)), ..key(2) };
+            assert_eq!(Key::parse(&own.name()), None, "it does not outlive the agent either");
+            assert_eq!(cache.want(job(n), own, 10), Want::Fetch, "not even from another job that bypasses");
+            std::fs::write(cache.temporary_path(&own), [0; 10])?;
+            assert_eq!(cache.fetched(own, Ok(10)), (vec![job(n)], Ok(())));
+        }
+        cache.unpin(job(1));
+        cache.unpin(job(2));
+        assert_eq!((cache.used, std::fs::read_dir(directory.path())?.count()), (0, 0));
+        Ok(())
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) fn variables(
     sandbox: &Path,
     node_host: &str,
     gpus: &[u32],
+    ports: &[u16],
 ) -> Vec<(String, String)> {
     let sandbox = sandbox.to_string_lossy();
     let given = &start.description.environment;
@@ -30,6 +31,9 @@ pub(crate) fn variables(
     }
     set("YT_JOB_ID", start.identity.job_id.to_string());
     set("YT_NODE_HOST", node_host.to_owned());
+    for (i, port) in ports.iter().enumerate() {
+        set(&format!("YT_PORT_{i}"), port.to_string());
+    }
     if !gpus.is_empty() {
         let list = gpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         set("CUDA_VISIBLE_DEVICES", list.clone());

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nodecore::JobRecord;
 use prost::Message;
-use vocab::Time;
+use vocab::{PreparationMeasures, Time};
 use wire::proto::pb;
 
 const NAME: &str = "record";
@@ -33,6 +33,12 @@ struct RecordFile {
     gpus: Vec<u32>,
     #[prost(message, optional, tag = "7")]
     end: Option<pb::FinishedJob>,
+    #[prost(uint32, repeated, tag = "8")]
+    ports: Vec<u32>,
+    #[prost(uint64, optional, tag = "9")]
+    fetched_time: Option<u64>,
+    #[prost(message, optional, tag = "10")]
+    preparation: Option<pb::PreparationMeasures>,
 }
 
 /// A record as it was found.
@@ -52,6 +58,10 @@ pub(crate) fn write(job_directory: &Path, record: &JobRecord, boot_id: &str) -> 
         acquired_time: record.acquired_time.0,
         slot: record.slot,
         gpus: record.gpus.clone(),
+        fetched_time: record.fetched_time.map(|time| time.0),
+        preparation: (record.preparation != PreparationMeasures::default())
+            .then(|| (&record.preparation).into()),
+        ports: record.ports.iter().copied().map(u32::from).collect(),
         end: record.end.as_ref().map(Into::into),
     };
     let mut bytes = MAGIC.to_vec();
@@ -80,6 +90,9 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
             acquired_time: Time(file.acquired_time),
             slot: file.slot,
             gpus: file.gpus,
+            fetched_time: file.fetched_time.map(Time),
+            preparation: file.preparation.map(PreparationMeasures::from).unwrap_or_default(),
+            ports: file.ports.into_iter().filter_map(|port| port.try_into().ok()).collect(),
             end: match file.end {
                 Some(end) => {
                     Some(end.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?)

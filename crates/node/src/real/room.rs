@@ -125,10 +125,18 @@ fn is_beyond_this_host(error: &CageError) -> bool {
     }
 }
 
+/// Where an operator allows none, the kernel says that there is no room for one more.
+fn no_user_namespaces(error: &CageError) -> bool {
+    use rustix::io::Errno;
+    matches!(error, CageError::Isolation { source, .. } if Errno::from_io_error(source) == Some(Errno::NOSPC))
+}
+
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
     start_uid: Option<u32>,
+    /// By user namespaces, because the node has no privileges (4.10).
+    own_users: bool,
     /// The node's data and what lies around it that jobs could not enter anyway, and the host's sockets.
     covers: Vec<PathBuf>,
     shared: Vec<Bind>,
@@ -141,9 +149,10 @@ const RUN: &str = "/run";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 impl Isolator {
-    /// As the options want it and this host can.
+    /// As the options want it and this host can. Jobs see no `secrets`, files of the node.
     pub fn choose(
         options: &RoomOptions,
+        secrets: &[PathBuf],
         layout: &Layout,
         environment: &dyn JobEnvironment,
     ) -> Result<Chosen, CageError> {
@@ -158,11 +167,13 @@ impl Isolator {
             let what = format!("share {} with jobs", shared.path.display());
             fs::metadata(&shared.path).map_err(|source| CageError::Isolation { what, source })?;
         }
-        let isolator = Isolator::new(options, layout);
+        // Also for root of a user namespace: outside it is somebody else.
+        let own_users = environment.driver() == cage::Driver::Rootless;
+        let isolator = Isolator::new(options, secrets, layout, own_users);
         match isolator.probe(layout, environment) {
             Ok(()) => Ok(Chosen { isolator: Some(isolator), ..Chosen::default() }),
             Err(e) if options.isolation == IsolationChoice::Full => Err(e),
-            Err(e) if is_beyond_this_host(&e) => {
+            Err(e) if is_beyond_this_host(&e) || (own_users && no_user_namespaces(&e)) => {
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());
                 let what: Vec<Value> = ["users", "namespaces", "privileges"].map(Value::from).to_vec();
@@ -179,11 +190,13 @@ impl Isolator {
         }
     }
 
-    fn new(options: &RoomOptions, layout: &Layout) -> Isolator {
-        let start_uid = (!options.do_not_set_user_id).then_some(options.start_uid);
+    fn new(options: &RoomOptions, secrets: &[PathBuf], layout: &Layout, own_users: bool) -> Isolator {
+        let start_uid = (!options.do_not_set_user_id && !own_users).then_some(options.start_uid);
         // Root without capabilities passes where root's permissions let it.
         let cover = match start_uid {
             Some(_) => cover_for(layout.root(), &lets_others_pass),
+            // Permissions keep nothing from who is the same user: all of ours is covered.
+            None if own_users => cover_for(layout.root(), &|path| !is_ours(path)),
             None => layout.root().to_owned(),
         };
         let bind = |d: &crate::SharedDirectory| Bind {
@@ -193,11 +206,20 @@ impl Isolator {
         };
         // The outer one first.
         let mut covers = vec![PathBuf::from(RUN), cover];
+        if start_uid.is_none() {
+            covers.extend(secrets.iter().filter_map(|path| path.canonicalize().ok()));
+        }
+        if own_users {
+            let home = std::env::var_os("HOME").and_then(|home| fs::canonicalize(home).ok());
+            covers.extend(home.filter(|home| is_ours(home)));
+        }
         covers.sort_by_key(|path| path.components().count());
+        covers.dedup();
         let resolver = fs::canonicalize(RESOLVER).ok().filter(|real| real.starts_with(RUN));
         let resolver = resolver.map(|path| Bind { source: path.clone(), target: path, read_only: true });
         Isolator {
             start_uid,
+            own_users,
             covers,
             shared: options.shared_directories.iter().map(bind).chain(resolver).collect(),
             layout: layout.clone(),
@@ -232,6 +254,7 @@ impl Isolator {
             covers: self.covers.clone(),
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
+            own_users: self.own_users,
         }
     }
 
@@ -294,6 +317,12 @@ fn gpu_devices(dev: &Path, gpus: &[u32]) -> Vec<PathBuf> {
     let common = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"].map(str::to_owned);
     let own = gpus.iter().map(|gpu| format!("nvidia{gpu}"));
     common.into_iter().chain(own).map(|name| dev.join(name)).filter(|path| path.exists()).collect()
+}
+
+/// Does it belong to the node's user?
+fn is_ours(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Gives a file or directory to its user.
@@ -425,7 +454,7 @@ mod tests {
         let layout = Layout::create(data.path()).expect("made");
         let shared = crate::SharedDirectory { path: "/data".into(), writable: true };
         let options = RoomOptions { shared_directories: vec![shared], ..RoomOptions::default() };
-        let isolator = Isolator::new(&options, &layout);
+        let isolator = Isolator::new(&options, &[], &layout, false);
         let job_id = JobId(vocab::Guid([0xa1, 2, 3, 4]));
         let sandbox = layout.sandbox(7);
         let view = |linked, root| {
@@ -487,9 +516,9 @@ mod tests {
         let environment = cage::environment::open_auto(&cage::EnvironmentConfig::new(&group)).expect("any").0;
         let choose = |isolation| {
             let options = RoomOptions { isolation, ..RoomOptions::default() };
-            Isolator::choose(&options, &layout, environment.as_ref())
+            Isolator::choose(&options, &[], &layout, environment.as_ref())
         };
-        if environment.driver() != cage::Driver::Simple {
+        if environment.driver().has_groups() {
             let chosen = choose(IsolationChoice::Auto).expect("an answer");
             assert!(chosen.disabled && chosen.isolator.is_some(), "{chosen:?}");
             assert!(choose(IsolationChoice::Full).is_err());

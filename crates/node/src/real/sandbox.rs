@@ -52,7 +52,8 @@ pub(crate) fn place(
             {
                 room::make_path(sandbox, parent, owner)?;
             }
-            if !copy && !in_memory(&target) {
+            // A file that is not to stay in the cache is the job's own.
+            if !copy && !artifact.bypass_cache && !in_memory(&target) {
                 return match names {
                     Some(names) => symlink(another_name(cached, names)?, &target),
                     None => symlink(cached, &target),
@@ -222,6 +223,7 @@ mod tests {
                 size: 1,
                 file_name: name.to_owned(),
                 executable: false,
+                bypass_cache: false,
             },
             cached: cached.clone(),
         };

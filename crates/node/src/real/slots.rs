@@ -54,15 +54,17 @@ impl RealHands {
         }
         let files: Vec<Placement> = artifacts
             .into_iter()
-            .map(|artifact| Placement { cached: self.cache.path(&Key::of(&artifact)), artifact })
+            .map(|artifact| Placement { cached: self.cache.path(&Key::for_job(&artifact, job_id)), artifact })
             .collect();
         // Links into the cache lead nowhere in another root.
         let copy = self.config.copy_files || request.copy_files || own_root;
-        let archives: Vec<PathBuf> = request.layers.iter().map(|l| self.cache.path(&Key::of(l))).collect();
+        let archives: Vec<PathBuf> =
+            request.layers.iter().map(|l| self.cache.path(&Key::for_job(l, job_id))).collect();
         let (layers, layout) = (Arc::clone(&self.layers), self.layout.clone());
         let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
         let volumes = room::volume_paths(&sandbox, &request);
         let in_memory = !volumes.is_empty() && !files.is_empty();
+        let bypass = files.iter().any(|file| file.artifact.bypass_cache);
         let names = self.isolator.is_some().then(|| self.layout.files(slot));
         let work = move || {
             if state == SandboxState::Used {
@@ -87,7 +89,7 @@ impl RealHands {
                 .zip(&archives)
                 .try_for_each(|(layer, archive)| layers.unpack(layer, archive))
         };
-        if copy || in_memory || state == SandboxState::Used {
+        if copy || bypass || in_memory || state == SandboxState::Used {
             self.preparing(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
         } else {
             ready(work());
@@ -113,10 +115,11 @@ impl RealHands {
         &mut self,
         job_id: JobId,
         slot: u32,
-        gpus: &[u32],
+        devices: (&[u32], &[u16]),
         start: &StartJob,
         outcomes: &mut Vec<Outcome>,
     ) {
+        let (gpus, ports) = devices;
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let host = environment::host_of(&self.config.address);
         let description = &start.description;
@@ -126,7 +129,7 @@ impl RealHands {
             room::rootfs(&self.layout, slot, unpacked, request.writable_root)
         });
         let inside = root.as_ref().map_or(sandbox.clone(), |_| PathBuf::from(room::SANDBOX_INSIDE));
-        let variables = environment::variables(start, &inside, host, gpus);
+        let variables = environment::variables(start, &inside, host, gpus, ports);
         let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
         // Up to there the job is counted with its request, whatever it uses (3.4).
         let ahead = self.config.accounting.ahead_memory_reserve;

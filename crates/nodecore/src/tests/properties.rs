@@ -65,8 +65,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 impl World {
     fn new() -> World {
+        let mut desk = Desk::new();
+        desk.core.disk = crate::disk::DiskLedger::new(Some(4));
         World {
-            desk: Desk::new(),
+            desk,
             owed: Vec::new(),
             accepted: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -122,7 +124,11 @@ impl World {
             | NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. } => {}
             NodeEffect::FetchArtifact { job_id, .. } => {
-                self.owed.push(NodeInput::ArtifactFetched { job_id, result: Ok(()) });
+                self.owed.push(NodeInput::ArtifactFetched { job_id, result: Ok(downloaded(3)) });
+            }
+            NodeEffect::ProbePorts { job_id, ports } => {
+                let busy = ports.into_iter().step_by(2).collect();
+                self.owed.push(NodeInput::PortsProbed { job_id, busy });
             }
             NodeEffect::PrepareSandbox { job_id, slot, .. } => {
                 assert_eq!(self.slots.insert(slot, job_id), None, "a slot is used twice");
@@ -174,9 +180,9 @@ impl World {
         let mut input = self.owed.swap_remove(index % self.owed.len());
         let error = || Failure::new("bad luck");
         match &mut input {
-            NodeInput::ArtifactFetched { result, .. } | NodeInput::SandboxReady { result, .. } if !good => {
-                *result = Err(error());
-            }
+            NodeInput::ArtifactFetched { result, .. } if !good => *result = Err(error()),
+            NodeInput::SandboxReady { result, .. } if !good => *result = Err(error()),
+            NodeInput::PortsProbed { busy, .. } if good => busy.clear(),
             NodeInput::StderrUploaded { result, .. } if !good => *result = Err(error()),
             NodeInput::ContainerKilled { result, .. } if !good => *result = Err(error()),
             NodeInput::ContainerKilled { job_id, .. } | NodeInput::JobEnded { job_id, .. } => {
@@ -208,7 +214,10 @@ impl World {
                 if self.connected && !self.released.contains(&job_id(n)) {
                     let again = self.reported.remove(&job_id(n)); // a repetition may be answered again
                     self.accepted.insert(job_id(n));
-                    self.tell(NodeInput::Server(ServerMessage::Start(vec![start(n, files)])));
+                    let mut job = start(n, files);
+                    job.description.port_count = n % 3;
+                    job.description.file_system.disk_space = Some(i64::from(n % 4));
+                    self.tell(NodeInput::Server(ServerMessage::Start(vec![job])));
                     if again.is_some() {
                         self.reported.insert(job_id(n), 1);
                     }
@@ -317,6 +326,8 @@ proptest! {
         }
         prop_assert_eq!(w.desk.core.job_ids().count(), 0);
         prop_assert_eq!(w.desk.core.slots_taken(), 0);
+        prop_assert_eq!(w.desk.core.disk.promised(), 0);
+        prop_assert_eq!(w.desk.core.ports.free(), 10_000, "all ports have come back");
         prop_assert!(w.slots.is_empty());
     }
 

@@ -25,6 +25,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
         size: 3,
         file_name: format!("file{i}"),
         executable: false,
+        bypass_cache: false,
     };
     StartJob {
         waiting_timeout: None,
@@ -57,9 +58,16 @@ pub fn start(n: u32, files: usize) -> StartJob {
             cpu_monitor: Default::default(),
             include_memory_mapped_files: true,
             job_proxy_memory_overcommit_limit: None,
+            prepare_time_limit: None,
+            port_count: 0,
             file_system: Default::default(),
         },
     }
+}
+
+/// A file that was not there yet.
+pub fn downloaded(size: u64) -> Supply {
+    Supply { source: Source::Server, size }
 }
 
 pub fn completed(now: Time) -> JobResult {
@@ -218,6 +226,7 @@ fn line(effect: &NodeEffect) -> String {
             format!("ask the shells of {} for {request_id}: {request:?}", number(*job_id))
         }
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
+        ProbePorts { job_id, ports } => format!("probe {ports:?} for {}", number(*job_id)),
         FetchArtifact { job_id, artifact } => format!("fetch {} for {}", artifact.file_name, number(*job_id)),
         PrepareSandbox { job_id, slot, .. } => format!("sandbox of {} in slot {slot}", number(*job_id)),
         SpawnProxy { job_id, slot, gpus, .. } => {

@@ -183,6 +183,9 @@ fn adopted_jobs_hold_what_their_proxies_say() {
         acquired_time: Time::from_secs(51),
         slot: 0,
         gpus: Vec::new(),
+        ports: Vec::new(),
+        fetched_time: None,
+        preparation: PreparationMeasures::default(),
         end: None,
     };
     let holds = Some(Holds { cpu: Cpu(40), total_peak: 15 });

@@ -47,6 +47,7 @@ impl From<&Artifact> for pb::Artifact {
             size: a.size,
             file_name: a.file_name.clone(),
             executable: a.executable,
+            bypass_cache: a.bypass_cache,
         }
     }
 }
@@ -59,6 +60,7 @@ impl TryFrom<pb::Artifact> for Artifact {
             size: a.size,
             file_name: a.file_name,
             executable: a.executable,
+            bypass_cache: a.bypass_cache,
         })
     }
 }
@@ -85,6 +87,8 @@ impl From<&JobDescription> for pb::JobDescription {
             cpu_monitor: entries(&d.cpu_monitor, SENT_DEPTH),
             ignore_memory_mapped_files: !d.include_memory_mapped_files,
             job_proxy_memory_overcommit_limit: d.job_proxy_memory_overcommit_limit,
+            prepare_time_limit: d.prepare_time_limit.map(|x| x.0),
+            port_count: d.port_count,
             file_system: (d.file_system != FileSystemRequest::default()).then(|| (&d.file_system).into()),
         }
     }
@@ -110,6 +114,8 @@ impl TryFrom<pb::JobDescription> for JobDescription {
             cpu_monitor: map(d.cpu_monitor, MAX_DEPTH)?,
             include_memory_mapped_files: !d.ignore_memory_mapped_files,
             job_proxy_memory_overcommit_limit: d.job_proxy_memory_overcommit_limit,
+            prepare_time_limit: d.prepare_time_limit.map(Span),
+            port_count: d.port_count,
             file_system: d.file_system.map(TryInto::try_into).transpose()?.unwrap_or_default(),
         })
     }

@@ -13,8 +13,9 @@ fn shell_id(bytes: &[u8]) -> Result<Guid, Malformed> {
 impl From<&ShellRequest> for Request {
     fn from(request: &ShellRequest) -> Request {
         match request {
-            ShellRequest::Spawn { command, terminal, environment, secrets, inactivity_timeout } => {
+            ShellRequest::Spawn { shell_id, command, terminal, environment, secrets, inactivity_timeout } => {
                 Request::Spawn(shell::Spawn {
+                    shell_id: id_bytes(*shell_id),
                     command: command.clone(),
                     terminal: terminal.as_ref().map(|t| shell::Terminal {
                         name: t.name.clone(),
@@ -44,6 +45,7 @@ impl TryFrom<Request> for ShellRequest {
     fn try_from(request: Request) -> Result<ShellRequest, Malformed> {
         Ok(match request {
             Request::Spawn(s) => ShellRequest::Spawn {
+                shell_id: shell_id(&s.shell_id)?,
                 command: s.command,
                 terminal: s.terminal.map(|t| Terminal { name: t.name, size: (t.rows, t.columns) }),
                 environment: s.environment,

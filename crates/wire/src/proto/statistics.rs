@@ -1,8 +1,8 @@
 //! What jobs have used.
 
 use vocab::{
-    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, JobStatistics, Span, Summary, Time,
-    TmpfsUsage,
+    CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, JobStatistics, PreparationMeasures,
+    Span, Summary, Time, TmpfsUsage,
 };
 
 use super::pb;
@@ -52,6 +52,8 @@ impl From<&JobStatistics> for pb::JobStatistics {
                 limit: d.limit,
             }),
             cpu_monitor: s.cpu_monitor.as_ref().map(pb::CpuMonitorReport::from),
+            job_proxy_cpu_wait: s.job_proxy_cpu_wait.0,
+            preparation: s.preparation.as_deref().map(Into::into),
             custom: s.custom.iter().map(custom).collect(),
         }
     }
@@ -94,7 +96,30 @@ impl From<pb::JobStatistics> for JobStatistics {
                 limit: d.limit,
             }),
             cpu_monitor: s.cpu_monitor.map(CpuMonitorReport::from),
+            job_proxy_cpu_wait: Span(s.job_proxy_cpu_wait),
+            preparation: s.preparation.map(|p| Box::new(p.into())),
             custom: s.custom.into_iter().map(custom).collect(),
+        }
+    }
+}
+
+impl From<&PreparationMeasures> for pb::PreparationMeasures {
+    fn from(p: &PreparationMeasures) -> pb::PreparationMeasures {
+        pb::PreparationMeasures {
+            prepare_root_fs: p.prepare_root_fs.0,
+            cache_hit_artifacts_size: p.cache_hit_artifacts_size,
+            cache_miss_artifacts_size: p.cache_miss_artifacts_size,
+            cache_bypassed_artifacts_size: p.cache_bypassed_artifacts_size,
+        }
+    }
+}
+impl From<pb::PreparationMeasures> for PreparationMeasures {
+    fn from(p: pb::PreparationMeasures) -> PreparationMeasures {
+        PreparationMeasures {
+            prepare_root_fs: Span(p.prepare_root_fs),
+            cache_hit_artifacts_size: p.cache_hit_artifacts_size,
+            cache_miss_artifacts_size: p.cache_miss_artifacts_size,
+            cache_bypassed_artifacts_size: p.cache_bypassed_artifacts_size,
         }
     }
 }

@@ -76,12 +76,13 @@ fn identity() -> impl Strategy<Value = JobIdentity> {
     })
 }
 fn artifact() -> impl Strategy<Value = Artifact> {
-    (id(), any::<(u64, u64, bool)>(), text()).prop_map(|(f, n, file_name)| Artifact {
+    (id(), any::<(u64, u64, [bool; 2])>(), text()).prop_map(|(f, n, file_name)| Artifact {
         file_id: ObjectId(f),
         revision: n.0,
         size: n.1,
         file_name,
-        executable: n.2,
+        executable: n.2[0],
+        bypass_cache: n.2[1],
     })
 }
 fn file_system() -> impl Strategy<Value = FileSystemRequest> {
@@ -124,6 +125,8 @@ fn description() -> impl Strategy<Value = JobDescription> {
             cpu_monitor: more.0.attributes,
             include_memory_mapped_files: n.4[2],
             job_proxy_memory_overcommit_limit: more.1,
+            prepare_time_limit: more.1.map(|n| Span(n.unsigned_abs())),
+            port_count: n.3 / 2,
             file_system: more.2,
         })
 }
@@ -159,7 +162,7 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
     let monitor = proptest::option::of(cpu_monitor());
     let volumes = vec(any::<[i64; 2]>(), 0..3);
     let disk = proptest::option::of(any::<(i64, i64, Option<i64>)>());
-    (any::<([u64; 10], [i64; 15])>(), custom, monitor, volumes, disk).prop_map(
+    (any::<([u64; 12], [i64; 18])>(), custom, monitor, volumes, disk).prop_map(
         |((s, i), custom, cpu_monitor, volumes, disk)| JobStatistics {
             wait_for_resources: Span(s[0]),
             prepare: Span(s[1]),
@@ -188,6 +191,15 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
             user_job_tmpfs_volumes: volumes.into_iter().map(tmpfs).collect(),
             user_job_disk: disk.map(|(usage, max_usage, limit)| DiskUsage { usage, max_usage, limit }),
             cpu_monitor,
+            job_proxy_cpu_wait: Span(s[10]),
+            preparation: (i[15] % 2 == 0).then(|| {
+                Box::new(PreparationMeasures {
+                    prepare_root_fs: Span(s[11]),
+                    cache_hit_artifacts_size: i[15],
+                    cache_miss_artifacts_size: i[16],
+                    cache_bypassed_artifacts_size: i[17],
+                })
+            }),
             custom: custom
                 .into_iter()
                 .map(|(name, [sum, count, min, max, last])| (name, Summary { sum, count, min, max, last }))
@@ -302,8 +314,9 @@ fn shell_request() -> impl Strategy<Value = ShellRequest> {
     use proptest::option::of;
     let terminal = (text(), any::<(u32, u32)>()).prop_map(|(name, size)| Terminal { name, size });
     prop_oneof![
-        (of(text()), of(terminal), vec(text(), 0..3), any::<bool>(), of(any::<u64>())).prop_map(
-            |(command, terminal, environment, secrets, timeout)| ShellRequest::Spawn {
+        (id(), of(text()), of(terminal), vec(text(), 0..3), any::<bool>(), of(any::<u64>())).prop_map(
+            |(shell_id, command, terminal, environment, secrets, timeout)| ShellRequest::Spawn {
+                shell_id,
                 command,
                 terminal,
                 environment,

@@ -7,14 +7,14 @@ import { useSessionChanged } from '../../api/session-context';
 import { ErrorView } from '../../components/ErrorView';
 import { useTitle } from '../../components/Parts';
 
-export function SignIn() {
+export function SignIn({ refusal }: { refusal: unknown }) {
   useTitle('Sign in');
   const changed = useSessionChanged();
   const [byToken, setByToken] = useState(false);
   const [user, setUser] = useState('');
   const [secret, setSecret] = useState('');
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(undefined);
+  const [error, setError] = useState<unknown>(refusal);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);

@@ -42,6 +42,7 @@ import { colorsOf, GROUPS, type Color } from '../../model/allocations';
 import { links } from '../../model/links';
 import { amount, amountOf, present, ratio, resourcesInWords, resourceTitle } from '../../model/resources';
 import { AllocationLegend, ColorChoice, useColorBy } from './AllocationLegend';
+import { NodeCharts } from './NodeCharts';
 import { NodeEditor } from './NodeEditor';
 import { AllocationStrip } from './AllocationStrip';
 
@@ -191,6 +192,7 @@ function Overview({
         rowKey={allocation => allocation.id}
         empty="Nothing is on this node."
       />
+      <NodeCharts address={address} gpu={amountOf(node.resource_limits, 'gpu') > 0} />
     </>
   );
 }

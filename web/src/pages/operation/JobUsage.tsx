@@ -1,104 +1,91 @@
 /** What a running job uses of its processors and its memory, over time, and what the node makes of it. */
 
-import { memo, useEffect, useState } from 'react';
+import { memo } from 'react';
+import { jobHistory, type JobHistory } from '../../api/history';
 import { useLive } from '../../api/live';
 import { explainJob, type JobDetails, type JobExplanation } from '../../api/operations';
 import { Chart, type Line } from '../../components/Chart';
 import { Card, Facts } from '../../components/Parts';
 import { Histogram } from '../../components/Histogram';
 import { bytes, duration, number, percent } from '../../model/format';
-import { EMPTY, recorded, statistic, type Moment, type Recording } from '../../model/recording';
+import { constant, timesOf } from '../../model/history';
+import { statistic } from '../../model/statistics';
 
 export function JobUsage({ job }: { job: JobDetails }) {
   const running = job.state === 'running';
   const { data: why } = useLive('any', ['explain job', job.id], () => explainJob(job.id), running);
-  const recording = useRecording(job, running ? why : undefined);
-  const watched = recording.moments.length > 1;
+  const [start, end] = lifeOf(job);
+  const { data: history } = useLive(
+    `operation/${job.operation_id ?? ''}`,
+    ['job history', job.id, start, end],
+    () => jobHistory(job.id, start ?? '', end),
+    // Before its node has reported there is none, and the question would be an error.
+    start !== undefined && (statistic(job.statistics, 'time/exec') ?? 0) > 0,
+  );
   return (
     <>
       {!running && <Ended job={job} />}
-      {(running || watched) && <Charts moments={recording.moments} />}
+      {history != null ? (
+        <Charts history={history} job={job} />
+      ) : (
+        running && <p className="secondary">The first figures come with the next reports of the node.</p>
+      )}
       {running && why != null && <Explained why={why} />}
     </>
   );
 }
 
-const Charts = memo(function Charts({ moments }: { moments: Moment[] }) {
+/** From its start to its end; a job that runs has none. Within one second there would be nothing to draw. */
+function lifeOf(job: JobDetails): [string | undefined, string | undefined] {
+  const end = job.finish_time === undefined ? undefined : new Date(Date.parse(job.finish_time) + 1_000);
+  return [job.start_time, end?.toISOString()];
+}
+
+const cores = (value: number): string => `${number(value)} cores`;
+
+const Charts = memo(function Charts({ history, job }: { history: JobHistory; job: JobDetails }) {
+  const { columns } = history;
+  const times = timesOf(history);
+  const millicores = statistic(job.statistics, 'user_job/cpu_reserve_millicores');
+  const ordered = millicores === undefined ? undefined : millicores / 1_000;
+  const limit = statistic(job.statistics, 'user_job/memory_limit');
+  const cpu: Line[] = [
+    { title: 'Usage', color: '--mp-weight', values: columns.cpu_usage, filled: true },
+    { title: 'Smoothed', color: '--mp-usage', values: columns.cpu_smoothed, width: 2 },
+    { title: 'Guaranteed now', color: '--mp-guarantee', values: columns.cpu_guarantee },
+    { title: 'Ordered', color: '--mp-demand', values: constant(history, ordered), dashed: true },
+  ];
+  const memory: Line[] = [
+    { title: 'In use', color: '--mp-weight', values: columns.memory_usage, filled: true },
+    { title: 'Peak', color: '--mp-usage', values: columns.memory_peak, width: 2 },
+    { title: 'Reserved', color: '--mp-guarantee', values: columns.memory_reserve },
+    { title: 'Limit', color: '--mp-demand', values: constant(history, limit), dashed: true },
+  ];
   return (
     <>
-      <CpuChart moments={moments} />
-      <MemoryChart moments={moments} />
+      <Card title="CPU">
+        <Chart
+          label="CPU of the job over time"
+          times={times}
+          lines={cpu}
+          format={cores}
+          axisFormat={number}
+          height={180}
+        />
+      </Card>
+      <Card title="Memory">
+        <Chart
+          label="Memory of the job over time"
+          times={times}
+          lines={memory}
+          format={bytes}
+          inBytes
+          height={180}
+        />
+      </Card>
     </>
   );
 });
-
-/** Recordings of the jobs that were looked at last, so that a change of tabs does not lose them. */
-const kept = new Map<string, Recording>();
-const KEPT = 8;
-
-function useRecording(job: JobDetails, why: JobExplanation | null | undefined): Recording {
-  const [recording, setRecording] = useState(() => kept.get(job.id) ?? EMPTY);
-  useEffect(() => {
-    // Without the explanation, half of the lines would have gaps.
-    if (why === undefined) return;
-    const next = recorded(kept.get(job.id) ?? EMPTY, Date.now(), job, why);
-    kept.delete(job.id);
-    kept.set(job.id, next);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= KEPT) break;
-      kept.delete(oldest);
-    }
-    setRecording(next);
-  }, [job, why]);
-  return recording;
-}
-
-const timesOf = (moments: Moment[]): number[] => moments.map(moment => moment.time / 1_000);
-const cores = (value: number): string => `${number(value)} cores`;
-
-function CpuChart({ moments }: { moments: Moment[] }) {
-  const lines: Line[] = [
-    { title: 'Usage', color: '--mp-weight', values: moments.map(m => m.usage), filled: true },
-    { title: 'Smoothed', color: '--mp-usage', values: moments.map(m => m.smoothed), width: 2 },
-    { title: 'Guaranteed now', color: '--mp-guarantee', values: moments.map(m => m.limit) },
-    { title: 'Ordered', color: '--mp-demand', values: moments.map(m => m.hardLimit), dashed: true },
-  ];
-  return (
-    <Card title="CPU">
-      <Chart
-        label="CPU of the job over time"
-        times={timesOf(moments)}
-        lines={lines}
-        format={cores}
-        axisFormat={number}
-        height={180}
-        empty="The first figures come with the next reports of the node."
-      />
-    </Card>
-  );
-}
-
-function MemoryChart({ moments }: { moments: Moment[] }) {
-  const lines: Line[] = [
-    { title: 'In use', color: '--mp-weight', values: moments.map(m => m.memory), filled: true },
-    { title: 'Peak', color: '--mp-usage', values: moments.map(m => m.peak), width: 2 },
-    { title: 'Reserved', color: '--mp-guarantee', values: moments.map(m => m.reserve) },
-    { title: 'Limit', color: '--mp-demand', values: moments.map(m => m.memoryLimit), dashed: true },
-  ];
-  return (
-    <Card title="Memory">
-      <Chart
-        label="Memory of the job over time"
-        times={timesOf(moments)}
-        lines={lines}
-        format={bytes}
-        inBytes
-        height={180}
-        empty="The first figures come with the next reports of the node."
-      />
-    </Card>
-  );
-}
 
 function Explained({ why }: { why: JobExplanation }) {
   const { user_job } = why.memory;
@@ -118,7 +105,7 @@ function Explained({ why }: { why: JobExplanation }) {
   );
 }
 
-/** Of a job that is over only the totals are known. */
+/** Of a job that is over: the totals, however long ago it was. */
 function Ended({ job }: { job: JobDetails }) {
   const of = (path: string) => statistic(job.statistics, path);
   const [user, system, exec] = [of('user_job/cpu/user'), of('user_job/cpu/system'), of('time/exec')];

@@ -1,16 +1,15 @@
 /** A pool over time: the pictures of guarantees, with real data. */
 
-import { SegmentedRadioGroup } from '@gravity-ui/uikit';
 import { useMemo } from 'react';
 import { useLive } from '../../api/live';
-import { poolHistory, type PoolHistory, type Series } from '../../api/scheduling';
+import { poolHistory, type PoolHistory, type Series } from '../../api/history';
 import { Async } from '../../components/Async';
 import { Chart, type Line } from '../../components/Chart';
 import { Card } from '../../components/Parts';
+import { RangeChoice, useRange } from '../../components/RangeChoice';
 import { number, percent } from '../../model/format';
-import { rangeOf, RANGES, scaled, sum, timesOf } from '../../model/history';
+import { scaled, sum, timesOf } from '../../model/history';
 import { amount, amountOf, coreTime, ratio, resourceTitle, type Resources } from '../../model/resources';
-import { useUrlState } from '../../model/urlState';
 
 interface Props {
   tree: string;
@@ -22,32 +21,15 @@ interface Props {
 }
 
 export function PoolCharts({ tree, name, total, dominant, capacity }: Props) {
-  const [url, change] = useUrlState();
-  const range = rangeOf(url.get('range'));
+  const range = useRange();
   const history = useLive('pools', ['history', tree, name, range.id], () =>
     poolHistory(tree, name, range.start, range.step),
-  );
-  const choice = (
-    <span className="card__tools">
-      <SegmentedRadioGroup
-        size="s"
-        aria-label="How far back"
-        value={range.id}
-        onUpdate={id => change({ range: id === RANGES[0].id ? undefined : id })}
-      >
-        {RANGES.map(r => (
-          <SegmentedRadioGroup.Option key={r.id} value={r.id}>
-            {r.title}
-          </SegmentedRadioGroup.Option>
-        ))}
-      </SegmentedRadioGroup>
-    </span>
   );
   return (
     <Async query={history}>
       {data => (
         <>
-          <Card title={`Share over time, by ${resourceTitle(dominant)}`} extra={choice}>
+          <Card title={`Share over time, by ${resourceTitle(dominant)}`} extra={<RangeChoice />}>
             <Shares history={data} whole={amountOf(total, dominant)} resource={dominant} />
           </Card>
           {capacity !== undefined && capacity > 0 && (

@@ -16,9 +16,10 @@ const DELTA: f64 = 1e-12;
 /// Builds the tree and shows its functions by name.
 fn with_functions(text: &str, check: impl Fn(&dyn Fn(&str) -> Functions)) {
     let fixture = Fixture::parse(&format!("options strict\n{text}"));
+    let mut as_it_is = |x| x;
     let mut work = Work::new(&fixture.input);
     work.read_states(&fixture.state);
-    let mut update = Plain::compute(&mut work, &fixture.input, CYCLE);
+    let mut update = Plain::compute(&mut work, &fixture.input, CYCLE, &mut as_it_is);
     update.build(0);
     check(&|id| Functions::of(&update, fixture.index(id)));
 }
@@ -158,9 +159,10 @@ pool B
 fn for_each_pool(mut check: impl FnMut(&str, &Plain, usize)) {
     for seed in 0..tree_count() / 40 {
         let (input, state) = tree(seed, Kinds { integral: true, improved: true, gangs: true });
+        let mut as_it_is = |x| x;
         let mut work = Work::new(&input);
         work.read_states(&state);
-        let mut update = Plain::compute(&mut work, &input, CYCLE);
+        let mut update = Plain::compute(&mut work, &input, CYCLE, &mut as_it_is);
         update.build(0);
         for e in 0..input.elements.len() {
             check(&format!("tree {seed}, element {e}"), &update, e);

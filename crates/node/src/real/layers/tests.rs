@@ -45,6 +45,7 @@ fn artifact(number: u32) -> Artifact {
         size: 1,
         file_name: "layer.tar".to_owned(),
         executable: false,
+        bypass_cache: false,
     }
 }
 

@@ -1,0 +1,59 @@
+//! What an edit did: which nodes are not what they were, and the records to be written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vocab::ObjectId;
+
+use super::Committed;
+use crate::node::Node;
+use crate::record::Change;
+use crate::tree::Tree;
+
+/// The first old version of every node that was touched; none if it was not there.
+#[derive(Debug, Default)]
+pub(crate) struct Journal(BTreeMap<ObjectId, Option<Arc<Node>>>);
+
+/// One node that is not what it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Difference<'a> {
+    /// Which.
+    pub id: ObjectId,
+    /// What it was; none if it is new.
+    pub old: Option<&'a Node>,
+    /// What it is; none if it is gone.
+    pub new: Option<&'a Arc<Node>>,
+}
+
+impl Journal {
+    /// To be called before a node is touched.
+    pub fn remember(&mut self, tree: &Tree, id: ObjectId) {
+        self.0.entry(id).or_insert_with(|| tree.nodes.get(&id).cloned());
+    }
+
+    /// What is different now, by id.
+    pub fn differences<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = Difference<'a>> {
+        self.0.iter().filter_map(|(id, old)| {
+            let new = tree.nodes.get(id);
+            (old.as_deref() != new.map(|n| &**n)).then_some(Difference { id: *id, old: old.as_deref(), new })
+        })
+    }
+
+    /// Counts the edit and makes its records.
+    pub fn settle<T>(self, tree: &mut Tree, value: T) -> Committed<T> {
+        let mut done = Committed::of(value);
+        for Difference { id, old, new } in self.differences(tree) {
+            if let Some(blob) = old.and_then(Node::blob)
+                && !tree.has_blob(blob)
+                && !done.released_blobs.contains(&blob)
+            {
+                done.released_blobs.push(blob);
+            }
+            done.changes.push(Change::of(id, new.map(|n| &**n)));
+        }
+        if !done.changes.is_empty() {
+            tree.revision += 1;
+        }
+        done
+    }
+}

@@ -1,0 +1,200 @@
+//! Edits of the trunk and of views: the locks that they need follow from what they changed.
+
+use vocab::{Failure, GuidGenerator, ObjectId, Time};
+
+use super::Forest;
+use super::locks::{Lock, Mode, Part, conflict};
+use super::transaction::Branch;
+use super::view::changed_attributes;
+use crate::edit::journal::{Difference, Journal};
+use crate::edit::{Committed, Context, Edit};
+use crate::node::{Body, Node};
+use crate::record::Change;
+use crate::tree::Tree;
+use crate::types::NodeType;
+
+impl Forest {
+    /// [`Tree::edit`] of the trunk, or of the view of the transaction that was entered. 402 if a
+    /// transaction has something locked that the edit changes.
+    pub fn edit<T>(
+        &mut self,
+        context: Context<'_>,
+        commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
+    ) -> Result<Committed<T>, Failure> {
+        let Context { now, user, ids } = context;
+        let here = self.entered();
+        let (line, revision) = (self.line(here), self.trunk.revision());
+        let tree = match &mut self.view {
+            Some(view) if self.inside => &mut view.tree,
+            _ => &mut self.trunk,
+        };
+        // Numbers of changes are never used twice, whoever sees them.
+        tree.revision = revision;
+        let before = tree.clone();
+        let (value, journal) = tree.run(Context { now, user, ids: &mut *ids }, commands)?;
+        let wanted = wanted_locks(&journal, tree);
+        if let Some((node, mode, found)) = first_conflict(tree, &line, &wanted) {
+            let found = found.clone();
+            *tree = before;
+            let path = tree.path(node);
+            return Err(conflict(&path, &mode, &found, self.winner(&found)));
+        }
+        let outside = journal.differences(tree).find(is_outside).map(|difference| difference.id);
+        if let (Some(_), Some(id)) = (here, outside) {
+            let path = before.path(id);
+            *tree = before;
+            let message =
+                format!("{path} cannot be changed in a transaction: users and groups are outside of all");
+            return Err(Failure::new(message).with("path", path));
+        }
+        match here {
+            None => {
+                let mut done = journal.settle(&mut self.trunk, value);
+                done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
+                if !done.changes.is_empty() {
+                    self.version += 1;
+                }
+                Ok(done)
+            }
+            Some(transaction) => {
+                let mut done = self.keep_branches(transaction, &journal);
+                self.trunk.revision += u64::from(!done.transactions.is_empty());
+                self.take_implicit(now, ids, transaction, wanted, &mut done);
+                // The view has the change already; only what others see of it is new.
+                self.version += 1;
+                if let Some(view) = &mut self.view {
+                    view.tree.revision = self.trunk.revision;
+                    view.tree.locks = self.trunk.locks.clone();
+                    view.version = self.version;
+                }
+                Ok(done.with(value))
+            }
+        }
+    }
+
+    /// An edit of the trunk that asks no locks: the system's own nodes are there whatever others do.
+    pub fn overrule<T>(
+        &mut self,
+        context: Context<'_>,
+        commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
+    ) -> Result<Committed<T>, Failure> {
+        let mut done = self.trunk.edit(context, commands)?;
+        done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
+        self.version += 1;
+        Ok(done)
+    }
+
+    /// What an edit of the view has changed becomes branches of the transaction.
+    fn keep_branches(&mut self, transaction: ObjectId, journal: &Journal) -> Committed<()> {
+        let mut done = Committed::of(());
+        let Some(view) = &self.view else { return done };
+        let mut branches = Vec::new();
+        for Difference { id, old, new } in journal.differences(&view.tree) {
+            let before = self.transactions.get(&transaction).and_then(|t| t.branches.get(&id));
+            let was_created = old.is_none() || matches!(before, Some(Branch::Changed { created: true, .. }));
+            let branch = match new {
+                Some(node) => Some(Branch::Changed { node: node.clone(), created: was_created }),
+                None if was_created => None,
+                None => Some(Branch::Removed),
+            };
+            branches.push((id, branch));
+        }
+        for (id, branch) in branches {
+            done.transactions.push(Change::of_branch(transaction, id, branch.as_ref()));
+            self.set_branch(transaction, id, branch, &mut done.released_blobs);
+        }
+        done
+    }
+
+    fn take_implicit(
+        &mut self,
+        now: Time,
+        ids: &mut GuidGenerator,
+        transaction: ObjectId,
+        wanted: Vec<(ObjectId, Mode)>,
+        done: &mut Committed<()>,
+    ) {
+        for (node, mode) in wanted {
+            // Those of the command `lock` do not count: they may be dropped while the change stays.
+            let mine = |lock: &&Lock| lock.implicit && lock.transaction == transaction;
+            if self.trunk.locks(node).iter().filter(mine).any(|lock| mode.is_covered_by(&lock.mode)) {
+                continue;
+            }
+            let id = ObjectId(ids.next(vocab::object_type::LOCK));
+            let lock =
+                Lock { id, transaction, node, mode, implicit: true, acquired: true, creation_time: now };
+            done.transactions.push(Change::of_lock(&lock));
+            self.insert_lock(lock);
+        }
+    }
+
+    pub(super) fn insert_lock(&mut self, lock: Lock) {
+        self.lock_nodes.insert(lock.id, lock.node);
+        if let Some(transaction) = self.transactions.get_mut(&lock.transaction) {
+            transaction.locked.insert(lock.node);
+        }
+        self.trunk.add_lock(lock);
+        self.version += 1;
+    }
+
+    /// The transaction that was first, for the error of the second.
+    pub(super) fn winner(&self, lock: &Lock) -> yson::Map {
+        let id = lock.transaction;
+        self.transactions.get(&id).map(|transaction| transaction.brief(id)).unwrap_or_default()
+    }
+}
+
+/// Users, groups and accounts have no transactions (http-api.md 8.2).
+fn is_outside(difference: &Difference<'_>) -> bool {
+    let outside =
+        |node: &Node| matches!(node.node_type, NodeType::User | NodeType::Group | NodeType::Account);
+    difference.old.is_some_and(outside) || difference.new.is_some_and(|node| outside(node))
+}
+
+/// The first lock in the way of those that are wanted.
+fn first_conflict<'a>(
+    tree: &'a Tree,
+    line: &[ObjectId],
+    wanted: &[(ObjectId, Mode)],
+) -> Option<(ObjectId, Mode, &'a Lock)> {
+    wanted.iter().find_map(|(node, mode)| {
+        tree.lock_in_the_way(line, *node, mode).map(|found| (*node, mode.clone(), found))
+    })
+}
+
+/// The locks that a change needs (http-api.md 8.2): of a parent the key of the child that comes or
+/// goes, of a node the attributes that differ, everything else as a whole.
+fn wanted_locks(journal: &Journal, tree: &Tree) -> Vec<(ObjectId, Mode)> {
+    let mut wanted = Vec::new();
+    let child = |node: &Node| (node.parent, Mode::Shared(Part::Child(node.key.clone())));
+    for Difference { id, old, new } in journal.differences(tree) {
+        match (old, new) {
+            (None, Some(new)) => {
+                wanted.push((id, Mode::Exclusive));
+                wanted.extend((!new.key.is_empty()).then(|| child(new)));
+            }
+            (Some(old), None) => {
+                wanted.push((id, Mode::Exclusive));
+                wanted.extend((!old.key.is_empty()).then(|| child(old)));
+            }
+            (Some(old), Some(new)) if has_other_content(old, new) => wanted.push((id, Mode::Exclusive)),
+            (Some(old), Some(new)) => {
+                let names = changed_attributes(old, new).into_iter();
+                wanted.extend(names.map(|name| (id, Mode::Shared(Part::Attribute(name)))));
+                // Only stamps: still nobody may take the node away.
+                wanted.push((id, Mode::Shared(Part::Unnamed)));
+            }
+            (None, None) => {}
+        }
+    }
+    // What others cover needs not be taken.
+    wanted.sort_by_key(|(_, mode)| *mode == Mode::Shared(Part::Unnamed));
+    wanted
+}
+
+/// Is more different than attributes? Children of maps are not part of the map.
+fn has_other_content(old: &Node, new: &Node) -> bool {
+    let moved = (old.parent, &old.key) != (new.parent, &new.key);
+    // Making a node of the layout built in is no change that anybody could lock.
+    moved || (old.body != new.body && !matches!(new.body, Body::Map))
+}

@@ -1,0 +1,206 @@
+//! The end of a transaction: its branches go to its parent, or are forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vocab::{Failure, ObjectId, Time, code};
+
+use super::Forest;
+use super::locks::Mode;
+use super::transaction::Branch;
+use super::view::merged;
+use crate::edit::{Committed, Context, Edit};
+use crate::node::Node;
+use crate::record::Change;
+use crate::tree::Tree;
+
+impl Forest {
+    /// `commit_transaction`: the transactions inside it are aborted, what it changed becomes part of
+    /// its parent. Before that becomes true of the trunk, `check` may refuse the new trunk.
+    pub fn commit(
+        &mut self,
+        context: Context<'_>,
+        id: ObjectId,
+        check: impl FnOnce(&Tree) -> Result<(), Failure>,
+    ) -> Result<Committed<()>, Failure> {
+        let parent = self.expect(id)?.parent;
+        let mut done = match parent {
+            Some(parent) => self.commit_to_parent(id, parent),
+            None => self.commit_to_trunk(context, id, check)?,
+        };
+        self.abandon(id, &mut done);
+        Ok(done)
+    }
+
+    /// `abort_transaction`, with everything inside it.
+    pub fn abort(&mut self, id: ObjectId) -> Result<Committed<()>, Failure> {
+        self.expect(id)?;
+        let mut done = Committed::of(());
+        self.abandon(id, &mut done);
+        Ok(done)
+    }
+
+    /// Aborts what has expired; the ids of what was.
+    pub fn expire(&mut self, now: Time) -> Committed<Vec<ObjectId>> {
+        let mut done = Committed::of(Vec::new());
+        while let Some((time, id)) = self.expiry.first().copied()
+            && time <= now
+        {
+            let gone = self.abandon(id, &mut done);
+            done.value.extend(gone);
+        }
+        done
+    }
+
+    /// Forgets a transaction and what is inside it, inner ones first; gives back who they were.
+    fn abandon<T>(&mut self, id: ObjectId, done: &mut Committed<T>) -> Vec<ObjectId> {
+        let mut family = vec![id];
+        let mut next = 0;
+        while let Some(member) = family.get(next) {
+            family.extend(self.transactions.get(member).into_iter().flat_map(|t| t.nested.iter().copied()));
+            next += 1;
+        }
+        family.reverse();
+        let mut unlocked = Vec::new();
+        for id in &family {
+            let Some(entry) = self.transactions.get(id) else { continue };
+            let (branches, locked): (Vec<_>, Vec<_>) =
+                (entry.branches.keys().copied().collect(), entry.locked.iter().copied().collect());
+            for node in branches {
+                self.set_branch(*id, node, None, &mut done.released_blobs);
+            }
+            for node in locked {
+                self.drop_locks_of(*id, node, |_| true, done);
+                unlocked.push(node);
+            }
+            if let Some(entry) = self.transactions.remove(id) {
+                self.expiry.remove(&(entry.expires(), *id));
+                if let Some(parent) = entry.parent.and_then(|parent| self.transactions.get_mut(&parent)) {
+                    parent.nested.remove(id);
+                }
+            }
+            done.ended.push(*id);
+        }
+        // Nobody waits for what is gone: its records go as a whole.
+        done.transactions.retain(|change| !done.ended.iter().any(|id| change.is_of(*id)));
+        self.grant(&unlocked, done);
+        self.version += 1;
+        family
+    }
+
+    /// Branches and locks pass to the transaction around.
+    fn commit_to_parent(&mut self, id: ObjectId, parent: ObjectId) -> Committed<()> {
+        let mut done = Committed::of(());
+        let mut above = self.view_of(parent);
+        above.seen_by = Some(id);
+        let branches: Vec<(ObjectId, Branch)> =
+            self.transactions.get(&id).map(|t| t.branches.clone()).unwrap_or_default().into_iter().collect();
+        for (node, branch) in branches {
+            let before = self.transactions.get(&parent).and_then(|t| t.branches.get(&node));
+            let by_parent = matches!(before, Some(Branch::Changed { created: true, .. }));
+            let merged = match &branch {
+                Branch::Pinned { .. } => continue,
+                Branch::Removed if by_parent => None,
+                Branch::Removed => Some(Branch::Removed),
+                Branch::Changed { node, created } => {
+                    Some(Branch::Changed { node: merged(&above, node), created: *created || by_parent })
+                }
+            };
+            done.transactions.push(Change::of_branch(parent, node, merged.as_ref()));
+            self.set_branch(parent, node, merged, &mut done.released_blobs);
+        }
+        self.pass_locks(id, parent, &mut done);
+        done
+    }
+
+    fn pass_locks(&mut self, id: ObjectId, parent: ObjectId, done: &mut Committed<()>) {
+        let locked: Vec<ObjectId> =
+            self.transactions.get(&id).into_iter().flat_map(|t| t.locked.iter().copied()).collect();
+        for node in locked {
+            let mine = |lock: &&mut super::Lock| {
+                lock.transaction == id && lock.acquired && lock.mode != Mode::Snapshot
+            };
+            for lock in self.trunk.locks.get_mut(&node).into_iter().flatten().filter(mine) {
+                done.transactions.push(Change::without_lock(lock));
+                lock.transaction = parent;
+                done.transactions.push(Change::of_lock(lock));
+            }
+            if self.trunk.locks(node).iter().any(|lock| lock.transaction == parent)
+                && let Some(entry) = self.transactions.get_mut(&parent)
+            {
+                entry.locked.insert(node);
+            }
+        }
+    }
+
+    fn commit_to_trunk(
+        &mut self,
+        context: Context<'_>,
+        id: ObjectId,
+        check: impl FnOnce(&Tree) -> Result<(), Failure>,
+    ) -> Result<Committed<()>, Failure> {
+        let branches = self.expect(id)?.branches.clone();
+        // Its own locks say what of its nodes counts.
+        self.trunk.seen_by = Some(id);
+        let ran = self.trunk.run(context, |edit| {
+            // What goes makes room for what comes.
+            let goes = |branch: &Branch| *branch == Branch::Removed;
+            for (node, _) in branches.iter().filter(|(_, branch)| goes(branch)) {
+                edit.take(*node);
+            }
+            for (node, branch) in branches.iter().filter(|(_, branch)| !goes(branch)) {
+                edit.graft(*node, branch)?;
+            }
+            edit.check_grafts(&branches)?;
+            check(edit)
+        });
+        self.trunk.seen_by = None;
+        let ((), journal) = ran?;
+        let mut done = journal.settle(&mut self.trunk, ());
+        done.released_blobs.retain(|blob| !self.holds_blob(*blob));
+        Ok(done)
+    }
+}
+
+impl Edit<'_> {
+    /// Makes a branch part of the tree; what is new in it is as new as this edit.
+    fn graft(&mut self, id: ObjectId, branch: &Branch) -> Result<(), Failure> {
+        let Branch::Changed { node, created } = branch else { return Ok(()) };
+        let there = self.child(node.parent, &node.key).filter(|_| !node.key.is_empty());
+        if there.is_some_and(|there| there != id) || self.node(id).is_none() != *created {
+            return Err(outdated(id));
+        }
+        let mut node: Node = Arc::unwrap_or_clone(merged(self, node));
+        let (old, stamp) = (self.node(id), self.stamp());
+        if old.is_none_or(|old| old.attribute_revision != node.attribute_revision) {
+            node.attribute_revision = stamp;
+        }
+        if old.is_none_or(|old| old.content_revision != node.content_revision) {
+            node.content_revision = stamp;
+        }
+        self.put(node);
+        Ok(())
+    }
+
+    /// Locks see to it that nothing of this ever happens; a tree that is not one would be worse than
+    /// a commit that is refused.
+    fn check_grafts(&self, branches: &BTreeMap<ObjectId, Branch>) -> Result<(), Failure> {
+        for (id, branch) in branches {
+            let sound = match branch {
+                Branch::Removed => self.child_count(*id) == 0,
+                Branch::Changed { node, .. } => node.is_root() || self.node(node.parent).is_some(),
+                Branch::Pinned { .. } => true,
+            };
+            if !sound {
+                return Err(outdated(*id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 402: a branch that does not fit the tree any more.
+fn outdated(id: ObjectId) -> Failure {
+    let message = format!("Node {id} was changed in a way that the transaction cannot be committed over");
+    Failure::coded(code::LOCK_CONFLICT, message).with("node_id", id)
+}

@@ -1,0 +1,219 @@
+//! The tree with its transactions (http-api.md 8.2).
+//!
+//! A transaction is a view over its parent, in the end over the *trunk*: a [`Forest`] keeps the trunk
+//! and, of each transaction, only the nodes that are different there. A view is made by putting them
+//! into a clone of what is below, which costs as much as there are differences; trees share what is
+//! the same. So nothing that reads or edits a tree knows of transactions:
+//!
+//! ```ignore
+//! forest.enter(transaction)?;               // from now on the forest looks like the view
+//! let place = forest.resolve(&path, Last::Follow)?;
+//! forest.edit(context, |edit| edit.set(&place, value, options))?;   // a branch, with its locks
+//! forest.leave();
+//! forest.commit(context, transaction, |trunk| Ok(()))?;
+//! ```
+//!
+//! Locks are not asked for by commands either: they follow from what an edit has changed ([`edit`]),
+//! and a conflict takes the edit back.
+//!
+//! Reading order: [`locks`], `transaction`, [`edit`], [`end`], `record`.
+
+mod edit;
+mod end;
+mod locking;
+pub mod locks;
+mod record;
+mod start;
+mod transaction;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+
+use vocab::{Failure, ObjectId, Time, code};
+use yson::Map;
+
+use crate::edit::{Committed, Context};
+use crate::layout::Layout;
+use crate::resolve::MountId;
+use crate::tree::Tree;
+use locks::Lock;
+use transaction::{Branch, Transaction};
+use view::View;
+
+pub use locking::{LockOptions, Locked};
+pub use start::StartOptions;
+
+/// The trunk and the transactions over it. Reads go to the trunk, or to the view of the transaction
+/// that was entered.
+#[derive(Clone, Debug)]
+pub struct Forest {
+    trunk: Tree,
+    transactions: BTreeMap<ObjectId, Transaction>,
+    /// When transactions expire, soonest first.
+    expiry: BTreeSet<(Time, ObjectId)>,
+    /// Nodes of locks, by the locks' ids.
+    lock_nodes: BTreeMap<ObjectId, ObjectId>,
+    /// Contents that branches refer to, and how many do.
+    blobs: BTreeMap<u64, usize>,
+    /// Counts whatever may change a view.
+    version: u64,
+    /// The last view that was made.
+    view: Option<View>,
+    /// Reads go to the view.
+    inside: bool,
+}
+
+impl Deref for Forest {
+    type Target = Tree;
+    fn deref(&self) -> &Tree {
+        match &self.view {
+            Some(view) if self.inside => &view.tree,
+            _ => &self.trunk,
+        }
+    }
+}
+
+impl Forest {
+    /// A trunk without transactions.
+    pub fn new(trunk: Tree) -> Forest {
+        Forest {
+            trunk,
+            transactions: BTreeMap::new(),
+            expiry: BTreeSet::new(),
+            lock_nodes: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            version: 0,
+            view: None,
+            inside: false,
+        }
+    }
+
+    /// What is outside of all transactions.
+    pub fn trunk(&self) -> &Tree {
+        &self.trunk
+    }
+
+    /// [`Tree::mount`].
+    pub fn mount(&mut self, id: ObjectId, mount: MountId) {
+        self.trunk.mount(id, mount);
+        self.version += 1;
+    }
+
+    /// [`Tree::ensure_layout`] of the trunk.
+    pub fn ensure_layout(&mut self, context: Context<'_>, layout: &Layout) -> Result<Committed<()>, Failure> {
+        self.leave();
+        self.overrule(context, |edit| edit.ensure_layout(layout))
+    }
+
+    /// From now on the forest is seen through this transaction; 11000 if it does not exist.
+    pub fn enter(&mut self, transaction: ObjectId) -> Result<(), Failure> {
+        self.expect(transaction)?;
+        let fresh = |view: &View| view.of == transaction && view.version == self.version;
+        if !self.view.as_ref().is_some_and(fresh) {
+            let tree = self.view_of(transaction);
+            self.view = Some(View { of: transaction, version: self.version, tree });
+        }
+        self.inside = true;
+        Ok(())
+    }
+
+    /// From now on the forest is seen from outside of all transactions.
+    pub fn leave(&mut self) {
+        self.inside = false;
+    }
+
+    /// The transaction through which the forest is seen.
+    pub fn entered(&self) -> Option<ObjectId> {
+        self.view.as_ref().filter(|_| self.inside).map(|view| view.of)
+    }
+
+    /// Ids of all transactions.
+    pub fn transactions(&self) -> impl Iterator<Item = ObjectId> {
+        self.transactions.keys().copied()
+    }
+
+    /// Has it begun and not ended?
+    pub fn is_active(&self, transaction: ObjectId) -> bool {
+        self.transactions.contains_key(&transaction)
+    }
+
+    /// Who began it; 11000 if it does not exist.
+    pub fn owner_of(&self, transaction: ObjectId) -> Result<&str, Failure> {
+        Ok(&self.expect(transaction)?.owner)
+    }
+
+    /// The attributes of a transaction; 11000 if it does not exist.
+    pub fn transaction(&self, id: ObjectId) -> Result<Map, Failure> {
+        Ok(self.expect(id)?.to_map(id))
+    }
+
+    /// A lock by its id.
+    pub fn lock_by_id(&self, id: ObjectId) -> Option<&Lock> {
+        let node = self.lock_nodes.get(&id)?;
+        self.trunk.locks(*node).iter().find(|lock| lock.id == id)
+    }
+
+    /// Ids of all locks.
+    pub fn lock_ids(&self) -> impl Iterator<Item = ObjectId> {
+        self.lock_nodes.keys().copied()
+    }
+
+    /// Contents that must be kept: of the trunk and of transactions.
+    pub fn all_blobs(&self) -> impl Iterator<Item = u64> {
+        self.trunk.blobs().chain(self.blobs.keys().copied().filter(|blob| !self.trunk.has_blob(*blob)))
+    }
+
+    /// Is a content still in use?
+    pub fn holds_blob(&self, blob: u64) -> bool {
+        self.trunk.has_blob(blob) || self.blobs.contains_key(&blob)
+    }
+
+    fn expect(&self, id: ObjectId) -> Result<&Transaction, Failure> {
+        self.transactions.get(&id).ok_or_else(|| no_such_transaction(id))
+    }
+
+    /// The transaction, the one around it, and so on.
+    fn line(&self, transaction: Option<ObjectId>) -> Vec<ObjectId> {
+        std::iter::successors(transaction, |id| self.transactions.get(id)?.parent).collect()
+    }
+
+    /// Sets what a transaction has of a node, keeping count of contents. Contents that nobody refers
+    /// to any more are added to `released`.
+    fn set_branch(
+        &mut self,
+        transaction: ObjectId,
+        node: ObjectId,
+        branch: Option<Branch>,
+        released: &mut Vec<u64>,
+    ) {
+        let Some(entry) = self.transactions.get_mut(&transaction) else { return };
+        if let Some(blob) = branch.as_ref().and_then(Branch::blob) {
+            *self.blobs.entry(blob).or_default() += 1;
+        }
+        let old = match branch {
+            Some(branch) => entry.branches.insert(node, branch),
+            None => entry.branches.remove(&node),
+        };
+        if let Some(blob) = old.as_ref().and_then(Branch::blob) {
+            self.release_blob(blob, released);
+        }
+    }
+
+    fn release_blob(&mut self, blob: u64, released: &mut Vec<u64>) {
+        let Some(count) = self.blobs.get_mut(&blob) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.blobs.remove(&blob);
+            if !self.trunk.has_blob(blob) && !released.contains(&blob) {
+                released.push(blob);
+            }
+        }
+    }
+}
+
+/// 11000.
+pub fn no_such_transaction(id: ObjectId) -> Failure {
+    Failure::coded(code::NO_SUCH_TRANSACTION, format!("No such transaction {id}"))
+        .with("transaction_id", id.to_string())
+}

@@ -1,0 +1,284 @@
+//! Commands that change the tree or pools: what they touch, and what each of that needs.
+
+use super::lists::{Found, Object};
+use super::{Who, denied};
+use crate::Kernel;
+use crate::mounts::POOL_TREES;
+use crate::pools::{ROOT, canonical_name, canonical_names};
+use cypress::{Body, Node, NodeType, Permission};
+use std::collections::BTreeSet;
+use vocab::{Failure, ObjectId};
+use yson::ypath::{Step, YPath};
+use yson::{Map, Value};
+
+/// Options of a pool that permission `write` is enough for (http-api.md 8.8); the others need
+/// `administer`.
+const USER_MANAGED: [&str; 12] = [
+    "weight",
+    "max_operation_count",
+    "max_running_operation_count",
+    "strong_guarantee_resources",
+    "forbid_immediate_operations",
+    "mode",
+    "fifo_sort_parameters",
+    "resource_limits",
+    "create_ephemeral_subpools",
+    "ephemeral_subpool_config",
+    "abc",
+    "name",
+];
+/// Where a new pool is to be: said at its creation, and no option.
+const PLACE: [&str; 2] = ["parent_name", "pool_tree"];
+/// From so many levels below a list on, all entries of it that still count do so for what is further
+/// down as well: inheritance modes tell apart an object, its children, and the rest.
+const SETTLED: u8 = 3;
+
+impl Kernel {
+    /// May a node be put here? Over one that is there only if that may be removed.
+    pub(super) fn authorize_place(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {
+        if found.rest.is_empty() {
+            return self.authorize_remove(who, found, shown);
+        }
+        self.demand(who, Permission::Write, &found.object, shown)
+    }
+
+    /// `create` of a node at a path. Users and groups count wherever they are.
+    pub(super) fn authorize_subject(
+        &self,
+        who: &Who,
+        node_type: NodeType,
+        path: &YPath,
+    ) -> Result<(), Failure> {
+        if node_type.is_plain() {
+            return Ok(());
+        }
+        let key = path.steps.last().and_then(Step::key).unwrap_or_default();
+        self.refuse_making_superusers(who, &String::from_utf8_lossy(&key))?;
+        self.demand(who, Permission::Administer, &Object::Node(self.tree.root()), &path.text())
+    }
+
+    /// Whoever bears this name, may he do everything? Lists of members outlive those who are in them.
+    pub(super) fn refuse_making_superusers(&self, who: &Who, name: &str) -> Result<(), Failure> {
+        match name == "superusers" || self.who(name).is_superuser() {
+            true => Err(denied(who, Permission::Administer, &format!("superuser \"{name}\""), None)),
+            false => Ok(()),
+        }
+    }
+
+    /// Those who may do everything are changed by such only: not banned, not removed by others.
+    fn refuse_touching_superusers(&self, who: &Who, id: ObjectId) -> Result<(), Failure> {
+        let node = self.tree.node(id).filter(|n| matches!(n.node_type, NodeType::User | NodeType::Group));
+        node.map_or(Ok(()), |n| self.refuse_making_superusers(who, &String::from_utf8_lossy(&n.key)))
+    }
+
+    /// `set`: the value has attributes of its own, and what it replaces may have children.
+    pub(super) fn authorize_set(
+        &self,
+        who: &Who,
+        found: &Found,
+        value: &Value,
+        force: bool,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        let usual = match found.object {
+            Object::Pool(..) | Object::Tree(_) => Permission::Administer,
+            Object::Node(_) | Object::Operation(_) => Permission::Write,
+        };
+        let attributes = match found.rest.as_slice() {
+            [Step::Attribute(name), inside @ ..] => {
+                let value = inside.is_empty().then_some(value);
+                return self.authorize_attribute(who, &found.object, name, value, shown);
+            }
+            [] => value.attributes(),
+            [Step::AllAttributes] => value.as_map(),
+            // Inside of a document, or a new node, whose attributes are its maker's business.
+            _ => None,
+        };
+        self.demand(who, usual, &found.object, shown)?;
+        for (name, value) in attributes.into_iter().flat_map(Map::iter) {
+            self.authorize_attribute(who, &found.object, name, Some(value), shown)?;
+        }
+        match (&found.object, found.rest.as_slice()) {
+            (Object::Node(node), []) if self.loses_children(*node, force) => {
+                self.demand_of_each_below(who, Permission::Remove, *node)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A list is replaced as a whole, a map if this is asked for.
+    fn loses_children(&self, id: ObjectId, force: bool) -> bool {
+        let node = self.tree.node(id);
+        node.is_some_and(|node| matches!(node.body, Body::List(_)) || force && matches!(node.body, Body::Map))
+    }
+
+    /// One attribute, as a whole (then with its new value) or in part.
+    pub(super) fn authorize_attribute(
+        &self,
+        who: &Who,
+        object: &Object,
+        name: &[u8],
+        value: Option<&Value>,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        if let Object::Node(id) = object {
+            self.refuse_touching_superusers(who, *id)?;
+        }
+        let name = canonical_name(name);
+        let name = String::from_utf8_lossy(&name);
+        let permission = match (&*name, object) {
+            ("acl" | "inherit_acl" | "owner", _) => Permission::Administer,
+            ("parent_name", Object::Pool(tree, _)) => {
+                let target = self.pool_or_tree(tree, value.and_then(Value::as_str).unwrap_or(ROOT));
+                self.demand(who, Permission::Write, &target, shown)?;
+                self.demand(who, Permission::Write, &self.parent_of(object), shown)?;
+                Permission::Write
+            }
+            (name, Object::Pool(..)) if USER_MANAGED.contains(&name) => Permission::Write,
+            (_, Object::Pool(..) | Object::Tree(_)) => Permission::Administer,
+            _ => Permission::Write,
+        };
+        self.demand(who, permission, object, shown)
+    }
+
+    pub(super) fn authorize_remove(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {
+        if let ([Step::AllChildren], Object::Node(node)) = (found.rest.as_slice(), &found.object) {
+            self.demand(who, Permission::Write, &found.object, shown)?;
+            return self.demand_of_each_below(who, Permission::Remove, *node);
+        }
+        if !found.rest.is_empty() {
+            return self.authorize_set(who, found, &Value::Entity, false, shown);
+        }
+        self.demand(who, Permission::Write, &self.parent_of(&found.object), shown)?;
+        let Object::Node(node) = found.object else { return Ok(()) };
+        self.refuse_touching_superusers(who, node)?;
+        self.demand(who, Permission::Remove, &found.object, shown)?;
+        self.demand_below(who, Permission::Remove, node)
+    }
+
+    /// Objects that have no path of their own when they are made. What may not be set later may not be
+    /// given at once either.
+    pub(super) fn authorize_object(
+        &self,
+        who: &Who,
+        object_type: &str,
+        attributes: &Map,
+    ) -> Result<(), Failure> {
+        let shown = format!("new {object_type}");
+        let (object, permission) = match object_type {
+            "scheduler_pool" => {
+                let attributes = canonical_names(attributes.clone())?;
+                let text = |name: &str| attributes.get(name).and_then(Value::as_str);
+                let tree = text("pool_tree").map_or_else(|| self.default_tree(), str::to_owned);
+                let parent = self.pool_or_tree(&tree, text("parent_name").unwrap_or(ROOT));
+                let plain = |name: &String| [&USER_MANAGED[..], &PLACE].concat().contains(&name.as_str());
+                if !attributes.key_strings().all(|name| plain(&name)) {
+                    self.demand(who, Permission::Administer, &parent, &shown)?;
+                }
+                (parent, Permission::Write)
+            }
+            "scheduler_pool_tree" => (self.mount_object(POOL_TREES), Permission::Administer),
+            "user" | "group" => {
+                let name = attributes.get("name").and_then(Value::as_str).unwrap_or_default();
+                self.refuse_making_superusers(who, name)?;
+                let map: &[u8] = if object_type == "user" { b"users" } else { b"groups" };
+                (Object::Node(self.system_map(map)), Permission::Write)
+            }
+            _ => (Object::Node(self.tree.root()), Permission::Administer),
+        };
+        self.demand(who, permission, &object, &shown)
+    }
+
+    /// The same permission, that the node itself gives, for everything below it.
+    pub(super) fn demand_below(
+        &self,
+        who: &Who,
+        permission: Permission,
+        top: ObjectId,
+    ) -> Result<(), Failure> {
+        self.demand_from(who, permission, top, self.levels_below_list(top))
+    }
+
+    /// A permission that the node itself need not give for everything below it.
+    fn demand_of_each_below(&self, who: &Who, permission: Permission, top: ObjectId) -> Result<(), Failure> {
+        self.demand_from(who, permission, top, 0)
+    }
+
+    fn demand_from(
+        &self,
+        who: &Who,
+        permission: Permission,
+        top: ObjectId,
+        levels: u8,
+    ) -> Result<(), Failure> {
+        self.walk_below(top, levels, &mut |node, may_differ| {
+            if permission == Permission::Remove {
+                self.refuse_touching_superusers(who, node.id)?;
+            }
+            match may_differ {
+                true => self.demand(who, permission, &Object::Node(node.id), &self.tree.path(top)),
+                false => Ok(()),
+            }?;
+            Ok(true)
+        })
+    }
+
+    /// What a recursive `get` of a node shows as `#`, as it does with what is opaque.
+    pub(super) fn closed_below(&self, who: &Who, top: ObjectId) -> BTreeSet<ObjectId> {
+        self.closed(who, top, |node| !self.tree.is_opaque(node))
+    }
+
+    /// Children whose attributes a `list` leaves out.
+    pub(super) fn closed_children(&self, who: &Who, top: ObjectId) -> BTreeSet<ObjectId> {
+        self.closed(who, top, |_| false)
+    }
+
+    fn closed(&self, who: &Who, top: ObjectId, descends: impl Fn(&Node) -> bool) -> BTreeSet<ObjectId> {
+        let mut closed = BTreeSet::new();
+        let _ = self.walk_below(top, self.levels_below_list(top), &mut |node, may_differ| {
+            let object = Object::Node(node.id);
+            if may_differ && !self.decision(who, Permission::Read, &object).is_allowed() {
+                closed.insert(node.id);
+                return Ok(false);
+            }
+            Ok(descends(node))
+        });
+        closed
+    }
+
+    /// Shows every node below another one, and whether the lists may say something else of it than of
+    /// the node above. What is below it comes as well if the answer is yes.
+    fn walk_below(
+        &self,
+        top: ObjectId,
+        levels: u8,
+        enter: &mut dyn FnMut(&Node, bool) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut open = vec![(top, levels)];
+        while let Some((parent, above)) = open.pop() {
+            for id in self.tree.child_ids(parent) {
+                let Some(node) = self.tree.node(id) else { continue };
+                let levels = if self.has_list(node) { 0 } else { SETTLED.min(above + 1) };
+                if enter(node, levels < SETTLED)? {
+                    open.push((id, levels));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn levels_below_list(&self, id: ObjectId) -> u8 {
+        let mut id = id;
+        for levels in 0..SETTLED {
+            match self.tree.node(id) {
+                Some(node) if !self.has_list(node) => id = node.parent,
+                _ => return levels,
+            }
+        }
+        SETTLED
+    }
+
+    fn has_list(&self, node: &Node) -> bool {
+        !node.inherit_acl || !node.acl.0.is_empty() || self.is_secret(node.id)
+    }
+}

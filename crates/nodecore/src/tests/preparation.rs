@@ -1,0 +1,186 @@
+//! What a job needs before its process: ports, files, time (jobs-and-nodes.md 3.7, 3.10, 8.2).
+
+use vocab::*;
+use wire::ServerMessage;
+
+use super::script::*;
+use crate::*;
+
+fn order(desk: &mut Desk, n: u32, change: impl FnOnce(&mut JobDescription)) -> Vec<NodeEffect> {
+    let mut job = start(n, 0);
+    change(&mut job.description);
+    desk.order(ServerMessage::Start(vec![job]))
+}
+
+fn probed(effects: &[NodeEffect]) -> Option<&[u16]> {
+    effects.iter().find_map(|e| match e {
+        NodeEffect::ProbePorts { ports, .. } => Some(ports.as_slice()),
+        _ => None,
+    })
+}
+
+/// Four ports, from 100 on.
+fn desk() -> Desk {
+    let mut desk = Desk::new();
+    desk.core.ports = PortPool::new(100, 4, 0);
+    desk
+}
+
+#[test]
+fn ports_that_others_use_are_replaced() {
+    let mut d = desk();
+    let effects = order(&mut d, 1, |job| job.port_count = 2);
+    assert_eq!(probed(&effects), Some([100, 101].as_slice()));
+    let effects = d.tell(NodeInput::PortsProbed { job_id: job_id(1), busy: vec![100] });
+    assert_eq!(probed(&effects), Some([102].as_slice()), "only the new one is tried");
+    let effects = d.tell(NodeInput::PortsProbed { job_id: job_id(1), busy: Vec::new() });
+    let record = effects.iter().find_map(|e| match e {
+        NodeEffect::WriteRecord(record) => Some(record.ports.clone()),
+        _ => None,
+    });
+    assert_eq!(record, Some(vec![101, 102]), "a restarted agent finds them");
+    let effects = d.tell(NodeInput::SandboxReady { job_id: job_id(1), result: Ok(()) });
+    let spawned = effects.iter().find_map(|e| match e {
+        NodeEffect::SpawnProxy { ports, .. } => Some(ports.clone()),
+        _ => None,
+    });
+    assert_eq!(spawned, Some(vec![101, 102]));
+    assert_eq!(d.core.ports.free(), 2);
+    d.tell(NodeInput::SpawnFailed { job_id: job_id(1), error: Failure::new("no") });
+    assert_eq!(d.core.ports.free(), 4, "they are given back with what else the job held");
+}
+
+#[test]
+fn without_enough_ports_a_job_waits() {
+    let mut d = desk();
+    order(&mut d, 1, |job| job.port_count = 3);
+    assert_eq!(probed(&order(&mut d, 2, |job| job.port_count = 2)), None);
+    d.transcript.clear();
+    d.abort(1, AbortReason::UserRequest, "enough");
+    assert!(d.transcript.contains("probe [103, 100] for 2"), "{}", d.transcript);
+}
+
+#[test]
+fn a_host_that_uses_all_ports_itself_aborts_the_job() {
+    let mut d = desk();
+    d.core.settings.port_count = 4;
+    order(&mut d, 1, |job| job.port_count = 1);
+    for _ in 0..5 {
+        let tried = d.core.jobs[&job_id(1)].ports.clone();
+        assert_eq!(tried.len(), 1, "{}", d.transcript);
+        d.tell(NodeInput::PortsProbed { job_id: job_id(1), busy: tried });
+    }
+    assert!(d.transcript.contains("no free ports"), "{}", d.transcript);
+    assert_eq!(d.core.ports.free(), 4);
+}
+
+#[test]
+fn ports_of_adopted_jobs_are_theirs() {
+    let mut d = desk();
+    let record = JobRecord {
+        start: start(1, 0),
+        accepted_time: Time::from_secs(50),
+        acquired_time: Time::from_secs(51),
+        slot: 0,
+        gpus: Vec::new(),
+        ports: vec![101],
+        fetched_time: None,
+        preparation: PreparationMeasures::default(),
+        end: None,
+    };
+    let fate = Fate::Alive { start_time: Some(Time::from_secs(60)), holds: None };
+    let found = vec![RecoveredJob { record, fate, survivors: false }];
+    d.core.handle(d.now, NodeInput::Recovered(found), &mut Vec::new());
+    assert_eq!(d.core.ports.take(3), Some(vec![100, 102, 103]));
+}
+
+#[test]
+fn a_task_shortens_the_time_of_preparation() {
+    for (own, limit) in [(None, 45 * 60), (Some(60), 60), (Some(100 * 60), 45 * 60)] {
+        let mut d = Desk::new();
+        order(&mut d, 1, |job| job.prepare_time_limit = own.map(Span::from_secs));
+        d.pass(limit - 1);
+        assert!(!d.transcript.contains("timed out"), "{own:?}: {}", d.transcript);
+        d.pass(1);
+        assert!(d.transcript.contains("preparation has timed out"), "{own:?}: {}", d.transcript);
+    }
+}
+
+#[test]
+fn where_files_came_from_is_in_the_statistics() {
+    let mut d = Desk::new();
+    let mut job = start(1, 3);
+    job.description.file_system.layers = vec![job.description.files[0].clone()];
+    d.order(ServerMessage::Start(vec![job]));
+    let sources = [(Source::Cache, 1), (Source::Server, 20), (Source::Server, 300), (Source::Bypass, 4000)];
+    d.pass(2);
+    for (source, size) in sources {
+        d.tell(NodeInput::ArtifactFetched { job_id: job_id(1), result: Ok(Supply { source, size }) });
+    }
+    d.pass(3);
+    let effects = d.tell(NodeInput::SandboxReady { job_id: job_id(1), result: Ok(()) });
+    let record = effects.iter().find_map(|e| match e {
+        NodeEffect::WriteRecord(record) => Some(record.as_ref().clone()),
+        _ => None,
+    });
+    let statistics = |d: &mut Desk| {
+        d.tell(NodeInput::ProxyConnected { job_id: job_id(1) });
+        let now = d.now;
+        d.tell(NodeInput::JobEnded { job_id: job_id(1), result: completed(now) });
+        d.core.jobs[&job_id(1)].end.clone().expect("it is over").statistics
+    };
+    let mut next = Desk::new();
+    let fate = Fate::Alive { start_time: Some(Time::from_secs(60)), holds: None };
+    let record = record.expect("it is written down with what was measured");
+    next.tell(NodeInput::Recovered(vec![RecoveredJob { record, fate, survivors: false }]));
+    let (statistics, adopted) = (statistics(&mut d), statistics(&mut next));
+    assert_eq!(adopted.preparation, statistics.preparation, "another life of the agent says the same");
+    assert_eq!(adopted.artifacts_download, statistics.artifacts_download);
+    assert_eq!(statistics.artifacts_download, Span::from_secs(2));
+    let preparation = PreparationMeasures {
+        prepare_root_fs: Span::from_secs(3),
+        cache_hit_artifacts_size: 1,
+        cache_miss_artifacts_size: 320,
+        cache_bypassed_artifacts_size: 4000,
+    };
+    assert_eq!(statistics.preparation, Some(Box::new(preparation)));
+}
+
+#[test]
+fn disk_space_is_promised_once() {
+    let mut d = Desk::new();
+    d.core.disk = crate::disk::DiskLedger::new(Some(100));
+    let ask = |bytes: i64| move |job: &mut JobDescription| job.file_system.disk_space = Some(bytes);
+    let prepares =
+        |effects: &[NodeEffect]| effects.iter().any(|e| matches!(e, NodeEffect::PrepareSandbox { .. }));
+    assert!(prepares(&order(&mut d, 1, ask(60))));
+    assert!(!prepares(&order(&mut d, 2, ask(41))), "it waits for the first");
+    order(&mut d, 3, ask(101));
+    assert!(
+        d.transcript.contains("finished 3 (aborted other: The job asks for more disk"),
+        "{}",
+        d.transcript
+    );
+    d.transcript.clear();
+    d.tell(NodeInput::SandboxReady { job_id: job_id(1), result: Err(Failure::new("no")) });
+    assert!(d.transcript.contains("sandbox of 2"), "{}", d.transcript);
+    assert_eq!(d.core.disk.promised(), 41);
+}
+
+#[test]
+fn a_cleanup_that_takes_too_long_is_an_alert_until_it_has_ended() {
+    let mut d = Desk::new();
+    order(&mut d, 1, |_| {});
+    d.bring_up(1);
+    let now = d.now;
+    d.end(1, completed(now));
+    let alerts = |d: &Desk| d.core.alerts.iter().map(|a| a.message.clone()).collect::<Vec<_>>();
+    d.pass(15 * 60 - 1);
+    assert!(alerts(&d).is_empty());
+    d.pass(1);
+    assert_eq!(alerts(&d), ["Cleanup of slot 0 takes too long"]);
+    d.release(1);
+    assert!(d.core.knows(job_id(1)) && d.core.slots_taken() == 1, "the slot is not used before it is clean");
+    d.clean(1);
+    assert!(alerts(&d).is_empty() && d.core.slots_taken() == 0);
+}
