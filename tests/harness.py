@@ -72,7 +72,7 @@ class Bomb:
         return max(sizes)
 
 
-def wait_for(condition, timeout=20.0, what="the condition", period=0.01):
+def wait_for(condition, timeout=60.0, what="the condition", period=0.01):
     """Waits until `condition()` is true and gives its value; fails with `what` after the timeout."""
     deadline = time.monotonic() + timeout
     while True:
