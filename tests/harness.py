@@ -61,13 +61,13 @@ class Bomb:
                     found += command.startswith((self.sleep, "/bin/bash -c", "/bin/sh -c", "bash -c", "sh -c")) and self.sleep in command
         return found
 
-    def most(self):
-        """Its processes, once they get no more."""
+    def most(self, least):
+        """Its processes, once they are so many and get no more."""
         sizes = [0]
 
         def settled():
             sizes.append(self.size())
-            return sizes[-1] > 1 and len(sizes) > 5 and len(set(sizes[-5:])) == 1
+            return sizes[-1] >= least and len(set(sizes[-5:])) == 1
         wait_for(settled, what="the bomb to have gone off", timeout=60, period=0.1)
         return max(sizes)
 

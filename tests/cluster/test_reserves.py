@@ -130,7 +130,9 @@ def test_the_guarantee_survives_restarts(cluster, pool):
         process.kill()
         cluster.restart()
         wait_for(lambda: cluster.jobs(operation, state="running"), what="the job to be back")
-        assert cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 1, process.name
+        # The first number that the scheduler has is the right one; before the node is back it has none.
+        used = wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"], what="a usage")
+        assert used == 1, process.name
         assert weight(cluster, job) == pytest.approx(1, abs=0.01)
     assert [j["id"] for j in cluster.jobs(operation)] == [job]
 

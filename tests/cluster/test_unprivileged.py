@@ -62,16 +62,23 @@ def up():
         up.stop()
 
 
-def processes_of_nobody(marker):
-    found = []
+def processes_of_nobody(*arguments):
+    """Pid and start time of those with exactly these arguments: a shell that is about to run them has others, and a job
+    that is started again has other processes."""
+    wanted, found = "\0".join([*arguments, ""]).encode(), set()
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if marker in (entry / "cmdline").read_bytes() and entry.stat().st_uid == NOBODY:
-                    found.append(entry.name)
+                if (entry / "cmdline").read_bytes() == wanted and entry.stat().st_uid == NOBODY:
+                    found.add((int(entry.name), stat(entry.name)[19]))
             except OSError:
                 pass
     return found
+
+
+def stat(pid):
+    """From the third column on."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 
 def test_it_is_chosen_and_says_what_it_does_not_enforce(up):
@@ -131,18 +138,35 @@ def test_a_job_dies_with_its_proxy(up, namespaces):
     """Whatever it did to hide: no group remembers it."""
     code, out, err = up.millpond("run", "--quiet", "--", "bash", "-c", "setsid env -i sleep 76544 & exec env -i sleep 76545")
     assert code == 0, err
-    both = wait_for(lambda: processes_of_nobody(b"76544") and processes_of_nobody(b"76545"), what="the job")
-    proxy = int(pathlib.Path(f"/proc/{both[0]}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    operation = out.split()[0]
+
+    def both():
+        daemon, main = processes_of_nobody("sleep", "76544"), processes_of_nobody("sleep", "76545")
+        return daemon and main and (daemon, main)
+    daemon, main = wait_for(both, what="the job")
+    [(pid, _)] = main
+    proxy = int(stat(pid)[1])
     assert pathlib.Path(f"/proc/{proxy}/comm").read_text().strip() == "mp-job-proxy"
     os.kill(proxy, 9)
-    wait_for(lambda: not processes_of_nobody(b"76544") and not processes_of_nobody(b"76545") or None, what="its end")
-    up.millpond("op", "abort", out.split()[0])
+
+    # The operation fails by it, or starts the job again: what counts is who was there.
+    def left():
+        return (daemon | main) & (processes_of_nobody("sleep", "76544") | processes_of_nobody("sleep", "76545"))
+    wait_for(lambda: not left(), what="their end")
+
+    def ended():
+        code, out, err = up.millpond("job", "list", operation, "--json")
+        assert code == 0, err
+        return [j for j in json.loads(out) if j["state"] in ("failed", "aborted")]
+    [job, *_] = wait_for(ended, what="its death to be told")
+    assert "signal 9" in json.dumps(job), job
+    up.millpond("op", "abort", operation)
 
 
 def test_daemons_and_deaf_jobs_do_not_stay(up):
     code, out, err = up.millpond("run", "--follow", "--quiet", "--", "bash", "-c", "setsid -f sleep 76543 <&- >&- 2>&- 5>&-; trap '' TERM HUP; echo done")
     assert code == 0 and out == "done\n", err
-    wait_for(lambda: not processes_of_nobody(b"76543"), what="the daemon of the job to be killed")
+    wait_for(lambda: not processes_of_nobody("sleep", "76543"), what="the daemon of the job to be killed")
 
 
 def test_memory_is_watched_though_no_kernel_limits_it(up):

@@ -229,10 +229,8 @@ def test_exit_code_and_signal(cluster, pool):
     "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(30 << 20); time.sleep(20)' & done; wait",
 ], ids=["one process", "many processes"])
 def test_memory_limit(cluster, pool, hog):
-    begin = time.monotonic()
     operation = cluster.run_vanilla(hog, pool=pool, state="failed", memory_limit=100 << 20,
                                     spec={"max_failed_job_count": 1})
-    assert time.monotonic() - begin < 15
     error = find_error(cluster.result(operation), 1200)
     assert error["message"] == "Memory limit exceeded"
     assert error["attributes"]["limit"] == 100 << 20
