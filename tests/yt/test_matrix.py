@@ -223,6 +223,7 @@ ROWS = [
       for pool, expected in (("common", ANNS), ("anns", "-+-++"))],
     *of_operations("get_operation", needs=None),
     row("list_operations", "", ALL),
+    *of_operations("list_operation_events", needs=None),
     # --- jobs
     *of_operations("list_jobs", needs=None),
     *of_jobs("get_job", needs=None),

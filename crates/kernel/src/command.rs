@@ -269,6 +269,13 @@ pub enum Command {
     ListOperations(Box<ListOperations>),
 
     // --- jobs, 8.6
+    /// `list_operation_events`.
+    ListOperationEvents {
+        /// Of which.
+        operation: OperationRef,
+        /// Which of them.
+        query: crate::EventsOfOperation,
+    },
     /// `list_jobs`.
     ListJobs(Box<ListJobs>),
     /// `get_job`.
@@ -533,7 +540,18 @@ pub struct ListOperations {
     pub cursor_direction: Option<String>,
     pub limit: usize,
     pub include_counters: bool,
+    /// Only operations that this subject may do all of this with.
+    pub access: Option<AccessFilter>,
     pub attributes: Option<Vec<String>>,
+}
+
+/// `{subject; permissions}`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct AccessFilter {
+    pub subject: String,
+    /// Names of permissions.
+    pub permissions: Vec<String>,
 }
 
 /// Filters and paging of `list_jobs`.
@@ -550,6 +568,11 @@ pub struct ListJobs {
     pub with_stderr: Option<bool>,
     pub with_fail_context: Option<bool>,
     pub with_interruption_info: Option<bool>,
+    pub with_spec: Option<bool>,
+    pub with_competitors: Option<bool>,
+    pub with_monitoring_descriptor: Option<bool>,
+    pub job_competition_id: Option<String>,
+    pub monitoring_descriptor: Option<String>,
     pub task_name: Option<String>,
     pub pool_tree: Option<String>,
     pub from_time: Option<Time>,
@@ -620,6 +643,7 @@ impl Command {
                 | Command::LocateArtifact { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
+                | Command::ListOperationEvents { .. }
                 | Command::ListJobs(_)
                 | Command::GetJob { .. }
                 | Command::GetJobStderr { .. }

@@ -1,5 +1,6 @@
 //! Settings of the kernel.
 
+use crate::Retention;
 use vocab::Span;
 
 /// See the fields. Scheduler options that administrators change at run time are in the tree
@@ -26,8 +27,8 @@ pub struct Config {
     pub access_control: bool,
     /// Number of the first event if the store does not know better: behind those in the files.
     pub first_event: u64,
-    /// Finished operations that are kept at least.
-    pub max_archived_operations: usize,
+    /// How long finished operations are kept.
+    pub retention: Retention,
 }
 
 impl Config {
@@ -44,7 +45,7 @@ impl Config {
             event_log: true,
             access_control: false,
             first_event: 1,
-            max_archived_operations: 100_000,
+            retention: Retention::default(),
         }
     }
 }

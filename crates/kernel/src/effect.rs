@@ -86,6 +86,13 @@ pub enum Body {
         /// Walk this path inside the map of attributes (for `//sys/operations/..`); empty = the map.
         steps: Vec<yson::ypath::Step>,
     },
+    /// `list_operation_events` of a finished operation.
+    ArchivedEvents {
+        /// Which.
+        id: OperationId,
+        /// Which of its events.
+        query: crate::EventsOfOperation,
+    },
     /// A page of `list_operations`.
     OperationList {
         /// Newest first.

@@ -1,22 +1,30 @@
 //! Finished operations: a summary of each in memory, everything else in the archive.
 
+use crate::listing::LISTED;
 use crate::records;
+use crate::retention::Held;
 use crate::summary::Summary;
 use crate::{Effect, Kernel};
-use std::collections::BTreeMap;
-use vocab::batch::Table;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::batch::{Batch, Table};
 use vocab::{OperationId, Time};
+use yson::Map;
 
-/// Summaries in the order of start.
+/// Summaries in the order of start, and who ended first.
 #[derive(Default)]
 pub(crate) struct Finished {
     by_start: BTreeMap<(Time, OperationId), Summary>,
     by_id: BTreeMap<OperationId, Time>,
+    by_end: BTreeSet<(Time, OperationId)>,
+    /// In the archive, of all of them.
+    bytes: u64,
 }
 
 impl Finished {
     pub fn insert(&mut self, summary: Summary) {
         self.by_id.insert(summary.id, summary.start_time);
+        self.by_end.insert((summary.end(), summary.id));
+        self.bytes += summary.archived_bytes;
         self.by_start.insert((summary.start_time, summary.id), summary);
     }
     pub fn get(&self, id: OperationId) -> Option<&Summary> {
@@ -28,28 +36,34 @@ impl Finished {
     pub fn newest_first(&self) -> impl Iterator<Item = &Summary> {
         self.by_start.values().rev()
     }
-    pub fn len(&self) -> usize {
-        self.by_id.len()
+    /// What is held, if anything is: `unfinished` are the bytes of other operations.
+    fn held(&self, unfinished: u64) -> Option<Held> {
+        let (first_end, _) = *self.by_end.first()?;
+        Some(Held { operations: self.by_id.len(), bytes: self.bytes.saturating_add(unfinished), first_end })
     }
-    fn pop_oldest(&mut self) -> Option<Summary> {
-        let (_, summary) = self.by_start.pop_first()?;
-        self.by_id.remove(&summary.id);
+    fn pop_first_ended(&mut self) -> Option<Summary> {
+        let (_, id) = self.by_end.pop_first()?;
+        let start = self.by_id.remove(&id)?;
+        let summary = self.by_start.remove(&(start, id))?;
+        self.bytes = self.bytes.saturating_sub(summary.archived_bytes);
         Some(summary)
     }
 }
+
+/// Operations forgotten in one round of housekeeping: what cannot be done at once is done in the next.
+const FORGET_AT_ONCE: usize = 1000;
 
 impl Kernel {
     /// Puts a finished operation into the archive and takes it out of memory, but for its summary.
     pub(crate) fn archive_operation(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
         let Some(operation) = self.operations.get(&id) else { return };
         debug_assert!(operation.state.is_finished(), "only finished operations are archived");
-        let summary = operation.summary();
+        let mut summary = operation.summary();
         let all = self.operation_attributes(now, operation, None);
-        let batch = &mut self.open.batch;
-        batch.put(Table::OperationArchive, id.0.to_bytes(), yson::to_binary(&all.into()));
-        batch.put(Table::OperationIndex, id.0.to_bytes(), yson::to_binary(&summary.to_value()));
-        batch.delete_prefix(Table::Operations, records::operation_prefix(id));
-        self.finished.insert(summary);
+        self.finished.insert({
+            put_in_archive(&mut self.open.batch, &mut summary, all);
+            summary
+        });
         if let Some(operation) = self.operations.remove(&id) {
             for blob in operation.pinned.into_iter().map(|p| p.blob) {
                 if blob != 0 && !self.is_pinned(blob) && !self.tree.holds_blob(blob) {
@@ -59,21 +73,39 @@ impl Kernel {
         }
     }
 
-    /// Keeps the archive within its bound, oldest go first, a few at a time.
-    pub(crate) fn forget_old_operations(&mut self, out: &mut Vec<Effect>) {
-        for _ in 0..64 {
-            if self.finished.len() <= self.config.max_archived_operations {
-                return;
+    /// Keeps the archive within its bounds; who ended first goes first.
+    pub(crate) fn forget_old_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
+        let unfinished: u64 = self.operations.values().map(|o| o.archived_bytes).sum();
+        for _ in 0..FORGET_AT_ONCE {
+            match self.finished.held(unfinished) {
+                Some(held) if self.config.retention.is_exceeded(now, held) => {}
+                _ => return,
             }
-            let Some(summary) = self.finished.pop_oldest() else { return };
+            let Some(summary) = self.finished.pop_first_ended() else { return };
             if let Some(alias) = &summary.alias
                 && self.aliases.get(alias) == Some(&summary.id)
             {
                 self.aliases.remove(alias);
             }
-            self.open.batch.delete(Table::OperationArchive, summary.id.0.to_bytes());
+            self.open.batch.delete_prefix(Table::OperationArchive, records::operation_prefix(summary.id));
             self.open.batch.delete(Table::OperationIndex, summary.id.0.to_bytes());
             out.push(Effect::ForgetOperation { after: self.open.seq, id: summary.id });
         }
     }
+}
+
+/// All records of an operation that is over; their size goes into the summary.
+pub(crate) fn put_in_archive(batch: &mut Batch, summary: &mut Summary, all: Map) {
+    let id = summary.id;
+    let listed: Map = LISTED.iter().filter_map(|name| Some((*name, all.get(*name)?.clone()))).collect();
+    for (key, value) in [
+        (id.0.to_bytes().to_vec(), yson::to_binary(&all.into())),
+        (records::listed_key(id), yson::to_binary(&listed.into())),
+    ] {
+        summary.archived_bytes += (key.len() + value.len()) as u64;
+        batch.put(Table::OperationArchive, key, value);
+    }
+    summary.archived_bytes += yson::to_binary(&summary.to_value()).len() as u64;
+    batch.put(Table::OperationIndex, id.0.to_bytes(), yson::to_binary(&summary.to_value()));
+    batch.delete_prefix(Table::Operations, records::operation_prefix(id));
 }

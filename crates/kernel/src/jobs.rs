@@ -490,7 +490,9 @@ impl Kernel {
     pub(crate) fn archive_job(&mut self, verdict: &JobVerdict, job: Option<&Job>, stderr: Option<Stderr>) {
         let identity = &verdict.record.identity;
         let key = job_key(identity.operation_id, identity.job_id);
+        let mut bytes = key.len() as u64;
         if let Some(stderr) = stderr {
+            bytes += key.len() as u64 + verdict.record.stderr_size;
             self.open.batch.put(Table::Stderr, key.clone(), stderr.encode());
         }
         if let Some(job) = job {
@@ -498,6 +500,10 @@ impl Kernel {
         }
         let record = verdict.record.encode();
         self.log_end(&verdict.record, &record, job);
+        if let Some(operation) = self.operations.get_mut(&identity.operation_id) {
+            operation.archived_bytes += bytes + record.len() as u64;
+            operation.has_archived = true;
+        }
         self.open.batch.put(Table::JobArchive, key, record);
     }
 

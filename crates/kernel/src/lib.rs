@@ -56,6 +56,7 @@ mod pools;
 mod preemption;
 mod records;
 mod recover;
+mod retention;
 mod shells;
 mod subjects;
 mod summary;
@@ -72,8 +73,10 @@ pub use events::events_of;
 pub use history_chart::Range;
 pub use input::Input;
 pub use jobs::{STDERR_BLOB, STDERR_INLINE};
-pub use records::{archived_job, archived_job_in_full, job_key};
+pub use listing::{EventsOfOperation, is_listed};
+pub use records::{archived_job, archived_job_in_full, job_key, listed_key};
 pub use recover::{Records, RecoverError};
+pub use retention::Retention;
 pub use usage_history::HistoryOf;
 
 use access::Who;
@@ -374,6 +377,9 @@ impl Kernel {
                 (Waits::All, self.get_operation(now, &operation, attributes))
             }
             Command::ListOperations(query) => (Waits::All, self.list_operations(now, *query)),
+            Command::ListOperationEvents { operation, query } => {
+                (Waits::All, self.list_operation_events(&operation, query))
+            }
             Command::ListJobs(query) => (Waits::All, self.list_jobs(now, query)),
             Command::GetJob { operation, job_id, attributes } => {
                 (Waits::All, self.get_job(now, operation, job_id, attributes))
@@ -515,7 +521,7 @@ impl Kernel {
         self.check_bans(now, out);
         self.fail_stuck_operations(now, out);
         self.check_suitable_nodes(now, out);
-        self.forget_old_operations(out);
+        self.forget_old_operations(now, out);
         self.clear_old_alerts(now);
         self.settle_savings();
         self.audit(now);

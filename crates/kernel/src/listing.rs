@@ -1,16 +1,19 @@
 //! What is shown of operations and jobs: `get_operation`, `list_operations`, `list_jobs`, `get_job`.
 
-use crate::command::{ListJobs, ListOperations};
+use crate::access::Object;
+use crate::command::{AccessFilter, ListJobs, ListOperations};
 use crate::jobs::no_such_job;
 use crate::operation::{ATTRIBUTES, Operation, no_such_attribute};
 use crate::records::event_value;
 use crate::summary;
 use crate::{Body, Kernel, OperationRef, OperationRow};
+use cypress::Permission;
+use rustc_hash::FxHashMap;
 use vocab::{Failure, JobId, OperationId, Resources, Time};
 use yson::{Map, Value};
 
 /// Attributes of `list_operations` when none are asked for (http-api.md 8.5).
-const LISTED: &[&str] = &[
+pub(crate) const LISTED: &[&str] = &[
     "authenticated_user",
     "brief_progress",
     "brief_spec",
@@ -59,7 +62,8 @@ impl Kernel {
         let mut live: Vec<_> = self.operations.values().map(Operation::summary).collect();
         live.sort_by_key(|s| std::cmp::Reverse((s.start_time, s.id)));
         let merged = merge_newest_first(live.iter(), self.finished.newest_first());
-        let page = summary::list(merged, &query)?;
+        let may_access = self.access_filter(query.access.as_ref())?;
+        let page = summary::list(merged, &query, may_access)?;
         let rows = page
             .ids
             .into_iter()
@@ -71,6 +75,45 @@ impl Kernel {
             })
             .collect();
         Ok(Body::OperationList { rows, attributes: Some(wanted), rest: page.rest })
+    }
+
+    /// Does an operation pass the filter `access`? Most have one of a few lists, so each is read once.
+    fn access_filter<'a>(
+        &'a self,
+        filter: Option<&AccessFilter>,
+    ) -> Result<impl FnMut(&'a summary::Summary) -> bool, Failure> {
+        let permissions: Vec<Permission> = match filter {
+            None => Vec::new(),
+            Some(filter) => {
+                filter.permissions.iter().map(|name| Permission::parse(name)).collect::<Result<_, _>>()?
+            }
+        };
+        let who = filter.map(|filter| self.who(&filter.subject));
+        let mut known: FxHashMap<Vec<u8>, bool> = FxHashMap::default();
+        Ok(move |summary: &summary::Summary| {
+            let Some(who) = &who else { return true };
+            let lists = Value::List(vec![summary.acl.clone().into(), summary.owners.clone().into()]);
+            *known.entry(yson::to_binary(&lists)).or_insert_with(|| {
+                let object = Object::Operation(summary.id);
+                permissions.iter().all(|p| self.decision(who, *p, &object).is_allowed())
+            })
+        })
+    }
+
+    /// `list_operation_events`: transitions of its state.
+    pub(crate) fn list_operation_events(
+        &self,
+        operation: &OperationRef,
+        query: EventsOfOperation,
+    ) -> Result<Body, Failure> {
+        let id = self.find_operation(operation)?;
+        Ok(match self.operations.get(&id) {
+            Some(operation) => {
+                let events: Vec<Value> = operation.events.iter().map(event_value).collect();
+                Body::Value(query.of(&events))
+            }
+            None => Body::ArchivedEvents { id, query },
+        })
     }
 
     /// Attributes of an unfinished operation, or of one that is just being archived.
@@ -212,6 +255,41 @@ impl Kernel {
         }
         debug_assert_eq!(view.identity().operation_id, o.id, "a view of another operation's job");
         map
+    }
+}
+
+/// Is all of this in the records of finished operations that are made for lists?
+pub fn is_listed(attributes: Option<&[String]>) -> bool {
+    attributes.is_some_and(|wanted| wanted.iter().all(|name| LISTED.contains(&name.as_str())))
+}
+
+/// Which events of an operation are asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EventsOfOperation {
+    /// Only of this type.
+    pub event_type: Option<String>,
+    /// At most so many, oldest first.
+    pub limit: Option<usize>,
+}
+
+/// The only type of events there is so far.
+const STATE_CHANGED: &str = "state_changed";
+
+impl EventsOfOperation {
+    /// The answer, of the attribute `events`.
+    pub fn of(&self, events: &[Value]) -> Value {
+        if self.event_type.as_deref().is_some_and(|wanted| wanted != STATE_CHANGED) {
+            return Vec::<Value>::new().into();
+        }
+        let listed = events.iter().take(self.limit.unwrap_or(usize::MAX)).map(|event| {
+            let part = |name: &str| event.get(name).cloned().unwrap_or_default();
+            let attributes = event.get("attributes").and_then(Value::as_map).cloned().unwrap_or_default();
+            let known = yson::map! {
+                "timestamp" => part("time"), "event_type" => STATE_CHANGED, "state" => part("state"),
+            };
+            Value::from(known.into_iter().chain(attributes).collect::<Map>())
+        });
+        listed.collect::<Vec<Value>>().into()
     }
 }
 

@@ -44,6 +44,10 @@ pub(crate) struct Operation {
     pub spec_seq: Option<crate::Seq>,
     /// The changing part has changed.
     pub dirty: bool,
+    /// Bytes that its finished jobs and their stderrs take in the archive.
+    pub archived_bytes: u64,
+    /// That number has changed.
+    pub has_archived: bool,
 }
 
 /// The operation in one tree.
@@ -100,7 +104,7 @@ impl Operation {
 
     pub fn summary(&self) -> Summary {
         let mut search = String::new();
-        for key in ["title", "alias", "annotations", "description"] {
+        for key in SEARCHED {
             if let Some(value) = self.spec.provided.get(key) {
                 match value.as_str() {
                     Some(text) => search.push_str(&text.to_lowercase()),
@@ -122,7 +126,10 @@ impl Operation {
             acl: self.acl.clone(),
             owners: self.owners.clone(),
             search,
+            archived_bytes: self.archived_bytes,
+            text: String::new(),
         }
+        .complete()
     }
 
     /// `runtime_parameters` (http-api.md 9.1): what is in force now.
@@ -173,6 +180,17 @@ impl Operation {
         self.trees.iter().find(|t| t.tree == tree)
     }
 }
+
+/// Options of a specification that the substring filter of `list_operations` looks into.
+const SEARCHED: &[&str] = &[
+    "title",
+    "alias",
+    "annotations",
+    "description",
+    "input_table_paths",
+    "output_table_paths",
+    "output_table_path",
+];
 
 /// Names of all attributes of operations (http-api.md 9.1), in the order in which they are shown.
 pub(crate) const ATTRIBUTES: &[&str] = &[

@@ -187,7 +187,9 @@ impl Kernel {
 
     /// Records of operations that have changed in this turn: each part once, however much happened.
     pub(crate) fn persist_operations(&mut self) {
-        use crate::records::{CONTROLLER, DYNAMIC, STATIC, dynamic_record, operation_key, static_record};
+        use crate::records::{
+            ARCHIVED, CONTROLLER, DYNAMIC, STATIC, dynamic_record, operation_key, static_record,
+        };
         for id in std::mem::take(&mut self.pending_work.dirty) {
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             let batch = &mut self.open.batch;
@@ -197,6 +199,10 @@ impl Kernel {
             }
             if std::mem::take(&mut operation.dirty) {
                 batch.put(Table::Operations, operation_key(id, DYNAMIC, &[]), dynamic_record(operation));
+            }
+            if std::mem::take(&mut operation.has_archived) {
+                let bytes = operation.archived_bytes.to_be_bytes();
+                batch.put(Table::Operations, operation_key(id, ARCHIVED, &[]), bytes);
             }
             for part in operation.controller.take_dirty() {
                 let key = operation_key(id, CONTROLLER, &part.part.to_be_bytes());

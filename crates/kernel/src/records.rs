@@ -1,7 +1,11 @@
 //! Keys and forms of the kernel's durable records.
 //!
 //! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'd'` the changing part
-//! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps.
+//! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps;
+//! `id + 'a'` how many bytes its finished jobs take in the archive.
+//!
+//! `OperationArchive`: `id` all attributes of a finished operation; `id + 'l'` those of them that
+//! `list_operations` shows unless it is asked for others: a page of a thousand reads little.
 
 use crate::operation::{Event, InTree, Operation, Pinned};
 use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
@@ -10,6 +14,7 @@ use yson::{Map, Value};
 pub(crate) const STATIC: u8 = b's';
 pub(crate) const DYNAMIC: u8 = b'd';
 pub(crate) const CONTROLLER: u8 = b'c';
+pub(crate) const ARCHIVED: u8 = b'a';
 
 pub(crate) fn operation_prefix(id: OperationId) -> Vec<u8> {
     id.0.to_bytes().to_vec()
@@ -27,6 +32,11 @@ pub(crate) fn parse_operation_key(key: &[u8]) -> Option<(OperationId, u8, &[u8])
     let id: [u8; 16] = key.get(..16)?.try_into().ok()?;
     let (part, rest) = key[16..].split_first()?;
     Some((OperationId(Guid::from_bytes(id)), *part, rest))
+}
+
+/// Key of the attributes of a finished operation that are usually listed.
+pub fn listed_key(id: OperationId) -> Vec<u8> {
+    operation_key(id, b'l', &[])
 }
 
 /// Key of a finished job, in `JobArchive` and `Stderr`: all of an operation lie together.

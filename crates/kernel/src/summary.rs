@@ -2,7 +2,7 @@
 //! (http-api.md 8.5 `list_operations`). Everything else of a finished operation is in the archive.
 
 use crate::command::ListOperations;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use vocab::{Failure, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
@@ -31,8 +31,13 @@ pub struct Summary {
     pub acl: Vec<Value>,
     /// Names of those who may manage it.
     pub owners: Vec<Value>,
-    /// Lower-case text that the substring filter searches: title, alias, annotations, paths.
+    /// What the substring filter searches beside the facts above, in lower case: title, alias,
+    /// annotations, paths.
     pub search: String,
+    /// Bytes of its records, of its jobs and their stderrs in the archive.
+    pub archived_bytes: u64,
+    /// All that the substring filter searches; [`Summary::complete`] makes it.
+    pub(crate) text: String,
 }
 
 impl Summary {
@@ -51,15 +56,34 @@ impl Summary {
             "acl" => self.acl.clone(),
             "owners" => self.owners.clone(),
             "search" => self.search.as_str(),
+            "archived_bytes" => self.archived_bytes,
         }
         .into()
+    }
+
+    /// With its text for the substring filter: whoever changes a fact calls this afterwards.
+    pub fn complete(mut self) -> Summary {
+        self.text.clear();
+        // Lines: nothing that is searched for goes over the end of one of these.
+        let facts = [&self.id.to_string(), &self.user, self.operation_type.as_str(), self.state.as_str()];
+        let pools = self.pools.iter().map(|(_, pool)| pool.as_str());
+        for part in facts.into_iter().map(|fact| fact as &str).chain(pools).chain([self.search.as_str()]) {
+            self.text.push_str(&part.to_lowercase());
+            self.text.push('\n');
+        }
+        self
+    }
+
+    /// When it ended, as far as that is known.
+    pub fn end(&self) -> Time {
+        self.finish_time.unwrap_or(self.start_time)
     }
 
     /// Inverse of [`Summary::to_value`]; none if the record is not one.
     pub fn from_value(value: &Value) -> Option<Summary> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let list = |key: &str| value.get(key).and_then(Value::as_list).unwrap_or_default().to_vec();
-        Some(Summary {
+        let summary = Summary {
             id: text("id")?.parse().ok()?,
             start_time: Time::from_micros(value.get("start_time")?.as_u64()?),
             finish_time: value.get("finish_time").and_then(Value::as_u64).map(Time::from_micros),
@@ -81,17 +105,10 @@ impl Summary {
             owners: list("owners"),
             has_failed_jobs: value.get("has_failed_jobs").and_then(Value::as_bool).unwrap_or(false),
             search: text("search").unwrap_or_default().to_owned(),
-        })
-    }
-
-    /// Does the substring (lower case) occur in anything that the filter looks at?
-    fn matches_text(&self, needle: &str) -> bool {
-        self.search.contains(needle)
-            || self.id.to_string().contains(needle)
-            || self.user.to_lowercase().contains(needle)
-            || self.operation_type.as_str().contains(needle)
-            || self.state.as_str().contains(needle)
-            || self.pools.iter().any(|(_, pool)| pool.to_lowercase().contains(needle))
+            archived_bytes: value.get("archived_bytes").and_then(Value::as_u64).unwrap_or(0),
+            text: String::new(),
+        };
+        Some(summary.complete())
     }
 }
 
@@ -105,9 +122,11 @@ pub struct Page {
 
 /// Applies the filters of `query` to `newest_first`. Counters are progressive: each is computed
 /// before its own filter and after those before it in the order tree, pool, user, state, type.
+/// `may_access` is asked only if the query has the filter `access`.
 pub fn list<'a>(
     newest_first: impl Iterator<Item = &'a Summary>,
     query: &ListOperations,
+    mut may_access: impl FnMut(&'a Summary) -> bool,
 ) -> Result<Page, Failure> {
     let direction = match query.cursor_direction.as_deref() {
         None | Some("past") => Direction::Past,
@@ -127,7 +146,10 @@ pub fn list<'a>(
     for s in newest_first {
         let in_window = query.from_time.is_none_or(|from| s.start_time > from)
             && query.to_time.is_none_or(|to| s.start_time <= to);
-        if !in_window || needle.as_ref().is_some_and(|n| !s.matches_text(n)) {
+        if !in_window || needle.as_ref().is_some_and(|n| !s.text.contains(n.as_str())) {
+            continue;
+        }
+        if query.access.is_some() && !may_access(s) {
             continue;
         }
         if !counts.admit(s, query) {
@@ -166,43 +188,66 @@ enum Direction {
     None,
 }
 
+/// How often each name was seen. Hundreds of thousands of operations have few names among them.
 #[derive(Default)]
-struct Counts {
-    trees: BTreeMap<String, i64>,
-    pools: BTreeMap<String, i64>,
-    users: BTreeMap<String, i64>,
-    states: BTreeMap<&'static str, i64>,
-    types: BTreeMap<&'static str, i64>,
+struct Tally<'a> {
+    places: FxHashMap<&'a str, usize>,
+    counts: Vec<(&'a str, i64)>,
+}
+
+impl<'a> Tally<'a> {
+    fn add(&mut self, name: &'a str) {
+        let place = *self.places.entry(name).or_insert_with(|| {
+            self.counts.push((name, 0));
+            self.counts.len() - 1
+        });
+        self.counts[place].1 += 1;
+    }
+
+    /// In the order of names.
+    fn into_map(mut self) -> Map {
+        self.counts.sort_unstable();
+        self.counts.into_iter().collect()
+    }
+}
+
+#[derive(Default)]
+struct Counts<'a> {
+    trees: Tally<'a>,
+    pools: Tally<'a>,
+    users: Tally<'a>,
+    states: Tally<'a>,
+    types: Tally<'a>,
     failed_jobs: i64,
 }
 
-impl Counts {
+impl<'a> Counts<'a> {
     /// Counts the operation as far as it passes the filters, and says whether it passes all.
-    fn admit(&mut self, s: &Summary, query: &ListOperations) -> bool {
+    fn admit(&mut self, s: &'a Summary, query: &ListOperations) -> bool {
         for (tree, _) in &s.pools {
-            *self.trees.entry(tree.clone()).or_default() += 1;
+            self.trees.add(tree);
         }
         let in_tree = |tree: &str| query.pool_tree.as_deref().is_none_or(|wanted| wanted == tree);
         if !s.pools.iter().any(|(tree, _)| in_tree(tree)) && query.pool_tree.is_some() {
             return false;
         }
         for (_, pool) in s.pools.iter().filter(|(tree, _)| in_tree(tree)) {
-            *self.pools.entry(pool.clone()).or_default() += 1;
+            self.pools.add(pool);
         }
         if let Some(wanted) = &query.pool
             && !s.pools.iter().any(|(tree, pool)| in_tree(tree) && pool == wanted)
         {
             return false;
         }
-        *self.users.entry(s.user.clone()).or_default() += 1;
+        self.users.add(&s.user);
         if query.user.as_ref().is_some_and(|u| *u != s.user) {
             return false;
         }
-        *self.states.entry(s.state.as_str()).or_default() += 1;
+        self.states.add(s.state.as_str());
         if query.state.as_ref().is_some_and(|x| x != s.state.as_str()) {
             return false;
         }
-        *self.types.entry(s.operation_type.as_str()).or_default() += 1;
+        self.types.add(s.operation_type.as_str());
         if query.operation_type.as_ref().is_some_and(|x| x != s.operation_type.as_str()) {
             return false;
         }
@@ -211,11 +256,11 @@ impl Counts {
     }
 
     fn write(self, rest: &mut Map) {
-        rest.insert("pool_tree_counts", self.trees.into_iter().collect::<Map>());
-        rest.insert("pool_counts", self.pools.into_iter().collect::<Map>());
-        rest.insert("user_counts", self.users.into_iter().collect::<Map>());
-        rest.insert("state_counts", self.states.into_iter().collect::<Map>());
-        rest.insert("type_counts", self.types.into_iter().collect::<Map>());
+        rest.insert("pool_tree_counts", self.trees.into_map());
+        rest.insert("pool_counts", self.pools.into_map());
+        rest.insert("user_counts", self.users.into_map());
+        rest.insert("state_counts", self.states.into_map());
+        rest.insert("type_counts", self.types.into_map());
         rest.insert("failed_jobs_count", self.failed_jobs);
     }
 }
@@ -238,7 +283,10 @@ mod tests {
             acl: Vec::new(),
             owners: Vec::new(),
             search: format!("title {n}"),
+            archived_bytes: u64::from(n),
+            text: String::new(),
         }
+        .complete()
     }
 
     fn all() -> Vec<Summary> {
@@ -253,7 +301,7 @@ mod tests {
 
     fn ids(query: ListOperations) -> (Vec<u32>, bool) {
         let all = all();
-        let page = list(all.iter(), &query).expect("a good query");
+        let page = list(all.iter(), &query, |_| true).expect("a good query");
         let incomplete = page.rest.get("incomplete").and_then(Value::as_bool).expect("incomplete is there");
         (page.ids.iter().map(|id| id.0.0[0]).collect(), incomplete)
     }
@@ -268,7 +316,11 @@ mod tests {
         assert_eq!(ids(ListOperations { user: Some("ann".into()), ..query() }).0, [5, 3, 2]);
         assert_eq!(ids(ListOperations { pool: Some("b".into()), ..query() }).0, [4, 3]);
         assert_eq!(ids(ListOperations { pool_tree: Some("x".into()), ..query() }).0, [0; 0]);
-        assert_eq!(ids(ListOperations { filter: Some("TITLE 4".into()), ..query() }).0, [4]);
+        for (text, expected) in
+            [("TITLE 4", vec![4]), ("ANN", vec![5, 3, 2]), ("5-0-103e8-5", vec![5]), ("abort", vec![1])]
+        {
+            assert_eq!(ids(ListOperations { filter: Some(text.into()), ..query() }).0, expected, "{text}");
+        }
         assert_eq!(ids(ListOperations { with_failed_jobs: Some(true), ..query() }).0, [4, 2]);
         let window = ListOperations {
             from_time: Some(Time::from_secs(2)),
@@ -288,14 +340,14 @@ mod tests {
         assert_eq!(ids(future), (vec![3, 2], true), "the closest to the cursor, newest first");
         let all = all();
         let bad = ListOperations { cursor_direction: Some("up".into()), ..query() };
-        assert!(list(all.iter(), &bad).is_err());
+        assert!(list(all.iter(), &bad, |_| true).is_err());
     }
 
     #[test]
     fn counters_are_progressive() {
         let all = all();
         let q = ListOperations { user: Some("ann".into()), state: Some("completed".into()), ..query() };
-        let page = list(all.iter(), &q).expect("a good query");
+        let page = list(all.iter(), &q, |_| true).expect("a good query");
         let count =
             |group: &str, key: &str| page.rest.get(group).and_then(|g| g.get(key)).and_then(Value::as_i64);
         assert_eq!(count("pool_counts", "a"), Some(3));

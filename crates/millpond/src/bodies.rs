@@ -5,7 +5,7 @@ use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
 use node::{Accounting, DriverChoice, NodeConfig, Stop};
-use server::{EventLogLimits, ServerConfig};
+use server::{EventLogLimits, Retention, ServerConfig};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -42,6 +42,12 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
     let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);
+    let usual = config.retention;
+    config.retention = Retention {
+        max_operations: file.archive_operations.map_or(usual.max_operations, |n| n as usize),
+        max_age: file.archive_age.or(usual.max_age),
+        max_bytes: file.archive_size.map(i64::unsigned_abs).or(usual.max_bytes),
+    };
     config.event_log = (files > 0).then_some(EventLogLimits { file_size, files });
     Ok(config)
 }

@@ -51,6 +51,14 @@ pub struct ServerSection {
     pub event_log_file_size: Option<i64>,
     /// Files of the event log that are kept, 16; 0: there is no event log.
     pub event_log_files: Option<u32>,
+    /// Finished operations that are kept, 100000.
+    pub archive_operations: Option<u32>,
+    /// How long they are kept after their end, `"30d"`.
+    #[serde(deserialize_with = "span")]
+    pub archive_age: Option<Span>,
+    /// Bytes that they may take, with their jobs and stderrs, `"16GiB"`.
+    #[serde(deserialize_with = "size")]
+    pub archive_size: Option<i64>,
 }
 
 /// `[node]`: exec nodes.
@@ -317,6 +325,8 @@ mod tests {
             }
         };
         check("[server]\nport = 1", &["port", "listen"]);
+        check("[server]\narchive_age = \"0s\"", &["archive_age", "longer"]);
+        check("[server]\narchive_size = \"much\"", &["archive_size", "much"]);
         check("[node]\nkill_timeout = \"5\"", &["kill_timeout", "unit"]);
         check("[node]\nresources = \"cores=8\"", &["resources", "cores", "cpu"]);
         check("[node]\njob_environment = \"docker\"", &["node.job_environment", "docker", "simple"]);

@@ -2,7 +2,8 @@
 
 use crate::job_list;
 use kernel::{
-    ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job, archived_job_in_full, job_key,
+    EventsOfOperation, ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job,
+    archived_job_in_full, is_listed, job_key, listed_key,
 };
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -29,8 +30,22 @@ impl Archive {
         let record = record.ok_or_else(|| {
             Failure::coded(code::API_NO_SUCH_OPERATION, format!("Operation {id} is not kept any more"))
         })?;
-        let value = yson::parse(&record).map_err(|e| malformed(id, &e.to_string()))?;
-        value.as_map().cloned().ok_or_else(|| malformed(id, "it is not a map"))
+        map_of(id, &record)
+    }
+
+    /// What `list_operations` usually shows of a finished operation.
+    fn listed(&self, id: OperationId) -> Result<Map, Failure> {
+        match self.store.get(Table::OperationArchive, &listed_key(id)).map_err(unreadable)? {
+            Some(record) => map_of(id, &record),
+            // Older versions have put down everything in one record.
+            None => self.operation(id),
+        }
+    }
+
+    /// `list_operation_events` of a finished operation.
+    pub fn events(&self, id: OperationId, query: &EventsOfOperation) -> Result<Value, Failure> {
+        let all = self.operation(id)?;
+        Ok(query.of(all.get("events").and_then(Value::as_list).unwrap_or_default()))
     }
 
     /// Some attributes of a finished operation, or what a path inside them leads to.
@@ -54,13 +69,15 @@ impl Archive {
         attributes: Option<&[String]>,
         rest: Map,
     ) -> Result<Map, Failure> {
+        let listed = is_listed(attributes);
         let mut operations: Vec<Value> = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
                 OperationRow::Live(map) => operations.push(map.into()),
                 // An operation may be forgotten between the two looks: then it is not in the list.
                 OperationRow::Archived(id) => {
-                    if let Ok(map) = self.operation(id) {
+                    let map = if listed { self.listed(id) } else { self.operation(id) };
+                    if let Ok(map) = map {
                         operations.push(job_list::project_named(map, attributes).into());
                     }
                 }
@@ -153,6 +170,13 @@ fn no_such_job(job_id: JobId) -> Failure {
 /// The store could not be read.
 pub fn unreadable(error: StoreError) -> Failure {
     Failure::new(error.to_string())
+}
+
+fn map_of(id: OperationId, record: &[u8]) -> Result<Map, Failure> {
+    match yson::parse(record).map_err(|e| malformed(id, &e.to_string()))? {
+        Value::Map(map) => Ok(map),
+        _ => Err(malformed(id, "it is not a map")),
+    }
 }
 
 fn malformed(id: OperationId, why: &str) -> Failure {

@@ -71,6 +71,7 @@ impl ServerBackend {
             Body::ArchivedOperation { id, attributes, steps } => {
                 archive.operation_value(id, attributes.as_deref(), &steps)
             }
+            Body::ArchivedEvents { id, query } => archive.events(id, &query),
             Body::OperationList { rows, attributes, rest } => {
                 archive.operations(rows, attributes.as_deref(), rest).map(Value::from)
             }

@@ -92,18 +92,24 @@ fn time(job: &Map, key: &str) -> Option<Time> {
 /// All filters but type and state, which the counters need apart.
 fn matches(job: &Map, query: &ListJobs) -> bool {
     let has = |key: &str| job.get(key).and_then(Value::as_u64).is_some_and(|n| n > 0);
+    let flag = |key: &str| job.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let same = |wanted: &Option<String>, key: &str| wanted.as_ref().is_none_or(|w| w == text(job, key));
     let start = time(job, "start_time");
     query.address.as_ref().is_none_or(|part| text(job, "address").contains(part.as_str()))
         && query.job_id.as_ref().is_none_or(|part| text(job, "id").contains(part.as_str()))
-        && query
-            .operation_incarnation
-            .as_ref()
-            .is_none_or(|wanted| wanted == text(job, "operation_incarnation"))
+        && same(&query.operation_incarnation, "operation_incarnation")
         && query.with_interruption_info.is_none_or(|wanted| wanted == job.get("interruption_info").is_some())
+        && query.with_spec.is_none_or(|wanted| wanted == flag("has_spec"))
+        && query.with_competitors.is_none_or(|wanted| wanted == flag("has_competitors"))
+        && query
+            .with_monitoring_descriptor
+            .is_none_or(|wanted| wanted == job.get("monitoring_descriptor").is_some())
+        && same(&query.job_competition_id, "job_competition_id")
+        && same(&query.monitoring_descriptor, "monitoring_descriptor")
         && query.with_stderr.is_none_or(|wanted| wanted == has("stderr_size"))
         && query.with_fail_context.is_none_or(|wanted| wanted == has("fail_context_size"))
-        && query.task_name.as_ref().is_none_or(|name| name == text(job, "task_name"))
-        && query.pool_tree.as_ref().is_none_or(|tree| tree == text(job, "pool_tree"))
+        && same(&query.task_name, "task_name")
+        && same(&query.pool_tree, "pool_tree")
         && query.from_time.is_none_or(|from| start.is_some_and(|s| s >= from))
         && query.to_time.is_none_or(|to| start.is_some_and(|s| s <= to))
 }
@@ -202,6 +208,9 @@ mod tests {
         assert_eq!(ids(query()), ["x", "c", "a", "b"]);
         assert_eq!(ids(ListJobs { state: Some("completed".into()), ..query() }), ["x", "c"]);
         assert_eq!(ids(ListJobs { with_stderr: Some(false), ..query() }), ["b"]);
+        assert_eq!(ids(ListJobs { with_spec: Some(true), ..query() }), [""; 0]);
+        assert_eq!(ids(ListJobs { with_competitors: Some(false), limit: 1, ..query() }), ["x"]);
+        assert_eq!(ids(ListJobs { job_competition_id: Some("7-7-7-7".into()), ..query() }), [""; 0]);
         let by_duration = ListJobs { sort_field: Some("duration".into()), sort_descending: true, ..query() };
         assert_eq!(ids(by_duration), ["b", "c", "x", "a"]);
         assert_eq!(ids(ListJobs { limit: 2, offset: 1, ..query() }), ["c", "a"]);

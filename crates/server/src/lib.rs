@@ -30,4 +30,5 @@ mod run;
 mod shells;
 
 pub use event_log::Limits as EventLogLimits;
+pub use kernel::Retention;
 pub use run::{ServerConfig, run};

@@ -13,7 +13,7 @@ use crate::node_service::Nodes;
 use crate::page::with_page;
 use anyhow::Context;
 use api::Tls;
-use kernel::{Config, Input, Kernel, Records};
+use kernel::{Config, Input, Kernel, Records, Retention};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
@@ -44,6 +44,8 @@ pub struct ServerConfig {
     pub heartbeat_period: Span,
     /// How much of the event log is kept; none: there is no event log.
     pub event_log: Option<Limits>,
+    /// How long finished operations are kept.
+    pub retention: Retention,
     /// Must users and nodes show who they are? None: if the server listens not only on this machine.
     pub authentication: Option<bool>,
     /// Files with the certificate (and those above it) and its private key, in PEM form; none: no TLS.
@@ -62,6 +64,7 @@ impl ServerConfig {
             cluster_name: "millpond".into(),
             heartbeat_period: Span::from_secs(5),
             event_log: Some(Limits::default()),
+            retention: Retention::default(),
             authentication: None,
             tls: None,
             tokens_file: None,
@@ -297,6 +300,7 @@ fn recover(
     settings.cluster_name.clone_from(&config.cluster_name);
     settings.heartbeat_period = config.heartbeat_period;
     settings.event_log = events.is_some();
+    settings.retention = config.retention;
     settings.access_control = config.is_authenticated();
     settings.first_event = events.map_or(1, |files| files.last() + 1);
     let mut effects = Vec::new();

@@ -23,6 +23,15 @@ pub(super) fn list(params: &Params) -> Result<Command> {
             )));
         }
     };
+    // Where the page before ended, as the server has said it.
+    let offset = match params.string("continuation_token")? {
+        None => params.count("offset")?.unwrap_or(0),
+        Some(token) => token.parse().map_err(|_| {
+            Failure::new(format!(
+                "Parameter \"continuation_token\" must be one that list_jobs has answered with, found {token:?}"
+            ))
+        })?,
+    };
     Ok(Command::ListJobs(Box::new(ListJobs {
         operation: Some(params.required_operation()?),
         job_type: either("job_type", "type")?,
@@ -33,6 +42,11 @@ pub(super) fn list(params: &Params) -> Result<Command> {
         with_stderr: params.boolean("with_stderr")?,
         with_fail_context: params.boolean("with_fail_context")?,
         with_interruption_info: params.boolean("with_interruption_info")?,
+        with_spec: params.boolean("with_spec")?,
+        with_competitors: params.boolean("with_competitors")?,
+        with_monitoring_descriptor: params.boolean("with_monitoring_descriptor")?,
+        job_competition_id: params.string("job_competition_id")?,
+        monitoring_descriptor: params.string("monitoring_descriptor")?,
         task_name: params.string("task_name")?,
         pool_tree: params.string("pool_tree")?,
         from_time: params.time("from_time")?,
@@ -40,7 +54,7 @@ pub(super) fn list(params: &Params) -> Result<Command> {
         sort_field: params.string("sort_field")?,
         sort_descending,
         limit: params.count("limit")?.unwrap_or(1000),
-        offset: params.count("offset")?.unwrap_or(0),
+        offset,
         attributes: params.attribute_names()?,
     })))
 }

@@ -201,6 +201,7 @@ pub static TABLE: &[Descriptor] = &[
     change("update_operation_parameters", Reply::Empty, operations::update_parameters),
     read("get_operation", Reply::Bare, operations::get),
     read("list_operations", Reply::Bare, operations::list),
+    read("list_operation_events", Reply::Bare, operations::events),
     // --- jobs
     read("list_jobs", Reply::Bare, jobs::list),
     read("get_job", Reply::Bare, jobs::get),

@@ -1,7 +1,10 @@
 //! Commands of operations (http-api.md 8.5).
 
 use super::params::{Params, Result, required};
-use kernel::command::{Command, ListOperations};
+use kernel::EventsOfOperation;
+use kernel::command::{AccessFilter, Command, ListOperations};
+use vocab::Failure;
+use yson::{Map, Value};
 
 /// Larger limits of `list_operations` are cut to this (http-api.md 8.5 [X]).
 const MAX_LIST_LIMIT: usize = 1000;
@@ -65,6 +68,33 @@ pub(super) fn list(params: &Params) -> Result<Command> {
         cursor_direction: params.string("cursor_direction")?,
         limit: params.count("limit")?.unwrap_or(100).min(MAX_LIST_LIMIT),
         include_counters: params.boolean("include_counters")?.unwrap_or(true),
+        access: params.map("access")?.map(|map| access(&map)).transpose()?,
         attributes: params.attribute_names()?,
     })))
+}
+
+/// The filter `access={subject; permissions}`.
+fn access(map: &Map) -> Result<AccessFilter> {
+    let wrong = |what: &str| {
+        Failure::new(format!(
+            "Parameter \"access\" must be a map {{subject=<name>; permissions=[<names>]}}: {what}"
+        ))
+        .with("parameter", "access")
+    };
+    let subject =
+        map.get("subject").and_then(Value::as_str).ok_or_else(|| wrong("\"subject\" must be a string"))?;
+    let permissions = map.get("permissions").and_then(Value::as_list);
+    let names = permissions.and_then(|list| list.iter().map(|p| p.as_str().map(str::to_owned)).collect());
+    let permissions: Vec<String> = names.ok_or_else(|| wrong("\"permissions\" must be a list of strings"))?;
+    if let Some(unknown) = map.key_strings().find(|key| key != "subject" && key != "permissions") {
+        return Err(wrong(&format!("unknown key {unknown:?}")));
+    }
+    Ok(AccessFilter { subject: subject.to_owned(), permissions })
+}
+
+pub(super) fn events(params: &Params) -> Result<Command> {
+    Ok(Command::ListOperationEvents {
+        operation: params.required_operation()?,
+        query: EventsOfOperation { event_type: params.string("event_type")?, limit: params.count("limit")? },
+    })
 }

@@ -221,6 +221,7 @@ impl Kernel {
             Command::StartOperation { .. }
             | Command::GetOperation { .. }
             | Command::ListOperations(_)
+            | Command::ListOperationEvents { .. }
             | Command::ListJobs(_)
             | Command::GetJob { .. }
             | Command::ExplainPool { .. }

@@ -81,6 +81,8 @@ impl Kernel {
             unsuitable_since: None,
             spec_seq: None,
             dirty: true,
+            archived_bytes: 0,
+            has_archived: false,
             spec: parsed,
         };
         for joined in &registered.trees {

@@ -4,10 +4,10 @@
 
 use super::operations::StoredOperation;
 use crate::Kernel;
+use crate::finished::put_in_archive;
 use crate::operation::Event;
-use crate::records::{event_from_value, event_value, operation_prefix, tree_from_value};
+use crate::records::{event_from_value, event_value, tree_from_value};
 use crate::summary::Summary;
-use vocab::batch::Table;
 use vocab::{Failure, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
@@ -52,12 +52,9 @@ impl Kernel {
         let error = Failure::new("Operation could not be restored after a restart of the scheduler")
             .with("operation_id", id)
             .because(broken.why);
-        let summary = summary(now, id, broken.record);
+        let mut summary = summary(now, id, broken.record);
         let attributes = self.attributes_of_broken(&summary, broken.record, &error);
-        let batch = &mut self.open.batch;
-        batch.put(Table::OperationArchive, id.0.to_bytes(), yson::to_binary(&attributes.into()));
-        batch.put(Table::OperationIndex, id.0.to_bytes(), yson::to_binary(&summary.to_value()));
-        batch.delete_prefix(Table::Operations, operation_prefix(id));
+        put_in_archive(&mut self.open.batch, &mut summary, attributes);
         let event = yson::map! {
             "operation_id" => id,
             "operation_type" => summary.operation_type,
@@ -131,7 +128,10 @@ fn summary(now: Time, id: OperationId, record: &StoredOperation) -> Summary {
         acl: record.changing.get("acl").and_then(Value::as_list).unwrap_or_default().to_vec(),
         owners: record.changing.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
         search: text("title").unwrap_or_default().to_lowercase(),
+        archived_bytes: record.archived_bytes,
+        text: String::new(),
     }
+    .complete()
 }
 
 fn spec_of(record: &StoredOperation) -> Map {

@@ -5,7 +5,8 @@ use crate::Kernel;
 use crate::operation::Operation;
 use crate::operations::note_admission;
 use crate::records::{
-    CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value, tree_from_value,
+    ARCHIVED, CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value,
+    tree_from_value,
 };
 use crate::summary::Summary;
 use controller::{ControllerOptions, OperationController, StatePart};
@@ -21,6 +22,8 @@ pub(super) struct StoredOperation {
     pub fixed: Value,
     pub changing: Value,
     parts: Vec<StatePart>,
+    /// Bytes that its jobs take in the archive.
+    pub archived_bytes: u64,
     /// The first of its records that could not be read.
     unreadable: Option<Failure>,
 }
@@ -30,6 +33,12 @@ impl StoredOperation {
         match (part, <[u8; 4]>::try_from(rest)) {
             (STATIC, _) => self.fixed = parse(&value)?,
             (DYNAMIC, _) => self.changing = parse(&value)?,
+            (ARCHIVED, _) => {
+                let bytes = <[u8; 8]>::try_from(value.as_slice());
+                self.archived_bytes = bytes
+                    .map(u64::from_be_bytes)
+                    .map_err(|_| Failure::new(format!("Malformed count of archived bytes: {value:02x?}")))?;
+            }
             (CONTROLLER, Ok(number)) => {
                 self.parts.push(StatePart { part: u32::from_be_bytes(number), bytes: value });
             }
@@ -227,6 +236,8 @@ impl Kernel {
             unsuitable_since: None,
             spec_seq: Some(0),
             dirty: false,
+            archived_bytes: record.archived_bytes,
+            has_archived: false,
             spec,
         };
         operation.pin(pinned.ok_or_else(|| broken("files"))?)?;

@@ -60,8 +60,13 @@ pub struct Console {
 
 impl Console {
     pub fn new() -> Console {
+        Console::with(|_| ())
+    }
+
+    /// Of a cluster with another configuration.
+    pub fn with(change: impl FnOnce(&mut kernel::Config)) -> Console {
         Console {
-            world: World::new(|_| ()),
+            world: World::new(change),
             transcript: String::new(),
             names: BTreeMap::new(),
             operations: BTreeMap::new(),
@@ -131,7 +136,7 @@ impl Console {
     }
 
     /// Ids replaced by names.
-    fn named(&self, text: &str) -> String {
+    pub fn named(&self, text: &str) -> String {
         let text = self.jobs.iter().fold(text.to_owned(), |text, (id, name)| text.replace(id, name));
         self.names.iter().fold(text, |text, (id, name)| text.replace(id, name))
     }

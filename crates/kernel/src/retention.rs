@@ -1,0 +1,85 @@
+//! How long finished operations are kept: a decision over three bounds, made for the one that ended
+//! first. Whoever keeps them asks again until the answer is no.
+
+use vocab::{Span, Time};
+
+/// What the archive may hold. An operation takes its jobs and their stderrs with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// Finished operations, at most.
+    pub max_operations: usize,
+    /// After their end, at most so long; none: for ever.
+    pub max_age: Option<Span>,
+    /// Bytes of all records and stderrs, at most, those of unfinished operations among them; none: any number.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention {
+            max_operations: 100_000,
+            max_age: Some(Span::from_secs(30 * 86_400)),
+            max_bytes: Some(16 << 30),
+        }
+    }
+}
+
+/// What the archive holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    /// Finished operations.
+    pub operations: usize,
+    /// Bytes of finished and unfinished ones.
+    pub bytes: u64,
+    /// When the one that ended first did.
+    pub first_end: Time,
+}
+
+impl Retention {
+    /// Must the operation that ended first go?
+    pub(crate) fn is_exceeded(&self, now: Time, held: Held) -> bool {
+        held.operations > self.max_operations
+            || self.max_bytes.is_some_and(|most| held.bytes > most)
+            || self.max_age.is_some_and(|age| now.since(held.first_end) > age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Span = Span::from_secs(3600);
+
+    fn check(limits: Retention, held: Held, expected: bool) {
+        let now = Time::from_secs(1_000_000);
+        assert_eq!(limits.is_exceeded(now, held), expected, "{limits:?} {held:?}");
+    }
+
+    #[test]
+    fn each_bound_alone_is_enough() {
+        let limits = Retention { max_operations: 3, max_age: Some(HOUR), max_bytes: Some(1000) };
+        let fine = Held { operations: 3, bytes: 1000, first_end: Time::from_secs(1_000_000 - 3600) };
+        check(limits, fine, false);
+        check(limits, Held { operations: 4, ..fine }, true);
+        check(limits, Held { bytes: 1001, ..fine }, true);
+        check(limits, Held { first_end: Time::from_secs(1_000_000 - 3601), ..fine }, true);
+    }
+
+    #[test]
+    fn what_is_not_bounded_may_grow() {
+        let limits = Retention { max_operations: usize::MAX, max_age: None, max_bytes: None };
+        check(limits, Held { operations: 1 << 40, bytes: u64::MAX, first_end: Time::default() }, false);
+    }
+
+    #[test]
+    fn nothing_may_be_kept_at_all() {
+        let limits = Retention { max_operations: 0, ..Retention::default() };
+        check(limits, Held { operations: 1, bytes: 0, first_end: Time::from_secs(1_000_000) }, true);
+    }
+
+    #[test]
+    fn an_end_in_the_future_is_not_old() {
+        let limits = Retention { max_age: Some(HOUR), ..Retention::default() };
+        check(limits, Held { operations: 1, bytes: 0, first_end: Time::from_secs(2_000_000) }, false);
+    }
+}
