@@ -209,6 +209,16 @@ test('by keyboard alone', async () => {
   await page.getByText(/is entitled to/).waitFor();
 });
 
+test('the menu of a row by keyboard', async () => {
+  const page = await visit('/scheduling?filter=quiet');
+  await page.getByRole('button', { name: 'Actions for quiet' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('menuitem', { name: 'Open', exact: true }).waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'quiet' }).waitFor();
+});
+
 test('dark and light are remembered', async () => {
   const page = await visit('/scheduling', { colorScheme: 'light' });
   const theme = page.getByRole('button', { name: /^Colours/ });

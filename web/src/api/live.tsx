@@ -74,12 +74,19 @@ const topicsOf = (meta: Record<string, unknown> | undefined): Topic[] =>
 
 export const useLiveControl = (): Live => useContext(LiveContext);
 
+/** How a question is asked, where it is not as usual. */
+interface Asking<T> {
+  enabled?: boolean;
+  /** What the new answer has in common with the old one; for answers so large that a general look takes long. */
+  share?: (old: unknown, answer: T) => T;
+}
+
 /** The newest answer to a question about these topics; the one before it is shown until it comes. */
 export function useLive<T>(
   topic: Topic | Topic[],
   key: unknown[],
   ask: () => Promise<T>,
-  enabled = true,
+  { enabled = true, share }: Asking<T> = {},
 ): UseQueryResult<T> {
   return useQuery({
     queryKey: [LIVE, ...key],
@@ -87,6 +94,9 @@ export function useLive<T>(
     placeholderData: keepPreviousData,
     enabled,
     meta: { topics: Array.isArray(topic) ? topic : [topic] },
+    ...(share === undefined
+      ? {}
+      : { structuralSharing: (old: unknown, answer: unknown) => share(old, answer as T) }),
   });
 }
 

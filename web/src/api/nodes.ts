@@ -83,12 +83,26 @@ export const allocations = (tree: string): Promise<Record<string, Allocation[]>>
 export const allocationsOf = (address: string): Promise<Allocation[]> =>
   getOr<Allocation[]>(`${ORCHID}/nodes/${escapePath(address)}/allocations`, []);
 
-/** Titles of the operations of a tree. */
-export async function titles(tree: string): Promise<Record<string, string>> {
-  const path = `${ORCHID}/pool_trees/${escapePath(tree)}/operations`;
-  const all = await getOr<Record<string, { title?: string }>>(path, {}, { fields: ['title'] });
+/** Titles by operation; nothing for one without. They do not change, so each is asked for once. */
+const titles = new Map<string, string | null>();
+const TITLES_KEPT = 10_000;
+
+/** Titles of the operations that hold these: a cluster has far more than can be seen of it. */
+export async function titlesOf(held: readonly Allocation[]): Promise<Record<string, string>> {
+  const wanted = new Map(held.map(({ operation_id, pool_tree }) => [operation_id, pool_tree]));
+  if (titles.size > TITLES_KEPT) titles.clear();
+  const unknown = [...wanted].filter(([id]) => !titles.has(id));
+  const answers = await Promise.all(
+    unknown.map(([id, tree]) =>
+      getOr<string | null>(`${ORCHID}/pool_trees/${escapePath(tree)}/operations/${id}/title`, null),
+    ),
+  );
+  unknown.forEach(([id], index) => titles.set(id, answers[index] ?? null));
   return Object.fromEntries(
-    Object.entries(all).flatMap(([id, { title }]) => (title == null ? [] : [[id, title]])),
+    [...wanted.keys()].flatMap(id => {
+      const title = titles.get(id) ?? null;
+      return title === null ? [] : [[id, title]];
+    }),
   );
 }
 

@@ -7,6 +7,7 @@ import { ChevronDown, ChevronUp } from '@gravity-ui/icons';
 import { Icon } from '@gravity-ui/uikit';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, useRef, type ReactNode } from 'react';
+import { sameFields } from '../model/sharing';
 import { nextSort, type Sort } from '../model/urlState';
 
 export interface TableColumn<R> {
@@ -17,6 +18,8 @@ export interface TableColumn<R> {
   width: number;
   grow?: boolean;
   numeric?: boolean;
+  /** Sorted downwards first, as numbers are: times. */
+  newestFirst?: boolean;
   sortable?: boolean;
   cell: (row: R) => ReactNode;
 }
@@ -126,8 +129,12 @@ function PlainRow<R>({ row, index, top, height, template, columns, muted }: RowP
   );
 }
 
-/** Scrolling draws only the rows that come into sight. */
-const RowView = memo(PlainRow) as typeof PlainRow;
+/** Scrolling draws only the rows that come into sight, and news only those that are different. */
+const RowView = memo(PlainRow, (before, after) => {
+  const { row: old, ...others } = before as RowProps<object>;
+  const { row, ...same } = after as RowProps<object>;
+  return sameFields(old, row) && sameFields(others, same);
+}) as typeof PlainRow;
 
 const cellClass = (numeric: boolean | undefined, first: boolean): string =>
   `table__cell${numeric === true ? ' table__cell_numeric' : ''}${first ? ' table__cell_sticky' : ''}`;
@@ -154,7 +161,9 @@ function Head<R>({ column, first, sort, onSort }: HeadProps<R>) {
         <button
           type="button"
           className={on ? 'table__sort table__sort_on' : 'table__sort'}
-          onClick={() => onSort(nextSort(sort, column.id, column.numeric === true))}
+          onClick={() =>
+            onSort(nextSort(sort, column.id, column.numeric === true || column.newestFirst === true))
+          }
         >
           <span className="clip">{column.title}</span>
           {on && <Icon data={sort.down ? ChevronDown : ChevronUp} size={12} />}

@@ -1,20 +1,27 @@
 /** Small things that many pages show. */
 
-import { ClipboardButton, Label } from '@gravity-ui/uikit';
+import { Check, Copy as CopyIcon } from '@gravity-ui/icons';
+import { CopyToClipboard, Icon, Label } from '@gravity-ui/uikit';
 import { Fragment, useEffect, useState, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { duration, elapsed, shortId, time, words } from '../model/format';
 import { links } from '../model/links';
 
+/** Lists have many of these: a plain button, without a tooltip of its own. */
 export function Copy({ text, what }: { text: string; what: string }) {
   return (
-    <ClipboardButton
-      view="flat"
-      size="xs"
-      text={text}
-      tooltipInitialText={`Copy ${what}`}
-      aria-label={`Copy ${what}`}
-    />
+    <CopyToClipboard text={text} timeout={1_200}>
+      {status => (
+        <button
+          type="button"
+          className="icon-button"
+          title={status === 'success' ? 'Copied' : `Copy ${what}`}
+          aria-label={`Copy ${what}`}
+        >
+          <Icon data={status === 'success' ? Check : CopyIcon} size={14} />
+        </button>
+      )}
+    </CopyToClipboard>
   );
 }
 

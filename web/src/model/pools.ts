@@ -1,5 +1,6 @@
 /** Pools and operations of a tree as the scheduler's Orchid shows them, and the tree they form. */
 
+import { compareNames } from './format';
 import type { Resources } from './resources';
 
 /** The part of an element that pools and operations have in common. */
@@ -94,10 +95,41 @@ export type Row =
   | { kind: 'operation'; key: string; depth: number; id: string; operation: OperationElement; owner: string }
   | { kind: 'more'; key: string; depth: number; owner: string; hidden: number };
 
-/** Names of the pools inside each pool, in the order of their names. */
-export function childrenOf(pools: Pools): Map<string, string[]> {
+/** Names of the pools inside each pool, in the order of names. */
+export type Children = ReadonlyMap<string, readonly string[]>;
+
+let newest: { pools: Pools; children: Children } | undefined;
+
+/**
+ * The shape of a tree. Figures change with every answer and the shape rarely does, so the newest one is kept:
+ * putting thousands of names in order costs more than everything else that a table of pools needs.
+ */
+export function childrenOf(pools: Pools): Children {
+  if (newest === undefined || !haveSameShape(newest.pools, pools)) {
+    newest = { pools, children: groupedByParent(pools) };
+  }
+  newest.pools = pools;
+  return newest.children;
+}
+
+function haveSameShape(a: Pools, b: Pools): boolean {
+  if (a === b) return true;
+  let counted = 0;
+  for (const name in a) {
+    const other = b[name];
+    if (other === undefined || other.parent !== a[name]?.parent) return false;
+    counted += 1;
+  }
+  for (const name in b) {
+    if (a[name] === undefined) return false;
+    counted -= 1;
+  }
+  return counted === 0;
+}
+
+function groupedByParent(pools: Pools): Children {
   const children = new Map<string, string[]>();
-  for (const name of Object.keys(pools).sort()) {
+  for (const name of Object.keys(pools).sort(compareNames)) {
     const parent = pools[name]?.parent;
     if (parent === undefined) continue;
     const siblings = children.get(parent);
@@ -118,8 +150,13 @@ export function pathOf(pools: Pools, name: string): string[] {
   return path;
 }
 
+export interface Named {
+  name: string;
+  element: Element;
+}
+
 /** Compares two elements: negative if the first comes first. */
-export type Order = (a: Element & { name: string }, b: Element & { name: string }) => number;
+export type Order = (a: Named, b: Named) => number;
 
 export interface View {
   /** Pool whose inside is shown. */
@@ -129,7 +166,8 @@ export interface View {
   isExpanded: (name: string) => boolean;
   /** Operations of expanded pools, as far as they have come. */
   operationsOf: (name: string) => Operations | undefined;
-  order: Order;
+  /** Nothing: by name. */
+  order: Order | undefined;
 }
 
 /** More operations of a pool than this are looked at in the list of operations. */
@@ -145,9 +183,8 @@ export function flatten(pools: Pools, view: View): Row[] {
   const found = filter === '' ? undefined : matching(pools, children, view.under, filter);
   const rows: Row[] = [];
   const inside = (parent: string, depth: number) => {
-    const names = (children.get(parent) ?? []).filter(name => found?.has(name) ?? true);
-    const elements = names.map(name => ({ ...(pools[name] as Pool), name }));
-    for (const { name } of elements.sort(view.order)) {
+    for (const name of inOrder(children.get(parent) ?? [], pools, view.order)) {
+      if (found?.has(name) === false) continue;
       const pool = pools[name] as Pool;
       const hasInside = (children.get(name)?.length ?? 0) > 0 || (pool.pool_operation_count ?? 0) > 0;
       const expanded =
@@ -160,14 +197,13 @@ export function flatten(pools: Pools, view: View): Row[] {
   };
   const operations = (owner: string, depth: number) => {
     const all = Object.entries(view.operationsOf(owner) ?? {}).map(([id, operation]) => ({
-      ...operation,
       name: operation.title ?? id,
+      element: operation,
       id,
     }));
-    all.sort((a, b) => view.order(a, b));
-    for (const { id } of all.slice(0, OPERATIONS_SHOWN)) {
-      const operation = view.operationsOf(owner)?.[id] as OperationElement;
-      rows.push({ kind: 'operation', key: id, depth, id, operation, owner });
+    all.sort(view.order ?? byName);
+    for (const { id, element } of all.slice(0, OPERATIONS_SHOWN)) {
+      rows.push({ kind: 'operation', key: id, depth, id, operation: element, owner });
     }
     if (all.length > OPERATIONS_SHOWN) {
       rows.push({ kind: 'more', key: `more ${owner}`, depth, owner, hidden: all.length - OPERATIONS_SHOWN });
@@ -177,10 +213,19 @@ export function flatten(pools: Pools, view: View): Row[] {
   return rows;
 }
 
-const opensFor = (found: Set<string>, children: Map<string, string[]>, name: string): boolean =>
+export const byName: Order = (a, b) => compareNames(a.name, b.name);
+
+/** Children are in the order of their names already. */
+function inOrder(names: readonly string[], pools: Pools, order: Order | undefined): readonly string[] {
+  if (order === undefined) return names;
+  const named = names.map(name => ({ name, element: pools[name] as Pool }));
+  return named.sort(order).map(({ name }) => name);
+}
+
+const opensFor = (found: Set<string>, children: Children, name: string): boolean =>
   (children.get(name) ?? []).some(child => found.has(child));
 
-function matching(pools: Pools, children: Map<string, string[]>, under: string, filter: string): Set<string> {
+function matching(pools: Pools, children: Children, under: string, filter: string): Set<string> {
   const found = new Set<string>();
   const look = (name: string): boolean => {
     let any = name.toLowerCase().includes(filter);
@@ -192,10 +237,27 @@ function matching(pools: Pools, children: Map<string, string[]>, under: string, 
   return found;
 }
 
+/** Above so many operations opening everything opens no pool for the sake of its operations. */
+const OPENED_AT_ONCE = 300;
+
+/** What "open all" opens: pools with pools inside, and those with a few operations, unless that makes many. */
+export function opensWithAll(pools: Pools): string[] {
+  const children = childrenOf(pools);
+  const few = (name: string) => {
+    const n = pools[name]?.pool_operation_count ?? 0;
+    return n > 0 && n <= OPERATIONS_SHOWN;
+  };
+  const names = Object.keys(pools).filter(name => name !== ROOT);
+  const operations = names.filter(few).reduce((sum, n) => sum + (pools[n]?.pool_operation_count ?? 0), 0);
+  return names.filter(
+    name => (children.get(name)?.length ?? 0) > 0 || (operations <= OPENED_AT_ONCE && few(name)),
+  );
+}
+
 /** Above this many pools only the first level is open at first. */
 const OPEN_AT_FIRST = 60;
 
 /** Is a pool open before anybody touched it? Small trees show all pools, none show operations. */
-export function openAtFirst(pools: Pools, children: Map<string, string[]>, name: string): boolean {
+export function openAtFirst(pools: Pools, children: Children, name: string): boolean {
   return (children.get(name)?.length ?? 0) > 0 && Object.keys(pools).length <= OPEN_AT_FIRST;
 }

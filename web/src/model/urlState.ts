@@ -35,6 +35,12 @@ export interface Sort {
 export const parseSort = (text: string | null): Sort | undefined =>
   text === null || text === '' ? undefined : { by: text.replace(/^-/, ''), down: text.startsWith('-') };
 
+/** The same object as long as it says the same. */
+export function useSort(url: URLSearchParams): Sort | undefined {
+  const text = url.get('sort');
+  return useMemo(() => parseSort(text), [text]);
+}
+
 export const printSort = (sort: Sort): string => (sort.down ? `-${sort.by}` : sort.by);
 
 /** A click on a head: numbers largest first, names from A; again: the other way; a third time: as it was. */

@@ -11,7 +11,7 @@ import {
   nodePath,
   nodeSettings,
   setNode,
-  titles as askTitles,
+  titlesOf,
   type Allocation,
   type Node,
   type NodeSettings,
@@ -103,10 +103,11 @@ function Overview({
 }) {
   const tree = node.tree ?? undefined;
   const by = useColorBy();
-  const { data: held = [] } = useLive('nodes', ['allocations of', address], () => allocationsOf(address));
-  const { data: titles = {} } = useLive('operations', ['titles', [tree]], () =>
-    tree === undefined ? Promise.resolve({}) : askTitles(tree),
-  );
+  const { data } = useLive('nodes', ['allocations of', address], async () => {
+    const all = await allocationsOf(address);
+    return { held: all, titles: await titlesOf(all) };
+  });
+  const { held, titles } = data ?? { held: [], titles: {} };
   const cpu = node.running_job_statistics;
   const color = colorsOf(held, by);
   return (

@@ -8,7 +8,8 @@ import {
   allocations as askAllocations,
   nodeMarks,
   nodes as askNodes,
-  titles as askTitles,
+  titlesOf,
+  type Allocation,
   type Marks,
   type Node,
 } from '../../api/nodes';
@@ -98,9 +99,10 @@ function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; fil
   const by = useColorBy();
   const drawn = [...nodes].sort(byAddress).slice(0, MAP_SHOWN);
   const trees = [...new Set(nodes.map(node => node.tree).filter(tree => tree != null))].sort();
-  const held = useLive('nodes', ['allocations', trees], () => merged(trees, askAllocations));
-  const titles = useLive('operations', ['titles', trees], () => merged(trees, askTitles));
-  const all = drawn.flatMap(node => held.data?.[node.address] ?? []);
+  const shown = drawn.map(node => node.address);
+  const { data } = useLive('nodes', ['allocations', trees, shown], () => holdings(trees, shown));
+  const { held, titles } = data ?? { held: {}, titles: {} };
+  const all = drawn.flatMap(node => held[node.address] ?? []);
   const color = colorsOf(all, by);
   if (nodes.length === 0) return <div className="table__empty">{filtered ? NOT_FOUND : NONE}</div>;
   return (
@@ -112,8 +114,8 @@ function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; fil
             <NodeHead node={node} mark={marks[node.address]} />
             <AllocationStrip
               limits={node.resource_limits}
-              allocations={held.data?.[node.address] ?? []}
-              titles={titles.data ?? {}}
+              allocations={held[node.address] ?? []}
+              titles={titles}
               by={by}
               color={color}
             />
@@ -130,7 +132,19 @@ function NodeMap({ nodes, marks, filtered }: { nodes: Named[]; marks: Marks; fil
   );
 }
 
-/** The answers of all trees in one; no node and no operation is in two. */
+interface Holdings {
+  /** By node. */
+  held: Record<string, Allocation[]>;
+  titles: Record<string, string>;
+}
+
+async function holdings(trees: string[], shown: string[]): Promise<Holdings> {
+  const held = await merged(trees, askAllocations);
+  const titles = await titlesOf(shown.flatMap(address => held[address] ?? []));
+  return { held, titles };
+}
+
+/** The answers of all trees in one; no node is in two. */
 async function merged<T>(
   trees: string[],
   ask: (tree: string) => Promise<Record<string, T>>,

@@ -1,11 +1,11 @@
 /** What can be done to a job. */
 
-import { Ellipsis } from '@gravity-ui/icons';
-import { Button, DropdownMenu, Icon } from '@gravity-ui/uikit';
+import { Button } from '@gravity-ui/uikit';
 import { useState } from 'react';
 import { abandonJob, abortJob, type Job } from '../../api/operations';
 import { Confirm } from '../../components/Confirm';
 import { Copy } from '../../components/Parts';
+import { OpenedMenu, RowMenu } from '../../components/RowMenu';
 
 type Action = 'abort' | 'interrupt' | 'abandon' | 'shell';
 
@@ -44,21 +44,23 @@ const ACTIONS: Action[] = ['shell', 'interrupt', 'abandon', 'abort'];
 const isRunning = (job: Job): boolean => job.state === 'running' || job.state === 'waiting';
 
 export function JobMenu({ job }: { job: Job }) {
-  const [asked, setAsked] = useState<Action | undefined>(undefined);
   if (!isRunning(job)) return null;
+  return <RowMenu label={menuOf(job)}>{() => <Menu job={job} />}</RowMenu>;
+}
+
+const menuOf = (job: Job): string => `Actions for job ${job.id}`;
+
+function Menu({ job }: { job: Job }) {
+  const [asked, setAsked] = useState<Action | undefined>(undefined);
   return (
     <>
-      <DropdownMenu
+      <OpenedMenu
+        label={menuOf(job)}
         items={ACTIONS.map(action => ({
           text: NAMES[action],
           action: () => setAsked(action),
           ...(action === 'abort' ? { theme: 'danger' as const } : {}),
         }))}
-        renderSwitcher={switcher => (
-          <Button {...switcher} view="flat" size="s" aria-label={`Actions for job ${job.id}`}>
-            <Icon data={Ellipsis} />
-          </Button>
-        )}
       />
       {asked !== undefined && <Question job={job} action={asked} onClose={() => setAsked(undefined)} />}
     </>

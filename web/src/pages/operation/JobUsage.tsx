@@ -13,14 +13,16 @@ import { statistic } from '../../model/statistics';
 
 export function JobUsage({ job }: { job: JobDetails }) {
   const running = job.state === 'running';
-  const { data: why } = useLive('any', ['explain job', job.id], () => explainJob(job.id), running);
+  const { data: why } = useLive('any', ['explain job', job.id], () => explainJob(job.id), {
+    enabled: running,
+  });
   const [start, end] = lifeOf(job);
   const { data: history } = useLive(
     `operation/${job.operation_id ?? ''}`,
     ['job history', job.id, start, end],
     () => jobHistory(job.id, start ?? '', end),
     // Before its node has reported there is none, and the question would be an error.
-    start !== undefined && (statistic(job.statistics, 'time/exec') ?? 0) > 0,
+    { enabled: start !== undefined && (statistic(job.statistics, 'time/exec') ?? 0) > 0 },
   );
   return (
     <>

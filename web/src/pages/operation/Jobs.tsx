@@ -2,6 +2,7 @@
 
 import { ArrowLeft, ArrowRight } from '@gravity-ui/icons';
 import { Button, Icon, Select, TextInput } from '@gravity-ui/uikit';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { innermost } from '../../api/errors';
 import { useLive } from '../../api/live';
@@ -56,9 +57,10 @@ export function Jobs({ operation }: { operation: Operation }) {
   );
   const put = (name: string) => (value: string | undefined) => change({ [name]: value, offset: undefined });
   const tasks = operation.progress?.tasks?.map(task => task.task_name) ?? [];
-  const incarnations = [
-    ...new Set([of('incarnation'), ...(jobs.data?.jobs ?? []).map(job => job.operation_incarnation)]),
-  ].filter(name => name !== undefined);
+  const incarnations = useSeen([
+    of('incarnation'),
+    ...(jobs.data?.jobs ?? []).map(job => job.operation_incarnation),
+  ]);
   const total = sumOf(jobs.data?.state_counts ?? {}, query.state);
   return (
     <>
@@ -167,6 +169,14 @@ export function Jobs({ operation }: { operation: Operation }) {
   );
 }
 
+/** Names that were there once: a filter that hides the others shall not take away the choice of them. */
+function useSeen(names: (string | undefined)[]): string[] {
+  const [seen, setSeen] = useState<string[]>([]);
+  const all = [...new Set([...seen, ...names.filter(name => name !== undefined)])];
+  if (all.length > seen.length) setSeen(all);
+  return all;
+}
+
 const sumOf = (counts: Counts, state: string | undefined): number =>
   state === undefined ? Object.values(counts).reduce((sum, n) => sum + n, 0) : (counts[state] ?? 0);
 
@@ -223,7 +233,7 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
     {
       id: 'state',
       title: 'State',
-      width: 180,
+      width: 210,
       cell: job => (
         <>
           <State state={job.state} />
@@ -271,8 +281,20 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
       numeric: true,
       cell: job => <Elapsed start={job.start_time} end={job.finish_time} />,
     },
-    { id: 'start_time', title: 'Started', width: 150, cell: job => <Time at={job.start_time} /> },
-    { id: 'finish_time', title: 'Ended', width: 150, cell: job => <Time at={job.finish_time} /> },
+    {
+      id: 'start_time',
+      title: 'Started',
+      width: 150,
+      newestFirst: true,
+      cell: job => <Time at={job.start_time} />,
+    },
+    {
+      id: 'finish_time',
+      title: 'Ended',
+      width: 150,
+      newestFirst: true,
+      cell: job => <Time at={job.finish_time} />,
+    },
     {
       id: 'stderr',
       title: 'Output',

@@ -1,11 +1,11 @@
 /** What can be done to an operation, with a question before anything is lost. */
 
-import { Ellipsis } from '@gravity-ui/icons';
-import { Button, Checkbox, DropdownMenu, Icon, TextInput } from '@gravity-ui/uikit';
+import { Button, Checkbox, TextInput } from '@gravity-ui/uikit';
 import { useState } from 'react';
 import { useLive } from '../../api/live';
 import { abort, complete, getOperation, resume, suspend, type OperationSummary } from '../../api/operations';
 import { Confirm } from '../../components/Confirm';
+import { OpenedMenu, RowMenu } from '../../components/RowMenu';
 import { plural } from '../../model/format';
 import { isEnding, titleOf } from '../../model/operations';
 import { ParametersEditor } from './ParametersEditor';
@@ -26,56 +26,40 @@ function possible(operation: OperationSummary): Action[] {
   return ['parameters', operation.suspended ? 'resume' : 'suspend', 'complete', 'abort'];
 }
 
+const menuOf = (title: string): string => `Actions for ${title}`;
+
 /** For rows that know no more than the id: the rest is asked for when the menu is opened. */
 export function OperationMenuById({ id, title }: { id: string; title: string }) {
-  const [wanted, setWanted] = useState(false);
-  const { data } = useLive(`operation/${id}`, ['operation', id], () => getOperation(id), wanted);
-  if (data !== undefined) return <OperationMenu operation={data} openAtFirst />;
+  return <RowMenu label={menuOf(title)}>{() => <AskedMenu id={id} title={title} />}</RowMenu>;
+}
+
+function AskedMenu({ id, title }: { id: string; title: string }) {
+  const { data } = useLive(`operation/${id}`, ['operation', id], () => getOperation(id));
+  if (data !== undefined) return <Menu operation={data} />;
+  return <Button view="flat" size="s" loading aria-label={menuOf(title)} />;
+}
+
+export function OperationMenu({ operation }: { operation: OperationSummary }) {
   return (
-    <Button
-      view="flat"
-      size="s"
-      loading={wanted}
-      aria-label={`Actions for ${title}`}
-      onClick={() => setWanted(true)}
-    >
-      <Icon data={Ellipsis} />
-    </Button>
+    <RowMenu label={menuOf(titleOf(operation))} disabled={possible(operation).length === 0}>
+      {() => <Menu operation={operation} />}
+    </RowMenu>
   );
 }
 
-export function OperationMenu({
-  operation,
-  openAtFirst = false,
-}: {
-  operation: OperationSummary;
-  openAtFirst?: boolean;
-}) {
+function Menu({ operation }: { operation: OperationSummary }) {
   const [asked, setAsked] = useState<Action | undefined>(undefined);
-  const [open, setOpen] = useState(openAtFirst);
   const actions = possible(operation);
   return (
     <>
-      <DropdownMenu
-        open={open}
-        onOpenToggle={setOpen}
+      <OpenedMenu
+        label={menuOf(titleOf(operation))}
         disabled={actions.length === 0}
         items={actions.map(action => ({
           text: NAMES[action],
           ...(action === 'abort' ? { theme: 'danger' as const } : {}),
           action: () => setAsked(action),
         }))}
-        renderSwitcher={switcher => (
-          <Button
-            {...switcher}
-            view="flat"
-            size="s"
-            disabled={actions.length === 0}
-            aria-label={`Actions for ${titleOf(operation)}`}
-          >
-            <Icon data={Ellipsis} />
-          </Button>
-        )}
       />
       {asked !== undefined && (
         <Dialogs operation={operation} action={asked} onClose={() => setAsked(undefined)} />

@@ -1,22 +1,27 @@
 /** The pools and operations in a pool, as a table. */
 
 import { Button, SegmentedRadioGroup, Select, TextInput } from '@gravity-ui/uikit';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useLive } from '../../api/live';
 import { operationsByPool, pools as askPools } from '../../api/scheduling';
 import { Async } from '../../components/Async';
 import { columnSet, columnSets, fieldsOf, OPERATION_FIELDS } from '../../model/columns';
 import type { Resources } from '../../model/resources';
-import { parseSort, printSort, useUrlState } from '../../model/urlState';
+import { shareEntries } from '../../model/sharing';
+import { printSort, useSort, useUrlState } from '../../model/urlState';
 import { PoolTable } from '../scheduling/PoolTable';
 
 export function PoolInside({ tree, name, total }: { tree: string; name: string; total: Resources }) {
   const [url, change] = useUrlState();
+  const sort = useSort(url);
   const [open, setOpen] = useState<readonly string[]>([]);
   const set = columnSet(url.get('set') ?? undefined);
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
-  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree, fieldsOf(set)));
+  const context = useMemo(() => ({ total, absolute }), [total, absolute]);
+  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree, fieldsOf(set)), {
+    share: shareEntries,
+  });
   const asked = [name, ...open];
   const operations = useLive(['pools', 'operations'], ['operations by pool', tree, set.id, asked], () =>
     operationsByPool(tree, asked, [...fieldsOf(set), ...OPERATION_FIELDS]),
@@ -60,10 +65,10 @@ export function PoolInside({ tree, name, total }: { tree: string; name: string; 
             pools={all}
             operations={operations.data ?? {}}
             set={set}
-            context={{ total, absolute }}
+            context={context}
             under={name}
             filter={url.get('filter') ?? ''}
-            sort={parseSort(url.get('sort'))}
+            sort={sort}
             onSort={sort => change({ sort: sort === undefined ? undefined : printSort(sort) })}
             isExpanded={pool => open.includes(pool)}
             onToggle={pool =>

@@ -23,8 +23,9 @@ import { Value } from '../../components/Value';
 import { words } from '../../model/format';
 import { links } from '../../model/links';
 import { pathOf, ROOT, type Pool, type Pools } from '../../model/pools';
+import { shareEntries } from '../../model/sharing';
 import { useUrlState } from '../../model/urlState';
-import { Remove } from '../scheduling/PoolTable';
+import { Remove } from '../scheduling/RemovePool';
 import { MoveQuota } from './MoveQuota';
 import { PoolEditor } from './PoolEditor';
 import { PoolInside } from './PoolInside';
@@ -43,8 +44,11 @@ export function PoolPage() {
   useTitle(name);
   const tab = useTab(TABS);
   const pool = useLive('pools', ['pool', tree, name], () => askPool(tree, name));
-  const around = useLive('pools', ['pools', tree, 'around'], () =>
-    askPools(tree, ['parent', 'is_ephemeral']),
+  const around = useLive(
+    'pools',
+    ['pools', tree, 'around'],
+    () => askPools(tree, ['parent', 'is_ephemeral']),
+    { share: shareEntries },
   );
   const summary = useLive(['pools', 'nodes'], ['summary', tree], () => treeSummary(tree));
   if (pool.data === undefined || around.data === undefined || summary.data === undefined) {
@@ -199,7 +203,9 @@ function Attributes({ tree, name, pool, pools }: HeadProps) {
   const [url, change] = useUrlState();
   const of = pool.is_ephemeral === true ? 'scheduler' : (url.get('of') ?? 'settings');
   const path = poolPath(tree, pathOf(pools, name));
-  const settings = useLive('pools', ['settings', path], () => askSettings(path), of === 'settings');
+  const settings = useLive('pools', ['settings', path], () => askSettings(path), {
+    enabled: of === 'settings',
+  });
   return (
     <>
       <div className="toolbar">

@@ -15,12 +15,9 @@ export function Preemptions() {
   const [url, change] = useUrlState();
   const trees = useLive('pools', ['trees'], askTrees);
   const tree = url.get('tree') ?? trees.data?.default;
-  const log = useLive(
-    'preemptions',
-    ['preemptions', tree],
-    () => preemptions(tree ?? ''),
-    tree !== undefined,
-  );
+  const log = useLive('preemptions', ['preemptions', tree], () => preemptions(tree ?? ''), {
+    enabled: tree !== undefined,
+  });
   const text = url.get('filter') ?? '';
   const stage = url.get('stage');
   const found = (log.data ?? []).filter(p => matches(p, text.trim().toLowerCase(), stage));

@@ -1,18 +1,10 @@
 /** Pools and operations as a tree of rows. */
 
-import { ChevronDown, ChevronRight, Ellipsis } from '@gravity-ui/icons';
-import { Button, DropdownMenu, Icon } from '@gravity-ui/uikit';
 import { useMemo, useState, type ReactNode } from 'react';
-import { Link, useLocation } from 'wouter';
-import { pool as askPool, poolPath, removePool } from '../../api/scheduling';
-import { useOnce } from '../../api/live';
 import { PartBar, ShareBar } from '../../components/Bar';
-import { Confirm } from '../../components/Confirm';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Mark } from '../../components/Parts';
-import { Loading } from '../../components/Async';
-import { Allowed, useMay } from '../../api/session-context';
-import { OperationMenuById } from '../operation/OperationActions';
+import { useEvent } from '../../components/useEvent';
 import {
   barOf,
   charge,
@@ -22,11 +14,12 @@ import {
   type ColumnSet,
   type Context,
 } from '../../model/columns';
-import { compareNames, count, percent, shortId } from '../../model/format';
-import { links } from '../../model/links';
-import { flatten, pathOf, type Operations, type Order, type Pools, type Row } from '../../model/pools';
+import { compareNames, count, percent } from '../../model/format';
+import { byName, flatten, type Operations, type Order, type Pools, type Row } from '../../model/pools';
 import type { Sort } from '../../model/urlState';
 import { PoolEditor } from '../pool/PoolEditor';
+import { Name, PoolsContext, type Asked } from './PoolName';
+import { Remove } from './RemovePool';
 
 interface Props {
   tree: string;
@@ -44,8 +37,6 @@ interface Props {
   empty: ReactNode;
 }
 
-type Asked = { what: 'edit' | 'remove'; name: string } | { what: 'create'; parent: string };
-
 export function PoolTable(props: Props) {
   const { tree, pools, operations, set, context, under, filter, sort, onSort, isExpanded, onToggle, empty } =
     props;
@@ -57,13 +48,48 @@ export function PoolTable(props: Props) {
     [pools, operations, under, filter, isExpanded, order],
   );
   const scale = useMemo(() => scaleOf(rows, set, context), [rows, set, context]);
-  const columns: TableColumn<Row>[] = [
-    {
-      id: 'name',
-      title: 'Pool',
-      width: 240,
-      cell: row => <Name row={row} tree={tree} pools={pools} onToggle={onToggle} onAsk={setAsked} />,
-    },
+  // The address changes what a toggle does; rows need not be drawn anew for that.
+  const toggle = useEvent(onToggle);
+  // The same columns as before leave rows that say the same as they are.
+  const columns = useMemo(
+    () =>
+      columnsOf(set, context, scale, row => (
+        <Name row={row} tree={tree} onToggle={toggle} onAsk={setAsked} />
+      )),
+    [set, context, scale, tree, toggle],
+  );
+  return (
+    <PoolsContext value={pools}>
+      <DataTable
+        label="Pools"
+        columns={columns}
+        rows={rows}
+        rowKey={keyOf}
+        sort={sort}
+        onSort={onSort}
+        isMuted={isOperation}
+        empty={filter === '' ? empty : `No pool has "${filter}" in its name.`}
+      />
+      {asked?.what === 'edit' && <PoolEditor tree={tree} name={asked.name} onClose={close} onDone={close} />}
+      {asked?.what === 'create' && (
+        <PoolEditor tree={tree} parent={asked.parent} onClose={close} onDone={close} />
+      )}
+      {asked?.what === 'remove' && <Remove tree={tree} pools={pools} name={asked.name} onClose={close} />}
+    </PoolsContext>
+  );
+}
+
+const isOperation = (row: Row): boolean => row.kind !== 'pool';
+const keyOf = (row: Row): string => row.key;
+
+function columnsOf(
+  set: ColumnSet,
+  context: Context,
+  scale: number,
+  name: (row: Row) => ReactNode,
+): TableColumn<Row>[] {
+  return [
+    { id: 'name', title: 'Pool', width: 240, cell: name },
     ...set.columns.map(column => ({
       ...column,
       ...(column.draw === 'bar'
@@ -75,41 +101,21 @@ export function PoolTable(props: Props) {
         ),
     })),
   ];
-  return (
-    <>
-      <DataTable
-        label="Pools"
-        columns={columns}
-        rows={rows}
-        rowKey={row => row.key}
-        sort={sort}
-        onSort={onSort}
-        isMuted={row => row.kind !== 'pool'}
-        empty={filter === '' ? empty : `No pool has "${filter}" in its name.`}
-      />
-      {asked?.what === 'edit' && <PoolEditor tree={tree} name={asked.name} onClose={close} onDone={close} />}
-      {asked?.what === 'create' && (
-        <PoolEditor tree={tree} parent={asked.parent} onClose={close} onDone={close} />
-      )}
-      {asked?.what === 'remove' && <Remove tree={tree} pools={pools} name={asked.name} onClose={close} />}
-    </>
-  );
 }
 
 const elementOf = (row: Exclude<Row, { kind: 'more' }>): Any =>
   row.kind === 'pool' ? row.pool : row.operation;
 
 /** Elements without a value come last whatever the direction; equal ones by name. */
-function orderBy(sort: Sort | undefined, set: ColumnSet, context: Context): Order {
+function orderBy(sort: Sort | undefined, set: ColumnSet, context: Context): Order | undefined {
   const column = set.columns.find(c => c.id === sort?.by);
   if (column === undefined) {
-    const sign = sort?.by === 'name' && sort.down ? -1 : 1;
-    return (a, b) => sign * compareNames(a.name, b.name);
+    return sort?.by === 'name' && sort.down ? (a, b) => byName(b, a) : undefined;
   }
   return (a, b) => {
-    const [x, y] = [column.value(a, context), column.value(b, context)];
+    const [x, y] = [column.value(a.element, context), column.value(b.element, context)];
     if (x === undefined || y === undefined || x === y) {
-      return Number(x === undefined) - Number(y === undefined) || compareNames(a.name, b.name);
+      return Number(x === undefined) - Number(y === undefined) || byName(a, b);
     }
     const ascending =
       typeof x === 'number' && typeof y === 'number' ? x - y : compareNames(String(x), String(y));
@@ -117,7 +123,10 @@ function orderBy(sort: Sort | undefined, set: ColumnSet, context: Context): Orde
   };
 }
 
-/** Bars end at the largest share of a pool: small clusters of pools would be all but invisible otherwise. */
+/**
+ * Bars end at the largest share of a pool: small pools would be all but invisible otherwise. In steps: with
+ * every other end all bars are drawn anew.
+ */
 function scaleOf(rows: Row[], set: ColumnSet, context: Context): number {
   let largest = 0.05;
   for (const row of rows) {
@@ -125,7 +134,7 @@ function scaleOf(rows: Row[], set: ColumnSet, context: Context): number {
     const bar = barOf(elementOf(row), set.resource, context.total);
     largest = Math.max(largest, bar.usage, bar.fair, bar.guarantee, Math.min(bar.demand, 1));
   }
-  return Math.min(1, largest);
+  return Math.min(1, Math.ceil(largest * 20 - 1e-9) / 20);
 }
 
 function Cell({
@@ -191,162 +200,5 @@ function CountBar({
       kind={part >= 1 ? 'full' : 'plain'}
       label={`${count(value)} ${what} of at most ${count(limit)}`}
     />
-  );
-}
-
-function Name({
-  row,
-  tree,
-  pools,
-  onToggle,
-  onAsk,
-}: {
-  row: Row;
-  tree: string;
-  pools: Pools;
-  onToggle: (name: string) => void;
-  onAsk: (asked: Asked) => void;
-}) {
-  const indent = { paddingLeft: row.depth * 18 };
-  if (row.kind === 'more') {
-    return (
-      <div className="tree-name" style={indent}>
-        <span className="tree-name__toggle" />
-        <Link href={links.operations({ pool: row.owner, pool_tree: tree })}>
-          and {count(row.hidden)} more operations
-        </Link>
-      </div>
-    );
-  }
-  if (row.kind === 'operation') {
-    const { title, lightweight, is_gang } = row.operation;
-    return (
-      <div className="tree-name" style={indent}>
-        <span className="tree-name__toggle" />
-        <Link href={links.operation(row.id)} className="clip" title={`${title ?? ''}\n${row.id}`}>
-          {title ?? <span className="mono">{shortId(row.id)}</span>}
-        </Link>
-        {lightweight === true && (
-          <Mark title="Does not count against the limit of running operations">light</Mark>
-        )}
-        {is_gang === true && <Mark title="All of its jobs or none">gang</Mark>}
-        <span className="row-menu">
-          <Allowed to="manage" operation={row.id}>
-            <OperationMenuById id={row.id} title={title ?? row.id} />
-          </Allowed>
-        </span>
-      </div>
-    );
-  }
-  const path = poolPath(tree, pathOf(pools, row.name));
-  return <PoolName row={row} indent={indent} tree={tree} path={path} onToggle={onToggle} onAsk={onAsk} />;
-}
-
-interface PoolNameProps {
-  row: Row & { kind: 'pool' };
-  indent: { paddingLeft: number };
-  tree: string;
-  path: string;
-  onToggle: (name: string) => void;
-  onAsk: (asked: Asked) => void;
-}
-
-function PoolName({ row, indent, tree, path, onToggle, onAsk }: PoolNameProps) {
-  const [, navigate] = useLocation();
-  const real = row.pool.is_ephemeral !== true;
-  const mayChange = useMay({ to: 'write', at: path });
-  const mayRemove = useMay({ to: 'write', at: path.slice(0, path.lastIndexOf('/')) });
-  const items = [
-    { text: 'Open', action: () => navigate(links.pool(tree, row.name)) },
-    { text: 'Why this share', action: () => navigate(links.pool(tree, row.name, 'why')) },
-    { text: 'Operations', action: () => navigate(links.operations({ pool: row.name, pool_tree: tree })) },
-    { text: 'Attributes', action: () => navigate(links.pool(tree, row.name, 'attributes')) },
-  ];
-  const changes = [
-    { text: 'Edit', action: () => onAsk({ what: 'edit', name: row.name }), hidden: !mayChange },
-    {
-      text: 'Create a pool inside',
-      action: () => onAsk({ what: 'create', parent: row.name }),
-      hidden: row.pool.mode === 'fifo' || !mayChange,
-    },
-    {
-      text: 'Remove',
-      theme: 'danger' as const,
-      action: () => onAsk({ what: 'remove', name: row.name }),
-      hidden: !mayRemove,
-    },
-  ].filter(item => item.hidden !== true);
-  return (
-    <div className="tree-name" style={indent}>
-      {row.expandable ? (
-        <button
-          type="button"
-          className="tree-name__toggle"
-          aria-expanded={row.expanded}
-          aria-label={`${row.expanded ? 'Close' : 'Open'} ${row.name}`}
-          onClick={() => onToggle(row.name)}
-        >
-          <Icon data={row.expanded ? ChevronDown : ChevronRight} size={14} />
-        </button>
-      ) : (
-        <span className="tree-name__toggle" />
-      )}
-      <Link href={links.pool(tree, row.name)} className="clip" title={row.name}>
-        {row.name}
-      </Link>
-      {!real && <Mark title="Exists while it has operations">ephemeral</Mark>}
-      <span className="row-menu">
-        <DropdownMenu
-          items={real && changes.length > 0 ? [items, changes] : [items]}
-          renderSwitcher={switcher => (
-            <Button {...switcher} view="flat" size="s" aria-label={`Actions for ${row.name}`}>
-              <Icon data={Ellipsis} />
-            </Button>
-          )}
-        />
-      </span>
-    </div>
-  );
-}
-
-export function Remove({
-  tree,
-  pools,
-  name,
-  onClose,
-  onDone,
-}: {
-  tree: string;
-  pools: Pools;
-  name: string;
-  onClose: () => void;
-  onDone?: () => void;
-}) {
-  const [opened] = useState(() => Date.now());
-  const { data } = useOnce(['pool to remove', tree, name, opened], () => askPool(tree, name));
-  const inside = data?.child_pool_count ?? 0;
-  return (
-    <Confirm
-      title={`Remove ${name}?`}
-      verb="Remove"
-      danger
-      disabled={data === undefined || inside > 0}
-      act={() => removePool(poolPath(tree, pathOf(pools, name)))}
-      onClose={onClose}
-      onDone={onDone ?? onClose}
-    >
-      {data === undefined ? (
-        <Loading />
-      ) : inside > 0 ? (
-        <p>It has {inside === 1 ? 'a pool' : `${count(inside)} pools`} inside. Remove or move those first.</p>
-      ) : (data.operation_count ?? 0) > 0 ? (
-        <p>
-          {count(data.operation_count)} operations are in it. They go on without its settings, in an ephemeral
-          pool of the same name below the root.
-        </p>
-      ) : (
-        <p>Its settings are lost. It has no operations.</p>
-      )}
-    </Confirm>
   );
 }

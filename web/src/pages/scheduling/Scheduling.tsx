@@ -17,13 +17,16 @@ import { Async } from '../../components/Async';
 import { ShareLegend } from '../../components/Bar';
 import { useTitle } from '../../components/Parts';
 import { columnSet, columnSets, fieldsOf, OPERATION_FIELDS } from '../../model/columns';
-import { childrenOf, openAtFirst, OPERATIONS_SHOWN, ROOT, type Pools } from '../../model/pools';
+import { childrenOf, openAtFirst, opensWithAll, ROOT, type Pools } from '../../model/pools';
 import { links } from '../../model/links';
-import { parseSort, printSort, useUrlState } from '../../model/urlState';
+import { shareEntries } from '../../model/sharing';
+import { printSort, useSort, useUrlState } from '../../model/urlState';
 import { PoolEditor } from '../pool/PoolEditor';
 import { Alerts } from './Alerts';
 import { Overview } from './Overview';
 import { PoolTable } from './PoolTable';
+
+const NOTHING = {};
 
 export function Scheduling() {
   useTitle('Scheduling');
@@ -36,25 +39,23 @@ export function Scheduling() {
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
 
-  const summary = useLive(
-    ['pools', 'nodes'],
-    ['summary', tree],
-    () => treeSummary(tree ?? ''),
-    tree !== undefined,
-  );
-  const pools = useLive(
-    'pools',
-    ['pools', tree, set.id],
-    () => askPools(tree ?? '', fieldsOf(set)),
-    tree !== undefined,
-  );
+  const summary = useLive(['pools', 'nodes'], ['summary', tree], () => treeSummary(tree ?? ''), {
+    enabled: tree !== undefined,
+  });
+  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree ?? '', fieldsOf(set)), {
+    enabled: tree !== undefined,
+    share: shareEntries,
+  });
+  const total = summary.data?.resource_limits ?? NOTHING;
+  const context = useMemo(() => ({ total, absolute }), [total, absolute]);
+  const sort = useSort(url);
   const expansion = useExpansion(pools.data);
   const open = expansion.open.filter(name => (pools.data?.[name]?.pool_operation_count ?? 0) > 0);
   const operations = useLive(
     ['pools', 'operations'],
     ['operations by pool', tree, set.id, open],
     () => operationsByPool(tree ?? '', open, [...fieldsOf(set), ...OPERATION_FIELDS]),
-    tree !== undefined && open.length > 0,
+    { enabled: tree !== undefined && open.length > 0 },
   );
 
   return (
@@ -133,12 +134,12 @@ export function Scheduling() {
           <PoolTable
             tree={tree ?? ''}
             pools={all}
-            operations={operations.data ?? {}}
+            operations={operations.data ?? NOTHING}
             set={set}
-            context={{ total: summary.data?.resource_limits ?? {}, absolute }}
+            context={context}
             under={ROOT}
             filter={url.get('filter') ?? ''}
-            sort={parseSort(url.get('sort'))}
+            sort={sort}
             onSort={sort => change({ sort: sort === undefined ? undefined : printSort(sort) })}
             isExpanded={expansion.isExpanded}
             onToggle={expansion.toggle}
@@ -183,11 +184,6 @@ function useExpansion(pools: Pools | undefined) {
     const isExpanded = (name: string) => atFirst(name) !== toggled.has(name);
     const names = Object.keys(pools ?? {}).filter(name => name !== ROOT);
     const save = (set: Iterable<string>) => change({ open: [...set].sort().join(',') });
-    const hasInside = (name: string) => (children.get(name)?.length ?? 0) > 0;
-    const few = (name: string) => {
-      const n = pools?.[name]?.pool_operation_count ?? 0;
-      return n > 0 && n <= OPERATIONS_SHOWN;
-    };
     return {
       isExpanded,
       open: names.filter(isExpanded),
@@ -196,7 +192,10 @@ function useExpansion(pools: Pools | undefined) {
         if (!next.delete(name)) next.add(name);
         save(next);
       },
-      expandAll: () => save(names.filter(name => (hasInside(name) || few(name)) !== atFirst(name))),
+      expandAll: () => {
+        const all = new Set(opensWithAll(pools ?? {}));
+        save(names.filter(name => all.has(name) !== atFirst(name)));
+      },
       collapseAll: () => save(names.filter(atFirst)),
     };
   }, [pools, text, change]);

@@ -21,6 +21,7 @@ import {
   ytCommand,
   type SubmitForm,
 } from '../../model/submit';
+import { shareEntries } from '../../model/sharing';
 import { useUrlState } from '../../model/urlState';
 
 const FORMS = [
@@ -131,12 +132,10 @@ export function Submit() {
 function usePools(): { tree: string | undefined; pools: Pools } {
   const trees = useLive('pools', ['trees'], askTrees);
   const tree = trees.data?.default;
-  const pools = useLive(
-    'pools',
-    ['pools', tree, 'names'],
-    () => askPools(tree ?? '', ['parent']),
-    tree !== undefined,
-  );
+  const pools = useLive('pools', ['pools', tree, 'names'], () => askPools(tree ?? '', ['parent']), {
+    enabled: tree !== undefined,
+    share: shareEntries,
+  });
   return { tree, pools: pools.data ?? {} };
 }
 
