@@ -23,6 +23,8 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = pathlib.Path(os.environ.get("MILLPOND_BINARY", ROOT / "target/release/millpond"))
 YT = pathlib.Path(sys.executable).parent / "yt"
+# Of nodes, where a test does not care: all of them can be run on another one.
+ENVIRONMENT = os.environ.get("MILLPOND_TEST_ENVIRONMENT", "auto")
 BUILD = ROOT / "build"
 
 # Inherited by every process of a cluster but the users': by it they are found again.
@@ -134,7 +136,7 @@ class Cluster:
     # Of who may do everything, where users are on.
     token = None
 
-    def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment="auto",
+    def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment=ENVIRONMENT,
                  server_arguments=(), directory=None, server_config="", node_config="", auth=False):
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What Millpond has left on this machine: processes, also those of users of jobs, mounts, groups, users.
+"""What Millpond has left on this machine: processes, also those of users of jobs, mounts, groups, users, containers.
 
     leftovers.py list              prints them, one per line
     leftovers.py compare FILE      fails if there are others than those listed in FILE
@@ -59,8 +59,13 @@ def groups():
             yield from (f"group {os.path.join(base, d)}" for d in directories)
 
 
+def containers():
+    for entry in pathlib.Path("/run/millpond-oci").glob("*/*/*"):
+        yield f"container {entry}"
+
+
 def everything():
-    return sorted([*processes(), *users(), *mounts(), *groups()])
+    return sorted([*processes(), *users(), *mounts(), *groups(), *containers()])
 
 
 def main():

@@ -57,6 +57,7 @@ if ! step "install what is missing" bash tests/setup.sh python; then
     echo "Without the tools nothing can be tested."
     exit 1
 fi
+bash tests/setup.sh oci || echo "The tests of the job environment oci will be skipped."
 before=$(mktemp)
 trap 'rm -f "$before"' EXIT
 .venv/bin/python tests/leftovers.py list >"$before"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|web|browser
+# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|oci|web|browser
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,6 +61,16 @@ vm() {
     done
 }
 
+# What the job environment `oci` needs, and a shell for root file systems of jobs. The tests of what is not there
+# are skipped, so nothing here ends the run.
+oci() {
+    for need in runc:runc busybox:busybox-static; do
+        command -v "${need%%:*}" >/dev/null 2>&1 && continue
+        command -v apt-get >/dev/null 2>&1 || return 1
+        (install_package "${need%%:*}" "${need##*:}") || return 1
+    done
+}
+
 # What the web page is built with. Vite wants a Node.js that not every distribution has, and the binary can
 # do without its page, so nothing here ends the run.
 web() {
@@ -92,7 +102,8 @@ case "${1:-base}" in
     base) base ;;
     python) base; python ;;
     vm) vm ;;
+    oci) oci ;;
     web) web ;;
     browser) browser ;;
-    *) echo "usage: setup.sh base|python|vm|web|browser" >&2; exit 2 ;;
+    *) echo "usage: setup.sh base|python|vm|oci|web|browser" >&2; exit 2 ;;
 esac

@@ -12,6 +12,7 @@ use crate::environment::{
 use crate::group::{Group, named};
 use crate::init::Init;
 use crate::mounts::MountTable;
+use crate::oci::Runtime;
 use crate::process::ProcessInfo;
 use crate::spawn::{Birthplace, ProcessSpec, Spawned, spawn};
 use crate::tracking::Tracking;
@@ -21,6 +22,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vocab::{Cpu, JobId};
 
@@ -75,6 +77,8 @@ pub(crate) struct CgroupEnvironment {
     depth: usize,
     /// Swap is accounted for in v1.
     has_memsw: bool,
+    /// Of the driver `oci`: puts isolated jobs into their namespaces.
+    runtime: Option<Arc<Runtime>>,
 }
 
 impl CgroupEnvironment {
@@ -138,11 +142,16 @@ impl CgroupEnvironment {
                 };
                 (roots, None)
             }
-            Driver::Rootless | Driver::Simple => return Err(unsupported("it has no groups")),
+            Driver::Rootless | Driver::Oci | Driver::Simple => return Err(unsupported("it has no groups")),
         };
         let has_memsw = mounts.v1("memory").is_some_and(|m| m.join("memory.memsw.limit_in_bytes").exists());
         let depth = relative.components().count();
-        Ok(CgroupEnvironment { driver, roots, v2_mount, depth, has_memsw })
+        Ok(CgroupEnvironment { driver, roots, v2_mount, depth, has_memsw, runtime: None })
+    }
+
+    /// The same with an OCI runtime that starts isolated jobs.
+    pub fn with_runtime(self, runtime: Runtime) -> CgroupEnvironment {
+        CgroupEnvironment { runtime: Some(Arc::new(runtime)), ..self }
     }
 
     fn container(&self, job_id: JobId, name: &str) -> CgroupContainer {
@@ -155,6 +164,7 @@ impl CgroupEnvironment {
         CgroupContainer {
             job_id,
             driver: self.driver,
+            runtime: self.runtime.clone().map(|runtime| (runtime, name.to_owned())),
             tracking,
             places,
             has_memsw: self.has_memsw,
@@ -221,7 +231,7 @@ impl CgroupEnvironment {
 
 impl JobEnvironment for CgroupEnvironment {
     fn driver(&self) -> Driver {
-        self.driver
+        if self.runtime.is_some() { Driver::Oci } else { self.driver }
     }
 
     fn prepare(&self) -> Result<(), CageError> {
@@ -260,13 +270,15 @@ impl JobEnvironment for CgroupEnvironment {
 
     fn reopen(&self, job_id: JobId) -> Option<Box<dyn Container>> {
         let container = self.container(job_id, &job_id.to_string());
-        let exists = container.places.distinct().iter().any(|g| g.exists());
+        let exists = container.places.distinct().iter().any(|g| g.exists())
+            || self.runtime.as_ref().is_some_and(|runtime| runtime.existing().contains(&job_id));
         exists.then(|| Box::new(container) as Box<dyn Container>)
     }
 
     fn existing(&self) -> Vec<JobId> {
         let mut jobs: Vec<JobId> =
             self.roots.distinct().iter().flat_map(|root| named(&root.path.join(JOBS))).collect();
+        jobs.extend(self.runtime.iter().flat_map(|runtime| runtime.existing()));
         jobs.sort_unstable();
         jobs.dedup();
         jobs
@@ -274,6 +286,9 @@ impl JobEnvironment for CgroupEnvironment {
 
     fn remove_root(&self) -> Result<(), CageError> {
         let mut first_error = None;
+        if let Some(runtime) = &self.runtime {
+            runtime.remove_root();
+        }
         for root in self.roots.distinct() {
             for child in
                 [JOBS, PROXIES, DAEMON].map(|name| root.child(name)).into_iter().chain([root.clone()])
@@ -297,7 +312,10 @@ impl JobEnvironment for CgroupEnvironment {
 /// One job's groups.
 struct CgroupContainer {
     job_id: JobId,
+    /// Of the groups.
     driver: Driver,
+    /// And the name by which it knows this container.
+    runtime: Option<(Arc<Runtime>, String)>,
     tracking: Tracking,
     places: Roots,
     has_memsw: bool,
@@ -351,8 +369,25 @@ impl Container for CgroupContainer {
             v2_procs: procs.as_deref(),
             dies_with_caller: self.dies_with_caller,
         };
-        if let (Some(isolation), None) = (spec.isolation, &self.init) {
-            self.init = Some(Init::start(isolation, &place)?);
+        match (spec.isolation, &self.init, &self.runtime) {
+            (Some(isolation), None, Some((runtime, name))) => {
+                let mut init = Init::of_processes_only(&place)?;
+                let started = runtime.spawn(name, spec, isolation, &init, &self.places.distinct());
+                let known = started.and_then(|process| {
+                    init.has_room(&process).map_err(CageError::io("watch a process of", name))?;
+                    Ok(process)
+                });
+                if known.is_err() {
+                    // All that was born in there goes with it.
+                    let _ = init.kill();
+                    let _ = sys::reap(init.pid);
+                    return known;
+                }
+                self.init = Some(init);
+                return known;
+            }
+            (Some(isolation), None, None) => self.init = Some(Init::start(isolation, &place)?),
+            _ => {}
         }
         spawn(spec, &place, self.init.as_ref().filter(|_| spec.isolation.is_some()))
     }
@@ -472,6 +507,9 @@ impl Container for CgroupContainer {
     fn destroy(&mut self) -> Result<(), CageError> {
         if let Some(init) = &self.init {
             init.bury();
+        }
+        if let Some((runtime, name)) = &self.runtime {
+            runtime.delete(name)?;
         }
         // The tracking group last: as long as it is there, a restarted node finds the job.
         self.places.distinct().into_iter().rev().try_for_each(Group::remove)

@@ -2,6 +2,7 @@
 
 use crate::cgroups::CgroupEnvironment;
 use crate::mounts::MountTable;
+use crate::oci::Runtime;
 use crate::process::ProcessInfo;
 use crate::rootless;
 use crate::simple::SimpleEnvironment;
@@ -24,17 +25,21 @@ pub enum Driver {
     CgroupV1,
     /// Without any privilege: user namespaces, `/proc`, stopping and continuing.
     Rootless,
+    /// Groups as above, and an OCI runtime that puts jobs into their namespaces.
+    Oci,
     /// No groups: sessions, sub-reaper and `/proc`. Enforces nothing.
     Simple,
 }
 
 impl Driver {
-    /// In the order in which `auto` tries them (jobs-and-nodes.md 4.1).
-    pub const ALL: [Driver; 5] =
-        [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Rootless, Driver::Simple];
+    /// All of them.
+    pub const ALL: [Driver; 6] =
+        [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Rootless, Driver::Oci, Driver::Simple];
+    /// Those that `auto` tries, in its order (jobs-and-nodes.md 4.1). The others are there for who asks for them.
+    pub const AUTO: [Driver; 4] = [Driver::CgroupV2, Driver::Hybrid, Driver::CgroupV1, Driver::Rootless];
     /// It holds jobs together by control groups.
     pub const fn has_groups(self) -> bool {
-        matches!(self, Driver::Hybrid | Driver::CgroupV2 | Driver::CgroupV1)
+        matches!(self, Driver::Hybrid | Driver::CgroupV2 | Driver::CgroupV1 | Driver::Oci)
     }
     /// The public name.
     pub const fn as_str(self) -> &'static str {
@@ -43,6 +48,7 @@ impl Driver {
             Driver::CgroupV2 => "cgroup_v2",
             Driver::CgroupV1 => "cgroup_v1",
             Driver::Rootless => "rootless",
+            Driver::Oci => "oci",
             Driver::Simple => "simple",
         }
     }
@@ -67,7 +73,7 @@ impl FromStr for Driver {
 pub enum CageError {
     /// Not a driver's name.
     #[error(
-        "Unknown job environment {0:?}: expected one of \"auto\", \"cgroup_v2\", \"hybrid\", \"cgroup_v1\", \"rootless\", \"simple\""
+        "Unknown job environment {0:?}: expected one of \"auto\", \"cgroup_v2\", \"hybrid\", \"cgroup_v1\", \"rootless\", \"oci\", \"simple\""
     )]
     UnknownDriver(String),
     /// The host lacks something that the driver needs.
@@ -326,6 +332,19 @@ pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnv
             Box::new(SimpleEnvironment::new(driver))
         }
         Driver::Simple => Box::new(SimpleEnvironment::new(driver)),
+        Driver::Oci => {
+            let mounts = MountTable::read(&config.mount_table)?;
+            let runtime = Runtime::find(&config.root_group, &mounts)
+                .map_err(|missing| CageError::Unsupported { driver, missing })?;
+            let mut reasons = Vec::new();
+            for below in Driver::AUTO.into_iter().filter(|driver| driver.has_groups()) {
+                match CgroupEnvironment::new(below, &mounts, &config.root_group) {
+                    Ok(groups) => return Ok(Box::new(groups.with_runtime(runtime))),
+                    Err(e) => reasons.push(e.to_string()),
+                }
+            }
+            return Err(CageError::Unsupported { driver, missing: reasons.join("; ") });
+        }
         Driver::CgroupV2 | Driver::Hybrid | Driver::CgroupV1 => {
             let mounts = MountTable::read(&config.mount_table)?;
             Box::new(CgroupEnvironment::new(driver, &mounts, &config.root_group)?)
@@ -333,12 +352,12 @@ pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnv
     })
 }
 
-/// The first driver of [`Driver::ALL`] whose root groups can be made and whose probe enforces memory
+/// The first driver of [`Driver::AUTO`] whose root groups can be made and whose probe enforces memory
 /// and CPU; else `rootless`. Gives what was found out about it. `simple` is nobody's last resort: root,
 /// who may not use `rootless`, gets an error that names what each one lacks.
 pub fn open_auto(config: &EnvironmentConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), CageError> {
     let mut reasons = Vec::new();
-    for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Simple) {
+    for driver in Driver::AUTO {
         let opened = open(driver, config).and_then(|e| e.prepare().map(|()| e));
         let environment = match opened {
             Ok(environment) => environment,

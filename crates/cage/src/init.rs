@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use crate::environment::CageError;
 use crate::isolation::{Isolation, Kind, Plan, Step, plan};
-use crate::spawn::{Birthplace, BlockedSignals, CloneArgs, refuses_birth_in_group};
+use crate::spawn::{Birthplace, BlockedSignals, CloneArgs, Spawned, refuses_birth_in_group};
 use crate::sys;
 
 const NAMESPACES: u64 =
@@ -38,6 +38,8 @@ const NAME: &std::ffi::CStr = c"mp-init";
 pub(crate) struct Init {
     pub pid: u32,
     pidfd: OwnedFd,
+    /// Pid and watch of a process that has the other namespaces, where an OCI runtime made them.
+    room: Option<(u32, OwnedFd)>,
     /// The caller's own pid namespace, to come back to.
     home: File,
     /// There is a user namespace, too.
@@ -54,13 +56,29 @@ impl Init {
         let failed = |what: String| move |source| CageError::Isolation { what, source };
         let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let plan = plan(isolation, own, &Kind::of).map_err(failed("plan its mounts".to_owned()))?;
-        let own_users = isolation.own_users;
+        Init::begin(&plan, NAMESPACES, isolation.own_users, place)
+    }
+
+    /// A pid namespace, and nothing else: the rest is made by an OCI runtime.
+    pub fn of_processes_only(place: &Birthplace<'_>) -> Result<Init, CageError> {
+        Init::begin(&Plan::default(), libc::CLONE_NEWPID as u64, false, place)
+    }
+
+    fn begin(
+        plan: &Plan,
+        namespaces: u64,
+        own_users: bool,
+        place: &Birthplace<'_>,
+    ) -> Result<Init, CageError> {
+        let failed = |what: String| move |source| CageError::Isolation { what, source };
         let home = File::open("/proc/self/ns/pid").map_err(failed("open /proc/self/ns/pid".to_owned()))?;
         let (report, theirs) = io::pipe().map_err(failed("create a pipe".to_owned()))?;
         let mut held = vec![-1; plan.held];
         let clone = |held: &mut [RawFd], group: Option<BorrowedFd<'_>>| {
             let ends = (report.as_raw_fd(), theirs.as_raw_fd());
-            fork_into(group, own_users, || live(&plan, place, group.is_none(), held, ends, own_users))
+            fork_into(group, namespaces, own_users, || {
+                live(plan, place, group.is_none(), held, ends, own_users)
+            })
         };
         let (pid, pidfd) = match clone(&mut held, place.v2_group) {
             Err(e) if place.v2_group.is_some() && refuses_birth_in_group(&e) => clone(&mut held, None),
@@ -77,7 +95,7 @@ impl Init {
             // It lives for as long as we do not kill it, so the pid is its own.
             let path = format!("/proc/{pid}/ns/mnt");
             match File::open(&path) {
-                Ok(mounts) => return Ok(Init { pid, pidfd, home, own_users, _mounts: mounts }),
+                Ok(mounts) => return Ok(Init { pid, pidfd, room: None, home, own_users, _mounts: mounts }),
                 Err(e) => {
                     let _ = sys::kill(pid, libc::SIGKILL);
                     let _ = sys::reap(pid);
@@ -105,7 +123,8 @@ impl Init {
 
     /// Root directory of its mount namespace.
     pub fn root(&self) -> std::path::PathBuf {
-        format!("/proc/{}/root", self.pid).into()
+        let pid = self.room.as_ref().map_or(self.pid, |(pid, _)| *pid);
+        format!("/proc/{pid}/root").into()
     }
 
     /// Waits until it is dead, for so long at most.
@@ -125,7 +144,13 @@ impl Init {
 
     /// For [`join`] in a child.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+        self.room.as_ref().map_or(&self.pidfd, |(_, pidfd)| pidfd).as_fd()
+    }
+
+    /// A runtime has made the other namespaces, and this process is in them.
+    pub fn has_room(&mut self, process: &Spawned) -> io::Result<()> {
+        self.room = Some((process.pid, process.pidfd.try_clone()?));
+        Ok(())
     }
 
     /// Has it a user namespace? Then only who has joined that may join the others, and who has joined it
@@ -173,12 +198,13 @@ pub(crate) fn join_all(pidfd: RawFd) -> bool {
 /// panic: the copy of a process with threads has their locks, too.
 fn fork_into(
     group: Option<BorrowedFd<'_>>,
+    namespaces: u64,
     own_users: bool,
     child: impl FnOnce(),
 ) -> io::Result<(u32, OwnedFd)> {
     let mut pidfd: RawFd = -1;
     let args = CloneArgs {
-        flags: NAMESPACES
+        flags: namespaces
             | libc::CLONE_PIDFD as u64
             | crate::spawn::CLONE_CLEAR_SIGHAND
             | if own_users { libc::CLONE_NEWUSER as u64 } else { 0 }
@@ -266,7 +292,7 @@ fn live(
 }
 
 /// False with `errno` set on failure.
-fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
+pub(crate) fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
     use libc::{MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC};
     let null = std::ptr::null();
     let mount =
@@ -279,6 +305,7 @@ fn carry_out(step: &Step, held: &mut [RawFd]) -> bool {
         };
     // SAFETY (all blocks): system calls on terminated strings of the plan; no memory is written.
     match step {
+        Step::Unshare => unsafe { libc::unshare(libc::CLONE_NEWNS) == 0 },
         // Whoever could change groups could lose one that forbids something; hence the second word.
         Step::MapUsers { users, groups } => {
             sys::write_word(c"/proc/self/uid_map", users)

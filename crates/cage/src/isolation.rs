@@ -72,6 +72,8 @@ pub const SKELETON: [&str; 5] = ["dev", "proc", "sys", "tmp", "var/tmp"];
 /// One thing to do in the new namespaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
+    /// A mount namespace of one's own.
+    Unshare,
     /// The user and group of the new user namespace, as the kernel's files want them.
     MapUsers { users: CString, groups: CString },
     /// Nothing that is mounted from here on is seen outside, or the other way round.
@@ -128,7 +130,7 @@ const LINKS: [(&str, &std::ffi::CStr); 5] = [
 
 /// What of `/proc` is about the kernel and can be written to, by root at least, which a job may be by
 /// name.
-const KERNELS_OWN: [&str; 5] = ["sys", "sysrq-trigger", "bus", "fs", "irq"];
+pub(crate) const KERNELS_OWN: [&str; 5] = ["sys", "sysrq-trigger", "bus", "fs", "irq"];
 /// What tells about the kernel, the machine or others what a job need not know.
 const HIDDEN_FILES: [&str; 8] = [
     "/proc/kcore",
@@ -142,6 +144,14 @@ const HIDDEN_FILES: [&str; 8] = [
 ];
 const HIDDEN_DIRECTORIES: [&str; 5] =
     ["/proc/acpi", "/proc/asound", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap"];
+/// Files that are there but are not to be read.
+pub(crate) fn hidden_files() -> impl Iterator<Item = &'static str> {
+    HIDDEN_FILES.into_iter()
+}
+/// And directories.
+pub(crate) fn hidden_directories() -> impl Iterator<Item = &'static str> {
+    HIDDEN_DIRECTORIES.into_iter()
+}
 /// An empty directory in `/dev`, to cover others.
 const NOTHING: &str = "/dev/.nothing";
 
@@ -294,22 +304,8 @@ impl Planner {
     }
 
     fn overlay(&mut self, root: &RootFs, own_users: bool) -> io::Result<()> {
-        // Colons and commas separate things in the options of a mount.
-        let text = |path: &PathBuf| match path.to_str() {
-            Some(text) if !text.contains([':', ',', '\\', '"']) => Ok(text.to_owned()),
-            _ => Err(io::Error::other(format!("path {} cannot be a layer", path.display()))),
-        };
-        let layers = root.layers.iter().map(text).collect::<io::Result<Vec<_>>>()?;
-        let mut options = format!("lowerdir={}", layers.join(":"));
-        if let Some((upper, work)) = &root.changes {
-            options += &format!(",upperdir={},workdir={}", text(upper)?, text(work)?);
-        }
-        if own_users {
-            // The usual attributes are root's.
-            options += ",userxattr";
-        }
         let target = c_path(&root.mount_point)?;
-        self.steps.push(Step::Mount { kind: c"overlay", target, options: CString::new(options)? });
+        self.steps.push(Step::Mount { kind: c"overlay", target, options: overlay(root, own_users)? });
         self.prefix.clone_from(&root.mount_point);
         Ok(())
     }
@@ -368,8 +364,27 @@ impl Planner {
     }
 }
 
+/// Options of the mount that puts layers together.
+pub(crate) fn overlay(root: &RootFs, own_users: bool) -> io::Result<CString> {
+    // Colons and commas separate things in the options of a mount.
+    let text = |path: &PathBuf| match path.to_str() {
+        Some(text) if !text.contains([':', ',', '\\', '"']) => Ok(text.to_owned()),
+        _ => Err(io::Error::other(format!("path {} cannot be a layer", path.display()))),
+    };
+    let layers = root.layers.iter().map(text).collect::<io::Result<Vec<_>>>()?;
+    let mut options = format!("lowerdir={}", layers.join(":"));
+    if let Some((upper, work)) = &root.changes {
+        options += &format!(",upperdir={},workdir={}", text(upper)?, text(work)?);
+    }
+    if own_users {
+        // The usual attributes are root's.
+        options += ",userxattr";
+    }
+    Ok(CString::new(options)?)
+}
+
 /// The kernel's way to write a path in its mount table.
-fn as_in_the_mount_table(path: &Path) -> CString {
+pub(crate) fn as_in_the_mount_table(path: &Path) -> CString {
     use std::os::unix::ffi::OsStrExt;
     let mut out = Vec::new();
     for byte in path.as_os_str().as_bytes() {

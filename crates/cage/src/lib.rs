@@ -50,6 +50,7 @@ mod knobs_v1;
 mod knobs_v2;
 mod mounts;
 
+mod oci;
 mod rootless;
 mod simple;
 

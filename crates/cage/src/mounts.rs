@@ -38,6 +38,11 @@ impl MountTable {
         table
     }
 
+    /// Mount points of all hierarchies.
+    pub fn all(&self) -> Vec<PathBuf> {
+        self.v2.iter().chain(self.v1.iter().map(|(point, _)| point)).cloned().collect()
+    }
+
     /// Mount point of a v1 controller.
     pub fn v1(&self, controller: &str) -> Option<&Path> {
         self.v1.iter().find(|(_, c)| c.iter().any(|x| x == controller)).map(|(p, _)| p.as_path())

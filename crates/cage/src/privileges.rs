@@ -4,6 +4,7 @@
 //! Runs in the child of a spawn: system calls only, nothing is allocated.
 
 use std::ffi::{c_int, c_long};
+use yson::{Map, Value, map};
 
 /// Empties the bounding and the ambient set, so that no program gives a capability back. Needs the
 /// privilege itself, so it comes before the change of user.
@@ -28,14 +29,37 @@ pub(crate) fn drop_capabilities() -> bool {
     unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), nothing.as_ptr()) == 0 }
 }
 
-/// Denied as if the kernel had been built without them, because programs that would like to use them ask
-/// first and then take another way. A ring of system calls is not seen by this filter at all.
-const ABSENT: &[c_long] =
-    &[libc::SYS_clone3, libc::SYS_io_uring_enter, libc::SYS_io_uring_register, libc::SYS_io_uring_setup];
+/// A list of system calls, as numbers and, for runtimes that want them so, as names.
+macro_rules! calls {
+    ($(#[doc = $why:literal])* $numbers:ident, $names:ident: $($(#[$on:meta])? $call:path),* $(,)?) => {
+        $(#[doc = $why])*
+        const $numbers: &[c_long] = &[$($(#[$on])? $call),*];
+        const $names: &[&str] = &[$($(#[$on])? stringify!($call)),*];
+    };
+}
 
-/// Denied with EPERM. What they do needs a capability anyway, or reaches into parts of the kernel
-/// that no job has business with and that were often its weakest.
-const DENIED: &[c_long] = &[
+/// The same number on every architecture; newer than the C library's list.
+#[allow(non_upper_case_globals)]
+mod newer {
+    use std::ffi::c_long;
+    pub const SYS_open_tree_attr: c_long = 467;
+    pub const SYS_quotactl_fd: c_long = 443;
+}
+
+calls! {
+    /// Denied as if the kernel had been built without them, because programs that would like to use them ask
+    /// first and then take another way. A ring of system calls is not seen by this filter at all.
+    ABSENT, ABSENT_NAMES:
+    libc::SYS_clone3,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+}
+
+calls! {
+    /// Denied with EPERM. What they do needs a capability anyway, or reaches into parts of the kernel
+    /// that no job has business with and that were often its weakest.
+    DENIED, DENIED_NAMES:
     libc::SYS_acct,
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -62,11 +86,11 @@ const DENIED: &[c_long] = &[
     libc::SYS_move_mount,
     libc::SYS_open_by_handle_at,
     libc::SYS_open_tree,
-    OPEN_TREE_ATTR,
+    newer::SYS_open_tree_attr,
     libc::SYS_perf_event_open,
     libc::SYS_pivot_root,
     libc::SYS_quotactl,
-    QUOTACTL_FD,
+    newer::SYS_quotactl_fd,
     libc::SYS_reboot,
     libc::SYS_request_key,
     libc::SYS_setns,
@@ -78,11 +102,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_unshare,
     libc::SYS_userfaultfd,
     libc::SYS_vhangup,
-];
-
-/// The same number on every architecture; newer than the C library's list.
-const OPEN_TREE_ATTR: c_long = 467;
-const QUOTACTL_FD: c_long = 443;
+}
 
 /// Flags of `clone` that make a namespace: of users, that gives capabilities back; the others need one.
 const NEW_NAMESPACES: c_int = libc::CLONE_NEWNS
@@ -159,6 +179,34 @@ pub(crate) fn filter_system_calls() -> bool {
     let program = libc::sock_fprog { len: LENGTH as u16, filter: FILTER.as_ptr().cast_mut() };
     // SAFETY: the kernel copies the program and does not write to it.
     unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, std::ptr::from_ref(&program)) == 0 }
+}
+
+/// The filter in the words of the OCI runtime specification.
+pub(crate) fn as_seccomp_profile() -> Map {
+    const ERRNO: &str = "SCMP_ACT_ERRNO";
+    let names = |list: &[&'static str]| -> Vec<Value> {
+        list.iter().filter_map(|path| path.rsplit("SYS_").next()).map(Value::from).collect()
+    };
+    let refused =
+        |names: Vec<Value>, errno: i32| map! {"names" => names, "action" => ERRNO, "errnoRet" => errno};
+    let with_argument = |name: &'static str, comparison: &str, value: c_int| {
+        let value = value as u64;
+        let argument = map! {"index" => 0, "value" => value, "valueTwo" => value, "op" => comparison};
+        refused(vec![Value::from(name)], libc::EPERM).with("args", vec![argument])
+    };
+    // One rule for each flag: a rule holds if all of its bits are set.
+    let flags = (0..32).map(|bit| 1 << bit).filter(|flag| NEW_NAMESPACES & flag != 0);
+    let rules = [refused(names(ABSENT_NAMES), libc::ENOSYS), refused(names(DENIED_NAMES), libc::EPERM)];
+    let rules = rules
+        .into_iter()
+        .chain(flags.map(|flag| with_argument("clone", "SCMP_CMP_MASKED_EQ", flag)))
+        .chain([with_argument("socket", "SCMP_CMP_EQ", libc::AF_VSOCK)]);
+    let architecture = if cfg!(target_arch = "aarch64") { "SCMP_ARCH_AARCH64" } else { "SCMP_ARCH_X86_64" };
+    map! {
+        "defaultAction" => "SCMP_ACT_ALLOW",
+        "architectures" => vec![Value::from(architecture)],
+        "syscalls" => rules.collect::<Vec<_>>(),
+    }
 }
 
 #[cfg(test)]

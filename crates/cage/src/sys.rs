@@ -269,6 +269,12 @@ pub fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
+/// Orphans are init's again; those that are here stay.
+pub(crate) fn stop_being_subreaper() {
+    // SAFETY: clears a flag of the process; fails never.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) };
+}
+
 /// Was [`become_subreaper`] called in this process?
 pub fn is_subreaper() -> bool {
     let mut flag: libc::c_int = 0;

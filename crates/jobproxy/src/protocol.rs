@@ -76,7 +76,7 @@ pub enum FromSpawner {
 pub struct SpawnerConfig {
     /// Unix socket that the node listens on, also after a restart.
     pub node_socket: PathBuf,
-    /// Driver: `hybrid`, `cgroup_v2`, `cgroup_v1`, `rootless`, `simple`; already chosen, not `auto`.
+    /// Driver: `hybrid`, `cgroup_v2`, `cgroup_v1`, `rootless`, `oci`, `simple`; already chosen, not `auto`.
     pub driver: String,
     /// Root group of this node in every hierarchy, relative to the mount: `millpond/<node name>`.
     pub root_group: String,

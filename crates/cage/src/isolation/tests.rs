@@ -25,6 +25,7 @@ fn show(step: &Step) -> String {
         Step::Device { path, .. } => format!("device {}", t(path)),
         Step::Link { path, .. } => format!("link {}", t(path)),
         Step::Pivot { root } => format!("pivot {}", t(root)),
+        Step::Unshare => "unshare".to_owned(),
         Step::Hostname { name } => format!("hostname {}", t(name)),
     }
 }

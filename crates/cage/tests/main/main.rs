@@ -5,4 +5,5 @@ mod conformance;
 mod fake_tree;
 mod isolation;
 mod killed_probe;
+mod oci;
 mod rootless;

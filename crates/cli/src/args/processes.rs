@@ -155,7 +155,8 @@ pub enum NodeCommand {
 }
 
 /// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.
-pub const JOB_ENVIRONMENTS: [&str; 6] = ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "rootless", "simple"];
+pub const JOB_ENVIRONMENTS: [&str; 7] =
+    ["auto", "hybrid", "cgroup_v2", "cgroup_v1", "rootless", "oci", "simple"];
 
 /// Names of jobs-and-nodes.md 4.7 [MP].
 pub const ISOLATIONS: [&str; 3] = ["auto", "full", "none"];

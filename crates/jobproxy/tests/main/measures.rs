@@ -42,13 +42,18 @@ fn stop(node: &mut FakeNode, id: JobId) {
     node.finished(id);
 }
 
+/// An OCI runtime is used with the groups that the host has.
+fn has_v2_groups(driver: Driver) -> bool {
+    driver == Driver::CgroupV2
+        || (driver == Driver::Oci && std::path::Path::new("/sys/fs/cgroup/cgroup.controllers").exists())
+}
+
 /// The file in which the kernel keeps the job's guarantee, and the text of it for so many cores.
 fn weight_file(node: &FakeNode, id: JobId, cores: f64) -> Option<(PathBuf, String)> {
-    let (hierarchy, name, text) = match node.environment.driver() {
-        Driver::CgroupV2 => ("", "cpu.weight", format!("{}", (cores * 100.0) as i64)),
-        Driver::Hybrid | Driver::CgroupV1 => {
-            ("cpu", "cpu.shares", format!("{}", (cores * 1024.0).round() as i64))
-        }
+    let driver = node.environment.driver();
+    let (hierarchy, name, text) = match (driver.has_groups(), has_v2_groups(driver)) {
+        (true, true) => ("", "cpu.weight", format!("{}", (cores * 100.0) as i64)),
+        (true, false) => ("cpu", "cpu.shares", format!("{}", (cores * 1024.0).round() as i64)),
         _ => return None,
     };
     let group = PathBuf::from("/sys/fs/cgroup").join(hierarchy).join(&node.config.root_group);
@@ -141,7 +146,7 @@ fn the_cap_follows_where_the_node_wants_it() {
         let mut node = FakeNode::with(driver, |c| c.cpu_monitor_sets_cap = true);
         let quota = |node: &FakeNode, id: JobId| {
             let (file, _) = weight_file(node, id, 1.0).expect("a group");
-            let name = if driver == Driver::CgroupV2 { "cpu.max" } else { "cpu.cfs_quota_us" };
+            let name = if has_v2_groups(driver) { "cpu.max" } else { "cpu.cfs_quota_us" };
             let text = std::fs::read_to_string(file.with_file_name(name)).expect("the group is there");
             text.split_ascii_whitespace().next().unwrap_or_default().to_owned()
         };

@@ -157,6 +157,11 @@ impl Isolator {
         environment: &dyn JobEnvironment,
     ) -> Result<Chosen, CageError> {
         let simple = environment.driver() == cage::Driver::Simple;
+        let by_runtime = environment.driver() == cage::Driver::Oci;
+        if by_runtime && options.isolation == IsolationChoice::None {
+            let missing = "with isolation = \"none\" an OCI runtime has nothing to do".to_owned();
+            return Err(CageError::Unsupported { driver: cage::Driver::Oci, missing });
+        }
         if options.isolation == IsolationChoice::None
             || (simple && options.isolation == IsolationChoice::Auto)
         {
@@ -173,6 +178,8 @@ impl Isolator {
         match isolator.probe(layout, environment) {
             Ok(()) => Ok(Chosen { isolator: Some(isolator), ..Chosen::default() }),
             Err(e) if options.isolation == IsolationChoice::Full => Err(e),
+            // Whoever asked for a runtime did not ask for jobs without it.
+            Err(e) if by_runtime && is_beyond_this_host(&e) => Err(e),
             Err(e) if is_beyond_this_host(&e) || (own_users && no_user_namespaces(&e)) => {
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());

@@ -1,0 +1,146 @@
+"""Jobs whose rooms an OCI runtime makes (jobs-and-nodes.md 4.1, 4.7): what they see, how they end, and that nothing of the
+runtime's is left, whoever dies. All that holds for isolated jobs is tried on this environment by
+`MILLPOND_TEST_ENVIRONMENT=oci pytest tests/cluster/test_isolation.py`.
+"""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+from harness import BINARY, cluster as make_cluster, error_text, find_error, wait_for
+from test_isolation import base, output  # noqa: F401
+
+STATE = pathlib.Path("/run/millpond-oci")
+
+
+def why_not():
+    """Some runtimes refuse some hosts: asked without anything of ours."""
+    if os.geteuid() != 0:
+        return "not root: a runtime needs it"
+    if not shutil.which("runc") or not shutil.which("busybox"):
+        return "there is no runc or no busybox (tests/setup.sh oci)"
+    script = """
+        set -e; cd $(mktemp -d /tmp/millpond-runc-XXXXXX); trap 'rm -rf "$PWD"' EXIT
+        mkdir -p rootfs/bin; cp "$(command -v busybox)" rootfs/bin/busybox; runc spec
+        sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/busybox", "true"|' config.json
+        runc --root "$PWD/state" run millpond-test-$$"""
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    return done.returncode and f"runc does not work here: {done.stderr}"
+
+
+WHY_NOT = why_not()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=str(WHY_NOT))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with make_cluster(environment="oci", resources="cpu=8,memory=8GiB,user_slots=16", node_config="start_uid = 1700000") as c:
+        yield c
+    assert not containers(c), "the end of a node is the end of its containers"
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(cluster):
+    yield
+    wait_for(lambda: not cluster.job_cgroups() + cluster.mounts() + containers(cluster), timeout=30,
+             what="groups, mounts and containers to be gone")
+
+
+def containers(cluster):
+    """What the runtime knows, and what was written for it."""
+    [node] = cluster.nodes
+    return [str(p) for p in STATE.glob(f"*{node.name}/*/*")]
+
+
+def test_the_runtime_makes_the_room(cluster, pool):
+    address = cluster.online()[0]
+    assert cluster.get(f"//sys/cluster_nodes/{address}/orchid/exec_node/job_environment/type") == "oci"
+    script = "id -u; cat /proc/1/comm; hostname; grep -c ' / / ro' /proc/self/mountinfo; echo x >/tmp/x; exec sleep 100.75"
+    operation = cluster.start_vanilla(script, pool=pool)
+    [job] = cluster.wait_jobs(operation)
+    wait_for(lambda: cluster.find_process("sleep", "100.75"), what="the job")
+    assert any(path.endswith(f"containers/{job}") for path in containers(cluster)), containers(cluster)
+    told = subprocess.run(["runc", "--root", STATE / f"millpond_{cluster.nodes[0].name}" / "containers", "state", job],
+                          capture_output=True, text=True, check=True).stdout
+    assert '"status": "running"' in told, told
+    user, first, host, *_ = cluster.stderr(operation, job).decode().split()
+    assert 1_700_000 <= int(user) < 1_700_016 and first == "mp-init" and host.startswith("slot_")
+    cluster.command("abort_operation", operation_id=operation)
+
+
+def test_a_root_of_its_own(cluster, pool, base):  # noqa: F811
+    script = "cat /etc/base; ls /; pwd; touch /new || echo ro"
+    words = output(cluster, script, pool, layer_paths=[base]).split()
+    assert words[0] == "base" and "home" not in words and "/slot/sandbox" in words and words[-1] == "ro", words
+    words = output(cluster, script, pool, layer_paths=[base], make_rootfs_writable=True).split()
+    assert words[-1] == "/slot/sandbox", words
+
+
+def test_a_root_without_the_program(cluster, pool):
+    from test_isolation import layer
+    operation = cluster.run_vanilla("true", pool=pool, state="failed", spec={"max_failed_job_count": 1},
+                                    layer_paths=[layer(cluster, "no_shell.tar", {"etc": None})])
+    text = error_text(cluster.result(operation))
+    assert "/bin/bash" in text and "layers" in text, text
+
+
+def test_limits_and_signals(cluster, pool):
+    """The groups are the job's, not the runtime's."""
+    operation = cluster.run_vanilla("python3 -c 'x = bytearray(1 << 30)'", pool=pool, state="failed",
+                                    memory_limit=64 << 20, spec={"max_failed_job_count": 1})
+    assert find_error(cluster.result(operation), 1200)["message"] == "Memory limit exceeded"
+    operation = cluster.start_vanilla("trap 'echo told >&2; exit 0' USR1; echo ready >&2; while :; do sleep 0.05; done",
+                                      pool=pool, interruption_signal="SIGUSR1", restart_exit_code=5)
+    [job] = cluster.wait_jobs(operation)
+    wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap")
+    cluster.command("abort_job", job_id=job, interrupt_timeout=60000)
+    cluster.wait_state(operation, "completed")
+    assert b"told" in cluster.stderr(operation, job)
+    operation = cluster.run_vanilla("kill -SEGV $$", pool=pool, state="failed", spec={"max_failed_job_count": 1})
+    assert find_error(cluster.result(operation), 10001)["attributes"]["signal"] == 11
+
+
+def test_it_dies_with_its_proxy(cluster, pool):
+    operation = cluster.start_vanilla("setsid sleep 100.875 & exec sleep 100.875", pool=pool, spec={"max_failed_job_count": 1})
+    cluster.wait_jobs(operation)
+    wait_for(lambda: cluster.find_process("sleep", "100.875"), what="the job")
+    [proxy] = cluster.proxies()
+    os.kill(proxy, signal.SIGKILL)
+    cluster.wait_state(operation, "failed")
+    wait_for(lambda: not cluster.find_process("sleep", "100.875"), what="both to be dead")
+
+
+def test_the_agent_may_die(cluster, pool):
+    """Alone: the job goes on. With its proxies: what the runtime knows is taken apart by the next agent."""
+    operation = cluster.start_vanilla("until [ -e go ]; do sleep 0.05; done; echo went", pool=pool)
+    [job] = cluster.wait_jobs(operation)
+    [node] = cluster.nodes
+    node.kill()
+    cluster.restart()
+    for sandbox in cluster.directory.glob("node-0/slots/*/sandbox"):
+        (sandbox / "go").touch()
+    cluster.wait_state(operation, "completed")
+    assert [j["id"] for j in cluster.jobs(operation)] == [job] and cluster.stderr(operation, job) == b"went\n"
+
+    operation = cluster.start_vanilla("exec sleep 100.9375", pool=pool)
+    [job] = cluster.wait_jobs(operation)
+    pid = wait_for(lambda: cluster.find_process("sleep", "100.9375"), what="the job")
+    for victim in [node.popen.pid, *cluster.spawners(), *cluster.proxies()]:
+        os.kill(victim, signal.SIGKILL)
+    node.popen.wait()
+    cluster.restart()
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), what="the orphan to be dead")
+    wait_for(lambda: not [path for path in containers(cluster) if job in path], what="its container to be forgotten")
+    cluster.command("abort_operation", operation_id=operation)
+
+
+def test_without_a_runtime(cluster, tmp_path):
+    """A host that has none says so, and offers nothing."""
+    runtime = shutil.which("runc")
+    node = [BINARY, "node", "--server", cluster.address, "--name", "no-runtime", "--data", tmp_path, "--job-environment", "oci"]
+    script = f"mount --bind /dev/null {runtime} && exec \"$@\""
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *node], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "no OCI runtime" in done.stderr and "runc" in done.stderr, done
