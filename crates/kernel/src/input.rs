@@ -17,6 +17,8 @@ pub enum Input {
         /// What.
         message: NodeMessage,
     },
+    /// A heartbeat of a node that would say just what its last one said. It counts as that one.
+    NodeUnchanged(NodeKey),
     /// A node's connection is closed. Its jobs go on; it will come back or time out.
     NodeDisconnected(NodeKey),
     /// A long stderr was uploaded; the job's end is reported right after.

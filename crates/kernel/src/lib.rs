@@ -218,6 +218,7 @@ impl Kernel {
         match input {
             Input::Request(request) => self.request(now, request, out),
             Input::Node { node, message } => self.node_message(now, node, message, out),
+            Input::NodeUnchanged(node) => self.node_unchanged(now, node),
             Input::NodeDisconnected(node) => self.node_disconnected(now, node, out),
             Input::StderrUploaded { job_id, blob, size } => {
                 if let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob)) {
@@ -254,6 +255,29 @@ impl Kernel {
     pub fn stop(&mut self, now: Time, out: &mut Vec<Effect>) {
         self.persist_volumes_at_stop(now);
         self.commit(now, true, out);
+    }
+
+    /// The scheduler, to look at: what its snapshot, its books and its counters say.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// The id of a pool, unless it is ephemeral.
+    pub fn pool_id(&self, tree: &str, pool: &str) -> Option<vocab::ObjectId> {
+        self.pools.pool(tree, pool).map(|object| object.id)
+    }
+
+    /// Where a pool stands in the tree, unless it is ephemeral.
+    pub fn pool_path(&self, tree: &str, pool: &str) -> Option<String> {
+        self.pool_id(tree, pool).map(|_| self.pools.path(tree, pool))
+    }
+
+    /// Gives a pool a volume, in whole clusters times seconds of each resource (fair-share.md 7): the
+    /// beginning of a simulation.
+    pub fn set_volume(&mut self, tree: &str, pool: &str, volume: vocab::Volume) -> Result<(), Failure> {
+        let unknown = || Failure::resolve(format!("No such pool \"{pool}\" in tree \"{tree}\""));
+        let id = self.pool_id(tree, pool).ok_or_else(unknown)?;
+        self.scheduler.import_volume(tree, id, volume)
     }
 
     fn request(&mut self, now: Time, request: Request, out: &mut Vec<Effect>) {

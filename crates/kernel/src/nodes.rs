@@ -265,6 +265,15 @@ impl Kernel {
         self.pending_work.heard.insert(address.to_owned());
     }
 
+    /// A heartbeat that would repeat the last one, without its words.
+    pub(crate) fn node_unchanged(&mut self, now: Time, key: NodeKey) {
+        let Some(address) = self.nodes.by_key(key).map(str::to_owned) else { return };
+        if let Some(node) = self.nodes.get_mut(&address) {
+            node.last_seen = now;
+        }
+        self.pending_work.heard.insert(address);
+    }
+
     /// A job waits for resources no more: it runs, or it is over.
     pub(crate) fn waits_no_more(&mut self, address: &str, job_id: JobId) {
         let Some(node) = self.nodes.get_mut(address) else { return };

@@ -25,7 +25,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("jobproxy", &["yson", "vocab", "reserve", "cage"]),
     ("server", &["yson", "vocab", "wire", "kernel", "store", "api"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
-    ("cli", &["yson", "vocab", "client", "calc"]),
+    ("sim", &["yson", "vocab", "wire", "controller", "scheduler", "kernel", "nodecore"]),
+    ("cli", &["yson", "vocab", "client", "calc", "sim"]),
     ("demo", &["yson", "vocab", "client"]),
     ("millpond", &["yson", "vocab", "client", "cli", "demo", "server", "node", "jobproxy"]),
 ];

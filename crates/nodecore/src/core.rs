@@ -47,7 +47,9 @@ pub struct NodeCore {
     /// Until then nobody has to go because of memory pressure.
     pub(crate) pressure_until: Option<Time>,
     stopping: bool,
-    last_wake: Option<Time>,
+    pub(crate) last_wake: Option<Time>,
+    /// Nothing came in since the last heartbeat.
+    pub(crate) nothing_new: bool,
 }
 
 impl NodeCore {
@@ -76,11 +78,13 @@ impl NodeCore {
             pressure_until: None,
             stopping: false,
             last_wake: None,
+            nothing_new: false,
         }
     }
 
     /// Takes one input. Call [`NodeCore::flush`] after the last one of a batch.
     pub fn handle(&mut self, now: Time, input: NodeInput, fx: &mut Vec<NodeEffect>) {
+        self.nothing_new = false;
         match input {
             NodeInput::Recovered(jobs) => self.recover(now, jobs, fx),
             NodeInput::Connected => self.connected(fx),

@@ -88,7 +88,8 @@ impl NodeCore {
     }
 
     pub(crate) fn welcome(&mut self, now: Time, period: Span, fx: &mut Vec<NodeEffect>) {
-        self.registration = Registration::Registered { next_heartbeat: now + period, period };
+        let first = self.settings.first_heartbeat.unwrap_or(period);
+        self.registration = Registration::Registered { next_heartbeat: now + first, period };
         for (id, job) in &mut self.jobs {
             if let (Stage::Uploading, Some(slot)) = (job.stage, job.slot) {
                 job.upload_attempts = 0;
@@ -152,6 +153,23 @@ impl NodeCore {
                 .map(Job::id)
                 .collect(),
         })));
+        self.nothing_new = true;
+    }
+
+    /// Instead of [`NodeInput::Wake`](crate::NodeInput::Wake): if nothing but a heartbeat is due, and nothing
+    /// has happened since the last one, it counts as sent, and its server can be told just that. Gives the
+    /// time of the next one.
+    pub fn skip_heartbeat(&mut self, now: Time) -> Option<Time> {
+        let Registration::Registered { next_heartbeat, period } = self.registration else { return None };
+        let others = [self.timers.next(), self.overdraft.next(&self.settings), self.mistrust.ends()];
+        let alone = others.into_iter().flatten().all(|other| other > now);
+        if now < next_heartbeat || !alone || !self.nothing_new {
+            return None;
+        }
+        self.registration = Registration::Registered { next_heartbeat: now + period, period };
+        let next = others.into_iter().flatten().fold(now + period, Time::min);
+        self.last_wake = Some(next);
+        Some(next)
     }
 
     /// Jobs whose statistics go out now, sorted by id.

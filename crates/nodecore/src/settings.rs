@@ -46,6 +46,9 @@ pub struct Settings {
     pub port_count: u16,
     /// Bytes of disk that jobs may ask for together (3.10); none: nobody counts.
     pub disk_capacity: Option<i64>,
+    /// From the registration to the first heartbeat; none: a period. Different ones spread the load of many
+    /// nodes that come together.
+    pub first_heartbeat: Option<Span>,
     /// A sandbox that is not clean after this long is an alert.
     pub waiting_for_job_cleanup_timeout: Span,
     /// Released jobs are remembered this long, so that a late order does not start them again (9.4).
@@ -74,6 +77,7 @@ impl Settings {
             max_consecutive_job_aborts: 500,
             free_memory_watermark: None,
             disk_capacity: None,
+            first_heartbeat: None,
             waiting_for_job_cleanup_timeout: Span::from_secs(15 * 60),
             start_port: 20_000,
             port_count: 10_000,

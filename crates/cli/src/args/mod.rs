@@ -8,6 +8,7 @@ mod operations;
 mod pools;
 mod processes;
 mod run;
+mod sim;
 mod tree;
 
 pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
@@ -18,6 +19,7 @@ pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
 pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
 pub use run::{FileArg, RunArgs};
+pub use sim::{SimCheckArgs, SimCommand, SimFormat, SimRunArgs, SimScenarioArgs};
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 
 use clap::{Args, Parser, Subcommand};
@@ -175,6 +177,9 @@ pub enum Command {
     /// Compute by hand what the cluster would
     #[command(subcommand)]
     Calc(CalcCommand),
+    /// Simulate a cluster: the shipped core in virtual time
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print the version

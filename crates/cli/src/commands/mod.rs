@@ -13,6 +13,7 @@ mod preemptions;
 mod progress;
 mod run;
 mod shell;
+mod sim;
 mod top;
 mod tree;
 
@@ -58,6 +59,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Version => return screen.show(&Scalar(env!("CARGO_PKG_VERSION").into())),
         Command::Completions(args) => return completions(args.shell, screen),
         Command::Calc(command) => return calc::run(screen, command),
+        Command::Sim(command) => return sim::run(screen, command),
         _ => {}
     }
     let session = Session { client: client(common)?, screen };
@@ -82,6 +84,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         | Command::Demo(_)
         | Command::Burn(_)
         | Command::Calc(_)
+        | Command::Sim(_)
         | Command::Version
         | Command::Completions(_) => {
             Err(CliError::failed("this command runs processes, which this library does not"))

@@ -1,6 +1,7 @@
 //! Answers of the server as pictures. Every view reads values leniently: a field that is not there is
 //! a dash, not an error, so that an older command line can look at a newer server.
 
+mod comparisons;
 mod event;
 mod explanation;
 mod jobs;
@@ -15,6 +16,7 @@ mod table;
 mod top;
 mod values;
 
+pub use comparisons::ComparisonTable;
 pub use event::{audit_line, event_line};
 pub use explanation::{JobExplanation, OperationExplanation, PoolExplanation};
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};

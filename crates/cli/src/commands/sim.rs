@@ -1,0 +1,135 @@
+//! `millpond sim ...`: files in, files out; the crate `sim` computes.
+
+use crate::args::{SimCheckArgs, SimCommand, SimFormat, SimRunArgs, SimScenarioArgs};
+use crate::error::{CliError, exit};
+use crate::interrupt::Interrupt;
+use crate::output::{Look, Output, Screen};
+use crate::views::ComparisonTable;
+use ::sim::output::Format;
+use ::sim::{Options, Progress, Scenario, SimError};
+use std::time::{Duration, Instant};
+use yson::{JsonFormat, Map, Value};
+
+pub(super) fn run(screen: Screen, command: SimCommand) -> Result<(), CliError> {
+    match command {
+        SimCommand::Run(args) => simulate(screen, &args),
+        SimCommand::Check(args) => check(screen, &args),
+        SimCommand::Validate(args) => {
+            let found = ::sim::validate::validate(&load(&args, None)?).map_err(told)?;
+            screen.show(&Report(found))
+        }
+    }
+}
+
+fn told(error: SimError) -> CliError {
+    CliError::failed(error.to_string())
+}
+
+fn load(args: &SimScenarioArgs, seed: Option<u64>) -> Result<Scenario, CliError> {
+    let mut changes = Vec::new();
+    for text in &args.set {
+        let usage = |why: &str| CliError::usage(format!("--set {text}: {why}"));
+        let (pointer, value) = text.split_once('=').ok_or_else(|| usage("expected POINTER=VALUE"))?;
+        let value = yson::json::from_json(value.as_bytes(), &JsonFormat::utf8())
+            .map_err(|e| usage(&format!("the value is no JSON: {e}")))?;
+        changes.push((pointer.to_owned(), value));
+    }
+    changes.extend(seed.map(|seed| ("/seed".to_owned(), Value::from(seed))));
+    Scenario::load(&args.scenario, &changes).map_err(told)
+}
+
+fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
+    let scenario = load(&args.scenario, args.seed)?;
+    let options = Options {
+        format: if args.format == SimFormat::Csv { Format::Csv } else { Format::Jsonl },
+        until: args.until,
+        shortcuts: !args.no_shortcuts,
+        check_invariants: args.check_invariants,
+    };
+    let interrupt =
+        Interrupt::install().map_err(|e| CliError::failed(format!("cannot wait for signals: {e}")))?;
+    let begun = Instant::now();
+    let mut told_at = begun;
+    let mut watch = |progress: &Progress| {
+        if told_at.elapsed() >= Duration::from_secs(1) {
+            told_at = Instant::now();
+            screen.tell(&line(progress, begun.elapsed()));
+        }
+        interrupt.count() == 0
+    };
+    let mut performance = |progress: &Progress| speed(progress, begun.elapsed());
+    let ran = ::sim::run(&scenario, &args.out, options, &mut watch, &mut performance).map_err(told)?;
+    screen.tell(&line(&ran.progress, begun.elapsed()));
+    for violation in ran.violations.iter().take(20) {
+        screen.complain(&CliError::failed(format!("invariant violated at {violation}")));
+    }
+    if !ran.violations.is_empty() {
+        return Err(CliError::failed(format!("{} invariants were violated", ran.violations.len())));
+    }
+    if ran.interrupted {
+        return Err(CliError::Silent(exit::INTERRUPTED));
+    }
+    screen.show(&Report(ran.summary))
+}
+
+/// One line of progress.
+fn line(progress: &Progress, wall: Duration) -> String {
+    let hours = |span: vocab::Span| span.as_secs_f64() / 3600.0;
+    let speed = progress.elapsed.as_secs_f64() / wall.as_secs_f64().max(1e-3);
+    format!(
+        "{:.2} of {:.2} h, {speed:.0} x real time, {} jobs run, {} operations",
+        hours(progress.elapsed),
+        hours(progress.duration),
+        progress.running_jobs,
+        progress.operations,
+    )
+}
+
+/// The section of the summary that differs from run to run.
+fn speed(progress: &Progress, wall: Duration) -> Map {
+    let seconds = wall.as_secs_f64().max(1e-6);
+    let rate = |count: u64| (count as f64 / seconds).round();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    yson::map! {
+        "wall_s" => (seconds * 1000.0).round() / 1000.0,
+        "virtual_seconds_per_second" => (progress.elapsed.as_secs_f64() / seconds).round(),
+        "heartbeats_processed" => progress.counts.heartbeats_processed,
+        "heartbeats_elided" => progress.counts.heartbeats_elided,
+        "heartbeats_per_second" => rate(progress.counts.heartbeats_processed + progress.counts.heartbeats_elided),
+        "jobs_per_second" => rate(progress.counts.jobs_ordered),
+        "updates_per_second" => rate(progress.updates),
+        "threads" => 1,
+    }
+    .with_some("peak_memory_bytes", peak.map(|kib| kib * 1024))
+}
+
+fn check(screen: Screen, args: &SimCheckArgs) -> Result<(), CliError> {
+    let found = ::sim::check::check(&args.run, &args.checks).map_err(told)?;
+    let broken = found.iter().filter(|c| !c.holds).count();
+    let all = found.len();
+    screen.show(&ComparisonTable(found))?;
+    match broken {
+        0 => Ok(()),
+        _ => Err(CliError::failed(format!("{broken} of {all} checks do not hold"))),
+    }
+}
+
+/// A document: indented JSON for people, too.
+struct Report(Map);
+
+impl Output for Report {
+    fn human(&self, _: &Look) -> String {
+        crate::output::json_text(&self.0.clone().into())
+    }
+
+    fn json(&self) -> Value {
+        self.0.clone().into()
+    }
+
+    fn quiet(&self) -> String {
+        String::new()
+    }
+}

@@ -1,0 +1,359 @@
+//! The loop: events of an instant, then the server, then again until the instant is quiet
+//! (simulator.md 5).
+
+pub(crate) mod ledger;
+mod node;
+mod queue;
+mod scripted;
+mod server;
+mod setup;
+mod summary;
+mod work;
+
+pub use node::Counts;
+
+use crate::error::SimError;
+use crate::output::{Format, Sink, pools::Pools};
+use crate::scenario::Scenario;
+use crate::workload::{Operation, Workload};
+use kernel::{Body, Command, Input, NodeKey, OperationRef};
+use ledger::Ledger;
+use node::{Around, Node};
+use queue::{Due, Queue};
+use server::{Outcome, Server};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use vocab::{Failure, OperationId, OperationType, Span, Time};
+use work::Physics;
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Form of the tables.
+    pub format: Format,
+    /// End here, if that is before the end of the scenario.
+    pub until: Option<Span>,
+    /// Leave out what would change nothing. The output is the same without.
+    pub shortcuts: bool,
+    /// Check the invariants of the core after every share update; slow.
+    pub check_invariants: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { format: Format::Csv, until: None, shortcuts: true, check_invariants: false }
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Virtual time.
+    pub elapsed: Span,
+    /// The whole of it.
+    pub duration: Span,
+    /// Jobs that run now.
+    pub running_jobs: usize,
+    /// Operations that have not ended.
+    pub operations: usize,
+    /// What was done.
+    pub counts: Counts,
+    /// Fair-share updates.
+    pub updates: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// At the end.
+    pub progress: Progress,
+    /// It was ended early.
+    pub interrupted: bool,
+    /// Violated invariants of the core, by name.
+    pub violations: Vec<String>,
+    /// `summary.json` without the speed.
+    pub summary: yson::Map,
+}
+
+/// What a reply is for.
+enum Asked {
+    Setup,
+    Start(Box<Operation>),
+    /// An event of the scenario, by its place.
+    Scripted(usize),
+    Other,
+}
+
+struct Engine<'a> {
+    scenario: &'a Scenario,
+    options: Options,
+    now: Time,
+    end: Time,
+    server: Server,
+    queue: Queue,
+    nodes: Vec<Node>,
+    /// Nodes by connection; connections are numbered from 1.
+    keys: Vec<Option<u32>>,
+    physics: Physics,
+    workload: Workload,
+    /// Of the workload, by name.
+    by_name: BTreeMap<String, OperationId>,
+    /// Operations that their owners abort.
+    owners: Vec<String>,
+    inputs: Vec<Input>,
+    asked: BTreeMap<u64, Asked>,
+    ledger: Ledger,
+    sink: Sink,
+    pools: Pools,
+    counts: Counts,
+    updates: u64,
+    refused: u64,
+    refusals: Vec<String>,
+    failures: BTreeMap<u32, u64>,
+    violations: Vec<String>,
+}
+
+/// Runs a scenario; `watch` is called now and then and says whether to go on. Files are complete and
+/// valid however the run ends.
+pub fn run(
+    scenario: &Scenario,
+    folder: &Path,
+    options: Options,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+    performance: &mut dyn FnMut(&Progress) -> yson::Map,
+) -> Result<Ran, SimError> {
+    let mut engine = Engine::new(scenario, folder, options)?;
+    let mut interrupted = false;
+    let mut instants = 0u64;
+    while !engine.is_over() {
+        engine.step()?;
+        instants += 1;
+        if instants.is_multiple_of(512) && !watch(&engine.progress()) {
+            interrupted = true;
+            break;
+        }
+    }
+    engine.finish(interrupted, performance)
+}
+
+impl Engine<'_> {
+    fn progress(&self) -> Progress {
+        Progress {
+            elapsed: self.now.since(self.scenario.start),
+            duration: self.end.since(self.scenario.start),
+            running_jobs: self.ledger.running(),
+            operations: self.ledger.unfinished(),
+            counts: self.counts,
+            updates: self.updates,
+        }
+    }
+
+    fn next_time(&self) -> Time {
+        self.queue.next_time().unwrap_or(Time::MAX).min(self.server.wake())
+    }
+
+    fn is_over(&self) -> bool {
+        let idle = self.scenario.stop_when_idle
+            && self.workload.next_time().is_none()
+            && self.ledger.unfinished() == 0
+            && self.asked.is_empty();
+        idle || self.next_time() >= self.end
+    }
+
+    /// One instant.
+    fn step(&mut self) -> Result<(), SimError> {
+        self.now = self.next_time().max(self.now);
+        // An instant that never gets quiet would be a mistake of the simulator or of the core.
+        for round in 0.. {
+            assert!(round < 100_000, "nodes and server never stop talking at {}", self.now);
+            let mut busy = false;
+            while let Some(due) = self.queue.pop(self.now, false) {
+                busy = true;
+                self.act(due)?;
+            }
+            if !busy && self.inputs.is_empty() && self.server.wake() > self.now {
+                break;
+            }
+            self.turn()?;
+        }
+        while let Some(due) = self.queue.pop(self.now, true) {
+            self.act(due)?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<(), SimError> {
+        let mut outcomes = Vec::new();
+        let updated = self.server.turn(self.now, &mut self.inputs, &mut outcomes);
+        for outcome in outcomes {
+            self.hear(outcome)?;
+        }
+        if updated && let Some(kernel) = self.server.kernel() {
+            self.updates += 1;
+            self.pools.updated(self.now, kernel);
+            if self.options.check_invariants {
+                let found = kernel.check_invariants();
+                let at = self.now.since(self.scenario.start).as_millis();
+                self.violations.extend(found.into_iter().map(|what| format!("{at} ms: {what}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, outcome: Outcome) -> Result<(), SimError> {
+        match outcome {
+            Outcome::ToNode(key, message) => {
+                if let Some(node) = self.node_of(key) {
+                    self.with_node(node, |node, around| node.hear(message, around));
+                }
+            }
+            Outcome::Closed(key) => {
+                if let Some(node) = self.node_of(key) {
+                    self.keys[key.0 as usize] = None;
+                    self.nodes[node as usize].key = None;
+                    self.inputs.push(Input::NodeDisconnected(key));
+                }
+            }
+            Outcome::Event(event) => {
+                self.sink.event(&event)?;
+                self.ledger.hear(&event, &mut self.sink)?;
+                for id in std::mem::take(&mut self.ledger.ended) {
+                    self.physics.remove(id);
+                }
+                for (id, task, cookie) in std::mem::take(&mut self.ledger.completed) {
+                    self.physics.forget_rest(id, &task, cookie as u32);
+                }
+            }
+            Outcome::Reply(request, body) => match self.asked.remove(&request) {
+                Some(Asked::Start(operation)) => self.started(*operation, body),
+                Some(Asked::Scripted(event)) => self.scripted_done(event, body.err()),
+                Some(Asked::Setup | Asked::Other) | None => {}
+            },
+        }
+        Ok(())
+    }
+
+    /// The node at the other end of a connection, if it still is.
+    fn node_of(&self, key: NodeKey) -> Option<u32> {
+        let node = self.keys.get(key.0 as usize).copied().flatten()?;
+        let there = &self.nodes[node as usize];
+        (there.online && there.key == Some(key)).then_some(node)
+    }
+
+    fn with_node(&mut self, number: u32, act: impl FnOnce(&mut Node, &mut Around<'_>)) {
+        let mut around = Around {
+            now: self.now,
+            queue: &mut self.queue,
+            inputs: &mut self.inputs,
+            physics: &mut self.physics,
+            counts: &mut self.counts,
+        };
+        act(&mut self.nodes[number as usize], &mut around);
+    }
+
+    fn connect(&mut self, number: u32) {
+        let key = NodeKey(self.keys.len() as u64);
+        self.keys.push(Some(number));
+        self.with_node(number, |node, around| node.connect(key, around));
+    }
+
+    fn act(&mut self, due: Due) -> Result<(), SimError> {
+        match due {
+            Due::Scenario(event) => self.scripted(event)?,
+            Due::ServerStarts => self.server_starts()?,
+            Due::NodeFails(node) => self.node_fails(node, false),
+            Due::NodeRepaired(node) => self.node_repaired(node),
+            Due::JobStarts(node, job) => self.with_node(node, |node, around| node.job_starts(job, around)),
+            Due::JobEnds(node, job) => self.with_node(node, |node, around| node.job_ends(job, around)),
+            Due::MemoryPeak(node, job) => self.with_node(node, |node, around| node.memory_peak(job, around)),
+            Due::JobYields(node, job) => self.with_node(node, |node, around| node.job_yields(job, around)),
+            Due::NodeWakes(node) => {
+                let shortcuts = self.options.shortcuts;
+                self.with_node(node, |node, around| node.wake(around, shortcuts));
+            }
+            Due::Submit => self.submit()?,
+            Due::Until(owner) => {
+                let name = self.owners[owner].clone();
+                if let Some(id) = self.by_name.get(&name).copied() {
+                    let operation = OperationRef::Id(id);
+                    self.ask("owner", Command::AbortOperation { operation, message: None }, Asked::Other);
+                }
+            }
+            Due::Sample => self.sample()?,
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, user: &str, command: Command, asked: Asked) {
+        let (number, input) = self.server.request(user, command);
+        if self.server.kernel().is_some() {
+            self.asked.insert(number, asked);
+            self.inputs.push(input);
+        }
+    }
+
+    fn submit(&mut self) -> Result<(), SimError> {
+        if self.server.kernel().is_none() {
+            // Clients try again.
+            self.queue.push(self.now + Span::from_millis(100), Due::Submit);
+            return Ok(());
+        }
+        let Some(operation) = self.workload.next()? else { return Ok(()) };
+        let command =
+            Command::StartOperation { operation_type: OperationType::Vanilla, spec: operation.spec() };
+        let user = operation.user.clone();
+        if let Some(until) = operation.until {
+            self.owners.push(operation.id.clone());
+            self.queue.push(self.scenario.start + until, Due::Until(self.owners.len() - 1));
+        }
+        self.ask(&user, command, Asked::Start(Box::new(operation)));
+        self.plan_submission();
+        Ok(())
+    }
+
+    fn plan_submission(&mut self) {
+        if let Some(at) = self.workload.next_time() {
+            self.queue.push((self.scenario.start + at).max(self.now), Due::Submit);
+        }
+    }
+
+    fn started(&mut self, operation: Operation, body: Result<Body, Failure>) {
+        let id = match &body {
+            Ok(Body::Value(value)) => value.get("operation_id").and_then(|id| id.as_str()?.parse().ok()),
+            _ => None,
+        };
+        let Some(id) = id else {
+            self.refused += 1;
+            let why = body.err().map_or("no reply".to_owned(), |failure| in_full(&failure));
+            if self.refusals.len() < 100 {
+                self.refusals.push(format!("operation {:?}: {why}", operation.id));
+            }
+            return;
+        };
+        let operation = Arc::new(operation);
+        self.by_name.insert(operation.id.clone(), id);
+        self.physics.add(id, operation.clone());
+        self.ledger.accepted(id, operation, self.now);
+    }
+
+    fn sample(&mut self) -> Result<(), SimError> {
+        if let Some(kernel) = self.server.kernel() {
+            self.pools.look(kernel);
+        }
+        for row in self.pools.sample(self.now.since(self.scenario.start)) {
+            self.sink.pool(&row)?;
+        }
+        self.queue.push(self.now + self.scenario.output.pool_series_period, Due::Sample);
+        Ok(())
+    }
+}
+
+/// A failure with its causes.
+fn in_full(failure: &Failure) -> String {
+    let inner: Vec<String> = failure.inner_errors.iter().map(in_full).collect();
+    match inner.is_empty() {
+        true => failure.message.clone(),
+        false => format!("{}: {}", failure.message, inner.join("; ")),
+    }
+}

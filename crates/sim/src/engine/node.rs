@@ -1,0 +1,315 @@
+//! A node: the shipped [`NodeCore`] with hands that always succeed, and the jobs in them.
+
+use super::queue::{Due, Queue};
+use super::work::{Fate, Physics};
+use kernel::{Input, NodeKey};
+use nodecore::{JobResult, KeptStderr, NodeCore, NodeEffect, NodeInput, ProxyOrder, Remains, Settings};
+use std::collections::BTreeMap;
+use vocab::{
+    AbortReason, Failure, InterruptionReason, JobId, JobOutcome, JobStatistics, Resources, Span, Time,
+};
+use wire::{NodeMessage, ServerMessage, StartJob};
+
+/// See the module page.
+pub(super) struct Node {
+    pub name: String,
+    pub number: u32,
+    pub group: usize,
+    pub core: NodeCore,
+    /// Its connection.
+    pub key: Option<NodeKey>,
+    pub online: bool,
+    pub jobs: BTreeMap<JobId, Job>,
+    /// The next call that it wants; older wishes in the queue are void.
+    wake: Option<Time>,
+    pub settings: Settings,
+}
+
+/// A job whose proxy lives.
+pub(super) struct Job {
+    pub fate: Fate,
+    start: Option<Time>,
+    interrupted: Option<InterruptionReason>,
+    /// It has reached its peak.
+    peaked: bool,
+}
+
+/// What nodes need of the world.
+pub(super) struct Around<'a> {
+    pub now: Time,
+    pub queue: &'a mut Queue,
+    /// To the server.
+    pub inputs: &'a mut Vec<Input>,
+    pub physics: &'a mut Physics,
+    pub counts: &'a mut Counts,
+}
+
+/// How much was done.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Heartbeats with words.
+    pub heartbeats_processed: u64,
+    /// Heartbeats that say just what the last one said.
+    pub heartbeats_elided: u64,
+    /// Jobs that nodes were told to start.
+    pub jobs_ordered: u64,
+}
+
+impl Node {
+    pub fn new(number: u32, group: usize, settings: Settings) -> Node {
+        let name = settings.address.clone();
+        let core = NodeCore::new(settings.clone());
+        Node {
+            name,
+            number,
+            group,
+            core,
+            key: None,
+            online: true,
+            jobs: BTreeMap::new(),
+            wake: None,
+            settings,
+        }
+    }
+
+    /// Opens a connection.
+    pub fn connect(&mut self, key: NodeKey, around: &mut Around<'_>) {
+        self.key = Some(key);
+        self.tell(NodeInput::Connected, around);
+    }
+
+    /// The server is gone; the jobs go on.
+    pub fn disconnected(&mut self, around: &mut Around<'_>) {
+        self.key = None;
+        if self.online {
+            self.tell(NodeInput::Disconnected, around);
+        }
+    }
+
+    /// All processes die; the next life has another incarnation and nothing in its hands.
+    pub fn break_down(&mut self) {
+        self.online = false;
+        self.jobs.clear();
+        self.wake = None;
+        self.settings.incarnation += 1;
+        self.core = NodeCore::new(self.settings.clone());
+    }
+
+    pub fn set_limits(&mut self, limits: Resources, around: &mut Around<'_>) {
+        self.settings.resource_limits = limits;
+        self.tell(NodeInput::ResourceLimits(limits), around);
+        self.wake = Some(around.now);
+        around.queue.push(around.now, Due::NodeWakes(self.number));
+    }
+
+    /// A message of the server.
+    pub fn hear(&mut self, message: ServerMessage, around: &mut Around<'_>) {
+        if let ServerMessage::Start(starts) = &message {
+            around.counts.jobs_ordered += starts.len() as u64;
+        }
+        self.tell(NodeInput::Server(message), around);
+    }
+
+    /// The time has come that it named, unless it has named another one since.
+    pub fn wake(&mut self, around: &mut Around<'_>, shortcuts: bool) {
+        if !self.online || self.wake != Some(around.now) {
+            return;
+        }
+        if shortcuts && let (Some(key), Some(next)) = (self.key, self.core.skip_heartbeat(around.now)) {
+            around.counts.heartbeats_elided += 1;
+            around.inputs.push(Input::NodeUnchanged(key));
+            self.wake = Some(next);
+            around.queue.push(next, Due::NodeWakes(self.number));
+            return;
+        }
+        self.wake = None;
+        self.tell(NodeInput::Wake, around);
+    }
+
+    /// Tells the core, and does what it wants until it wants no more.
+    fn tell(&mut self, input: NodeInput, around: &mut Around<'_>) {
+        let mut effects = Vec::new();
+        self.core.handle(around.now, input, &mut effects);
+        loop {
+            let mut answers = Vec::new();
+            for effect in effects.drain(..) {
+                self.act(effect, &mut answers, around);
+            }
+            if answers.is_empty() {
+                self.core.flush(around.now, &mut effects);
+                if effects.is_empty() {
+                    return;
+                }
+            }
+            for answer in answers {
+                self.core.handle(around.now, answer, &mut effects);
+            }
+        }
+    }
+
+    fn act(&mut self, effect: NodeEffect, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
+        let now = around.now;
+        match effect {
+            NodeEffect::Send(message) => {
+                if matches!(message, NodeMessage::Heartbeat(_)) {
+                    around.counts.heartbeats_processed += 1;
+                }
+                if let Some(node) = self.key {
+                    around.inputs.push(Input::Node { node, message });
+                }
+            }
+            NodeEffect::WakeAt(at) => {
+                let at = at.max(now);
+                if self.wake != Some(at) {
+                    self.wake = Some(at);
+                    around.queue.push(at, Due::NodeWakes(self.number));
+                }
+            }
+            NodeEffect::ProbePorts { job_id, .. } => {
+                answers.push(NodeInput::PortsProbed { job_id, busy: Vec::new() });
+            }
+            NodeEffect::FetchArtifact { job_id, artifact } => {
+                let supply = nodecore::Supply { source: nodecore::Source::Cache, size: artifact.size };
+                answers.push(NodeInput::ArtifactFetched { job_id, result: Ok(supply) });
+            }
+            NodeEffect::PrepareSandbox { job_id, .. } => {
+                answers.push(NodeInput::SandboxReady { job_id, result: Ok(()) });
+            }
+            NodeEffect::SpawnProxy { job_id, start, .. } => {
+                answers.push(NodeInput::ProxyConnected { job_id });
+                self.spawn(job_id, &start, answers, around);
+            }
+            NodeEffect::ProxySend(job_id, order) => self.order(job_id, order, answers, around),
+            NodeEffect::KillContainer(job_id) => {
+                self.jobs.remove(&job_id);
+                answers.push(NodeInput::ContainerKilled { job_id, result: Ok(Remains::default()) });
+            }
+            NodeEffect::Cleanup { job_id, .. } => {
+                answers.push(NodeInput::CleanedUp { job_id, result: Ok(()) });
+            }
+            NodeEffect::UploadStderr { job_id, .. } => {
+                answers.push(NodeInput::StderrUploaded { job_id, result: Ok(()) });
+            }
+            NodeEffect::ReadStderr { .. }
+            | NodeEffect::AskShell { .. }
+            | NodeEffect::WriteRecord(_)
+            | NodeEffect::RemoveRecord { .. } => {}
+        }
+    }
+
+    fn spawn(&mut self, id: JobId, start: &StartJob, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
+        let fate = around.physics.fate(start, self.group, &self.name);
+        let delay = fate.start_delay;
+        self.jobs.insert(id, Job { fate, start: None, interrupted: None, peaked: false });
+        if delay == Span::ZERO {
+            answers.extend(self.begin(id, around));
+        } else {
+            around.queue.push(around.now + delay, Due::JobStarts(self.number, id));
+        }
+    }
+
+    /// The user's process starts.
+    fn begin(&mut self, id: JobId, around: &mut Around<'_>) -> Option<NodeInput> {
+        let job = self.jobs.get_mut(&id).filter(|job| job.start.is_none())?;
+        let now = around.now;
+        job.start = Some(now);
+        around.queue.push(now + job.fate.runs_for, Due::JobEnds(self.number, id));
+        // Below the reserve nobody would notice it.
+        if let Some(after) = job.fate.peak_after {
+            around.queue.push(now + after, Due::MemoryPeak(self.number, id));
+        }
+        Some(NodeInput::JobStarted { job_id: id, start_time: now })
+    }
+
+    pub fn job_starts(&mut self, id: JobId, around: &mut Around<'_>) {
+        if let Some(input) = self.begin(id, around) {
+            self.tell(input, around);
+        }
+    }
+
+    pub fn memory_peak(&mut self, id: JobId, around: &mut Around<'_>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.peaked = true;
+        let total_peak = Some(job.fate.peak + job.fate.proxy_memory);
+        self.tell(NodeInput::JobUsage { job_id: id, cpu: None, total_peak }, around);
+    }
+
+    /// The end that was its fate from the beginning.
+    pub fn job_ends(&mut self, id: JobId, around: &mut Around<'_>) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let outcome = match &job.fate.failure {
+            Some(why) => {
+                JobOutcome::Failed { error: Failure::new("User job failed").because(Failure::new(*why)) }
+            }
+            None => JobOutcome::Completed { interrupted: job.interrupted, restart_needed: false },
+        };
+        self.end(id, outcome, around);
+    }
+
+    /// It was asked to stop, and does: what is not done is done by the next run.
+    pub fn job_yields(&mut self, id: JobId, around: &mut Around<'_>) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let done = job.start.map_or(Span::ZERO, |start| around.now.since(start));
+        around.physics.keep_rest(&job.fate, done);
+        let outcome = JobOutcome::Completed { interrupted: job.interrupted, restart_needed: true };
+        self.end(id, outcome, around);
+    }
+
+    fn end(&mut self, id: JobId, outcome: JobOutcome, around: &mut Around<'_>) {
+        if let Some(input) = self.ended(id, outcome, around) {
+            self.tell(input, around);
+        }
+    }
+
+    fn ended(&mut self, id: JobId, outcome: JobOutcome, around: &mut Around<'_>) -> Option<NodeInput> {
+        let job = self.jobs.remove(&id)?;
+        let exec = job.start.map_or(Span::ZERO, |start| around.now.since(start));
+        let ended_well = matches!(outcome, JobOutcome::Completed { .. });
+        let peak = if job.peaked || ended_well || job.fate.failure.is_some() { job.fate.peak } else { 0 };
+        let cpu = Span::from_micros((exec.as_micros() as f64 * job.fate.cpu_used) as u64);
+        let statistics = JobStatistics {
+            exec,
+            user_job_cpu_user: cpu,
+            user_job_max_memory: peak,
+            user_job_peak_memory: peak,
+            job_proxy_max_memory: if peak > 0 { job.fate.proxy_memory } else { 0 },
+            ..JobStatistics::default()
+        };
+        let result = JobResult {
+            outcome,
+            start_time: job.start,
+            finish_time: around.now,
+            statistics,
+            stderr_size: 0,
+            stderr: KeptStderr::None,
+            survivors: false,
+        };
+        Some(NodeInput::JobEnded { job_id: id, result })
+    }
+
+    fn order(&mut self, id: JobId, order: ProxyOrder, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match order {
+            ProxyOrder::Interrupt { reason, timeout, .. } => {
+                let takes = job.fate.interrupt_time;
+                job.interrupted = Some(reason);
+                // Otherwise the node's own deadline aborts it.
+                if takes <= timeout {
+                    around.queue.push(around.now + takes, Due::JobYields(self.number, id));
+                }
+            }
+            ProxyOrder::Abort { reason, text } => {
+                answers.extend(self.ended(id, aborted(reason, text), around));
+            }
+            ProxyOrder::Fail { error } => {
+                let failure = Failure::new("Job failed by external request");
+                let error = error.map_or(failure.clone(), |inner| failure.because(inner));
+                answers.extend(self.ended(id, JobOutcome::Failed { error }, around));
+            }
+        }
+    }
+}
+
+fn aborted(reason: AbortReason, text: String) -> JobOutcome {
+    JobOutcome::Aborted { reason, error: Failure::new(text).with("abort_reason", reason) }
+}

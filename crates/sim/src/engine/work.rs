@@ -1,0 +1,191 @@
+//! What happens to a job, by the workload: how long it runs, what it uses, how it fails. All of it belongs
+//! to the unit of work and not to the attempt, except failures (simulator.md 5.4, 7).
+
+use crate::random::{Draw, Kind, name_hash};
+use crate::scenario::{MemoryModel, NodeGroup};
+use crate::workload::{Operation, Task};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocab::{JobIdentity, OperationId, Span};
+use wire::StartJob;
+
+/// An operation that was accepted.
+pub(super) struct Work {
+    pub operation: Arc<Operation>,
+    /// Hashes of `<operation>/<task>`, for random numbers.
+    hashes: Vec<u64>,
+}
+
+/// See the module page.
+pub(super) struct Physics {
+    seed: u64,
+    memory: MemoryModel,
+    groups: Vec<NodeGroup>,
+    /// Unfinished operations.
+    pub works: BTreeMap<OperationId, Work>,
+    /// Parts of units that are left after an interruption.
+    rests: BTreeMap<(OperationId, u32, u32), f64>,
+    proxy_estimate: i64,
+}
+
+/// All that is decided of an attempt when it starts.
+#[derive(Clone, Debug)]
+pub(super) struct Fate {
+    unit: (OperationId, u32, u32),
+    pub start_delay: Span,
+    /// At full speed, from the start of the user's process to its own end.
+    pub runs_for: Span,
+    /// Of the whole unit.
+    full: Span,
+    /// Why it fails at the end of that.
+    pub failure: Option<&'static str>,
+    /// Cores in use.
+    pub cpu_used: f64,
+    /// Bytes at the peak.
+    pub peak: i64,
+    pub proxy_memory: i64,
+    /// When the peak comes, if the node has to know.
+    pub peak_after: Option<Span>,
+    pub interrupt_time: Span,
+}
+
+impl Physics {
+    pub fn new(seed: u64, memory: MemoryModel, groups: Vec<NodeGroup>, proxy_estimate: i64) -> Physics {
+        Physics { seed, memory, groups, works: BTreeMap::new(), rests: BTreeMap::new(), proxy_estimate }
+    }
+
+    pub fn add(&mut self, id: OperationId, operation: Arc<Operation>) {
+        let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.name));
+        let hashes = operation.tasks.iter().map(hash).collect();
+        self.works.insert(id, Work { operation, hashes });
+    }
+
+    pub fn remove(&mut self, id: OperationId) {
+        self.works.remove(&id);
+        let rests = self.rests.range((id, 0, 0)..=(id, u32::MAX, u32::MAX));
+        let gone: Vec<_> = rests.map(|(unit, _)| *unit).collect();
+        for unit in gone {
+            self.rests.remove(&unit);
+        }
+    }
+
+    fn task(&self, identity: &JobIdentity) -> Option<(&Task, u64, u32)> {
+        let work = self.works.get(&identity.operation_id)?;
+        let number = work.operation.tasks.iter().position(|t| t.name == identity.task)?;
+        Some((&work.operation.tasks[number], work.hashes[number], number as u32))
+    }
+
+    /// The fate of an attempt on a node of a group.
+    pub fn fate(&mut self, start: &StartJob, group: usize, node: &str) -> Fate {
+        let identity = &start.identity;
+        let group = &self.groups[group];
+        let index = u64::from(identity.cookie);
+        let delay = group.job_start_delay.draw(
+            &mut Draw::new(self.seed, Kind::StartDelay, name_hash(node), identity.job_index),
+            identity.job_index,
+        );
+        let Some((task, hash, number)) = self.task(identity) else {
+            // An operation that ended while the order was on its way: nothing of it will be counted.
+            return Fate::of_nobody(identity);
+        };
+        let draw = |kind, index| Draw::new(self.seed, kind, hash, index);
+        let explicit = task.explicit.get(identity.cookie as usize);
+        let ms = match explicit {
+            Some(job) => job.duration_ms,
+            None => task.duration.draw(&mut draw(Kind::Duration, index), index),
+        };
+        let unit = (identity.operation_id, number, identity.cookie);
+        let rest = self.rests.get(&unit).copied().unwrap_or(1.0);
+        let full = ms * 1000.0 / group.cpu_speed;
+        let mut runs_for = full * rest;
+        let mut failure = None;
+        let mut luck = draw(Kind::Failure, identity.task_job_index);
+        if task.fail_probability > 0.0 && luck.unit() < task.fail_probability {
+            let part = match &task.fail_after {
+                Some(dist) => dist.draw(&mut luck, index).min(1.0),
+                None => luck.unit(),
+            };
+            runs_for *= part;
+            failure = Some("The workload lets this attempt fail");
+        }
+        let cpu = match (explicit, &task.cpu_usage) {
+            (Some(job), _) => job.cpu,
+            (None, Some(dist)) => dist.draw(&mut draw(Kind::Cpu, index), index),
+            (None, None) => task.cpu.as_f64(),
+        };
+        let (mut peak, mut peak_after, mut proxy_memory) = (0, None, 0);
+        if self.memory == MemoryModel::Peak {
+            let part = match explicit {
+                Some(job) => job.peak,
+                None => task.memory_usage.draw(&mut draw(Kind::Memory, index), index),
+            };
+            peak = (part * task.memory as f64) as i64;
+            proxy_memory = self.proxy_estimate;
+            let at = full * 0.5 * draw(Kind::MemoryStep, index).unit();
+            if peak > task.memory {
+                // The proxy sees it and ends the job (5.6, rule 1).
+                if at < runs_for {
+                    runs_for = at;
+                    failure = Some("Memory limit exceeded");
+                }
+            } else if peak + proxy_memory > start.resources.memory && at < runs_for {
+                peak_after = Some(micros(at));
+            }
+        }
+        let interrupt =
+            task.interrupt_time.draw(&mut draw(Kind::Interruption, identity.task_job_index), index);
+        Fate {
+            unit,
+            start_delay: micros(delay * 1000.0),
+            runs_for: micros(runs_for.max(1.0)),
+            full: micros(full.max(1.0)),
+            failure,
+            cpu_used: cpu,
+            peak,
+            proxy_memory,
+            peak_after,
+            interrupt_time: micros(interrupt * 1000.0),
+        }
+    }
+
+    /// A unit was interrupted after this long: the next run does the rest.
+    pub fn keep_rest(&mut self, fate: &Fate, done: Span) {
+        if self.works.contains_key(&fate.unit.0) {
+            let before = self.rests.get(&fate.unit).copied().unwrap_or(1.0);
+            let part = done.as_micros() as f64 / fate.full.as_micros() as f64;
+            self.rests.insert(fate.unit, (before - part).max(0.0));
+        }
+    }
+
+    /// The unit has completed: its next run, if there is one, is whole.
+    pub fn forget_rest(&mut self, operation: OperationId, task: &str, cookie: u32) {
+        if self.rests.is_empty() {
+            return;
+        }
+        let work = self.works.get(&operation);
+        if let Some(number) = work.and_then(|w| w.operation.tasks.iter().position(|t| t.name == task)) {
+            self.rests.remove(&(operation, number as u32, cookie));
+        }
+    }
+}
+
+impl Fate {
+    fn of_nobody(identity: &JobIdentity) -> Fate {
+        Fate {
+            unit: (identity.operation_id, 0, identity.cookie),
+            start_delay: Span::ZERO,
+            runs_for: Span::from_secs(1),
+            full: Span::from_secs(1),
+            failure: None,
+            cpu_used: 0.0,
+            peak: 0,
+            proxy_memory: 0,
+            peak_after: None,
+            interrupt_time: Span::ZERO,
+        }
+    }
+}
+
+fn micros(us: f64) -> Span {
+    Span::from_micros(us.round().clamp(0.0, 1e17) as u64)
+}

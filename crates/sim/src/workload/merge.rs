@@ -1,0 +1,63 @@
+//! All files of a workload as one stream, by time.
+
+use super::{Operation, Reader};
+use crate::error::SimError;
+use std::path::PathBuf;
+use vocab::Span;
+
+/// See the module page. Operations of one time come in the order of the files.
+pub struct Workload {
+    sources: Vec<Source>,
+}
+
+struct Source {
+    reader: Reader,
+    next: Option<Operation>,
+    last: Span,
+}
+
+impl Source {
+    fn advance(&mut self) -> Result<Option<Operation>, SimError> {
+        let new = self.reader.next()?;
+        if let Some(new) = &new {
+            if new.at < self.last {
+                let (found, last) = (new.at.as_millis(), self.last.as_millis());
+                let what = format!("operations must be sorted: expected at least {last}, found {found}");
+                return Err(self.reader.error("/at", what));
+            }
+            self.last = new.at;
+        }
+        Ok(std::mem::replace(&mut self.next, new))
+    }
+}
+
+impl Workload {
+    /// Opens the files and looks at the first operation of each.
+    pub fn open(files: &[PathBuf]) -> Result<Workload, SimError> {
+        let mut sources = Vec::new();
+        for file in files {
+            let mut source = Source { reader: Reader::open(file)?, next: None, last: Span::ZERO };
+            source.advance()?;
+            sources.push(source);
+        }
+        Ok(Workload { sources })
+    }
+
+    fn first(&self) -> Option<(Span, usize)> {
+        let times = self.sources.iter().enumerate().filter_map(|(i, s)| Some((s.next.as_ref()?.at, i)));
+        times.min()
+    }
+
+    /// When the next operation comes.
+    pub fn next_time(&self) -> Option<Span> {
+        self.first().map(|(at, _)| at)
+    }
+
+    /// The next operation.
+    pub fn next(&mut self) -> Result<Option<Operation>, SimError> {
+        match self.first() {
+            Some((_, source)) => self.sources[source].advance(),
+            None => Ok(None),
+        }
+    }
+}

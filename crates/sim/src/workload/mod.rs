@@ -1,0 +1,90 @@
+//! Workload in the native format (simulator.md 4): JSON lines, one operation each, read as a stream.
+
+mod merge;
+mod operation;
+
+pub use merge::Workload;
+pub use operation::{Explicit, Operation, Task};
+
+use crate::error::SimError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// The first bytes of a gzip file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Longest line: an operation with a million explicit jobs has room.
+const LINE_MAX: u64 = 256 << 20;
+
+/// Opens a file, plain or in gzip, whatever it is called; `-` is standard input.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, SimError> {
+    let raw: io::Result<Box<dyn Read>> = match path {
+        path if path == Path::new("-") => Ok(Box::new(io::stdin())),
+        path => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    raw.and_then(unpacked).map_err(|e| SimError::file(path, format!("cannot be read: {e}")))
+}
+
+fn unpacked(mut input: Box<dyn Read>) -> io::Result<Box<dyn BufRead>> {
+    let mut head = Vec::new();
+    input.by_ref().take(GZIP.len() as u64).read_to_end(&mut head)?;
+    let packed = head == GZIP;
+    let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(input));
+    Ok(if packed { Box::new(BufReader::new(MultiGzDecoder::new(whole))) } else { Box::new(whole) })
+}
+
+/// The operations of one file, in their order.
+pub struct Reader {
+    path: PathBuf,
+    input: Box<dyn BufRead>,
+    line: u64,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens a file.
+    pub fn open(path: &Path) -> Result<Reader, SimError> {
+        Ok(Reader { path: path.to_owned(), input: open(path)?, line: 0, buffer: Vec::new() })
+    }
+
+    /// Number of the line that was read last.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error about the line that was read last.
+    pub fn error(&self, pointer: &str, message: String) -> SimError {
+        let file = self.path.display().to_string();
+        SimError { file, line: Some(self.line), pointer: pointer.to_owned(), message }
+    }
+
+    /// The next operation; none at the end.
+    pub fn next(&mut self) -> Result<Option<Operation>, SimError> {
+        loop {
+            self.buffer.clear();
+            self.line += 1;
+            let read = self.input.by_ref().take(LINE_MAX).read_until(b'\n', &mut self.buffer);
+            let read = read.map_err(|e| self.error("", format!("cannot be read: {e}")))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read as u64 == LINE_MAX && self.buffer.last() != Some(&b'\n') {
+                return Err(self.error("", format!("the line is longer than {LINE_MAX} bytes")));
+            }
+            if self.buffer.trim_ascii().is_empty() {
+                continue;
+            }
+            let value = yson::json::from_json(self.buffer.trim_ascii_end(), &yson::JsonFormat::utf8())
+                .map_err(|e| self.error("", e.to_string()))?;
+            let map = value.as_map().ok_or_else(|| self.error("", "expected a JSON object".into()))?;
+            let operation = Operation::read(map, self.line);
+            return operation.map(Some).map_err(|e| SimError::field(&self.path, Some(self.line), e));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! One operation: what it asks for, and what will happen to its jobs.
+
+use crate::dist::Dist;
+use controller::spec::MemoryOptions;
+use vocab::{Cpu, Span};
+use yson::fields::{FieldError, Fields};
+use yson::{Map, Value};
+
+/// See the module page.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Unique name.
+    pub id: String,
+    /// Submission.
+    pub at: Span,
+    /// Whose.
+    pub user: String,
+    /// Pool of the default tree.
+    pub pool: Option<String>,
+    /// Pools by tree.
+    pub pools: Vec<(String, String)>,
+    /// Further production options.
+    pub spec: Map,
+    /// The owner aborts it then.
+    pub until: Option<Span>,
+    /// Tasks.
+    pub tasks: Vec<Task>,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its name.
+    pub name: String,
+    /// Units of work.
+    pub job_count: u64,
+    /// Cores of a job.
+    pub cpu: Cpu,
+    /// `memory_limit` of a job.
+    pub memory: i64,
+    /// Devices of a job.
+    pub gpu: i64,
+    /// Bytes of disk of a job.
+    pub disk: Option<i64>,
+    /// Lower bound of the reserve.
+    pub tmpfs_size: i64,
+    /// Keep `job_count` jobs running for ever.
+    pub restart_completed_jobs: bool,
+    /// Milliseconds at full speed.
+    pub duration: Dist,
+    /// Peak as a part of `memory`.
+    pub memory_usage: Dist,
+    /// Cores.
+    pub cpu_usage: Option<Dist>,
+    /// It can be asked to stop.
+    pub interruptible: bool,
+    /// From the order to the end, ms.
+    pub interrupt_time: Dist,
+    /// Of each attempt.
+    pub fail_probability: f64,
+    /// Part of the duration; none: uniform.
+    pub fail_after: Option<Dist>,
+    /// All jobs or none.
+    pub gang: bool,
+    /// Jobs that are told one by one.
+    pub explicit: Vec<Explicit>,
+}
+
+/// A job of `jobs`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Explicit {
+    /// At full speed.
+    pub duration_ms: f64,
+    /// Part of `memory`.
+    pub peak: f64,
+    /// Cores.
+    pub cpu: f64,
+}
+
+impl Operation {
+    pub(super) fn read(map: &Map, line: u64) -> Result<Operation, FieldError> {
+        let mut f = Fields::new(map, "");
+        let operation = read(&mut f, line)?;
+        f.finish()?;
+        Ok(operation)
+    }
+
+    /// The production specification. Options of the memory reserve stand in the user script there.
+    pub fn spec(&self) -> Map {
+        let mut spec = self.spec.clone();
+        let script: Map =
+            MemoryOptions::NAMES.iter().filter_map(|name| Some((*name, spec.remove(name)?))).collect();
+        if let Some(pool) = &self.pool {
+            spec.insert("pool", pool.as_str());
+        }
+        if !self.pools.is_empty() {
+            spec.insert("pool_trees", self.pools.iter().map(|(t, _)| t.as_str()).collect::<Vec<_>>());
+            let by_tree = self.pools.iter().map(|(t, p)| (t.as_str(), yson::map! {"pool" => p.as_str()}));
+            spec.insert("scheduling_options_per_pool_tree", by_tree.collect::<Map>());
+        }
+        let tasks: Map = self.tasks.iter().map(|t| (t.name.as_str(), t.spec(&script))).collect();
+        spec.insert("tasks", tasks);
+        spec
+    }
+}
+
+impl Task {
+    fn spec(&self, script: &Map) -> Map {
+        let mut map = script.clone();
+        map.insert("command", "simulated");
+        map.insert("job_count", self.job_count);
+        map.insert("cpu_limit", self.cpu.as_f64());
+        map.insert("memory_limit", self.memory);
+        if self.gpu > 0 {
+            map.insert("gpu_limit", self.gpu);
+        }
+        if let Some(bytes) = self.disk {
+            map.insert("disk_request", yson::map! {"disk_space" => bytes});
+        }
+        if self.tmpfs_size > 0 {
+            let volume = yson::map! {"path" => "tmpfs", "size" => self.tmpfs_size};
+            map.insert("tmpfs_volumes", vec![Value::Map(volume)]);
+        }
+        if self.restart_completed_jobs {
+            map.insert("restart_completed_jobs", true);
+        }
+        if self.interruptible {
+            map.insert("interruption_signal", "SIGTERM");
+            map.insert("restart_exit_code", 85i64);
+        }
+        if self.gang {
+            map.insert("gang_options", Map::new());
+        }
+        map
+    }
+}
+
+fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
+    let id = f.take_str("id").check("a name of 1 to 200 characters", |s| (1..=200).contains(&s.len()));
+    let id = id.optional()?.map_or_else(|| line.to_string(), str::to_owned);
+    const AT: std::ops::RangeInclusive<u64> = 0..=1_000_000_000_000_000;
+    let at = Span::from_millis(f.take_u64("at").within(AT).required()?);
+    let until = f.take_u64("until").within(AT).optional()?.map(Span::from_millis);
+    if until.is_some_and(|until| until < at) {
+        return Err(f.error("until", &format!("expected at least \"at\" ({})", at.as_millis())));
+    }
+    f.take_parsed("type", "\"vanilla\"", |s| (s == "vanilla").then_some(())).optional()?;
+    f.take_map("meta").optional()?;
+    let pool = f.take_str("pool").optional()?.map(str::to_owned);
+    let mut pools = Vec::new();
+    if let Some(map) = f.take_map("pools").optional()? {
+        if pool.is_some() {
+            return Err(f.error("pools", "it excludes \"pool\""));
+        }
+        for (tree, name) in map.iter() {
+            let tree = String::from_utf8_lossy(tree).into_owned();
+            let wrong = || FieldError::expected(format!("pools/{tree}"), "string", name);
+            let name = name.as_str().ok_or_else(wrong)?;
+            pools.push((tree, name.to_owned()));
+        }
+    }
+    let spec = f.take_map("spec").or(&Map::new())?.clone();
+    if spec.contains("tasks") {
+        return Err(f.error("spec/tasks", "tasks are told beside \"spec\", not in it"));
+    }
+    let list = f.take_list("tasks").required()?;
+    if list.is_empty() {
+        return Err(f.error("tasks", "expected at least one task"));
+    }
+    let mut tasks: Vec<Task> = Vec::new();
+    for (i, value) in list.iter().enumerate() {
+        let path = f.path_of(&format!("tasks/{i}"));
+        let map = value.as_map().ok_or_else(|| FieldError::expected(path.as_str(), "map", value))?;
+        let mut fields = Fields::new(map, path);
+        let task = read_task(&mut fields)?;
+        if tasks.iter().any(|t| t.name == task.name) {
+            return Err(fields.error("name", &format!("{:?} is the name of another task", task.name)));
+        }
+        fields.finish()?;
+        tasks.push(task);
+    }
+    for (i, row) in f.take_list("jobs").or(&[])?.iter().enumerate() {
+        read_explicit(&format!("jobs/{i}"), row, &mut tasks)?;
+    }
+    Ok(Operation { id, at, user: f.take_str("user").required()?.to_owned(), pool, pools, spec, until, tasks })
+}
+
+fn read_explicit(at: &str, row: &Value, tasks: &mut [Task]) -> Result<(), FieldError> {
+    let expected = "[task, duration_ms, peak_memory_fraction, cpu]";
+    let wrong = || FieldError::expected(at, expected, row);
+    let [name, duration, peak, cpu] = row.as_list().ok_or_else(wrong)? else { return Err(wrong()) };
+    let name = name.as_str().ok_or_else(wrong)?;
+    let number = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x >= 0.0).ok_or_else(wrong);
+    let job = Explicit { duration_ms: number(duration)?, peak: number(peak)?, cpu: number(cpu)? };
+    let task = tasks.iter_mut().find(|t| t.name == name);
+    let task = task.ok_or_else(|| FieldError::new(format!("{at}/0"), &format!("no such task {name:?}")))?;
+    if task.explicit.len() as u64 == task.job_count {
+        let what = format!("task {name:?} has only {} jobs", task.job_count);
+        return Err(FieldError::new(at, &what));
+    }
+    task.explicit.push(job);
+    Ok(())
+}
+
+fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
+    if let Some([first, ..]) = f.take_list("after").optional()? {
+        let what = "[] (tasks of a vanilla operation do not wait for each other)";
+        return Err(FieldError::expected(f.path_of("after/0"), what, first));
+    }
+    let dist = |f: &mut Fields<'_>, name: &str| match f.take_value(name).optional()? {
+        Some(value) => Dist::read(&f.path_of(name), value).map(Some),
+        None => Ok(None),
+    };
+    // Production gives each job one slot and no network.
+    f.take_u64("user_slots").within(1..=1).optional()?;
+    f.take_u64("network").within(0..=0).optional()?;
+    f.take_parsed("memory_curve", "\"peak\"", |s| (s == "peak").then_some(())).optional()?;
+    let disk = match f.take_value("disk").optional()? {
+        None => None,
+        Some(value) => match value.as_i64().filter(|bytes| *bytes >= 0) {
+            Some(bytes) => Some(bytes),
+            None => return Err(f.expected("disk", "a number of bytes", value)),
+        },
+    };
+    let name = f.take_str("name").check("a name that is not empty", |s| !s.is_empty()).required()?.to_owned();
+    let duration = dist(f, "duration")?.ok_or_else(|| {
+        f.error("duration", "required, expected a number or a distribution of milliseconds")
+    })?;
+    Ok(Task {
+        name,
+        job_count: f.take_u64("job_count").within(1..=10_000_000).required()?,
+        cpu: Cpu::from_f64(f.take_f64("cpu").within(0.0..=100_000.0).or(1.0)?),
+        memory: f.take_i64("memory").within(1..=16 << 40).or(1 << 30)?,
+        gpu: f.take_i64("gpu").within(0..=1024).or(0)?,
+        disk,
+        tmpfs_size: f.take_i64("tmpfs_size").within(0..=16 << 40).or(0)?,
+        restart_completed_jobs: f.take_bool("restart_completed_jobs").or(false)?,
+        duration,
+        memory_usage: dist(f, "memory_usage")?.unwrap_or(Dist::Const(1.0)),
+        cpu_usage: dist(f, "cpu_usage")?,
+        interruptible: f.take_bool("interruptible").or(false)?,
+        interrupt_time: dist(f, "interrupt_time")?.unwrap_or(Dist::Const(0.0)),
+        fail_probability: f.take_f64("fail_probability").within(0.0..=1.0).or(0.0)?,
+        fail_after: dist(f, "fail_after")?,
+        gang: f.take_bool("gang").or(false)?,
+        explicit: Vec::new(),
+    })
+}

@@ -1,0 +1,6 @@
+//! Tests of the simulator.
+
+mod desk;
+mod reference;
+mod refusals;
+mod runs;
