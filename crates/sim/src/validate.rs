@@ -13,7 +13,7 @@ pub fn validate(scenario: &Scenario) -> Result<Map, SimError> {
     let (mut operations, mut jobs, mut last) = (0u64, 0u64, 0u64);
     let mut ids = std::collections::BTreeSet::new();
     let mut workload = Workload::open(&scenario.workload)?;
-    while let Some(operation) = workload.next()? {
+    while let Some(operation) = workload.take_next()? {
         operations += 1;
         jobs += operation.tasks.iter().map(|t| t.job_count).sum::<u64>();
         last = last.max(operation.at.as_millis());

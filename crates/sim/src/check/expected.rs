@@ -47,15 +47,15 @@ impl Curves {
                 };
                 for (column, want) in columns {
                     let Some(tolerance) = tolerance_of(tolerances, column, pool)? else { continue };
-                    let got = row.get(column).copied().unwrap_or(f64::NAN);
-                    let difference = (got - want).abs();
+                    // What is not there is as far off as can be.
+                    let difference = row.get(column).map_or(f64::INFINITY, |got| (got - want).abs());
                     let entry = worst.entry((pool.clone(), column.clone())).or_default();
                     entry.samples += 1;
                     entry.tolerance = tolerance;
-                    if !(difference <= tolerance) {
+                    if difference > tolerance {
                         entry.outside += 1;
                     }
-                    if !(difference <= entry.difference) {
+                    if difference > entry.difference {
                         (entry.difference, entry.second) = (difference, *second);
                     }
                 }

@@ -299,7 +299,7 @@ impl Engine<'_> {
             self.queue.push(self.now + Span::from_millis(100), Due::Submit);
             return Ok(());
         }
-        let Some(operation) = self.workload.next()? else { return Ok(()) };
+        let Some(operation) = self.workload.take_next()? else { return Ok(()) };
         let command =
             Command::StartOperation { operation_type: OperationType::Vanilla, spec: operation.spec() };
         let user = operation.user.clone();

@@ -51,7 +51,7 @@ impl Engine<'_> {
                 }
             }
             EventKind::SetTreeConfig { tree: at, config } => {
-                let at = format!("//sys/pool_trees/{}/@config", escape_literal(&tree(at)));
+                let at = format!("//sys/pool_trees/{}/@config", escape_literal(tree(at)));
                 commands.extend(options(&at, config));
             }
             EventKind::SetSchedulerConfig { config } => {

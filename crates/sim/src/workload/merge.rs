@@ -18,7 +18,7 @@ struct Source {
 
 impl Source {
     fn advance(&mut self) -> Result<Option<Operation>, SimError> {
-        let new = self.reader.next()?;
+        let new = self.reader.take_next()?;
         if let Some(new) = &new {
             if new.at < self.last {
                 let (found, last) = (new.at.as_millis(), self.last.as_millis());
@@ -54,7 +54,7 @@ impl Workload {
     }
 
     /// The next operation.
-    pub fn next(&mut self) -> Result<Option<Operation>, SimError> {
+    pub fn take_next(&mut self) -> Result<Option<Operation>, SimError> {
         match self.first() {
             Some((_, source)) => self.sources[source].advance(),
             None => Ok(None),

@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// The next operation; none at the end.
-    pub fn next(&mut self) -> Result<Option<Operation>, SimError> {
+    pub fn take_next(&mut self) -> Result<Option<Operation>, SimError> {
         loop {
             self.buffer.clear();
             self.line += 1;
