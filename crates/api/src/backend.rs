@@ -36,6 +36,9 @@ pub trait Backend: Send + Sync + 'static {
         command: Command,
     ) -> BoxFuture<Result<Value, Failure>>;
 
+    /// What monitoring is told, in the text form of OpenMetrics.
+    fn metrics(&self, user: String) -> BoxFuture<Result<String, Failure>>;
+
     /// What a job has written to its stderr, running or finished; empty if it has none.
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>>;
 

@@ -30,4 +30,5 @@ pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session};
 pub use backend::{
     Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile,
 };
+pub use commands::{is_command, is_question};
 pub use transport::{Tls, serve};

@@ -269,6 +269,8 @@ pub enum Command {
     ListOperations(Box<ListOperations>),
 
     // --- jobs, 8.6
+    /// What monitoring is told: `GET /metrics`.
+    GetMetrics,
     /// `list_operation_events`.
     ListOperationEvents {
         /// Of which.
@@ -643,6 +645,7 @@ impl Command {
                 | Command::LocateArtifact { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
+                | Command::GetMetrics
                 | Command::ListOperationEvents { .. }
                 | Command::ListJobs(_)
                 | Command::GetJob { .. }

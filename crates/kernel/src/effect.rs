@@ -86,6 +86,8 @@ pub enum Body {
         /// Walk this path inside the map of attributes (for `//sys/operations/..`); empty = the map.
         steps: Vec<yson::ypath::Step>,
     },
+    /// What monitoring is told.
+    Metrics(Box<crate::Metrics>),
     /// `list_operation_events` of a finished operation.
     ArchivedEvents {
         /// Which.

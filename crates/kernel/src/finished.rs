@@ -36,6 +36,10 @@ impl Finished {
     pub fn newest_first(&self) -> impl Iterator<Item = &Summary> {
         self.by_start.values().rev()
     }
+    /// How many, and how many bytes.
+    pub fn size(&self) -> (usize, u64) {
+        (self.by_id.len(), self.bytes)
+    }
     /// What is held, if anything is: `unfinished` are the bytes of other operations.
     fn held(&self, unfinished: u64) -> Option<Held> {
         let (first_end, _) = *self.by_end.first()?;

@@ -500,6 +500,7 @@ impl Kernel {
         }
         let record = verdict.record.encode();
         self.log_end(&verdict.record, &record, job);
+        self.counters.job_ended(&verdict.record);
         if let Some(operation) = self.operations.get_mut(&identity.operation_id) {
             operation.archived_bytes += bytes + record.len() as u64;
             operation.has_archived = true;

@@ -42,6 +42,7 @@ mod history_chart;
 mod invariants;
 mod jobs;
 mod listing;
+mod metrics;
 mod mounts;
 mod mutations;
 mod nodes;
@@ -74,6 +75,7 @@ pub use history_chart::Range;
 pub use input::Input;
 pub use jobs::{STDERR_BLOB, STDERR_INLINE};
 pub use listing::{EventsOfOperation, is_listed};
+pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use records::{archived_job, archived_job_in_full, job_key, listed_key};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
@@ -110,6 +112,34 @@ pub struct Flushed {
     pub versions: Versions,
 }
 
+/// Parts of a turn, in their order: what its time went into.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Phase {
+    /// Inputs; not a part of [`Kernel::flush_in_phases`].
+    Inputs,
+    /// What befalls operations by themselves.
+    Operations,
+    /// An update of fair shares, if there was one.
+    Shares,
+    /// Passes over nodes.
+    Heartbeats,
+    /// What is to be written.
+    Records,
+}
+
+impl Phase {
+    /// The public name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Inputs => "inputs",
+            Phase::Operations => "operations",
+            Phase::Shares => "fair_share_update",
+            Phase::Heartbeats => "heartbeats",
+            Phase::Records => "records",
+        }
+    }
+}
+
 /// See the crate's page.
 pub struct Kernel {
     config: Config,
@@ -144,6 +174,7 @@ pub struct Kernel {
     usage_history: usage_history::UsageHistory,
     pool_savings: pool_savings::PoolSavings,
     changes: changes::Changes,
+    counters: metrics::Counters,
     /// Who is in which groups.
     closures: access::Closures,
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
@@ -234,11 +265,28 @@ impl Kernel {
 
     /// Acts on everything that came in: updates fair shares, starts jobs, writes the batch.
     pub fn flush(&mut self, now: Time, extra_update_allowed: bool, out: &mut Vec<Effect>) -> Flushed {
+        self.flush_in_phases(now, extra_update_allowed, out, &mut |_| ())
+    }
+
+    /// The same for somebody with a clock: `over` hears of the end of each phase.
+    pub fn flush_in_phases(
+        &mut self,
+        now: Time,
+        extra_update_allowed: bool,
+        out: &mut Vec<Effect>,
+        over: &mut dyn FnMut(Phase),
+    ) -> Flushed {
         self.events.set_time(now);
         self.housekeeping(now, out);
         self.advance_operations(now);
+        over(Phase::Operations);
         let updated = self.update_shares(now, extra_update_allowed);
+        if updated {
+            self.counters.updated();
+            over(Phase::Shares);
+        }
         self.schedule(now, out);
+        over(Phase::Heartbeats);
         if updated {
             self.record_pool_history(now);
         }
@@ -247,6 +295,7 @@ impl Kernel {
             self.changes.touch(Topic::Operations);
         }
         self.commit(now, false, out);
+        over(Phase::Records);
         let versions = self.changes.versions();
         Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update, versions }
     }
@@ -401,6 +450,7 @@ impl Kernel {
                 (Waits::All, self.get_operation(now, &operation, attributes))
             }
             Command::ListOperations(query) => (Waits::All, self.list_operations(now, *query)),
+            Command::GetMetrics => (Waits::Nothing, Ok(self.metrics(who))),
             Command::ListOperationEvents { operation, query } => {
                 (Waits::All, self.list_operation_events(&operation, query))
             }

@@ -35,6 +35,13 @@ impl PoolSavings {
     }
 }
 
+impl PoolSavings {
+    /// Totals of a tree by pool, without what is below.
+    pub fn of_tree(&self, tree: &str) -> BTreeMap<String, Savings> {
+        self.totals.get(tree).cloned().unwrap_or_default()
+    }
+}
+
 /// The pool above all others.
 const ROOT: &str = "<Root>";
 

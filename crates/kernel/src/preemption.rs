@@ -74,6 +74,7 @@ impl Kernel {
     pub(crate) fn carry_out_orders(&mut self, out: &mut Vec<Effect>) {
         for order in self.scheduler.drain_orders() {
             if let Order::Preempt(p) = &order {
+                self.counters.preempted(&p.record);
                 self.keep_preemption(&p.record);
             }
             self.carry_out_order(order, out);

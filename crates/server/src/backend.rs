@@ -5,6 +5,7 @@ use crate::core_thread::Mailbox;
 use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
+use crate::metrics::Measures;
 use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
@@ -32,6 +33,8 @@ pub struct ServerBackend {
     pub(crate) changes: watch::Receiver<Versions>,
     /// Grows when something about users, groups or tokens may have changed.
     pub(crate) subjects_changed: Arc<AtomicU64>,
+    /// What is measured here.
+    pub(crate) measures: Arc<Measures>,
 }
 
 impl ServerBackend {
@@ -83,6 +86,7 @@ impl ServerBackend {
                     operation_id.ok_or_else(|| Failure::new("The operation of the job is not known"))?;
                 archive.job(operation, job_id, live, attributes.as_deref()).map(Value::from)
             }
+            Body::Metrics(_) => Err(Failure::new("Metrics are not a structured value")),
             Body::Stderr { .. } => Err(Failure::new("A stderr is not a structured value")),
         });
         read.await.map_err(|e| Failure::new(format!("Reading from the archive failed: {e}")))?
@@ -183,6 +187,18 @@ impl Backend for ServerBackend {
             }
             Err(failure) => Box::pin(std::future::ready(Err(failure))),
         }
+    }
+
+    fn metrics(&self, user: String) -> BoxFuture<Result<String, Failure>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let Body::Metrics(told) = wait(this.ask(user, None, Command::GetMetrics)?).await? else {
+                return Err(Failure::new("The kernel has told something else than metrics"));
+            };
+            // Thousands of pools are some megabytes of text.
+            let text = tokio::task::spawn_blocking(move || this.measures.text(*told)).await;
+            text.map_err(|e| Failure::new(format!("Writing the metrics failed: {e}")))?
+        })
     }
 
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {

@@ -1,8 +1,9 @@
 //! The kernel's thread: takes inputs in batches at its own pace, stamps them with the clock, and
 //! hands effects to the outbox and the commit thread.
 
+use crate::metrics::Measures;
 use crate::outbox::Outbox;
-use kernel::{Effect, Input, Kernel, Versions};
+use kernel::{Effect, Input, Kernel, Phase, Versions};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -48,14 +49,14 @@ pub struct CoreThread {
 
 impl CoreThread {
     /// Starts the thread, which reads `inbox`. `deliver` gets every effect but commits, when its time has come;
-    /// `first` are the effects of the recovery; `changes` hears of topics that changed; `store_failed` is called once when the store cannot be written any more.
+    /// `first` are the effects of the recovery; `changes` hears of topics that changed, `measures` how long things take; `store_failed` is called once when the store cannot be written any more.
     pub fn start<D>(
         (mailbox, inbox): (Mailbox, Inbox),
         kernel: Kernel,
         first: Vec<Effect>,
         store: Arc<dyn Store>,
         deliver: D,
-        changes: watch::Sender<Versions>,
+        (changes, measures): (watch::Sender<Versions>, Arc<Measures>),
         store_failed: impl Fn(StoreError, Vec<Effect>) + Send + 'static,
     ) -> CoreThread
     where
@@ -64,14 +65,18 @@ impl CoreThread {
         let outbox = Arc::new(Outbox::new(deliver));
         let commit = {
             let outbox = Arc::clone(&outbox);
+            let measures = Arc::clone(&measures);
             GroupCommit::start(store, GroupBounds::default(), move |result| match result {
-                Ok(seq) => outbox.committed(seq),
+                Ok(seq) => {
+                    measures.committed(seq);
+                    outbox.committed(seq);
+                }
                 Err(error) => store_failed(error, outbox.take_held()),
             })
         };
         let thread = std::thread::Builder::new()
             .name("kernel".into())
-            .spawn(move || Core { kernel, outbox, commit, changes }.run(first, &inbox.0))
+            .spawn(move || Core { kernel, outbox, commit, changes, measures }.run(first, &inbox.0))
             .expect("the system has room for one more thread");
         CoreThread { mailbox, thread: Some(thread) }
     }
@@ -92,6 +97,7 @@ struct Core<D> {
     outbox: Arc<Outbox<D>>,
     commit: GroupCommit,
     changes: watch::Sender<Versions>,
+    measures: Arc<Measures>,
 }
 
 impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
@@ -104,6 +110,13 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
             let mut waited = Self::wait(receiver, &mut clock, wake);
             let time = clock.now();
             let mut taken = 0;
+            let mut lap = Instant::now();
+            let measures = Arc::clone(&self.measures);
+            let mut over = |phase| {
+                let now = Instant::now();
+                measures.spent(phase, now - lap);
+                lap = now;
+            };
             while let Some(message) = waited.take() {
                 match message {
                     Message::Input(input) => self.kernel.handle(time, *input, &mut effects),
@@ -117,8 +130,10 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
             if time >= wake {
                 self.kernel.handle(time, Input::Tick, &mut effects);
             }
+            over(Phase::Inputs);
             let started = Instant::now();
-            let flushed = self.kernel.flush(time, started >= extra_update_from, &mut effects);
+            let flushed =
+                self.kernel.flush_in_phases(time, started >= extra_update_from, &mut effects, &mut over);
             wake = flushed.wake;
             self.changes.send_if_modified(|known| {
                 let news = *known != flushed.versions;
@@ -158,7 +173,10 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Commit { seq, batch } => self.commit.submit(seq, batch),
+            Effect::Commit { seq, batch } => {
+                self.measures.submitted(seq);
+                self.commit.submit(seq, batch);
+            }
             Effect::Reply { after, .. }
             | Effect::Events { after, .. }
             | Effect::ToNode { after, .. }

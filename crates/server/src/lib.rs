@@ -23,6 +23,7 @@ mod files;
 mod garbage;
 mod hub;
 mod job_list;
+mod metrics;
 mod node_service;
 mod outbox;
 mod page;

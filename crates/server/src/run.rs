@@ -9,6 +9,7 @@ use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
 use crate::files::Files;
 use crate::garbage::{Garbage, collect};
 use crate::hub::{Errand, Hub};
+use crate::metrics::{Measures, measured};
 use crate::node_service::Nodes;
 use crate::page::with_page;
 use anyhow::Context;
@@ -125,6 +126,7 @@ async fn serve(
         None => None,
     };
     let garbage = Garbage::start(Arc::clone(&store));
+    let measures = Arc::new(Measures::new());
     let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
     let core = {
         let (deliver_hub, fail_hub) = (Arc::clone(&hub), Arc::clone(&hub));
@@ -149,7 +151,7 @@ async fn serve(
             effects,
             Arc::clone(&store),
             deliver,
-            tell_changes,
+            (tell_changes, Arc::clone(&measures)),
             store_failed,
         )
     };
@@ -161,6 +163,7 @@ async fn serve(
         files: Files::new(Arc::clone(&store)),
         changes,
         subjects_changed: Arc::default(),
+        measures: Arc::clone(&measures),
     };
     let settings = api::Settings {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -185,6 +188,7 @@ async fn serve(
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
+    let router = measured(router, measures);
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
         tracing::warn!(
             "tokens and passwords travel as they are: give --tls-cert and --tls-key, or let a proxy speak TLS"

@@ -19,7 +19,7 @@ pub mod version3;
 pub use files::{read_file, write_file};
 pub use jobs::get_job_stderr;
 pub use local::Local;
-pub use own::{QUESTIONS, Question};
+pub use own::{QUESTIONS, Question, is_question};
 pub use params::{Params, Result, required};
 pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
@@ -338,6 +338,11 @@ pub fn find(version: Version, name: &str) -> Option<(&'static Descriptor, Map)> 
         Version::V4 => Descriptor::find(name).map(|d| (d, Map::new())),
         Version::V3 => version3::find(name),
     }
+}
+
+/// Is there a command of this name in any version?
+pub fn is_command(name: &str) -> bool {
+    find(Version::V4, name).is_some() || find(Version::V3, name).is_some()
 }
 
 /// The list of descriptors of a version.

@@ -21,6 +21,11 @@ pub static QUESTIONS: &[Question] = &[
     ("preemption_log", preemption_log),
 ];
 
+/// Is something answered under this name?
+pub fn is_question(name: &str) -> bool {
+    name == "stream" || QUESTIONS.iter().any(|(question, _)| *question == name)
+}
+
 fn events(params: &Params) -> Result<Command> {
     let (number, last) = (params.parsed("from")?, params.parsed("last")?);
     let from = match (number, last) {

@@ -15,7 +15,7 @@ use vocab::Failure;
 use yson::{Format, JsonFormat, Value};
 
 impl Api {
-    /// The routes of the API. The server adds its own to them (the page, metrics);
+    /// The routes of the API. The server adds its own to them (the page);
     /// what is left is answered with 404 and an error body.
     pub fn router(self: &Arc<Api>) -> Router {
         Router::new()
@@ -32,6 +32,7 @@ impl Api {
             .route("/version", any(version))
             .route("/service", any(service))
             .route("/health", any(health))
+            .route("/metrics", any(metrics))
             .route("/auth/whoami", any(session::whoami))
             .route("/login", post(session::login))
             .route("/logout", post(session::logout))
@@ -111,6 +112,26 @@ async fn health(State(api): Shared, method: Method) -> Response<Body> {
         Ok(()) => Ok(json(&yson::map! {"status" => "ok"}.into())),
         Err(failure) => Err(failure.into()),
     })
+}
+
+/// For Prometheus, which shows its token as everybody does.
+async fn metrics(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
+    if method != Method::GET && method != Method::HEAD {
+        return wrong_method(&method, "GET, HEAD").into_response(&api);
+    }
+    let told = async {
+        let user = command::authenticate(&api, false, &headers).await?;
+        Ok::<_, HttpFailure>(api.backend.metrics(user).await?)
+    };
+    match told.await {
+        Ok(text) => {
+            let mut response = Response::new(Body::from(text));
+            let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form));
+            response
+        }
+        Err(failure) => failure.into_response(&api),
+    }
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {

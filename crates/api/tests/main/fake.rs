@@ -176,6 +176,11 @@ impl Backend for Fake {
         self.lock().changes.subscribe()
     }
 
+    fn metrics(&self, user: String) -> BoxFuture<Result<String, Failure>> {
+        self.note(&user, None, &"metrics");
+        Box::pin(std::future::ready(Ok("# EOF\n".to_owned())))
+    }
+
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
         self.note(&user, None, &request);
         Box::pin(std::future::ready(Ok(Bytes::from_static(b"stderr \xff of a job\n"))))

@@ -10,7 +10,8 @@
 
 use crate::Kernel;
 use crate::command::{Command, LockMode, OperationRef};
-use crate::mounts::OPERATIONS;
+use crate::mounts::{OPERATIONS, POOL_TREES};
+use crate::pools::PoolObject;
 use cypress::{Last, NodeType, Permission, Subjects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -183,6 +184,8 @@ impl Kernel {
                 }
                 Ok(())
             }
+            // What pools, nodes and operations are doing together; single pools are looked at one by one.
+            Command::GetMetrics => demand(Read, &Object::Node(self.scheduler_node), "the metrics"),
             // The log shows what everybody did.
             Command::GetEvents { .. } => demand(Manage, &self.mount_object(OPERATIONS), "the event log"),
             Command::AddMember { group, .. } | Command::RemoveMember { group, .. } => {
@@ -242,12 +245,33 @@ impl Kernel {
     pub(crate) fn closed_to(&self, who: Option<&Who>, path: &YPath, deep: bool) -> BTreeSet<ObjectId> {
         let Some(who) = who.filter(|who| !who.is_superuser()) else { return BTreeSet::new() };
         match self.find(path, Last::Follow) {
+            Ok(Found { object, rest })
+                if rest.is_empty()
+                    && (matches!(object, Object::Tree(_) | Object::Pool(..))
+                        || object == self.mount_object(POOL_TREES)) =>
+            {
+                self.unreadable_pools(who).map(|(_, pool)| pool.id).collect()
+            }
             Ok(Found { object: Object::Node(node), rest }) if rest.is_empty() => match deep {
                 true => self.closed_below(who, node),
                 false => self.closed_children(who, node),
             },
             _ => BTreeSet::new(),
         }
+    }
+
+    /// Pools that this user must not be told of, with tree and name.
+    fn unreadable_pools(&self, who: &Who) -> impl Iterator<Item = (&(String, String), &PoolObject)> {
+        self.pools.pools.iter().filter(|((tree, name), _)| {
+            let object = Object::Pool(tree.clone(), name.clone());
+            !self.decision(who, Permission::Read, &object).is_allowed()
+        })
+    }
+
+    /// Tree and name of pools that whoever asks must not be told of.
+    pub(crate) fn hidden_pools(&self, who: Option<&Who>) -> BTreeSet<(String, String)> {
+        let who = who.filter(|who| !who.is_superuser());
+        who.into_iter().flat_map(|who| self.unreadable_pools(who)).map(|(place, _)| place.clone()).collect()
     }
 
     /// Permission `use` of the pools that an operation of this user would be put into; of ephemeral

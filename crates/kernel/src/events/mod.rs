@@ -108,6 +108,7 @@ impl Kernel {
     /// Events of the life of an operation; nothing if the state is not one of them.
     pub(crate) fn log_state(&mut self, id: OperationId, state: OperationState) {
         self.changes.touch(crate::Topic::Operations);
+        self.counters.operation_entered(state);
         let Some(operation) = self.operations.get(&id).filter(|_| self.events.is_enabled()) else { return };
         let event = match state {
             OperationState::Starting => "operation_started",

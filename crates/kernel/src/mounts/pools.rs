@@ -83,27 +83,35 @@ impl Kernel {
         }
     }
 
-    fn pool_value(&self, tree: &str, pool: &str, wanted: &[String]) -> Value {
+    /// A pool, or with [`ROOT`] a tree, with all that is below it; pools that the user must not be told of
+    /// are entities.
+    fn pool_value(&self, tree: &str, pool: &str, wanted: &GetOptions) -> Value {
+        let is_closed = |child: &str| {
+            self.pools.pool(tree, child).is_some_and(|object| wanted.closed.contains(&object.id))
+        };
         let children: Map = self
             .pools
             .children(tree, pool)
-            .map(|child| (child, self.pool_value(tree, child, wanted)))
+            .map(|child| match is_closed(child) {
+                true => (child, Value::Entity),
+                false => (child, self.pool_value(tree, child, wanted)),
+            })
             .collect();
-        dressed(children.into(), wanted, || self.pool_attributes(tree, pool).unwrap_or_default())
+        dressed(children.into(), &wanted.attributes, || self.attributes_of(tree, pool))
     }
 
-    fn tree_value(&self, tree: &str, wanted: &[String]) -> Value {
-        let children: Map = self
-            .pools
-            .children(tree, ROOT)
-            .map(|child| (child, self.pool_value(tree, child, wanted)))
-            .collect();
-        dressed(children.into(), wanted, || self.tree_attributes(tree).unwrap_or_default())
+    fn attributes_of(&self, tree: &str, pool: &str) -> Map {
+        let attributes = match pool {
+            ROOT => self.tree_attributes(tree),
+            pool => self.pool_attributes(tree, pool),
+        };
+        attributes.unwrap_or_default()
     }
 
     pub(crate) fn get_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
         let (target, rest) = self.pool_target(&at.rest)?;
-        let wanted = &canonical_list(&options.attributes);
+        let options = &GetOptions { attributes: canonical_list(&options.attributes), ..options.clone() };
+        let wanted = &options.attributes;
         match rest {
             [] => Ok(match target {
                 Target::All => {
@@ -111,12 +119,12 @@ impl Kernel {
                         .pools
                         .trees
                         .keys()
-                        .map(|tree| (tree.as_str(), self.tree_value(tree, wanted)))
+                        .map(|tree| (tree.as_str(), self.pool_value(tree, ROOT, options)))
                         .collect();
                     dressed(trees.into(), wanted, || self.target_attributes(at, &target).unwrap_or_default())
                 }
-                Target::Tree(tree) => self.tree_value(tree, wanted),
-                Target::Pool(tree, pool) => self.pool_value(tree, pool, wanted),
+                Target::Tree(tree) => self.pool_value(tree, ROOT, options),
+                Target::Pool(tree, pool) => self.pool_value(tree, pool, options),
             }),
             [Step::AllAttributes] => {
                 Ok(crate::tree::only(self.target_attributes(at, &target)?, wanted).into())
@@ -142,16 +150,8 @@ impl Kernel {
                 Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {
                     self.tree_attributes(tree).unwrap_or_default()
                 }),
-                Target::Tree(tree) => {
-                    names(self.pools.children(tree, ROOT).map(str::to_owned), options, |pool| {
-                        self.pool_attributes(tree, pool).unwrap_or_default()
-                    })
-                }
-                Target::Pool(tree, parent) => {
-                    names(self.pools.children(tree, parent).map(str::to_owned), options, |pool| {
-                        self.pool_attributes(tree, pool).unwrap_or_default()
-                    })
-                }
+                Target::Tree(tree) => self.list_children(tree, ROOT, options),
+                Target::Pool(tree, parent) => self.list_children(tree, parent, options),
             }),
             _ => {
                 let value = self.get_pools(at, &GetOptions::default())?;
@@ -166,6 +166,14 @@ impl Kernel {
                 ))
             }
         }
+    }
+
+    fn list_children(&self, tree: &str, parent: &str, options: &GetOptions) -> Value {
+        let children = self.pools.children(tree, parent).map(str::to_owned);
+        names(children, options, |child| match self.pools.pool(tree, child) {
+            Some(pool) if options.closed.contains(&pool.id) => Map::new(),
+            _ => self.attributes_of(tree, child),
+        })
     }
 
     pub(crate) fn set_pools(

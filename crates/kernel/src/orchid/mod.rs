@@ -193,17 +193,22 @@ impl Kernel {
 
     /// Alerts of the scheduler, `//sys/scheduler/@alerts`.
     pub(crate) fn alerts(&self) -> Value {
-        let list: Vec<Value> = self
-            .scheduler
+        let list: Vec<Value> = self.all_alerts().map(|error| error.to_value()).collect();
+        list.into()
+    }
+
+    pub(crate) fn alert_count(&self) -> usize {
+        self.all_alerts().count()
+    }
+
+    fn all_alerts(&self) -> impl Iterator<Item = Failure> {
+        self.scheduler
             .alerts()
             .into_iter()
             .map(|a| a.error.with("alert_type", a.name))
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
             .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
             .chain(self.events.alerts())
-            .map(|error| error.to_value())
-            .collect();
-        list.into()
     }
 
     fn orchid_operation(&self, now: Time, name: &str) -> Option<Value> {

@@ -125,6 +125,7 @@ impl Kernel {
             usage_history: UsageHistory::default(),
             pool_savings: Default::default(),
             changes: Default::default(),
+            counters: Default::default(),
             closures: Default::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
