@@ -22,6 +22,7 @@ pub mod auth;
 pub mod backend;
 mod batch;
 pub mod commands;
+mod openapi;
 pub mod secrets;
 mod transport;
 
@@ -31,4 +32,5 @@ pub use backend::{
     Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile,
 };
 pub use commands::{is_command, is_question};
+pub use openapi::document as openapi;
 pub use transport::{Tls, serve};

@@ -20,7 +20,7 @@ pub use files::{read_file, write_file};
 pub use jobs::get_job_stderr;
 pub use local::Local;
 pub use own::{QUESTIONS, Question, is_question};
-pub use params::{Params, Result, required};
+pub use params::{Asked, Kind, Params, Result, required};
 pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 

@@ -7,6 +7,7 @@
 use kernel::command::OperationRef;
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use vocab::{Failure, Guid, ObjectId, OperationId, Span, Time};
 use yson::ypath::YPath;
 use yson::{Bytes, Map, Value};
@@ -17,6 +18,34 @@ pub struct Params {
     map: Map,
     /// Names whose values came from the query string.
     from_query: BTreeSet<Bytes>,
+    /// What parsers have looked for, if somebody wants to know.
+    asked: Option<Arc<Mutex<Vec<Asked>>>>,
+}
+
+/// A parameter that a parser has looked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Its name.
+    pub name: String,
+    /// What it is read as.
+    pub kind: Kind,
+}
+
+/// What a parameter is read as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)] // the kinds are what they are called
+pub enum Kind {
+    Any,
+    Text,
+    Boolean,
+    Count,
+    Milliseconds,
+    Instant,
+    /// A string with a meaning: an id, an enumeration.
+    Word,
+    Path,
+    Map,
+    Texts,
 }
 
 /// What a parser of parameters gives.
@@ -25,12 +54,36 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl Params {
     /// Parameters without a query string.
     pub fn new(map: Map) -> Params {
-        Params { map, from_query: BTreeSet::new() }
+        Params { map, ..Params::default() }
+    }
+
+    /// Parameters that remember what parsers look for.
+    pub fn observed(map: Map) -> Params {
+        Params { map, asked: Some(Arc::default()), ..Params::default() }
+    }
+
+    /// What parsers have looked for so far, in their order.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked
+            .as_ref()
+            .map(|asked| asked.lock().unwrap_or_else(|e| e.into_inner()).clone())
+            .unwrap_or_default()
+    }
+
+    fn note(&self, name: &str, kind: Kind) {
+        let Some(asked) = &self.asked else { return };
+        let mut asked = asked.lock().unwrap_or_else(|e| e.into_inner());
+        match asked.iter_mut().find(|a| a.name == name) {
+            // The reader of a type looks at the bare value, too.
+            Some(known) if known.kind == Kind::Any => known.kind = kind,
+            Some(_) => {}
+            None => asked.push(Asked { name: name.to_owned(), kind }),
+        }
     }
 
     /// Parameters of a query string.
     pub fn from_query(map: Map) -> Params {
-        Params { from_query: map.keys().map(<[u8]>::to_vec).collect(), map }
+        Params { from_query: map.keys().map(<[u8]>::to_vec).collect(), map, asked: None }
     }
 
     /// Puts parameters of a later source over these.
@@ -43,6 +96,7 @@ impl Params {
 
     /// A parameter of any type; none if absent or entity.
     pub fn value(&self, name: &str) -> Option<&Value> {
+        self.note(name, Kind::Any);
         self.map.get(name).filter(|v| !v.is_entity())
     }
 
@@ -53,6 +107,7 @@ impl Params {
 
     /// A string, without the attributes it may carry.
     pub fn string(&self, name: &str) -> Result<Option<String>> {
+        self.note(name, Kind::Text);
         let Some(value) = self.value(name) else { return Ok(None) };
         let bytes = value.as_bytes().ok_or_else(|| wrong_type(name, "string", value))?;
         match std::str::from_utf8(bytes) {
@@ -68,6 +123,7 @@ impl Params {
 
     /// A Boolean.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
+        self.note(name, Kind::Boolean);
         self.convert(name, "boolean", Value::as_bool, |text| match text {
             "true" | "%true" | "1" => Some(true),
             "false" | "%false" | "0" => Some(false),
@@ -77,6 +133,7 @@ impl Params {
 
     /// A number that is not negative.
     pub fn unsigned(&self, name: &str) -> Result<Option<u64>> {
+        self.note(name, Kind::Count);
         self.convert(name, "non-negative integer", Value::as_u64, |text| text.parse().ok())
     }
 
@@ -87,12 +144,14 @@ impl Params {
 
     /// Milliseconds.
     pub fn milliseconds(&self, name: &str) -> Result<Option<Span>> {
+        self.note(name, Kind::Milliseconds);
         let limit = u64::MAX / 1000;
         Ok(self.unsigned(name)?.map(|ms| Span::from_millis(ms.min(limit))))
     }
 
     /// An instant.
     pub fn time(&self, name: &str) -> Result<Option<Time>> {
+        self.note(name, Kind::Instant);
         let Some(text) = self.string(name)? else { return Ok(None) };
         let time = Time::parse(&text);
         time.map(Some).ok_or_else(|| {
@@ -107,12 +166,14 @@ impl Params {
     where
         T::Err: std::fmt::Display,
     {
+        self.note(name, Kind::Word);
         let Some(text) = self.string(name)? else { return Ok(None) };
         text.parse().map(Some).map_err(|e| Failure::new(format!("Cannot parse parameter {name:?}: {e}")))
     }
 
     /// A path, with its attributes (http-api.md 5.4).
     pub fn path(&self, name: &str) -> Result<Option<YPath>> {
+        self.note(name, Kind::Path);
         let Some(value) = self.value(name) else { return Ok(None) };
         YPath::from_value(value).map(Some).map_err(|e| {
             Failure::new(format!("Cannot parse parameter {name:?}: {e}")).with("parameter", name)
@@ -121,12 +182,14 @@ impl Params {
 
     /// A map.
     pub fn map(&self, name: &str) -> Result<Option<Map>> {
+        self.note(name, Kind::Map);
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_map().cloned().map(Some).ok_or_else(|| wrong_type(name, "map", value))
     }
 
     /// A list of strings.
     pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
+        self.note(name, Kind::Texts);
         let Some(value) = self.value(name) else { return Ok(None) };
         let expected = "list of strings";
         let list = value.as_list().ok_or_else(|| wrong_type(name, expected, value))?;
@@ -158,6 +221,7 @@ impl Params {
     pub fn required_operation(&self) -> Result<OperationRef> {
         self.operation()?.ok_or_else(|| {
             Failure::new("Missing required parameter \"operation_id\" (or \"operation_alias\")")
+                .with("parameter", "operation_id")
         })
     }
 

@@ -24,6 +24,7 @@ impl Api {
             .route("/api/{version}", any(list))
             .route("/api/{version}/", any(list))
             .route("/api/{version}/{command}", any(run))
+            .route("/api/openapi.json", any(openapi))
             .route("/api/millpond/stream", any(stream::answer))
             .route("/api/millpond/{question}", any(own_question))
             .route("/hosts", any(hosts))
@@ -132,6 +133,11 @@ async fn metrics(State(api): Shared, method: Method, headers: HeaderMap) -> Resp
         }
         Err(failure) => failure.into_response(&api),
     }
+}
+
+/// What is served, for programs. Nothing that must be asked for: it says no more than the descriptors do.
+async fn openapi(State(api): Shared, method: Method) -> Response<Body> {
+    simple(&api, &method, || Ok(json(&crate::openapi::document(&api.settings.version).into())))
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {
