@@ -88,9 +88,7 @@ pub use input::{
     Configured, Cycle, Element, FifoSortParameter, GuaranteeType, Input, IntegralGuarantees, IntegralState,
     Kind, Mode, Operation, Pool, TreeOptions,
 };
-pub use output::{
-    ElementOutput, FairShare, FunctionSizes, IntegralOutput, OperationOutput, Output, Problem, Tiers,
-};
+pub use output::{ElementOutput, FairShare, IntegralOutput, OperationOutput, Output, Problem, Tiers};
 pub use prepare::{best_allocation_share, demand_within_limits};
 pub use results::Results;
 pub use satisfaction::{NO_FAIR_SHARE, local_satisfaction};

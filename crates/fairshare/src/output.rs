@@ -54,19 +54,6 @@ pub struct Tiers {
     pub regular_pools: Share,
 }
 
-/// How far the three functions of a pool were followed: numbers of segments up to its fair share. They
-/// have their breakpoints in common. 0 for operations, whose functions are evaluated as they are, and for
-/// pools whose place was found without following them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct FunctionSizes {
-    /// `by_sugg`.
-    pub fair_share_by_suggestion_size: usize,
-    /// `by_fit`.
-    pub fair_share_by_fit_factor_size: usize,
-    /// `max_fit`.
-    pub max_fit_factor_by_suggestion_size: usize,
-}
-
 /// Integral attributes of a burst or relaxed pool.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct IntegralOutput {
@@ -154,8 +141,9 @@ pub struct ElementOutput {
     pub inferred_strong_guarantee_resources: Resources,
     /// By priority, after adjustment by the parent.
     pub strong_guarantee_share_by_tier: Tiers,
-    /// `fair_share_functions_statistics`.
-    pub function_sizes: FunctionSizes,
+    /// Of pools: how many segments of the functions were followed up to the fair share. All three have
+    /// their breakpoints in common. `None` if the place was found without following them.
+    pub function_size: Option<u32>,
     /// What guarantees alone give, below a pool that asked for it (8.3).
     pub promised_guarantee_fair_share: FairShare,
     /// Of burst and relaxed pools.
@@ -270,7 +258,7 @@ impl Default for ElementOutput {
             integral: None,
             fifo_index: None,
             effective_fifo_index: None,
-            function_sizes: FunctionSizes::default(),
+            function_size: None,
         }
     }
 }

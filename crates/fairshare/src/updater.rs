@@ -81,6 +81,11 @@ impl Updater {
         Ok(updater)
     }
 
+    #[cfg(test)]
+    pub(crate) fn tables_begun(&self) -> usize {
+        self.engine.tables_begun()
+    }
+
     /// The input of the next update.
     pub fn input(&self) -> &Input {
         &self.input

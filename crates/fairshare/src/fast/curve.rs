@@ -9,6 +9,7 @@
 use super::knots::{Knot, List, Sink};
 use super::lanes::{Lanes, ZERO, between, max, min, within};
 use super::on_line;
+use super::part::NOISE;
 use crate::numbers::EPS;
 
 /// The polyline of one pool, as far as it has been followed.
@@ -60,14 +61,14 @@ impl Curve {
     /// A straight part in which guarantee or limit may end.
     fn rise_to_bound(&mut self, knots: &mut impl Sink, x0: f64, a: &Lanes, x1: f64, b: &Lanes) {
         let (mut x0, mut a, mut x1, mut b) = (x0, *a, x1, *b);
-        let limit = leaves(&a, &b, &self.limits);
+        let limit = leaves(&a, &b, &self.limits, |y, limit| y > limit);
         if let Some((t, _)) = limit {
             let x = on_line(x0, x1, t);
             b = between(&a, &b, (x - x0) / (x1 - x0));
             x1 = x;
         }
         if !self.started {
-            match leaves(&a, &b, &self.guarantee) {
+            match leaves(&a, &b, &self.guarantee, beyond) {
                 Some((t, r)) => {
                     let mut y = between(&a, &b, t);
                     y[r] = self.guarantee[r];
@@ -106,8 +107,8 @@ impl Curve {
         }
         if !self.started {
             // The same at the guarantee: the place that it is exhausted at is in front of the jump.
-            let leaves = |r: usize| b[r] == self.guarantee[r] && grows(r);
-            if within(b, &self.guarantee) && !(0..5).any(leaves) {
+            let guarantee = self.guarantee;
+            if !(0..5).any(|r| beyond(b[r], guarantee[r]) || (b[r] >= guarantee[r] && grows(r))) {
                 (self.jumped_at, self.passed) = (x, passed);
                 return;
             }
@@ -130,8 +131,9 @@ impl Curve {
 
     fn start(&mut self, knots: &mut impl Sink, x: f64, y: &Lanes) {
         self.started = true;
-        self.arrive(knots, 0.0, x, y);
-        self.find_lead(y);
+        let y = min(y, &self.guarantee);
+        self.arrive(knots, 0.0, x, &y);
+        self.find_lead(&y);
     }
 
     fn find_lead(&mut self, y: &Lanes) {
@@ -210,15 +212,22 @@ impl Default for Knot {
     }
 }
 
+/// Whether a lane has left its bound. A pool that is given what it takes at some place stands there in every
+/// lane, whatever rounding makes of it; and so says who searches ([`super::solve`]).
+#[inline]
+fn beyond(y: f64, bound: f64) -> bool {
+    y > bound * (1.0 + NOISE)
+}
+
 /// Where the way from `a` to `b` leaves the bound in its first lane, and which lane that is.
 #[inline]
-fn leaves(a: &Lanes, b: &Lanes, bound: &Lanes) -> Option<(f64, usize)> {
+fn leaves(a: &Lanes, b: &Lanes, bound: &Lanes, beyond: impl Fn(f64, f64) -> bool) -> Option<(f64, usize)> {
     if within(b, bound) {
         return None;
     }
     let mut first: Option<(f64, usize)> = None;
     for r in 0..5 {
-        if b[r] > bound[r] {
+        if beyond(b[r], bound[r]) {
             let t = ((bound[r] - a[r]) / (b[r] - a[r])).max(0.0);
             if first.is_none_or(|(other, _)| t < other) {
                 first = Some((t, r));

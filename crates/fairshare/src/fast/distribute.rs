@@ -6,7 +6,7 @@ use super::knots::NONE;
 use super::lanes::{Lanes, ZERO, within};
 use super::{Engine, Knot, Reader, Run};
 use crate::numbers::{EPS, last_true};
-use crate::output::{FairShare, FunctionSizes};
+use crate::output::FairShare;
 
 /// What a pool was told and where that brings it.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -101,9 +101,12 @@ impl Run<'_> {
     /// Brings a pool to a suggestion.
     fn tell(&mut self, e: usize, suggestion: f64, pass: Pass) -> Lanes {
         let id = self.engine.stream_of[e];
-        let (x, want, sizes) = match self.engine.place(id, suggestion) {
-            Some((x, want)) => (x, want, 0),
-            None => self.engine.at(id, suggestion),
+        let (x, want, size) = match self.engine.place(id, suggestion) {
+            Some((x, want)) => (x, want, None),
+            None => {
+                let (x, want, size) = self.engine.at(id, suggestion);
+                (x, want, Some(size))
+            }
         };
         let mut told = Told { suggestion, x, want, ..Told::default() };
         if self.engine.improved {
@@ -111,11 +114,7 @@ impl Run<'_> {
         }
         *self.told(e, pass) = told;
         if pass == Pass::Fair {
-            self.u.out[e].function_sizes = FunctionSizes {
-                fair_share_by_suggestion_size: sizes,
-                fair_share_by_fit_factor_size: sizes,
-                max_fit_factor_by_suggestion_size: sizes,
-            };
+            self.u.out[e].function_size = size;
         }
         want
     }

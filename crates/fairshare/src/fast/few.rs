@@ -126,8 +126,8 @@ impl Engine {
         self.tables.get(&self.streams[id as usize].table)
     }
 
-    /// Fit factor, value and number of breakpoints up to a suggestion.
-    pub(super) fn look_up(&mut self, id: u32, s: f64) -> (f64, Lanes, usize) {
+    /// Fit factor, value and number of segments up to a suggestion.
+    pub(super) fn look_up(&mut self, id: u32, s: f64) -> (f64, Lanes, u32) {
         let near = self.pieces[id as usize + Search::Near as usize * self.streams.len()].knot;
         let knots = self.table(id, s);
         let i = place(knots, near, |knot| knot.s < s);
@@ -135,10 +135,10 @@ impl Engine {
             Some(b) if b.s > s && i > 0 => {
                 let a = &knots[i - 1];
                 let t = (s - a.s) / (b.s - a.s);
-                (on_line(a.x, b.x, t), between(&a.y, &b.y, t), i + 1)
+                (on_line(a.x, b.x, t), between(&a.y, &b.y, t), i as u32)
             }
-            Some(knot) => (knot.x, knot.y, i + 1),
-            None => knots.last().map_or((1.0, ZERO, 0), |knot| (knot.x, knot.y, i)),
+            Some(knot) => (knot.x, knot.y, i as u32),
+            None => knots.last().map_or((1.0, ZERO, 0), |knot| (knot.x, knot.y, i as u32)),
         }
     }
 
@@ -173,6 +173,15 @@ impl Engine {
         tables.sweep(&mut stream.curve, &stream.guarantee, &stream.limits, until);
         tables.store(&mut stream.table, stream.curve.ended);
         self.tables = tables;
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Tables of which only the first breakpoints have been asked for.
+    pub(crate) fn tables_begun(&self) -> usize {
+        let tables = self.streams.iter().map(|stream| &stream.table);
+        tables.filter(|table| table.is_known() && table.below < f64::INFINITY).count()
     }
 }
 

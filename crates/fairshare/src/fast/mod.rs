@@ -240,8 +240,8 @@ impl Engine {
     }
 
     /// The last breakpoint before a suggestion and the first one at or behind it; the same one twice if it
-    /// is met exactly or nothing follows. And how many there are up to it.
-    fn around(&mut self, id: u32, s: f64) -> (Knot, Knot, usize) {
+    /// is met exactly or nothing follows. And how many there are before the suggestion: each starts a segment.
+    fn around(&mut self, id: u32, s: f64) -> (Knot, Knot, u32) {
         let mut reader = self.near(id, s);
         let mut here = reader;
         let mut before: Option<Knot> = None;
@@ -253,12 +253,12 @@ impl Engine {
                 Some(knot) => {
                     stream.near = here;
                     let before = if knot.s == s { knot } else { before.as_ref().unwrap_or(knot) };
-                    return (*before, *knot, reader.count());
+                    return (*before, *knot, next.count() as u32);
                 }
                 None => match before {
                     Some(last) if stream.curve.ended => {
                         stream.near = here;
-                        return (last, last, reader.count());
+                        return (last, last, reader.count() as u32);
                     }
                     _ => self.pull(id),
                 },
@@ -292,8 +292,8 @@ impl Engine {
         }
     }
 
-    /// Where a pool stands at a suggestion: `max_fit(s)` and `by_sugg(s)`.
-    fn at(&mut self, id: u32, s: f64) -> (f64, Lanes, usize) {
+    /// Where a pool stands at a suggestion, `max_fit(s)` and `by_sugg(s)`, and how many segments lead there.
+    fn at(&mut self, id: u32, s: f64) -> (f64, Lanes, u32) {
         if self.is_swept(id) {
             return self.look_up(id, s);
         }

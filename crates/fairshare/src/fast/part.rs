@@ -207,7 +207,7 @@ impl Part {
 }
 
 impl Piece {
-    fn ahead(&self, s: f64) -> Lanes {
+    pub(super) fn ahead(&self, s: f64) -> Lanes {
         map2(&self.y, &self.slope, |y, slope| y + slope * (s - self.from))
     }
 

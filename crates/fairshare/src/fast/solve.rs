@@ -322,11 +322,42 @@ impl Engine {
         let inside = (0..5).all(|r| stays(r) || jumps(r));
         // Two jumps that are near to each other are not one.
         let one = (right.from - left.to).abs() <= SAME_PLACE * left.to;
-        if !(left.plain && right.plain && one && inside && beyond) {
+        let clear = left.plain && right.plain && one && inside && beyond;
+        if !clear || !self.jump_at_once(id, [left.to, right.from], search) {
             return None;
         }
         self.streams[id as usize].guess[search as usize] = left.to;
         Some(Found::Jump(left.to, a, b))
+    }
+
+    /// Whether those that jump at a place surely do so at once: one child, or operations at exactly the same
+    /// place. If one of several is a pool, rounding may set them apart, and only who follows them can tell.
+    /// Given are the first and the last place at which any of them bends.
+    fn jump_at_once(&mut self, id: u32, [at, last]: [f64; 2], search: Search) -> bool {
+        let stream = &self.streams[id as usize];
+        if at == last && self.levels[stream.main as usize] == 1 {
+            return true;
+        }
+        let slots = stream.slot as usize..(stream.slot + stream.count) as usize;
+        let (before, after) = (at * (1.0 - NUDGE), at * (1.0 + NUDGE));
+        let (mut pools, mut place) = (0, None);
+        for slot in slots {
+            let child = self.stream_of_slot[slot];
+            if child == NONE {
+                let left = self.leaf_part(slot, before);
+                if jumps(&left.at(at), &self.leaf_part(slot, after).at(at))
+                    && place.replace(left.to).is_some_and(|other| other != left.to)
+                {
+                    return false;
+                }
+            } else {
+                let ratio = self.ratios[slot];
+                let left = self.kept_piece(child, before * ratio, search).ahead(at * ratio);
+                let right = self.kept_piece(child, after * ratio, search).ahead(at * ratio);
+                pools += u32::from(jumps(&left, &right));
+            }
+        }
+        pools == 0 || (pools == 1 && place.is_none())
     }
 
     /// The part of `by_fit` at and right behind a fit factor.
@@ -500,6 +531,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether two values differ by more than rounding.
+fn jumps(a: &Lanes, b: &Lanes) -> bool {
+    (0..5).any(|r| (b[r] - a[r]).abs() > SHARE_MARGIN)
 }
 
 /// Whether nothing is between two parts, up to rounding.

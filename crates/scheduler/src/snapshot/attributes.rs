@@ -206,11 +206,11 @@ impl TreeSnapshot {
         w.put("fair_resources", || (self.resource_limits * fair.total).to_value());
         w.put("best_allocation_share", || self.best_allocation_share(element).to_value());
         w.put("fair_share_functions_statistics", || {
-            let sizes = &out.function_sizes;
+            // Nothing to tell where nothing was followed: operations, and most pools.
             yson::map! {
-                "fair_share_by_suggestion_size" => sizes.fair_share_by_suggestion_size,
-                "fair_share_by_fit_factor_size" => sizes.fair_share_by_fit_factor_size,
-                "max_fit_factor_by_suggestion_size" => sizes.max_fit_factor_by_suggestion_size,
+                "fair_share_by_suggestion_size" => out.function_size,
+                "fair_share_by_fit_factor_size" => out.function_size,
+                "max_fit_factor_by_suggestion_size" => out.function_size,
             }
         });
         w.put("satisfaction_ratio", || element.satisfaction);
