@@ -70,7 +70,7 @@ class Bomb:
         def settled():
             sizes.append(self.size())
             return sizes[-1] >= least and len(set(sizes[-5:])) == 1
-        wait_for(settled, what="the bomb to have gone off", timeout=60, period=0.1)
+        wait_for(settled, what="the bomb to have gone off", timeout=180, period=0.1)
         return max(sizes)
 
 

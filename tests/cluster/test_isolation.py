@@ -119,6 +119,30 @@ def test_cannot_leave_its_groups(cluster, pool, base):
     assert output(cluster, script, pool) == ""
 
 
+def test_sockets_with_abstract_names(cluster, pool):
+    """They are in no directory that could be covered; a job reaches its own, from its shells too, and no other."""
+    import ctypes
+    import socket
+    if ctypes.CDLL(None).syscall(444, None, 0, 1) < 6:
+        pytest.skip("this kernel's Landlock knows no scopes (6.12)")
+    name = f"millpond-test-{os.getpid()}"
+    script = """
+import socket, sys
+def ask(name):
+    with socket.socket(socket.AF_UNIX) as s:
+        try: s.connect("\\0" + name)
+        except OSError as e: return e.strerror
+        return "reached"
+own = socket.socket(socket.AF_UNIX)
+own.bind("\\0" + sys.argv[1] + "-own"); own.listen()
+print(ask(sys.argv[1]), ask(sys.argv[1] + "-own"), sep=",")
+"""
+    with socket.socket(socket.AF_UNIX) as host:
+        host.bind("\0" + name)
+        host.listen()
+        assert output(cluster, f"python3 - {name} <<'END'\n{script}\nEND", pool) == "Operation not permitted,reached\n"
+
+
 def test_private_directories_do_not_stay(cluster, pool):
     # The way to the sandbox, if that is in one of them, must be there.
     script = f"for d in /tmp /var/tmp /dev/shm; do ls -A $d | grep -v {cluster.directory.name}; echo x >$d/x; done"

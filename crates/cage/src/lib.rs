@@ -71,5 +71,6 @@ pub use environment::{
     MemoryUsage, open,
 };
 pub use isolation::{Bind, Isolation, RootFs};
+pub use privileges::leave_abstract_sockets;
 pub use process::{ProcessId, ProcessInfo};
 pub use spawn::{ProcessSpec, Spawned};

@@ -4,6 +4,8 @@
 //! Runs in the child of a spawn: system calls only, nothing is allocated.
 
 use std::ffi::{c_int, c_long};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use yson::{Map, Value, map};
 
 /// Empties the bounding and the ambient set, so that no program gives a capability back. Needs the
@@ -171,6 +173,48 @@ const fn filter() -> [libc::sock_filter; LENGTH] {
     out[refuse] = op(RETURN, 0, 0, REFUSE);
     out[absent] = op(RETURN, 0, 0, FAIL | libc::ENOSYS as u32);
     out
+}
+
+/// `struct landlock_ruleset_attr` of the kernel.
+#[repr(C)]
+struct Landlock {
+    files: u64,
+    ports: u64,
+    scoped: u64,
+}
+
+/// From here on this process, and all that come from it, reach no socket with an abstract name but each other's: such
+/// names are of a network, not of a file system, so no cover hides those of the host's services. False on kernels
+/// (before 6.12, or without Landlock) that cannot do it.
+///
+/// One call for a job and its shells: each call makes a world of its own, whose processes nobody of another one may
+/// trace, and a debugger in a shell is there to do just that. Privileges are not given up by it, but no program
+/// gives new ones after it.
+pub fn leave_abstract_sockets() -> io::Result<bool> {
+    const VERSION: libc::c_uint = 1;
+    const FIRST_WITH_SCOPES: c_long = 6;
+    const ABSTRACT_UNIX_SOCKET: u64 = 1;
+    let rules = Landlock { files: 0, ports: 0, scoped: ABSTRACT_UNIX_SOCKET };
+    // SAFETY (the block): plain system calls; the kernel reads the structure, of the size that it is told, and the
+    // descriptor is nobody else's.
+    unsafe {
+        let nothing = std::ptr::null::<Landlock>();
+        if libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0, VERSION) < FIRST_WITH_SCOPES {
+            return Ok(false);
+        }
+        let size = size_of::<Landlock>();
+        let fd = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(&rules), size, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let fd = OwnedFd::from_raw_fd(fd as RawFd);
+        if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+            || libc::syscall(libc::SYS_landlock_restrict_self, fd.as_raw_fd(), 0) != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(true)
 }
 
 /// Installs the filter, for this process and all that come from it; needs `no_new_privs`. False with

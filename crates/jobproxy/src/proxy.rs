@@ -51,6 +51,11 @@ pub(crate) fn run(start: JobStart, shared: &Shared) -> i32 {
     let _ = rustix::process::setsid();
     let _ = sys::become_subreaper();
     sys::set_process_name(c"mp-job-proxy");
+    if start.isolation.is_some()
+        && let Err(e) = cage::leave_abstract_sockets()
+    {
+        log(&start.job_directory, &format!("sockets with abstract names are in the job's reach: {e}"));
+    }
     // The sandbox must not be held by us, and neither a directory of the node.
     let _ = rustix::process::chdir("/");
 

@@ -16,10 +16,18 @@ use yson::{JsonFormat, Map, Value};
 pub(crate) fn parse(line: &[u8]) -> Result<Value, Refusal> {
     // Infinities are read in order to be refused where they stand; JSON writers do produce them.
     let format = JsonFormat { support_infinity: true, ..JsonFormat::utf8() };
-    yson::json::from_json(line, &format).map_err(|e| Refusal {
+    let value = yson::json::from_json(line, &format).map_err(|e| Refusal {
         pointer: place::pointer_at(line, e.offset),
         message: format!("expected {}, found {} in column {}", e.expected, e.found, e.offset + 1),
-    })
+    })?;
+    match place::repeated_key(line) {
+        None => Ok(value),
+        // Which of them is meant is not ours to guess.
+        Some((offset, name)) => Err(Refusal {
+            pointer: place::pointer_at(line, offset),
+            message: format!("expected each key once, found {name:?} a second time in column {}", offset + 1),
+        }),
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -47,6 +47,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
 {"name":"x","elements":[{"id":"a"}]} {}
 {"name":"x","elements":[{"id":'a'}]}
 {"name":7,"total_resource_limits":{},"elements":[],"steps":[]}
+{"name":"x","total_resource_limits":{"cpu":1,"\u0063pu":2},"elements":[],"steps":[]}
+{"name":"x","total_resource_limits":{},"elements":[],"steps":[],"name":"y"}
 {"nme":"x","total_resource_limits":{},"elements":[],"steps":[]}
 {"name":"x","total_resource_limits":{},"steps":[]}
 {"name":"x","total_resource_limits":{},"elements":{},"steps":[]}
