@@ -6,7 +6,7 @@ BIN := target/release/millpond
 # Where rustup puts the tools when it was installed without root.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build setup page bench fmt lint unit e2e clean
+.PHONY: demo test build setup page bench fmt lint unit nightly e2e clean
 
 build: setup page ## build the one binary
 	cargo build --release --locked -p millpond
@@ -29,6 +29,10 @@ bench: build ## the figures of docs/benchmarks.md
 
 unit: setup ## the Rust tests alone
 	cargo test --workspace --locked
+
+nightly: setup ## a million random trees: the invariants of fair shares, and the shipped form against the plain one
+	MILLPOND_TREES=1000000 cargo test --release --locked -p millpond-fairshare --test main invariants
+	MILLPOND_TREES=4000000 cargo test --release --locked -p millpond-fairshare --lib -- --exact compared::the_plain_form_gives_the_same
 
 e2e: build ## the tests with real processes alone
 	bash tests/setup.sh python

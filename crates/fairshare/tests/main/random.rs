@@ -11,7 +11,7 @@ use vocab::{Cpu, RESOURCES, Resource, Resources, Share, Span, Time};
 
 /// How many trees a property looks at; properties that take longer look at a part of them.
 ///
-/// `MILLPOND_TREES=1000000 cargo test --release -p millpond-fairshare` is for the night.
+/// `make nightly` asks for a million.
 #[allow(clippy::disallowed_methods)] // A long run is asked for from outside.
 pub fn tree_count() -> u64 {
     std::env::var("MILLPOND_TREES").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
