@@ -49,8 +49,8 @@ class World:
         cluster.create_pool("anns", acl=allow("ann", "use", "write"), inherit_acl=False)
         own = allow("ann", "read", "write", "remove", "administer")
         self.root("create", type="map_node", path="//home/ann", attributes={"inherit_acl": False, "acl": own})
-        for name in ("kept", "file"):
-            self.root("create", type="file" if name == "file" else "document", path=f"//home/ann/{name}")
+        for name, kind in (("kept", "document"), ("file", "file"), ("table", "table"), ("empty", "table")):
+            self.root("create", type=kind, path=f"//home/ann/{name}")
         spec = {"acl": allow("ann", "read")}
         self.operations = {"anns": self.start("ann", "anns"), "bobs": self.start("bob", "open", spec)}
 
@@ -102,7 +102,7 @@ class World:
 
     def ask(self, user, command, parameters):
         body = parameters.pop("body", None)
-        if body is None and command not in ("run_job_shell_command", "read_file"):
+        if body is None and command not in ("run_job_shell_command", "read_file", "read_table"):
             return self.cluster.command(command, token=self.tokens[user], **parameters)
         method = "POST" if body is None else "PUT"
         headers = {"X-YT-Parameters": json.dumps(parameters), "Authorization": f"OAuth {self.tokens[user]}"}
@@ -209,6 +209,14 @@ ROWS = [
         "path": w.summed("//tmp"), "md5": MD5, "cache_path": "//home/ann/cache"}, "-+-++"),
     row("write_file", "of ann's", "-+-++", path="//home/ann/file", body=b"content"),
     row("read_file", "of ann's", "-+-++", path="//home/ann/file"),
+    # --- tables
+    row("write_table", "of ann's", "-+-++", path="//home/ann/table", body=b"{a=1}"),
+    row("read_table", "of ann's", "-+-++", path="//home/ann/table"),
+    row("alter_table", "of ann's", "-+-++", path="//home/ann/empty", schema=[{"name": "a", "type": "int64"}]),
+    ("concatenate", "from ann to tmp", lambda w, u: {
+        "source_paths": ["//home/ann/table"], "destination_path": w.node("table", "//tmp")}, "-+-++"),
+    ("concatenate", "from tmp to ann", lambda w, u: {
+        "source_paths": [w.node("table", "//tmp")], "destination_path": w.node("table")}, "-+-++"),
     # --- operations
     *[("start_operation", f"in {pool}", lambda w, u, pool=pool: {
         "operation_type": "vanilla", "spec": {"pool": pool, "tasks": {"t": {"job_count": 1, "command": "true"}}}},

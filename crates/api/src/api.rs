@@ -168,7 +168,12 @@ impl Caller {
                     Ok(shape(reply, version, only_value, shell_answer(answer.await?)))
                 }));
             }
-            Run::Stderr | Run::ShellCommand | Run::ReadFile | Run::WriteFile => {
+            Run::Stderr
+            | Run::ShellCommand
+            | Run::ReadFile
+            | Run::WriteFile
+            | Run::ReadTable
+            | Run::WriteTable => {
                 return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
             }
         };

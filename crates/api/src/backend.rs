@@ -6,8 +6,8 @@ use kernel::command::{Command, OperationRef};
 use std::pin::Pin;
 use tokio::sync::watch;
 use vocab::{Failure, Guid, JobId, ObjectId, ShellAnswer, ShellRequest};
-use yson::Value;
 use yson::ypath::YPath;
+use yson::{Format, Map, Value};
 
 /// A future that can travel between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -63,6 +63,18 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Opens the content of a file node.
     fn read_file(&self, user: String, request: ReadFile) -> BoxFuture<Result<FileContent, Failure>>;
+
+    /// Writes rows of a table. The table changes when all of `body` has come and has passed all checks,
+    /// or not at all.
+    fn write_table(
+        &self,
+        user: String,
+        request: WriteTable,
+        body: ByteStream,
+    ) -> BoxFuture<Result<(), Failure>>;
+
+    /// Opens the rows of a table.
+    fn read_table(&self, user: String, request: ReadTable) -> BoxFuture<Result<TableContent, Failure>>;
 
     /// Numbers of the topics of the event stream, as they stand and as they change.
     fn changes(&self) -> watch::Receiver<Versions>;
@@ -122,6 +134,46 @@ pub struct ReadFile {
     pub length: Option<u64>,
     /// The transaction with whose eyes the file is read.
     pub transaction: Option<ObjectId>,
+}
+
+/// Parameters of `write_table` (http-api.md 8.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct WriteTable {
+    /// The table; attributes of the path are kept.
+    pub path: YPath,
+    /// Of the rows.
+    pub format: Format,
+    /// Behind the rows that are there.
+    pub append: bool,
+    /// The rows must be, and the table will be, sorted by these columns.
+    pub sorted_by: Option<Vec<String>>,
+    /// New schema of the table.
+    pub schema: Option<Value>,
+    /// The transaction that sees the new rows before others.
+    pub transaction: Option<ObjectId>,
+}
+
+/// Parameters of `read_table` (http-api.md 8.3).
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReadTable {
+    /// The table; attributes of the path say which rows and columns.
+    pub path: YPath,
+    /// Of the rows.
+    pub format: Format,
+    /// Marks between the rows.
+    pub control: Map,
+    /// The transaction with whose eyes the table is read.
+    pub transaction: Option<ObjectId>,
+}
+
+/// Rows of a table, on their way to the client.
+pub struct TableContent {
+    /// Number of the first row of the first range.
+    pub start_row_index: u64,
+    /// How many rows will come.
+    pub row_count: u64,
+    /// The rows in the format that was asked for.
+    pub body: ByteStream,
 }
 
 /// The content of a file node, on its way to the client.

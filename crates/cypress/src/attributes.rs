@@ -8,7 +8,7 @@ use vocab::ObjectId;
 use yson::{Map, Value};
 
 use crate::acl::{Ace, effective};
-use crate::node::{Body, Node, TableContent};
+use crate::node::{Body, Chunk, Node, TableContent};
 use crate::tree::Tree;
 use crate::types::NodeType;
 
@@ -233,7 +233,7 @@ impl Tree {
             (Body::Link(_), "broken") => Some(self.is_broken_link(node.id).into()),
             (Body::File(_), "md5") => node.content()?.md5.as_ref().map(Value::from),
             (Body::File(_), _) => size_attribute(node, name),
-            (Body::Table(table), _) => table_attribute(table, name).or_else(|| size_attribute(node, name)),
+            (Body::Table(table), _) => table_attribute(node, table, name),
             _ => None,
         }
     }
@@ -252,10 +252,15 @@ fn size_attribute(node: &Node, name: &str) -> Option<Value> {
     }
 }
 
-fn table_attribute(table: &TableContent, name: &str) -> Option<Value> {
+fn table_attribute(node: &Node, table: &TableContent, name: &str) -> Option<Value> {
     let sorted = !table.sorted_by.is_empty();
+    let sum = |of: fn(&Chunk) -> u64| Value::Int(table.chunks.iter().map(of).sum::<u64>() as i64);
     Some(match name {
-        "row_count" => (table.row_count as i64).into(),
+        "row_count" => sum(|c| c.rows),
+        "uncompressed_data_size" => sum(|c| c.row_bytes),
+        "compressed_data_size" => (node.disk_space().0 as i64).into(),
+        "data_weight" => sum(|c| c.weight),
+        "chunk_count" => table.chunks.len().into(),
         "compression_ratio" => 1.0.into(),
         "dynamic" => false.into(),
         "sorted" => sorted.into(),
@@ -274,10 +279,9 @@ fn usage<'a>(nodes: impl Iterator<Item = &'a Node>) -> Value {
     let (mut count, mut space, mut chunks) = (0i64, 0i64, 0i64);
     for node in nodes {
         count += 1;
-        if let Some(content) = node.content() {
-            space += content.size as i64;
-            chunks += 1;
-        }
+        let (bytes, pieces) = node.disk_space();
+        space += bytes as i64;
+        chunks += pieces as i64;
     }
     yson::map! {
         "node_count" => count,

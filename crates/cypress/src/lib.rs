@@ -53,7 +53,7 @@ pub use edit::{
 };
 pub use layout::Layout;
 pub use limits::Limits;
-pub use node::{Body, Content, Node, TableContent};
+pub use node::{Body, Chunk, Content, Node, TableContent};
 pub use read::{GetOptions, list_reply};
 pub use record::{Change, RestoreError};
 pub use resolve::{Foreign, Last, MountId, Mounted, Place, Resolved};

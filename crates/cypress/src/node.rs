@@ -19,17 +19,39 @@ pub struct Content {
     pub md5: Option<String>,
 }
 
+/// Rows that were written together: a part of one table or of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// Number of the blob in the store of blobs.
+    pub blob: u64,
+    /// Bytes of the blob.
+    pub size: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// Bytes of the rows in their inner form.
+    pub row_bytes: u64,
+    /// What the rows weigh.
+    pub weight: u64,
+    /// Keys of the first and of the last row, of a sorted table.
+    pub bounds: Option<(Vec<Value>, Vec<Value>)>,
+}
+
 /// Metadata of a table.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TableContent {
-    /// The rows; none in an empty table.
-    pub content: Option<Content>,
-    /// Number of rows.
-    pub row_count: u64,
+    /// The rows, in order; none in an empty table.
+    pub chunks: Vec<Chunk>,
     /// Columns by which the rows are sorted; empty if they are not.
     pub sorted_by: Vec<String>,
     /// Schema as given by the user, or the entity.
     pub schema: Value,
+}
+
+impl TableContent {
+    /// Number of rows.
+    pub fn row_count(&self) -> u64 {
+        self.chunks.iter().map(|c| c.rows).sum()
+    }
 }
 
 /// What a node is made of.
@@ -101,17 +123,28 @@ impl Node {
         self.attribute_revision.max(self.content_revision)
     }
 
-    /// Number of the blob with its content.
-    pub fn blob(&self) -> Option<u64> {
-        self.content().map(|c| c.blob)
+    /// Numbers of the blobs with its content; one may be there twice.
+    pub fn blobs(&self) -> impl Iterator<Item = u64> + use<'_> {
+        let chunks = match &self.body {
+            Body::Table(table) => table.chunks.as_slice(),
+            _ => &[],
+        };
+        self.content().map(|c| c.blob).into_iter().chain(chunks.iter().map(|c| c.blob))
     }
 
-    /// Content of a file or table.
+    /// Content of a file.
     pub fn content(&self) -> Option<&Content> {
         match &self.body {
             Body::File(content) => content.as_ref(),
-            Body::Table(table) => table.content.as_ref(),
             _ => None,
+        }
+    }
+
+    /// Bytes on the disk, and the number of pieces that they are in.
+    pub fn disk_space(&self) -> (u64, usize) {
+        match &self.body {
+            Body::Table(table) => (table.chunks.iter().map(|c| c.size).sum(), table.chunks.len()),
+            _ => self.content().map_or((0, 0), |c| (c.size, 1)),
         }
     }
 

@@ -12,7 +12,7 @@ use yson::{Map, Value};
 
 use crate::acl::Acl;
 use crate::limits::Limits;
-use crate::node::{Body, Content, Node, TableContent};
+use crate::node::{Body, Chunk, Content, Node, TableContent};
 use crate::tree::Tree;
 use crate::types::NodeType;
 
@@ -159,8 +159,8 @@ pub(crate) fn encode(node: &Node) -> Vec<u8> {
         Body::Scalar(value) | Body::Document(value) => Some(value.clone()),
         Body::File(file) => file.as_ref().map(|c| content(c).into()),
         Body::Table(table) => Some(
-            yson::map! {"row_count" => table.row_count, "sorted_by" => table.sorted_by.clone()}
-                .with_some("content", table.content.as_ref().map(content))
+            yson::map! {"sorted_by" => table.sorted_by.clone()}
+                .with_some("chunks", (!table.chunks.is_empty()).then(|| encode_chunks(&table.chunks)))
                 .with_some("schema", (!table.schema.is_entity()).then(|| table.schema.clone()))
                 .into(),
         ),
@@ -275,12 +275,47 @@ fn decode_content(value: Value) -> Result<Content, String> {
     fields.done().map(|()| content)
 }
 
+fn encode_chunks(chunks: &[Chunk]) -> Value {
+    Value::List(chunks.iter().map(Chunk::to_value).collect())
+}
+
+fn decode_chunks(value: &Value) -> Option<Vec<Chunk>> {
+    value.as_list()?.iter().map(Chunk::from_value).collect()
+}
+
+impl Chunk {
+    /// As it is stored, and told to those who read it.
+    pub fn to_value(&self) -> Value {
+        let numbers = [self.blob, self.size, self.rows, self.row_bytes, self.weight];
+        let mut list: Vec<Value> = numbers.map(Value::Uint).into();
+        if let Some((first, last)) = &self.bounds {
+            list.extend([first.clone().into(), last.clone().into()]);
+        }
+        Value::List(list)
+    }
+
+    /// Reads [`Chunk::to_value`].
+    pub fn from_value(value: &Value) -> Option<Chunk> {
+        let list = value.as_list()?;
+        let number = |at: usize| list.get(at)?.as_u64();
+        let key = |at: usize| Some(list.get(at)?.as_list()?.to_vec());
+        Some(Chunk {
+            blob: number(0)?,
+            size: number(1)?,
+            rows: number(2)?,
+            row_bytes: number(3)?,
+            weight: number(4)?,
+            bounds: key(5).zip(key(6)),
+        })
+    }
+}
+
 fn decode_table(value: Value) -> Result<TableContent, String> {
     let mut fields = Fields::of(value)?;
-    let content = fields.0.remove("content").map(decode_content).transpose()?;
+    // Records of empty tables of older versions say that they have no rows.
+    fields.may("row_count", Value::as_u64)?;
     let table = TableContent {
-        content,
-        row_count: fields.need("row_count", Value::as_u64)?,
+        chunks: fields.may("chunks", decode_chunks)?.unwrap_or_default(),
         sorted_by: fields.need("sorted_by", texts)?,
         schema: fields.0.remove("schema").unwrap_or_default(),
     };

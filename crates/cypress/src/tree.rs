@@ -212,7 +212,7 @@ impl Tree {
         } else if !node.key.is_empty() {
             self.children.entry(node.parent).or_default().insert(node.key.clone(), id);
         }
-        if let Some(blob) = node.blob() {
+        for blob in node.blobs() {
             *self.blobs.entry(blob).or_default() += 1;
         }
         if node.node_type == NodeType::Group {
@@ -237,9 +237,8 @@ impl Tree {
                 self.children.remove(&node.parent);
             }
         }
-        if let Some(blob) = node.blob()
-            && let Some(count) = self.blobs.get_mut(&blob)
-        {
+        for blob in node.blobs() {
+            let Some(count) = self.blobs.get_mut(&blob) else { continue };
             *count -= 1;
             if *count == 0 {
                 self.blobs.remove(&blob);

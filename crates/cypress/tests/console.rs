@@ -86,7 +86,8 @@ impl Console {
             .tree
             .subtree(self.tree.root())
             .iter()
-            .filter_map(|id| self.tree.node(*id).and_then(Node::blob))
+            .filter_map(|id| self.tree.node(*id))
+            .flat_map(Node::blobs)
             .collect();
         assert_eq!(self.tree.blobs().collect::<BTreeSet<_>>(), used);
         assert_eq!(self.tree.node_count(), self.tree.subtree(self.tree.root()).len());

@@ -1,8 +1,8 @@
 //! Records and edits. That records restore to the same tree is checked by the console everywhere.
 
 use crate::console::Console;
-use cypress::{Body, Last, Layout, Limits, RestoreError, SetOptions, TableContent, Tree};
-use cypress::{Content, Context};
+use cypress::Context;
+use cypress::{Body, Chunk, Last, Layout, Limits, RestoreError, SetOptions, TableContent, Tree};
 use vocab::Failure;
 use yson::Value;
 
@@ -87,24 +87,34 @@ fn clients_must_not_think_that_they_are_local() {
     }
 }
 
+fn chunk(blob: u64, rows: u64) -> Chunk {
+    let bounds = Some((vec![1.into()], vec!["x".into()]));
+    Chunk { blob, size: 100, rows, row_bytes: 50, weight: 10, bounds }
+}
+
 #[test]
 fn tables_restore() {
     let mut console = Console::new();
     console.say("create table //tmp/t -- attributes={schema=[{name=a;type=int64}]}");
     let id = console.place("//tmp/t", Last::Follow).expect("a table").node;
     let content = TableContent {
-        content: Some(Content { blob: 3, size: 100, md5: None }),
-        row_count: 7,
+        chunks: vec![chunk(3, 7), chunk(4, 5), chunk(3, 7)],
         sorted_by: vec!["a".to_owned()],
-        schema: Value::Entity,
+        schema: yson::parse(b"[{name=a;type=int64;sort_order=ascending}]").expect("a schema"),
     };
     console.edit(|edit| edit.set_table_content(id, content)).expect("a table");
     assert_eq!(console.run("get //tmp/t/@sorted_by"), Ok(r#"["a";]"#.to_owned()));
     assert_eq!(console.run("get //tmp/t/@schema_mode"), Ok(r#""strong""#.to_owned()));
-    assert_eq!(console.run("get //tmp/t/@data_weight"), Ok("100".to_owned()));
+    assert_eq!(console.run("get //tmp/t/@data_weight"), Ok("30".to_owned()));
+    assert_eq!(console.run("get //tmp/t/@row_count"), Ok("19".to_owned()));
+    assert_eq!(console.run("get //tmp/t/@chunk_count"), Ok("3".to_owned()));
+    assert_eq!(console.run("get //tmp/t/@compressed_data_size"), Ok("300".to_owned()));
+    console.say("copy //tmp/t //tmp/u");
+    console.say("remove //tmp/u");
+    assert_eq!(console.released, [0; 0]);
     console.edit(|edit| edit.set_table_content(id, TableContent::default())).expect("a table");
-    assert_eq!(console.released, [3]);
-    assert!(matches!(console.tree.node(id).map(|n| &n.body), Some(Body::Table(t)) if t.row_count == 0));
+    assert_eq!(console.released, [3, 4]);
+    assert!(matches!(console.tree.node(id).map(|n| &n.body), Some(Body::Table(t)) if t.row_count() == 0));
 }
 
 #[test]

@@ -122,6 +122,20 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
         Command::FileWritten { path, size, .. } => {
             ("write_file", (None, yson::map! {"path" => path.text(), "size" => *size}))
         }
+        Command::TableWritten { path, rows } => {
+            let count = rows.chunks.iter().map(|c| c.rows).sum::<u64>();
+            let details = yson::map! {"path" => path.text(), "row_count" => count, "append" => rows.append};
+            ("write_table", (None, details))
+        }
+        Command::AlterTable { path, schema } => {
+            ("alter_table", (None, yson::map! {"path" => path.text(), "schema" => schema.clone()}))
+        }
+        Command::Concatenate { sources, destination, append } => {
+            let sources: Vec<String> = sources.iter().map(YPath::text).collect();
+            let details =
+                yson::map! {"sources" => sources, "path" => destination.text(), "append" => *append};
+            ("concatenate", (None, details))
+        }
         Command::PutFileToCache { path, cache_path, .. } => {
             let details = yson::map! {"path" => path.text(), "cache_path" => cache_path.text()};
             ("put_file_to_cache", (None, details))

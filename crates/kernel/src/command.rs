@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{HistoryOf, Range};
+use crate::{HistoryOf, Range, TableRows};
 pub use cypress::transactions::locks::Mode as LockMode;
 pub use cypress::{LockOptions, StartOptions};
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
@@ -208,6 +208,34 @@ pub enum Command {
     LocateFile {
         /// The file.
         path: YPath,
+    },
+    /// The end of `write_table`: the rows are already durable in the blob store.
+    TableWritten {
+        /// The table; it exists.
+        path: YPath,
+        /// What was written.
+        rows: Box<TableRows>,
+    },
+    /// Where the rows of a table are: `{id, revision, schema, sorted_by, chunks}`.
+    LocateTable {
+        /// The table.
+        path: YPath,
+    },
+    /// `alter_table`.
+    AlterTable {
+        /// The table.
+        path: YPath,
+        /// Its new schema.
+        schema: Value,
+    },
+    /// `concatenate` of tables.
+    Concatenate {
+        /// Their rows, in this order.
+        sources: Vec<YPath>,
+        /// Gets the rows.
+        destination: YPath,
+        /// Behind those that it has.
+        append: bool,
     },
     /// Where the content of a job's file is: `{blob, size}`. Nodes ask this.
     LocateArtifact {
@@ -605,6 +633,7 @@ impl Command {
             Remove { .. } | CopyMove { .. } | Link { .. } | Lock { .. } | Unlock { .. } => true,
             GetFileFromCache { .. } | PutFileToCache { .. } => true,
             Authorize(command) => command.is_about_nodes(),
+            TableWritten { .. } | LocateTable { .. } | AlterTable { .. } | Concatenate { .. } => true,
             FileWritten { .. } | LocateFile { .. } | CheckPermission { .. } | StartOperation { .. } => true,
             Create { object_type, path, .. } => {
                 path.is_some() && cypress::NodeType::parse(object_type).is_ok_and(|t| t.is_plain())
@@ -641,6 +670,7 @@ impl Command {
                 | Command::List { .. }
                 | Command::Exists { .. }
                 | Command::LocateFile { .. }
+                | Command::LocateTable { .. }
                 | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
                 | Command::GetOperation { .. }

@@ -61,6 +61,7 @@ mod retention;
 mod shells;
 mod subjects;
 mod summary;
+mod table;
 mod transactions;
 mod tree;
 mod usage_history;
@@ -69,6 +70,7 @@ mod volumes;
 pub use changes::{Topic, Versions};
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
+pub use cypress::Chunk;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
 pub use events::events_of;
 pub use history_chart::Range;
@@ -79,6 +81,7 @@ pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use records::{archived_job, archived_job_in_full, job_key, listed_key};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
+pub use table::TableRows;
 pub use usage_history::HistoryOf;
 
 use access::Who;
@@ -406,6 +409,7 @@ impl Kernel {
             }
             Command::Exists { path } => self.exists(now, &path),
             Command::LocateFile { path } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
+            Command::LocateTable { path } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
             }
@@ -533,6 +537,15 @@ impl Kernel {
             }
             Command::PutFileToCache { path, md5, cache_path } => {
                 self.put_file_to_cache(now, user, (&path, &md5, &cache_path), out)
+            }
+            Command::TableWritten { path, rows } => {
+                self.table_written(now, user, &path, *rows, out).map(nothing)
+            }
+            Command::AlterTable { path, schema } => {
+                self.alter_table(now, user, &path, schema, out).map(nothing)
+            }
+            Command::Concatenate { sources, destination, append } => {
+                self.concatenate(now, user, (&sources, &destination), append, out).map(nothing)
             }
             Command::Lock { path, options } => self.lock(now, user, &path, options, out),
             Command::Unlock { path } => self.unlock(&path, out).map(nothing),

@@ -6,7 +6,11 @@ use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
 use crate::metrics::Measures;
-use api::{Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, StderrRequest, WriteFile};
+use crate::tables::Tables;
+use api::{
+    Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, ReadTable, StderrRequest,
+    TableContent, WriteFile, WriteTable,
+};
 use bytes::Bytes;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, Input, Request, Versions};
@@ -27,6 +31,7 @@ pub struct ServerBackend {
     pub(crate) hub: Arc<Hub>,
     pub(crate) archive: Archive,
     pub(crate) files: Files,
+    pub(crate) tables: Tables,
     /// Where the event log is, if there is one.
     pub(crate) event_log: Option<Reader>,
     /// What has changed, as the kernel says after each turn.
@@ -230,6 +235,21 @@ impl Backend for ServerBackend {
     fn read_file(&self, user: String, request: ReadFile) -> BoxFuture<Result<FileContent, Failure>> {
         let this = self.clone();
         Box::pin(async move { this.files.clone().read(&this, user, request).await })
+    }
+
+    fn write_table(
+        &self,
+        user: String,
+        request: WriteTable,
+        body: ByteStream,
+    ) -> BoxFuture<Result<(), Failure>> {
+        let this = self.clone();
+        Box::pin(async move { this.tables.clone().write(&this, user, request, body).await })
+    }
+
+    fn read_table(&self, user: String, request: ReadTable) -> BoxFuture<Result<TableContent, Failure>> {
+        let this = self.clone();
+        Box::pin(async move { this.tables.clone().read(&this, user, request).await })
     }
 
     fn changes(&self) -> watch::Receiver<Versions> {

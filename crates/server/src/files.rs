@@ -47,7 +47,7 @@ impl Files {
         backend: &ServerBackend,
         user: String,
         request: WriteFile,
-        mut body: ByteStream,
+        body: ByteStream,
     ) -> Result<(), Failure> {
         let WriteFile { path, append, compute_md5, transaction } = request;
         // Before the content comes, not after gigabytes of it.
@@ -55,32 +55,10 @@ impl Files {
         let may = Command::Authorize(Box::new(written)).through(transaction);
         backend.value(user.clone(), may).await?;
         let old = locate(backend, &user, &path, transaction).await?;
-        let (sender, receiver) = mpsc::channel::<Bytes>(CHUNKS_AHEAD);
         let store = Arc::clone(&self.store);
         let base = append.then_some(old).filter(|old| old.blob != 0);
-        let writer = tokio::task::spawn_blocking(move || write_blob(&*store, base, compute_md5, receiver));
-        let mut broken = None;
-        while let Some(chunk) = body.next().await {
-            match chunk {
-                Ok(chunk) => {
-                    if sender.send(chunk).await.is_err() {
-                        break; // the writer has failed and says why
-                    }
-                }
-                Err(failure) => {
-                    broken = Some(failure);
-                    break;
-                }
-            }
-        }
-        drop(sender);
-        let written =
-            writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))??;
-        if let Some(failure) = broken {
-            let _ = self.store.delete_blob(written.blob);
-            return Err(failure);
-        }
-        let Written { blob, size, md5 } = written;
+        let Written { blob, size, md5 } =
+            pump(body, move |pieces| write_blob(&*store, base, compute_md5, pieces)).await?;
         let command = Command::FileWritten { path, blob, size, md5, append }.through(transaction);
         let done = backend.value(user, command).await;
         if done.is_err() {
@@ -135,6 +113,43 @@ impl Files {
     }
 }
 
+/// Feeds a writer, which may wait for the disk, with what a client sends. A client that dies in the
+/// middle leaves nothing: the writer gets the end of its input only when that has come.
+pub async fn pump<T: Send + 'static>(
+    mut body: ByteStream,
+    write: impl FnOnce(Pieces) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+    let writer = tokio::task::spawn_blocking(move || write(Pieces(receiver)));
+    let mut whole = true;
+    while let Some(piece) = body.next().await {
+        whole = piece.is_ok();
+        if sender.send(Some(piece)).await.is_err() || !whole {
+            break; // the writer has failed and says why, or will
+        }
+    }
+    if whole {
+        let _ = sender.send(None).await;
+    }
+    drop(sender);
+    writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))?
+}
+
+/// What comes of a client, for a thread that may wait.
+pub struct Pieces(mpsc::Receiver<Option<Result<Bytes, Failure>>>);
+
+impl Pieces {
+    /// The next piece; none at the end.
+    pub fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        match self.0.blocking_recv() {
+            Some(Some(piece)) => piece.map(Some),
+            Some(None) => Ok(None),
+            // Whoever fed this is gone, and it was not the end.
+            None => Err(Failure::new("The content was cut")),
+        }
+    }
+}
+
 struct Written {
     blob: u64,
     size: u64,
@@ -145,7 +160,7 @@ fn write_blob(
     store: &dyn Store,
     base: Option<Located>,
     compute_md5: bool,
-    mut chunks: mpsc::Receiver<Bytes>,
+    mut pieces: Pieces,
 ) -> Result<Written, Failure> {
     let mut writer = store.begin_blob().map_err(unreadable)?;
     let mut md5 = compute_md5.then(Md5::new);
@@ -166,8 +181,8 @@ fn write_blob(
             add(&mut writer, &chunk)?;
         }
     }
-    while let Some(chunk) = chunks.blocking_recv() {
-        add(&mut writer, &chunk)?;
+    while let Some(piece) = pieces.next()? {
+        add(&mut writer, &piece)?;
     }
     let size = writer.len();
     let blob = writer.finish().map_err(unreadable)?;

@@ -29,6 +29,7 @@ mod outbox;
 mod page;
 mod run;
 mod shells;
+mod tables;
 
 pub use event_log::Limits as EventLogLimits;
 pub use kernel::Retention;

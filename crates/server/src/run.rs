@@ -12,6 +12,7 @@ use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
 use crate::node_service::Nodes;
 use crate::page::with_page;
+use crate::tables::Tables;
 use anyhow::Context;
 use api::Tls;
 use kernel::{Config, Input, Kernel, Records, Retention};
@@ -161,6 +162,7 @@ async fn serve(
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
         files: Files::new(Arc::clone(&store)),
+        tables: Tables::new(Arc::clone(&store)),
         changes,
         subjects_changed: Arc::default(),
         measures: Arc::clone(&measures),

@@ -30,6 +30,7 @@ mod scan;
 
 mod parse;
 mod rows;
+mod transcode;
 pub mod write;
 
 pub mod dsv;
@@ -44,5 +45,6 @@ pub use format::{Format, FormatError};
 pub use json::JsonFormat;
 pub use parse::{ParseOptions, parse, parse_list_fragment, parse_map_fragment, parse_with};
 pub use rows::Rows;
+pub use transcode::{Copied, copy_row};
 pub use value::{Bytes, Map, Value};
 pub use write::{Style, to_binary, to_pretty, to_text};

@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         };
         match first {
             b'0'..=b'9' | b'-' | b'+' => return self.number(),
-            b'%' => return self.percent(),
+            b'%' => return percent(&mut self.cursor),
             b'"' | 0x01 => return self.string(VALUE).map(Value::String),
             _ if is_bare_first(first) => return Ok(Value::String(self.cursor.bare().to_vec())),
             _ => self.cursor.pos += 1,
@@ -200,26 +200,24 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `%true` and its kin.
-    fn percent(&mut self) -> Result<Value, Fault> {
-        let start = self.cursor.pos;
-        // `%`, `+`, `-` and letters are all of the class that is glued to numbers.
-        match self.cursor.number() {
-            b"%true" => Ok(Value::Bool(true)),
-            b"%false" => Ok(Value::Bool(false)),
-            b"%nan" => Ok(Value::Double(f64::NAN)),
-            b"%inf" | b"%+inf" => Ok(Value::Double(f64::INFINITY)),
-            b"%-inf" => Ok(Value::Double(f64::NEG_INFINITY)),
-            _ => {
-                Err(Fault::token(start, self.cursor.pos, "one of `%true`, `%false`, `%nan`, `%inf`, `%-inf`"))
-            }
-        }
-    }
-
     fn number(&mut self) -> Result<Value, Fault> {
         let start = self.cursor.pos;
         let token = self.cursor.number();
         number(token).map_err(|expected| Fault::token(start, self.cursor.pos, expected))
+    }
+}
+
+/// `%true` and its kin; the cursor is at the `%`.
+pub(crate) fn percent(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
+    let start = cursor.pos;
+    // `%`, `+`, `-` and letters are all of the class that is glued to numbers.
+    match cursor.number() {
+        b"%true" => Ok(Value::Bool(true)),
+        b"%false" => Ok(Value::Bool(false)),
+        b"%nan" => Ok(Value::Double(f64::NAN)),
+        b"%inf" | b"%+inf" => Ok(Value::Double(f64::INFINITY)),
+        b"%-inf" => Ok(Value::Double(f64::NEG_INFINITY)),
+        _ => Err(Fault::token(start, cursor.pos, "one of `%true`, `%false`, `%nan`, `%inf`, `%-inf`")),
     }
 }
 

@@ -71,7 +71,7 @@ pub fn write_map_fragment(map: &Map, style: Style, out: &mut Vec<u8>) {
     }
 }
 
-fn end_item(style: Style, out: &mut Vec<u8>) {
+pub(crate) fn end_item(style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(if style == Style::Binary { b";" } else { b";\n" });
 }
 
@@ -152,7 +152,7 @@ impl Writer<'_> {
     }
 }
 
-fn text_scalar(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn text_scalar(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bool(true) => out.extend_from_slice(b"%true"),
         Value::Bool(false) => out.extend_from_slice(b"%false"),
@@ -167,7 +167,7 @@ fn text_scalar(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn binary_scalar(value: &Value, out: &mut Vec<u8>) {
+pub(crate) fn binary_scalar(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bool(false) => out.push(0x04),
         Value::Bool(true) => out.push(0x05),
@@ -188,7 +188,7 @@ fn binary_scalar(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn binary_string(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn binary_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0x01);
     varint(zigzag(bytes.len() as i64), out);
     out.extend_from_slice(bytes);
@@ -229,7 +229,7 @@ static PLAIN: [bool; 256] = {
 };
 
 /// A quoted string; everything outside printable ASCII is escaped, so that text survives terminals.
-fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 2);
     out.push(b'"');
     let mut rest = bytes;

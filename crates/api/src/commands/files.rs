@@ -10,24 +10,26 @@ use yson::ypath::YPath;
 /// Parameters of `write_file`.
 pub fn write_file(params: &Params) -> Result<WriteFile> {
     let path = required("path", params.path("path"))?;
-    let append = match path.attributes.get("append").map(Value::bare) {
-        None | Some(Value::Entity) => false,
-        Some(Value::Bool(append)) => *append,
-        // `<append=true>` in a text path is a string.
-        Some(Value::String(s)) if s == b"true" || s == b"false" => s == b"true",
-        Some(other) => {
-            let found = other.type_name();
-            return Err(Failure::new(format!(
-                "Attribute \"append\" of the path must be boolean, found {found}"
-            )));
-        }
-    };
     Ok(WriteFile {
-        append,
+        append: append(&path)?,
         compute_md5: params.flag("compute_md5")?,
         path,
         transaction: params.transaction()?,
     })
+}
+
+/// Is it asked to write behind what is there?
+pub(super) fn append(path: &YPath) -> Result<bool> {
+    match path.attributes.get("append").map(Value::bare) {
+        None | Some(Value::Entity) => Ok(false),
+        Some(Value::Bool(append)) => Ok(*append),
+        // `<append=true>` in a text path is a string.
+        Some(Value::String(s)) if s == b"true" || s == b"false" => Ok(s == b"true"),
+        Some(other) => {
+            let found = other.type_name();
+            Err(Failure::new(format!("Attribute \"append\" of the path must be boolean, found {found}")))
+        }
+    }
 }
 
 /// Parameters of `read_file`.

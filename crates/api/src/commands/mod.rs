@@ -12,6 +12,7 @@ mod own;
 mod params;
 mod security;
 mod shells;
+mod tables;
 mod transactions;
 mod tree;
 pub mod version3;
@@ -23,6 +24,7 @@ pub use own::{QUESTIONS, Question, is_question};
 pub use params::{Asked, Kind, Params, Result, required};
 pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
+pub use tables::{read_table, write_table};
 
 use kernel::command::Command;
 use yson::{Map, Value};
@@ -90,6 +92,10 @@ pub enum Run {
     ReadFile,
     /// `write_file`.
     WriteFile,
+    /// `read_table`.
+    ReadTable,
+    /// `write_table`.
+    WriteTable,
 }
 
 /// One command.
@@ -192,6 +198,29 @@ pub static TABLE: &[Descriptor] = &[
     },
     read("get_file_from_cache", Reply::Bare, files::get_file_from_cache),
     change("put_file_to_cache", Reply::Bare, files::put_file_to_cache),
+    // --- tables
+    Descriptor {
+        name: "write_table",
+        input: Data::Tabular,
+        output: Data::Structured,
+        volatile: true,
+        changes: true,
+        heavy: true,
+        reply: Reply::Empty,
+        run: Run::WriteTable,
+    },
+    Descriptor {
+        name: "read_table",
+        input: Data::Null,
+        output: Data::Tabular,
+        volatile: false,
+        changes: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::ReadTable,
+    },
+    change("alter_table", Reply::Empty, tables::alter_table),
+    change("concatenate", Reply::Empty, tables::concatenate),
     // --- operations
     change("start_operation", Reply::Named, operations::start),
     change("abort_operation", Reply::Empty, operations::abort),

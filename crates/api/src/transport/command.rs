@@ -4,12 +4,12 @@ use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
 use super::reply::{self, LARGE, away_if};
 use super::{body, headers, query, session};
-use crate::Credentials;
 use crate::api::{Api, Caller};
 use crate::commands::{
-    self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, run_job_shell_command,
-    write_file,
+    self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, read_table,
+    run_job_shell_command, write_file, write_table,
 };
+use crate::{Backend, BoxFuture, ByteStream, Credentials};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -71,7 +71,19 @@ async fn handle(
         Run::Stderr => exchange.stderr(params).await,
         Run::ShellCommand => exchange.shell_command(params).await,
         Run::ReadFile => exchange.read_file(params).await,
-        Run::WriteFile => exchange.write_file(descriptor, params, body).await,
+        Run::WriteFile => {
+            let request = write_file(&params)?;
+            exchange.upload(descriptor, params, body, |b, user, body| b.write_file(user, request, body)).await
+        }
+        Run::ReadTable => exchange.read_table(params).await,
+        Run::WriteTable => {
+            let default = Format::tabular_default;
+            let format = formats::input(&parts.headers, &header_format, &params, default)?;
+            let request = write_table(&params, format)?;
+            exchange
+                .upload(descriptor, params, body, |b, user, body| b.write_table(user, request, body))
+                .await
+        }
         Run::Kernel(_)
         | Run::KernelWithInput(_)
         | Run::Local(_)
@@ -193,7 +205,7 @@ async fn parameters(
     }
     let bytes = body::whole(&parts.headers, body, MAX_PARAMETERS, "The body with parameters").await?;
     if !bytes.is_empty() {
-        let format = formats::body(&parts.headers, header_format)?;
+        let format = formats::body(&parts.headers, header_format, Format::structured_default)?;
         let value = parse(format, bytes)
             .await
             .map_err(|e| Failure::new(format!("Cannot parse parameters in the body: {e}")))?;
@@ -231,13 +243,14 @@ impl Exchange<'_> {
         body: Body,
     ) -> Result<Response<Body>, HttpFailure> {
         let headers = &self.parts.headers;
-        let output = formats::output(headers, self.header_format, &params)?;
+        let output = self.output(&params)?;
         let mutation_id = params.mutation_id()?;
         let input = match descriptor.input {
             Data::Structured => {
                 let what = format!("The input of {:?}", descriptor.name);
                 let bytes = body::whole(headers, body, MAX_INPUT, &what).await?;
-                let format = formats::input(headers, self.header_format, &params)?;
+                let format =
+                    formats::input(headers, self.header_format, &params, Format::structured_default)?;
                 let value = parse(format, bytes).await.map_err(|e| {
                     Failure::new(format!("Cannot parse the input of {:?}: {e}", descriptor.name))
                 })?;
@@ -272,18 +285,32 @@ impl Exchange<'_> {
         Ok(reply::file(content, self.header_format.write(&parameters.into())))
     }
 
-    async fn write_file(
+    async fn read_table(self, params: Params) -> Result<Response<Body>, HttpFailure> {
+        let headers = &self.parts.headers;
+        let format = formats::output(headers, self.header_format, &params, Format::tabular_default)?;
+        let mime = format.mime();
+        let request = read_table(&params, format)?;
+        let content = self.caller.api.backend.read_table(self.caller.user.clone(), request).await?;
+        let parameters = yson::map! {
+            "start_row_index" => content.start_row_index as i64,
+            "approximate_row_count" => content.row_count as i64,
+            "omitted_inaccessible_columns" => Value::List(Vec::new()),
+        };
+        Ok(reply::table(content.body, mime, self.header_format.write(&parameters.into())).await?)
+    }
+
+    /// `write_file` and `write_table`: the body goes to the backend as it comes.
+    async fn upload(
         self,
         descriptor: &'static Descriptor,
         params: Params,
         body: Body,
+        write: impl FnOnce(&dyn Backend, String, ByteStream) -> BoxFuture<Result<(), Failure>>,
     ) -> Result<Response<Body>, HttpFailure> {
         let headers = &self.parts.headers;
-        let output = formats::output(headers, self.header_format, &params)?;
-        let request = write_file(&params)?;
+        let output = self.output(&params)?;
         let (body, rest) = body::lend(body::streamed(headers, body)?);
-        let backend = &self.caller.api.backend;
-        let result = backend.write_file(self.caller.user.clone(), request, body).await;
+        let result = write(&*self.caller.api.backend, self.caller.user.clone(), body).await;
         // A refused upload is read to its end, so that the client gets to read why.
         if let Err(failure) = result {
             rest.drain().await;
@@ -294,5 +321,10 @@ impl Exchange<'_> {
             Some(value) => Ok(reply::structured(headers, output, value).await),
             None => Ok(reply::empty()),
         }
+    }
+
+    /// The format of a structured reply.
+    fn output(&self, params: &Params) -> Result<Format, Failure> {
+        formats::output(&self.parts.headers, self.header_format, params, Format::structured_default)
     }
 }

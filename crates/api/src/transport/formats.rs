@@ -62,21 +62,26 @@ pub(super) fn input(
     headers: &HeaderMap,
     header_format: &HeaderFormat,
     params: &Params,
+    default: fn() -> Format,
 ) -> Result<Format, Failure> {
     if let Some(format) = of_parameter(params, "input_format")? {
         return Ok(format);
     }
-    body(headers, header_format)
+    body(headers, header_format, default)
 }
 
 /// [`input`] before there are parameters, because they are in the body.
-pub(super) fn body(headers: &HeaderMap, header_format: &HeaderFormat) -> Result<Format, Failure> {
+pub(super) fn body(
+    headers: &HeaderMap,
+    header_format: &HeaderFormat,
+    default: fn() -> Format,
+) -> Result<Format, Failure> {
     if let Some(format) = header_format.read_format(headers, "X-YT-Input-Format")? {
         return Ok(format);
     }
     // Unknown types are ignored: curl and the job shell send `x-www-form-urlencoded`.
     let mime = headers::text(headers, header::CONTENT_TYPE.as_str());
-    Ok(mime.and_then(Format::from_mime).unwrap_or_else(Format::structured_default))
+    Ok(mime.and_then(Format::from_mime).unwrap_or_else(default))
 }
 
 /// The format of the reply's body: parameter, header, `Accept`, default.
@@ -84,6 +89,7 @@ pub(super) fn output(
     headers: &HeaderMap,
     header_format: &HeaderFormat,
     params: &Params,
+    default: fn() -> Format,
 ) -> Result<Format, Failure> {
     if let Some(format) = of_parameter(params, "output_format")? {
         return Ok(format);
@@ -92,7 +98,7 @@ pub(super) fn output(
         return Ok(format);
     }
     let accept = headers::text(headers, header::ACCEPT.as_str());
-    Ok(accept.and_then(Format::from_accept).unwrap_or_else(Format::structured_default))
+    Ok(accept.and_then(Format::from_accept).unwrap_or_else(default))
 }
 
 fn of_parameter(params: &Params, name: &str) -> Result<Option<Format>, Failure> {

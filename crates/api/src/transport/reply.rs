@@ -5,6 +5,8 @@ use super::headers;
 use crate::{ByteStream, FileContent};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
+use tokio_stream::StreamExt as _;
+use vocab::Failure;
 use yson::{Format, Value};
 
 /// Larger bodies are parsed, formatted and compressed away from the threads that serve connections.
@@ -59,6 +61,23 @@ pub(super) fn file(content: FileContent, parameters: Vec<u8>) -> Response<Body> 
         headers.insert("x-yt-response-parameters", value);
     }
     response
+}
+
+/// Rows as they come. What goes wrong before the first of them is said properly.
+pub(super) async fn table(
+    mut body: ByteStream,
+    mime: &'static str,
+    parameters: Vec<u8>,
+) -> Result<Response<Body>, Failure> {
+    let first = body.next().await.transpose()?;
+    let body = tokio_stream::iter(first.map(Ok)).chain(body);
+    let mut response = streamed(Box::pin(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    if let Ok(value) = HeaderValue::from_bytes(&parameters) {
+        headers.insert("x-yt-response-parameters", value);
+    }
+    Ok(response)
 }
 
 fn common(mut response: Response<Body>) -> Response<Body> {

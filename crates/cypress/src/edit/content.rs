@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tables::Schema;
 use vocab::{Failure, ObjectId};
 use yson::{Map, Value};
 
@@ -20,15 +21,35 @@ impl Edit<'_> {
         }
     }
 
-    /// New content of a table. An entity as schema keeps the schema that is there.
+    /// New content of a table.
     pub fn set_table_content(&mut self, id: ObjectId, content: TableContent) -> Result<(), Failure> {
         match &self.expect_node(id)?.body {
-            Body::Table(old) => {
-                let schema = if content.schema.is_entity() { old.schema.clone() } else { content.schema };
-                self.replace_body(id, Body::Table(TableContent { schema, ..content }))
-            }
+            Body::Table(_) => self.replace_body(id, Body::Table(content)),
             _ => Err(self.not_a(id, "write_table")),
         }
+    }
+
+    /// Another schema for a table; rows that are there must fit it without being looked at.
+    pub fn alter_table(&mut self, id: ObjectId, schema: Value) -> Result<(), Failure> {
+        let Body::Table(old) = &self.expect_node(id)?.body else {
+            return Err(self.not_a(id, "alter_table"));
+        };
+        let refused = |cause: Failure| {
+            let path = self.path(id);
+            Failure::new(format!("Schema of {path} cannot be set")).with("path", path).because(cause)
+        };
+        let new = Schema::parse(&schema).map_err(refused)?;
+        if !old.chunks.is_empty() {
+            let found = Schema::parse(&old.schema)?;
+            Schema::check_change(found.as_ref(), new.as_ref()).map_err(refused)?;
+        }
+        let sorted_by = match &new {
+            Some(new) => new.key_columns(),
+            None => old.sorted_by.clone(),
+        };
+        let schema = if new.is_some() { schema } else { Value::Entity };
+        let chunks = old.chunks.clone();
+        self.replace_body(id, Body::Table(TableContent { chunks, sorted_by, schema }))
     }
 
     /// Changes the direct members of a group; the caller has looked at what is allowed.

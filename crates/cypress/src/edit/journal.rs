@@ -1,6 +1,6 @@
 //! What an edit did: which nodes are not what they were, and the records to be written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vocab::ObjectId;
@@ -42,15 +42,13 @@ impl Journal {
     /// Counts the edit and makes its records.
     pub fn settle<T>(self, tree: &mut Tree, value: T) -> Committed<T> {
         let mut done = Committed::of(value);
+        let mut released = BTreeSet::new();
         for Difference { id, old, new } in self.differences(tree) {
-            if let Some(blob) = old.and_then(Node::blob)
-                && !tree.has_blob(blob)
-                && !done.released_blobs.contains(&blob)
-            {
-                done.released_blobs.push(blob);
-            }
+            let freed = old.into_iter().flat_map(Node::blobs).filter(|blob| !tree.has_blob(*blob));
+            released.extend(freed);
             done.changes.push(Change::of(id, new.map(|n| &**n)));
         }
+        done.released_blobs = released.into_iter().collect();
         if !done.changes.is_empty() {
             tree.revision += 1;
         }

@@ -8,7 +8,6 @@ use super::{Edit, SetOptions};
 use crate::acl::Acl;
 use crate::attributes::{is_settable, is_system};
 use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
-use crate::node::Body;
 use crate::resolve::Place;
 use crate::walk::value_set;
 
@@ -109,11 +108,7 @@ impl Edit<'_> {
                 if value.as_list().is_none() {
                     return Err(wrong("list"));
                 }
-                self.update_attributes(id, |node| {
-                    if let Body::Table(table) = &mut node.body {
-                        table.schema = value;
-                    }
-                });
+                self.alter_table(id, value)?;
             }
             b"value" => self.set_value(id, value)?,
             _ => return Err(read_only_attribute(&self.path(id), name)),

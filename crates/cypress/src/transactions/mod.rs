@@ -188,14 +188,14 @@ impl Forest {
         released: &mut Vec<u64>,
     ) {
         let Some(entry) = self.transactions.get_mut(&transaction) else { return };
-        if let Some(blob) = branch.as_ref().and_then(Branch::blob) {
+        for blob in branch.iter().flat_map(Branch::blobs) {
             *self.blobs.entry(blob).or_default() += 1;
         }
         let old = match branch {
             Some(branch) => entry.branches.insert(node, branch),
             None => entry.branches.remove(&node),
         };
-        if let Some(blob) = old.as_ref().and_then(Branch::blob) {
+        for blob in old.iter().flat_map(Branch::blobs) {
             self.release_blob(blob, released);
         }
     }

@@ -64,9 +64,9 @@ impl Branch {
         }
     }
 
-    /// Content that must be kept.
-    pub fn blob(&self) -> Option<u64> {
-        self.node().and_then(Node::blob)
+    /// Contents that must be kept.
+    pub fn blobs(&self) -> impl Iterator<Item = u64> + use<'_> {
+        self.node().into_iter().flat_map(Node::blobs)
     }
 }
 

@@ -83,7 +83,10 @@ impl Kernel {
         }
         let demand = |permission, object: &Object, shown: &str| self.demand(who, permission, object, shown);
         match command {
-            Command::Get { path, .. } | Command::List { path, .. } | Command::LocateFile { path } => {
+            Command::Get { path, .. }
+            | Command::List { path, .. }
+            | Command::LocateFile { path }
+            | Command::LocateTable { path } => {
                 demand(Read, &self.find(path, Last::Follow)?.object, &path.text())
             }
             Command::Exists { path } => match self.find(path, Last::Follow) {
@@ -148,7 +151,15 @@ impl Kernel {
                 let needed = if options.mode == LockMode::Snapshot { Read } else { Write };
                 demand(needed, &self.find(path, Last::Follow)?.object, &path.text())
             }
-            Command::FileWritten { path, .. } => {
+            Command::Concatenate { sources, destination, .. } => {
+                for path in sources {
+                    demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
+                }
+                demand(Write, &self.find(destination, Last::Follow)?.object, &destination.text())
+            }
+            Command::FileWritten { path, .. }
+            | Command::TableWritten { path, .. }
+            | Command::AlterTable { path, .. } => {
                 demand(Write, &self.find(path, Last::Follow)?.object, &path.text())
             }
             Command::AbortOperation { operation, .. }

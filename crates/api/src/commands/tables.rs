@@ -1,0 +1,67 @@
+//! Parameters of table commands (http-api.md 8.3).
+
+use super::files::append;
+use super::params::{Params, Result, required};
+use crate::{ReadTable, WriteTable};
+use kernel::command::Command;
+use vocab::Failure;
+use yson::ypath::YPath;
+use yson::{Format, Value};
+
+/// Parameters of `write_table`.
+pub fn write_table(params: &Params, format: Format) -> Result<WriteTable> {
+    let path = required("path", params.path("path"))?;
+    let attribute = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
+    let sorted_by = match attribute("sorted_by") {
+        None => None,
+        Some(value) => {
+            let names = value.as_list().and_then(|list| {
+                list.iter().map(|v| v.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+            });
+            let wrong = || Failure::new("Attribute \"sorted_by\" of the path must be a list of strings");
+            Some(names.filter(|n| !n.is_empty()).ok_or_else(wrong)?)
+        }
+    };
+    Ok(WriteTable {
+        append: append(&path)?,
+        sorted_by,
+        schema: attribute("schema").cloned(),
+        format,
+        transaction: params.transaction()?,
+        path,
+    })
+}
+
+/// Parameters of `read_table`.
+pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
+    Ok(ReadTable {
+        path: required("path", params.path("path"))?,
+        format,
+        control: params.map("control_attributes")?.unwrap_or_default(),
+        transaction: params.transaction()?,
+    })
+}
+
+pub(super) fn alter_table(params: &Params) -> Result<Command> {
+    let schema = params.value("schema").cloned();
+    let path = required("path", params.path("path"))?;
+    if params.flag("dynamic")? {
+        return Err(Failure::new("Dynamic tables are not supported: parameter \"dynamic\" must be %false"));
+    }
+    Ok(Command::AlterTable { path, schema: required("schema", Ok(schema))? })
+}
+
+pub(super) fn concatenate(params: &Params) -> Result<Command> {
+    let sources = required("source_paths", Ok(params.value("source_paths").cloned()))?;
+    let list = sources
+        .as_list()
+        .filter(|l| !l.is_empty())
+        .ok_or_else(|| Failure::new("Parameter \"source_paths\" must be a non-empty list of paths"))?;
+    let path = |v: &Value| {
+        YPath::from_value(v).map_err(|e| Failure::new(format!("Cannot parse \"source_paths\": {e}")))
+    };
+    let sources = list.iter().map(path).collect::<Result<_>>()?;
+    let destination = required("destination_path", params.path("destination_path"))?;
+    let append = append(&destination)?;
+    Ok(Command::Concatenate { sources, destination, append })
+}

@@ -1,0 +1,200 @@
+//! Rows out of a stream in any format: pieces may be cut anywhere.
+
+use crate::row;
+use vocab::Failure;
+use yson::dsv::DsvFormat;
+use yson::{Copied, Format, JsonFormat, Style};
+
+/// A row may be so long in its own format: what is held of a stream at a time is bounded by it.
+pub const MAX_ROW: usize = 64 << 20;
+
+/// See the module page.
+pub struct Intake {
+    format: Format,
+    /// What has come and is not a whole row yet.
+    held: Vec<u8>,
+    /// Not before so much is held it is worth looking for the end of a row: a long one that comes in small
+    /// pieces is not gone over again for each of them.
+    look_again: usize,
+    /// Rows so far.
+    count: u64,
+    scratch: Vec<u8>,
+}
+
+/// Takes a row in its inner form.
+pub type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
+
+impl Intake {
+    /// Rows in this format.
+    pub fn new(format: Format) -> Intake {
+        Intake { format, held: Vec::new(), look_again: 0, count: 0, scratch: Vec::new() }
+    }
+
+    /// Rows given so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes a piece and gives the rows that it completes.
+    pub fn push(&mut self, piece: &[u8], sink: &mut Sink<'_>) -> Result<(), Failure> {
+        if self.held.is_empty() {
+            let used = self.rows(piece, false, sink)?;
+            self.held.extend_from_slice(&piece[used..]);
+        } else {
+            self.held.extend_from_slice(piece);
+            if self.held.len() < self.look_again {
+                return Ok(());
+            }
+            let held = std::mem::take(&mut self.held);
+            let used = self.rows(&held, false, sink)?;
+            self.held = held;
+            self.held.drain(..used);
+        }
+        self.look_again = self.held.len().saturating_mul(2).min(MAX_ROW);
+        if self.held.len() > MAX_ROW {
+            return Err(Failure::new(format!(
+                "Row {} is too long: at most {MAX_ROW} bytes are allowed",
+                self.count
+            )));
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes; gives the row that the end completes.
+    pub fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        let held = std::mem::take(&mut self.held);
+        self.rows(&held, true, sink).map(drop)
+    }
+
+    /// Gives the whole rows of some bytes; how many bytes they took.
+    fn rows(&mut self, input: &[u8], last: bool, sink: &mut Sink<'_>) -> Result<usize, Failure> {
+        let format = self.format.clone();
+        match &format {
+            Format::Yson(_) => self.yson(input, last, sink),
+            Format::Json(json) => self.json(input, last, json, sink),
+            Format::Dsv(dsv) => self.dsv(input, last, dsv, sink),
+        }
+    }
+
+    fn yson(&mut self, input: &[u8], last: bool, sink: &mut Sink<'_>) -> Result<usize, Failure> {
+        let mut at = 0;
+        loop {
+            self.scratch.clear();
+            let copied = yson::copy_row(&input[at..], last, Style::Binary, &mut self.scratch);
+            match copied.map_err(|error| self.malformed(&error))? {
+                Copied::Row(used) => at += used,
+                Copied::Cut => return Ok(at),
+                Copied::End => return Ok(input.len()),
+            }
+            self.give(sink)?;
+        }
+    }
+
+    fn json(
+        &mut self,
+        input: &[u8],
+        last: bool,
+        format: &JsonFormat,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, Failure> {
+        let mut at = 0;
+        loop {
+            let Some(space) = input[at..].iter().position(|b| !b.is_ascii_whitespace()) else {
+                return Ok(input.len());
+            };
+            let start = at + space;
+            let end = match json_end(&input[start..]) {
+                Some(length) => start + length,
+                None if last => input.len(),
+                None => return Ok(start),
+            };
+            let value = yson::json::from_json(&input[start..end], format).map_err(|e| self.malformed(&e))?;
+            self.scratch.clear();
+            yson::write::write_row(&value, Style::Binary, &mut self.scratch);
+            self.give(sink)?;
+            at = end;
+        }
+    }
+
+    fn dsv(
+        &mut self,
+        input: &[u8],
+        last: bool,
+        format: &DsvFormat,
+        sink: &mut Sink<'_>,
+    ) -> Result<usize, Failure> {
+        let whole = if last { input.len() } else { dsv_end(input, format) };
+        for value in yson::dsv::from_dsv(&input[..whole], format) {
+            let value = value.map_err(|e| self.malformed(&e))?;
+            self.scratch.clear();
+            yson::write::write_row(&value, Style::Binary, &mut self.scratch);
+            self.give(sink)?;
+        }
+        Ok(whole)
+    }
+
+    fn give(&mut self, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        if !row::is_row(&self.scratch) {
+            let found = row::decode(&self.scratch[..self.scratch.len().saturating_sub(1)]);
+            let message = format!("Row {} must be a map, found {}", self.count, found.type_name());
+            return Err(Failure::new(message).with("row_index", self.count));
+        }
+        sink(&self.scratch)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn malformed(&self, error: &dyn std::fmt::Display) -> Failure {
+        let name = self.format.name();
+        Failure::new(format!("Cannot parse row {} as {name}: {error} of the row's piece", self.count))
+            .with("row_index", self.count)
+    }
+}
+
+/// Length of the JSON value at the beginning of some bytes; none if it may go on behind them. What is no
+/// object is one up to the next white space: the parser says what is wrong with it.
+fn json_end(input: &[u8]) -> Option<usize> {
+    if input.first() != Some(&b'{') {
+        return input.iter().position(u8::is_ascii_whitespace).or((input.len() > 64).then_some(64));
+    }
+    let mut depth = 0usize;
+    let mut at = 0;
+    while at < input.len() {
+        match input[at] {
+            b'"' => {
+                at += 1;
+                loop {
+                    match input.get(at)? {
+                        b'"' => break,
+                        b'\\' => at += 2,
+                        _ => at += 1,
+                    }
+                }
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                // Brackets that do not match are for the parser to see.
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the last whole line ends.
+fn dsv_end(input: &[u8], format: &DsvFormat) -> usize {
+    let mut end = input.len();
+    while let Some(at) = input[..end].iter().rposition(|b| *b == format.record_separator) {
+        let escapes = input[..at].iter().rev().take_while(|b| **b == b'\\').count();
+        if !format.enable_escaping || escapes.is_multiple_of(2) {
+            return at + 1;
+        }
+        end = at;
+    }
+    0
+}

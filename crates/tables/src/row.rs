@@ -1,0 +1,154 @@
+//! Rows in their inner form, looked at without making values of them.
+//!
+//! The functions trust the form: it comes from [`crate::Intake`] or from a checksummed block. Bytes of
+//! another form give fewer columns, never a panic.
+
+use yson::Value;
+
+/// Columns of a row, in its order: name, and value in binary YSON.
+pub fn columns(row: &[u8]) -> Columns<'_> {
+    let rest = row.strip_prefix(b"{").unwrap_or_default();
+    Columns { rest }
+}
+
+/// See [`columns`].
+pub struct Columns<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Columns<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let (name, rest) = string(self.rest)?;
+        let rest = rest.strip_prefix(b"=")?;
+        let length = value_length(rest)?;
+        let (value, rest) = rest.split_at(length);
+        self.rest = rest.strip_prefix(b";")?;
+        Some((name, value))
+    }
+}
+
+/// The value of a column; the last one if the row repeats it.
+pub fn column<'a>(row: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    columns(row).filter(|(n, _)| *n == name).last().map(|(_, value)| value)
+}
+
+/// Rows of a block: each with its `;`.
+pub fn rows(block: &[u8]) -> Rows<'_> {
+    Rows { rest: block }
+}
+
+/// See [`rows`].
+pub struct Rows<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Rows<'a> {
+    /// What has not been given yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let length = value_length(self.rest)?;
+        if self.rest.get(length) != Some(&b';') {
+            return None;
+        }
+        let (row, rest) = self.rest.split_at(length + 1);
+        self.rest = rest;
+        Some(row)
+    }
+}
+
+/// What a row weighs: bytes of strings, 8 for numbers, 1 for Booleans, encoded bytes of anything nested,
+/// and 1 for the row.
+pub fn weight(row: &[u8]) -> u64 {
+    1 + columns(row).map(|(_, value)| value_weight(value)).sum::<u64>()
+}
+
+fn value_weight(value: &[u8]) -> u64 {
+    match value.first() {
+        Some(0x01) => string(value).map_or(0, |(s, _)| s.len() as u64),
+        Some(0x02 | 0x03 | 0x06) => 8,
+        Some(0x04 | 0x05) => 1,
+        Some(b'#') | None => 0,
+        Some(_) => value.len() as u64,
+    }
+}
+
+/// Is it a row, not one of the marks between rows (`<table_index=1>#`)?
+pub fn is_row(item: &[u8]) -> bool {
+    item.first() == Some(&b'{')
+}
+
+/// A value that was written by this crate.
+pub(crate) fn decode(value: &[u8]) -> Value {
+    yson::parse(value).unwrap_or_default()
+}
+
+/// A string at the beginning of some bytes, and what is behind it.
+pub(crate) fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(&[0x01])?;
+    let (length, used) = varint(rest)?;
+    // Lengths are zig-zag: even numbers are not negative.
+    let length = usize::try_from(length >> 1).ok()?;
+    rest[used..].split_at_checked(length)
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (at, byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+/// Length of the value at the beginning of some bytes, attributes included.
+fn value_length(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    let mut depth = 0usize;
+    loop {
+        let rest = &bytes[at..];
+        let mut whole = true;
+        match *rest.first()? {
+            0x01 => at = bytes.len() - string(rest)?.1.len(),
+            0x02 | 0x06 => at += 1 + varint(&rest[1..])?.1,
+            0x03 => at += 9,
+            0x04 | 0x05 | b'#' => at += 1,
+            b'{' | b'[' | b'<' => {
+                depth += 1;
+                at += 1;
+                whole = false;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+            }
+            // The value itself is still to come.
+            b'>' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+                whole = false;
+            }
+            b'=' | b';' => {
+                at += 1;
+                whole = false;
+            }
+            _ => return None,
+        }
+        if at > bytes.len() {
+            return None;
+        }
+        if whole && depth == 0 {
+            return Some(at);
+        }
+    }
+}

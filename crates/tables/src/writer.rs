@@ -1,0 +1,71 @@
+//! From the bytes of somebody who writes to the bytes of a chunk.
+
+use crate::{Checker, ChunkBuilder, Intake, row};
+use vocab::Failure;
+use yson::{Format, Value};
+
+/// See the module page. What it gives is to be appended to a blob.
+pub struct Writer {
+    intake: Intake,
+    rows: Rows,
+}
+
+struct Rows {
+    checker: Checker,
+    chunk: ChunkBuilder,
+    weight: u64,
+    /// Bytes of rows in their inner form.
+    size: u64,
+}
+
+/// What was written.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// How many rows.
+    pub rows: u64,
+    /// What they weigh, see [`row::weight`].
+    pub weight: u64,
+    /// Their bytes.
+    pub size: u64,
+    /// Keys of the first and the last row, of a sorted table.
+    pub bounds: Option<(Vec<Value>, Vec<Value>)>,
+}
+
+impl Writer {
+    /// Rows in this format that must pass this check.
+    pub fn new(format: Format, checker: Checker) -> Writer {
+        let rows = Rows { checker, chunk: ChunkBuilder::default(), weight: 0, size: 0 };
+        Writer { intake: Intake::new(format), rows }
+    }
+
+    /// Takes a piece of input; appends what is ready to `out`.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let Writer { intake, rows } = self;
+        intake.push(piece, &mut |row| rows.add(row, out))
+    }
+
+    /// Says that nothing more comes; appends the rest of the chunk.
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<Summary, Failure> {
+        let Writer { intake, rows } = &mut self;
+        intake.finish(&mut |row| rows.add(row, out))?;
+        let Rows { checker, chunk, weight, size } = self.rows;
+        let summary = Summary { rows: chunk.rows(), weight, size, bounds: checker.bounds() };
+        chunk.finish(out);
+        Ok(summary)
+    }
+
+    /// Rows so far.
+    pub fn count(&self) -> u64 {
+        self.rows.chunk.rows()
+    }
+}
+
+impl Rows {
+    fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let row = self.checker.check(row)?;
+        self.weight += row::weight(row);
+        self.size += row.len() as u64;
+        self.chunk.add(row, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Chunks: what was written is what is read, whichever rows are asked for.
+
+use tables::{Checker, Index, Selection, TRAILER, Writer};
+use yson::Format;
+use yson::ypath::YPath;
+
+fn chunk(rows: u64) -> (Vec<u8>, tables::Summary) {
+    let mut writer = Writer::new(Format::tabular_default(), Checker::new(None, Vec::new()));
+    let mut out = Vec::new();
+    for n in 0..rows {
+        let row = format!("{{n={n};text=\"{}\"}};", "x".repeat((n % 300) as usize));
+        writer.push(row.as_bytes(), &mut out).expect("a row");
+    }
+    let summary = writer.finish(&mut out).expect("rows");
+    (out, summary)
+}
+
+fn index(chunk: &[u8]) -> Result<Index, vocab::Failure> {
+    let trailer = &chunk[chunk.len() - TRAILER..];
+    let place = Index::place(trailer, chunk.len() as u64)?;
+    Index::parse(&chunk[place.start as usize..place.end as usize], trailer)
+}
+
+fn read(chunk: &[u8], wanted: std::ops::Range<u64>) -> Vec<u64> {
+    let index = index(chunk).expect("a whole chunk");
+    let mut found = Vec::new();
+    for block in index.blocks_with(&wanted) {
+        let bytes = &chunk[block.offset as usize..block.offset as usize + block.size];
+        for row in tables::row::rows(block.rows(bytes, &wanted).expect("a whole block")) {
+            let n = yson::parse(tables::row::column(row, b"n").expect("n")).expect("a number");
+            found.push(n.as_u64().expect("not negative"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_range_is_what_was_written() {
+    let (bytes, summary) = chunk(10_000);
+    assert_eq!(summary.rows, 10_000);
+    assert!(index(&bytes).expect("whole").blocks.len() > 3);
+    for (from, to) in
+        [(0, 10_000), (0, 0), (0, 1), (9_999, 10_000), (5, 6), (1_234, 4_321), (10_000, 10_000), (7, 20_000)]
+    {
+        let expected: Vec<u64> = (from..to.min(10_000)).collect();
+        assert_eq!(read(&bytes, from..to), expected, "{from}..{to}");
+    }
+    let (empty, summary) = chunk(0);
+    assert_eq!((summary.rows, read(&empty, 0..5)), (0, vec![]));
+}
+
+#[test]
+fn damage_is_seen() {
+    let (bytes, _) = chunk(2_000);
+    for at in [10, bytes.len() - TRAILER - 5, bytes.len() - 20, bytes.len() - 1] {
+        let mut broken = bytes.clone();
+        broken[at] ^= 1;
+        let seen = match index(&broken) {
+            Err(_) => true,
+            Ok(index) => index.blocks.iter().any(|b| {
+                b.rows(&broken[b.offset as usize..b.offset as usize + b.size], &(0..u64::MAX)).is_err()
+            }),
+        };
+        assert!(seen, "byte {at}");
+    }
+}
+
+#[test]
+fn paths_say_which_rows() {
+    for (path, ranges, columns) in [
+        ("//t", vec![0..10], None),
+        ("//t[#2:#5]", vec![2..5], None),
+        ("//t[#2]", vec![2..3], None),
+        ("//t[#8:]{a,b}", vec![], None),
+        ("//t{a,b}[#8:]", vec![8..10], Some(vec!["a", "b"])),
+        ("//t[:#3,#9:#20]", vec![0..3, 9..10], None),
+        ("//t[#7:#3]", vec![7..7], None),
+        ("<upper_limit={row_index=4}>//t", vec![0..4], None),
+    ] {
+        let Ok(parsed) = path.parse::<YPath>() else {
+            assert!(ranges.is_empty(), "{path}");
+            continue;
+        };
+        let selection = Selection::of(&parsed, 10).expect(path);
+        assert_eq!(selection.ranges, ranges, "{path}");
+        let names = columns.map(|c: Vec<&str>| c.iter().map(|n| n.as_bytes().to_vec()).collect::<Vec<_>>());
+        assert_eq!(selection.columns, names, "{path}");
+    }
+    for path in ["//t[a:b]", "<ranges=5>//t", "<columns=a>//t", "<lower_limit={row_index=-1}>//t"] {
+        let parsed = path.parse::<YPath>().expect(path);
+        assert!(Selection::of(&parsed, 10).is_err(), "{path}");
+    }
+}

@@ -1,0 +1,184 @@
+//! Rows in and out of every format, cut anywhere.
+
+use proptest::prelude::*;
+use tables::{Checker, Intake, Printer};
+use yson::{Format, Value};
+
+const FORMATS: [&str; 6] = [
+    "<format=binary>yson",
+    "<format=text>yson",
+    "<format=pretty>yson",
+    "json",
+    "<encode_utf8=%false>json",
+    "dsv",
+];
+
+fn format(text: &str) -> Format {
+    Format::parse(text.as_bytes()).expect("a format")
+}
+
+/// Rows that come of some bytes in pieces of `piece` bytes, in their inner form.
+fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failure> {
+    let mut intake = Intake::new(format(name));
+    let mut out = Vec::new();
+    let mut sink = |row: &[u8]| {
+        out.extend_from_slice(row);
+        Ok(())
+    };
+    for piece in input.chunks(piece) {
+        intake.push(piece, &mut sink)?;
+    }
+    intake.finish(&mut sink)?;
+    Ok(out)
+}
+
+fn print(name: &str, rows: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Printer::new(format(name), None).print(rows, &mut out).expect("printable");
+    out
+}
+
+fn text(rows: &[u8]) -> String {
+    String::from_utf8(print("<format=text>yson", rows)).expect("text is ASCII")
+}
+
+#[test]
+fn rows_come_out_as_they_went_in() {
+    for (name, input, expected) in [
+        ("yson", "{a=1;b=\"x\\ty\"};{}", "{\"a\"=1;\"b\"=\"x\\ty\";};\n{};\n"),
+        (
+            "yson",
+            " { a = [1;2u;%true;#] ; b = <x=1>{c=0.5} } ;\n",
+            "{\"a\"=[1;2u;%true;#;];\"b\"=<\"x\"=1;>{\"c\"=0.5;};};\n",
+        ),
+        ("yson", "", ""),
+        ("yson", " \n", ""),
+        (
+            "json",
+            "{\"a\":1}{\"b\":\"}\\\"{\"}\n {\"c\":[{}]}",
+            "{\"a\"=1;};\n{\"b\"=\"}\\\"{\";};\n{\"c\"=[{};];};\n",
+        ),
+        ("dsv", "a=1\tb=x\\ny\nc=2", "{\"a\"=\"1\";\"b\"=\"x\\ny\";};\n{\"c\"=\"2\";};\n"),
+        ("dsv", "a=x\\\\\nb=1\n", "{\"a\"=\"x\\\\\";};\n{\"b\"=\"1\";};\n"),
+    ] {
+        for piece in [1, 2, 3, 7, 1000] {
+            let rows = take(name, input.as_bytes(), piece).unwrap_or_else(|e| panic!("{input:?}: {e}"));
+            assert_eq!(text(&rows), expected, "{input:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_row_is_refused_where_it_is() {
+    for (name, input, error) in [
+        ("yson", "{a=1};5;", "Row 1 must be a map, found int64"),
+        ("yson", "<table_index=1>#;", "Row 0 must be a map, found entity"),
+        ("yson", "{a=1};{b=", "Cannot parse row 1 as YSON"),
+        ("yson", "{a=1} {b=2}", "Cannot parse row 0 as YSON"),
+        ("yson", "{a=%maybe}", "Cannot parse row 0 as YSON"),
+        ("json", "{\"a\":1}[2]", "Row 1 must be a map, found list"),
+        ("json", "{\"a\":1}{\"b\"", "Cannot parse row 1 as JSON"),
+        ("json", "{]", "Cannot parse row 0 as JSON"),
+        ("json", "17", "Row 0 must be a map, found int64"),
+        ("dsv", "a=1\nb\n", "Cannot parse row 1 as DSV"),
+    ] {
+        for piece in [1, 5, 1000] {
+            let failure = take(name, input.as_bytes(), piece).expect_err(input);
+            assert!(failure.message.starts_with(error), "{input:?} in pieces of {piece}: {failure}");
+        }
+    }
+}
+
+#[test]
+fn garbage_is_refused_before_it_fills_the_memory() {
+    let mut intake = Intake::new(format("yson"));
+    let piece = vec![b'!'; 1 << 16];
+    assert!(intake.push(&piece, &mut |_| Ok(())).is_err());
+    let mut intake = Intake::new(format("yson"));
+    let endless = vec![b'a'; 1 << 20];
+    assert!(intake.push(b"{a=\"", &mut |_| Ok(())).is_ok());
+    let refused = (0..200).find_map(|_| intake.push(&endless, &mut |_| Ok(())).err());
+    assert!(refused.expect("too long").message.contains("is too long"));
+}
+
+#[test]
+fn marks_are_values_of_the_format_and_columns_are_cut() {
+    let rows = take("yson", b"{a=1;b=2};{b=3}", 100).expect("rows");
+    let control = tables::Control { row_index: true, ..Default::default() };
+    let marks: Vec<Value> = control.marks(0, 0, 5).collect();
+    assert_eq!(marks.len(), 1);
+    for (name, expected) in [
+        ("<format=text>yson", "<\"row_index\"=5;>#;\n{\"a\"=1;};\n{};\n"),
+        ("json", "{\"$attributes\":{\"row_index\":5},\"$value\":null}\n{\"a\":1}\n{}\n"),
+    ] {
+        let mut printer = Printer::new(format(name), Some(vec![b"a".to_vec()]));
+        let mut out = Vec::new();
+        printer.mark(&marks[0], &mut out).expect("printable");
+        printer.print(&rows, &mut out).expect("printable");
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(Value::Int),
+        any::<u64>().prop_map(Value::Uint),
+        any::<bool>().prop_map(Value::Bool),
+        (-1e9..1e9).prop_map(Value::Double),
+        prop::collection::vec(any::<u8>(), 0..20).prop_map(Value::String),
+        Just(Value::Entity),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        let map = prop::collection::vec(("[a-z]{0,3}", inner.clone()), 0..4)
+            .prop_map(|pairs| Value::Map(pairs.into_iter().collect()));
+        let with = (map.clone(), inner.clone()).prop_map(|(attributes, value)| match attributes {
+            Value::Map(map) if !matches!(value, Value::Attributed(_)) => value.with_attributes(map),
+            _ => value,
+        });
+        prop_oneof![prop::collection::vec(inner, 0..4).prop_map(Value::List), map, with]
+    })
+}
+
+fn row() -> impl Strategy<Value = Value> {
+    prop::collection::vec(("[a-z]{1,4}", value()), 0..5).prop_map(|p| Value::Map(p.into_iter().collect()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_rows_survive_any_yson_cut_anywhere(rows in prop::collection::vec(row(), 0..5), piece in 1usize..40) {
+        let mut inner = Vec::new();
+        for row in &rows {
+            yson::write::write_row(row, yson::Style::Binary, &mut inner);
+        }
+        // JSON cannot tell all types apart.
+        for name in &FORMATS[..3] {
+            let printed = print(name, &inner);
+            prop_assert!(take(name, &printed, piece).expect("own output") == inner, "{}", name);
+        }
+        prop_assert_eq!(tables::row::rows(&inner).count(), rows.len());
+        for (item, row) in tables::row::rows(&inner).zip(&rows) {
+            let columns = row.as_map().expect("a row");
+            prop_assert_eq!(tables::row::columns(item).count(), columns.len());
+            for (name, value) in tables::row::columns(item) {
+                prop_assert_eq!(Some(&yson::parse(value).expect("a value")), columns.get(name));
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_taken_or_refused(input in prop::collection::vec(any::<u8>(), 0..200), piece in 1usize..50) {
+        for name in FORMATS {
+            if let Ok(rows) = take(name, &input, piece) {
+                prop_assert!(take(name, &input, 1000).expect("taken in small pieces") == rows);
+                let mut checker = Checker::new(None, vec!["a".into()]);
+                for row in tables::row::rows(&rows) {
+                    let _ = checker.check(row);
+                }
+            }
+            // What is read from a disk that fails must not bring anything down.
+            tables::row::rows(&input).for_each(|row| assert!(tables::row::weight(row) > 0));
+        }
+    }
+}

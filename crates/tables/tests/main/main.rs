@@ -1,0 +1,5 @@
+//! Tests of the crate `tables`.
+
+mod chunks;
+mod formats;
+mod schemas;

@@ -1,0 +1,32 @@
+//! Rows of tables: no panic in any format, however the input is cut, and what is taken comes back the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tables::{Intake, Printer, row};
+use yson::{Format, JsonFormat, Style};
+
+fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
+    let mut intake = Intake::new(format.clone());
+    let mut rows = Vec::new();
+    let mut sink = |row: &[u8]| {
+        rows.extend_from_slice(row);
+        Ok(())
+    };
+    input.chunks(piece).try_for_each(|piece| intake.push(piece, &mut sink)).ok()?;
+    intake.finish(&mut sink).ok()?;
+    Some(rows)
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((piece, input)) = input.split_first() else { return };
+    row::rows(input).for_each(|row| assert!(row::weight(row) > 0));
+    for format in [Format::tabular_default(), Format::Json(JsonFormat::default()), Format::Dsv(Default::default())] {
+        let Some(rows) = take(&format, input, usize::from(*piece) + 1) else { continue };
+        assert_eq!(take(&format, input, input.len().max(1)).as_ref(), Some(&rows));
+        for style in [Style::Text, Style::Binary] {
+            let mut text = Vec::new();
+            Printer::new(Format::Yson(style), None).print(&rows, &mut text).expect("any row is YSON");
+            assert_eq!(take(&Format::Yson(style), &text, 7).as_ref(), Some(&rows));
+        }
+    }
+});
