@@ -1,6 +1,6 @@
 """The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
 
-Parts: throughput, latency, operations, memory, nodes, idle. Prints a table and writes build/bench.json. Compare
+Parts: throughput, latency, operations, memory, nodes, idle, tables. Prints a table and writes build/bench.json. Compare
 figures of one run with each other, never with those of another machine or another day: the ceiling
 of the same run is printed beside.
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle"]
+PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle", "tables"]
 
 
 # --- tools
@@ -308,6 +308,50 @@ def idle(driver, jobs, seconds):
         return figures
 
 
+def tables(size):
+    """Rows of binary and of text YSON in and out over HTTP, beside a copy of as many bytes by `cp` and `sync`."""
+    with running() as cluster, tempfile.TemporaryDirectory() as directory:
+        figures = {"bytes": size}
+        for style, row in (("binary", b"{\x01\x04id=\x02%s;\x01\x08text=\x01\xc8\x01%s;};" % (b"\x92\x02", b"x" * 100)),
+                           ("text", b'{"id"=12345;"text"="%s";};\n' % (b"x" * 100))):
+            block = row * ((1 << 20) // len(row))
+            count = size // len(block)
+            source = pathlib.Path(directory) / style
+            with source.open("wb") as file:
+                for _ in range(count):
+                    file.write(block)
+            os.sync()
+            begin = time.monotonic()
+            subprocess.run(["cp", source, f"{source}.copy"], check=True)
+            subprocess.run(["sync", f"{source}.copy"], check=True)
+            copy = time.monotonic() - begin
+            http_client = http.client.HTTPConnection(cluster.address, timeout=600)
+            cluster.command("create", type="table", path=f"//tmp/{style}")
+
+            def headers(**more):
+                return {"X-YT-Parameters": json.dumps({"path": f"//tmp/{style}", **more})}
+            form = {"$attributes": {"format": style}, "$value": "yson"}
+            begin = time.monotonic()
+            with source.open("rb") as file:
+                http_client.request("PUT", "/api/v4/write_table", file, headers(input_format=form), encode_chunked=True)
+                reply = http_client.getresponse()
+            assert reply.status == 200, reply.read()
+            reply.read()
+            write = time.monotonic() - begin
+            begin = time.monotonic()
+            http_client.request("GET", "/api/v4/read_table", None, headers(output_format=form))
+            reply, got = http_client.getresponse(), 0
+            while piece := reply.read(1 << 20):
+                got += len(piece)
+            read = time.monotonic() - begin
+            assert got == count * len(block), f"{got} bytes came back of {count * len(block)}"
+            figures[style] = {"copy_seconds": copy, "write_seconds": write, "read_seconds": read}
+            for path in (source, pathlib.Path(f"{source}.copy")):
+                path.unlink()
+            cluster.command("remove", path=f"//tmp/{style}")
+        return figures
+
+
 # --- report
 
 def driver_with_groups():
@@ -394,6 +438,15 @@ def main():
             ("node agent", f"{r['agent_cores']:.2%} of a core"),
             ("proxy of one job: monitor and all sampling", f"{r['proxy_cores_per_job']:.3%} of a core"),
             ("private memory of a proxy, the largest", f"{r['proxy_private_bytes'] / 2**20:.1f} MiB")])
+
+    if "tables" in parts:
+        r = results["tables"] = tables((1 << 30) // scale)
+        rate = r["bytes"] / 2**20
+        table(f"a table of {rate:.0f} MiB of rows of about 110 bytes", [
+            (style, f"cp {rate / r[style]['copy_seconds']:.0f}, write_table {rate / r[style]['write_seconds']:.0f}, "
+                    f"read_table {rate / r[style]['read_seconds']:.0f} MiB/s: {r[style]['copy_seconds'] / r[style]['write_seconds']:.2f} and "
+                    f"{r[style]['copy_seconds'] / r[style]['read_seconds']:.2f} of a copy")
+            for style in ("binary", "text")])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")

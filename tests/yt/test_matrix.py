@@ -304,6 +304,18 @@ def test_files_of_jobs_are_read_as_who_starts_them(world):
     assert '"code": 901' in json.dumps(world.cluster.result(refused))
 
 
+def test_tables_of_merges_are_used_as_who_starts_them(world):
+    def start(user, source, target):
+        spec = {"pool": "open", "input_table_paths": [source], "output_table_path": target}
+        return world.ask(user, "start_operation", {"operation_type": "merge", "spec": spec})["operation_id"]
+    own, other = world.node("table"), world.node("table", "//tmp")
+    world.cluster.wait_state(start("ann", own, other), "completed")
+    for source, target in ((own, other), (other, own)):
+        refused = start("bob", source, target)
+        world.cluster.wait_state(refused, "failed")
+        assert '"code": 901' in json.dumps(world.cluster.result(refused))
+
+
 def test_our_own_questions(world):
     for question, expected in (("events?last=1", ADMINS), ("preemption_log", ALL), ("pool_explanation?pool=anns", ALL),
                                (f"operation_explanation?operation_id={world.operations['anns']}", ALL),

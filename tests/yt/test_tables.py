@@ -255,3 +255,72 @@ def test_plain_http(cluster, home):
         for method, command in (("GET", "read_table"), ("PUT", "write_table")):
             status, _, body = ask(method, command, {"path": path}, None if method == "GET" else b"{a=1}")
             assert (status, json.loads(body)["code"]) == (400, code), (command, path, body)
+
+
+# --- merges
+
+
+def test_merge_joins_tables_without_jobs(client, home):
+    for name, rows in (("a", ROWS[:3]), ("b", ROWS[3:7]), ("c", ROWS[7:])):
+        client.write_table(f"{home}/{name}", rows)
+    sources = [f"{home}/{name}" for name in "abc"]
+    for mode in ("ordered", "unordered", "auto"):
+        operation = client.run_merge(sources, f"{home}/merged-{mode}", mode=mode)
+        assert operation.get_state() == "completed"
+        assert sorted(read(client, f"{home}/merged-{mode}"), key=lambda row: row["id"]) == ROWS
+    assert read(client, f"{home}/merged-ordered") == ROWS
+    attributes = client.get_operation(operation.id)
+    assert attributes["type"] == "merge" and attributes["unrecognized_spec"] == {}
+    client.run_merge(f"{home}/a", f"<append=%true>{home}/merged-ordered", mode="ordered")
+    assert read(client, f"{home}/merged-ordered") == [*ROWS, *ROWS[:3]]
+    client.run_merge([f"{home}/a", f"{home}/a"], f"{home}/a", mode="ordered")
+    assert read(client, f"{home}/a") == ROWS[:3] * 2
+
+
+def test_sorted_merges(client, home):
+    client.write_table(f"<sorted_by=[k;l]>{home}/a", [{"k": 5, "l": 0}, {"k": 6, "l": 9}])
+    client.write_table(f"<sorted_by=[k]>{home}/b", [{"k": 1}, {"k": 5}])
+    client.run_merge([f"{home}/a", f"{home}/b"], f"{home}/m", mode="sorted")
+    assert [row["k"] for row in read(client, f"{home}/m")] == [1, 5, 5, 6]
+    assert client.get(f"{home}/m/@sorted_by") == ["k"]
+    client.write_table(f"<sorted_by=[k]>{home}/c", [{"k": 0}, {"k": 9}])
+    client.write_table(f"{home}/unsorted", [{"k": 0}])
+    for sources, error in ((["a", "c"], "overlap by keys"), (["a", "unsorted"], "is not sorted")):
+        with pytest.raises(yt.wrapper.YtOperationFailedError) as failed:
+            client.run_merge([f"{home}/{name}" for name in sources], f"{home}/m", mode="sorted")
+        assert error in str(failed.value) + json.dumps(failed.value.attributes, default=str)
+    assert len(read(client, f"{home}/m")) == 4, "a merge that failed leaves the output as it was"
+
+
+def test_merges_that_cannot_be(client, home):
+    client.write_table(f"{home}/a", ROWS)
+    for spec, error in (({"input_table_paths": [f"{home}/a"]}, "output_table_path"), ({"output_table_path": f"{home}/a"}, "input_table_paths"),
+                        ({"input_table_paths": [], "output_table_path": f"{home}/a"}, "at least one table"),
+                        ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "mode": "odd"}, "/mode"),
+                        ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "combine_chunks": True}, "/combine_chunks")):
+        with pytest.raises(yt.wrapper.YtResponseError, match=error):
+            client.start_operation("merge", spec)
+    for source, error in ((f"{home}/nothing", "nothing"), (f"{home}/a[#1:#2]", "whole tables"), (home, "expected a table")):
+        operation = client.start_operation("merge", {"input_table_paths": [source], "output_table_path": f"{home}/a"})
+        state = client.get_operation(operation, attributes=["state", "result"])
+        assert state["state"] == "failed" and error in json.dumps(state["result"], default=str)
+        assert state["result"]["error"]["code"] == 216
+    assert read(client, f"{home}/a") == ROWS
+
+
+def test_merges_go_through_the_transaction_they_were_started_in(client, cluster, home):
+    client.write_table(f"{home}/a", ROWS)
+    client.create("table", f"{home}/m")
+    with pytest.raises(ZeroDivisionError), client.Transaction():
+        client.run_merge(f"{home}/a", f"{home}/m", mode="ordered")
+        assert read(client, f"{home}/m") == ROWS
+        assert read(cluster.client(), f"{home}/m") == []
+        1 / 0
+    assert read(client, f"{home}/m") == []
+
+
+def test_merge_by_the_command(cluster, home):
+    for name, rows in (("a", '{"n":1}'), ("b", '{"n":2}')):
+        cluster.yt("write-table", f"{home}/{name}", "--format", "json", stdin=rows)
+    cluster.yt("merge", "--src", f"{home}/a", "--src", f"{home}/b", "--dst", f"{home}/m", "--mode", "ordered")
+    assert cluster.yt("read-table", f"{home}/m", "--format", "json")[1] == '{"n":1}\n{"n":2}\n'

@@ -211,6 +211,8 @@ struct PendingWork {
     demand: BTreeSet<OperationId>,
     /// Operations with changes that are not in the batch yet.
     dirty: BTreeSet<OperationId>,
+    /// Merges that may run.
+    merges: BTreeSet<OperationId>,
     /// Somebody became schedulable: an extra fair-share update would help.
     update: bool,
     /// Demand or shares changed: look at all nodes that have room.
@@ -282,6 +284,7 @@ impl Kernel {
         self.events.set_time(now);
         self.housekeeping(now, out);
         self.advance_operations(now);
+        self.run_merges(now, out);
         over(Phase::Operations);
         let updated = self.update_shares(now, extra_update_allowed);
         if updated {

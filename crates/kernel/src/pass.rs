@@ -170,6 +170,7 @@ impl Kernel {
                 operation.enter(now, OperationState::Running);
             }
             self.tell_scheduler(|s| s.set_enabled(id, true));
+            self.note_merge(id);
             self.pending_work.dirty.insert(id);
             self.pending_work.demand.insert(id);
             for verdict in verdicts {

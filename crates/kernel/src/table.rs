@@ -104,8 +104,17 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let (_, target) = self.table(destination)?;
-        let schema = Schema::parse(&target.schema)?;
-        let mut rows = TableRows { append, schema: target.schema.clone(), ..TableRows::default() };
+        let schema = target.schema.clone();
+        let chunks = self.chunks_of(sources, &schema)?;
+        let sorted_by = Schema::parse(&schema)?.map(|s| s.key_columns()).unwrap_or_default();
+        let rows = TableRows { chunks, append, sorted_by, schema, replace_schema: false };
+        self.table_written(now, user, destination, rows, out)
+    }
+
+    /// Chunks of tables, one table after another, whose rows may be those of a table with this schema.
+    pub(crate) fn chunks_of(&self, sources: &[YPath], schema: &Value) -> Result<Vec<Chunk>, Failure> {
+        let schema = Schema::parse(schema)?;
+        let mut chunks = Vec::new();
         for path in sources {
             let (id, source) = self.table(path)?;
             if source.chunks.is_empty() {
@@ -118,11 +127,9 @@ impl Kernel {
                     .with("path", path)
                     .because(failure)
             })?;
-            rows.chunks.extend_from_slice(&source.chunks);
+            chunks.extend_from_slice(&source.chunks);
         }
-        rows.sorted_by = schema.map(|s| s.key_columns()).unwrap_or_default();
-        in_order(&rows.chunks)?;
-        self.table_written(now, user, destination, rows, out)
+        Ok(chunks)
     }
 }
 
@@ -150,18 +157,23 @@ pub(crate) fn settle(old: &TableContent, rows: TableRows) -> Result<TableContent
     let still_sorted = !sorted_by.is_empty() && (first_new == 0 || old.sorted_by == sorted_by);
     if still_sorted {
         // Only the seam has not been looked at.
-        in_order(&all[first_new.saturating_sub(1)..])?;
+        let unique = Schema::parse(&schema)?.is_some_and(|s| s.unique_keys);
+        in_order(&all[first_new.saturating_sub(1)..], unique)?;
     }
     let sorted_by = if still_sorted { sorted_by } else { Vec::new() };
     Ok(TableContent { chunks: all, sorted_by, schema })
 }
 
 /// Do sorted chunks follow each other in the order of their keys?
-fn in_order(chunks: &[Chunk]) -> Result<(), Failure> {
+pub(crate) fn in_order(chunks: &[Chunk], unique: bool) -> Result<(), Failure> {
     for pair in chunks.windows(2) {
         let (Some((_, last)), Some((first, _))) = (&pair[0].bounds, &pair[1].bounds) else { continue };
-        if tables::compare_keys(last, first).is_gt() {
-            let shown = |key: &[Value]| yson::write::to_text_string(&key.to_vec().into());
+        let order = tables::compare_keys(last, first);
+        let shown = |key: &[Value]| yson::write::to_text_string(&key.to_vec().into());
+        if order.is_eq() && unique {
+            return Err(Failure::new(format!("Keys are unique, but key {} is there twice", shown(first))));
+        }
+        if order.is_gt() {
             return Err(Failure::new(format!(
                 "The table is sorted, but key {} comes behind {}",
                 shown(first),
@@ -170,4 +182,63 @@ fn in_order(chunks: &[Chunk]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(rows: u64, first: i64, last: i64) -> Chunk {
+        let bounds = Some((vec![first.into()], vec![last.into()]));
+        Chunk { blob: 1, size: 1, rows, row_bytes: 1, weight: 1, bounds }
+    }
+
+    fn keyed(unique: bool) -> Value {
+        let list = yson::parse(b"[{name=k;type=int64;sort_order=ascending}]").expect("YSON");
+        list.with_attributes(yson::map! {"unique_keys" => unique})
+    }
+
+    /// `k` sorted rows `first..=last` are written to a table that has `0..=5`.
+    fn after(
+        append: bool,
+        schema: &Value,
+        sorted: bool,
+        first: i64,
+        last: i64,
+    ) -> Result<(u64, bool), Failure> {
+        let by = |on: bool| if on { vec!["k".to_owned()] } else { Vec::new() };
+        let old = TableContent { chunks: vec![chunk(6, 0, 5)], sorted_by: by(true), schema: schema.clone() };
+        let schema = schema.clone();
+        let rows = TableRows {
+            chunks: vec![chunk(2, first, last)],
+            append,
+            sorted_by: by(sorted),
+            schema,
+            replace_schema: false,
+        };
+        settle(&old, rows).map(|table| (table.row_count(), !table.sorted_by.is_empty()))
+    }
+
+    #[test]
+    fn rows_replace_and_extend() {
+        let weak = Value::Entity;
+        assert_eq!(after(false, &weak, true, 1, 2), Ok((2, true)));
+        assert_eq!(after(false, &weak, false, 1, 2), Ok((2, false)));
+        assert_eq!(after(true, &weak, true, 5, 9), Ok((8, true)));
+        assert_eq!(after(true, &weak, false, 1, 2), Ok((8, false)));
+        let refused = after(true, &weak, true, 4, 9).expect_err("out of order");
+        assert_eq!(refused.message, "The table is sorted, but key [4;] comes behind [5;]");
+        assert_eq!(after(true, &keyed(false), true, 5, 9), Ok((8, true)));
+        let refused = after(true, &keyed(true), true, 5, 9).expect_err("twice");
+        assert_eq!(refused.message, "Keys are unique, but key [5;] is there twice");
+    }
+
+    #[test]
+    fn a_schema_that_changed_meanwhile_is_seen_and_too_many_chunks_are_refused() {
+        let old = TableContent { schema: keyed(false), ..TableContent::default() };
+        let refused = settle(&old, TableRows::default()).expect_err("another schema");
+        assert!(refused.message.contains("was changed while rows were written"));
+        let many = TableRows { chunks: vec![chunk(1, 0, 0); MAX_CHUNKS + 1], ..TableRows::default() };
+        assert_eq!(settle(&TableContent::default(), many).expect_err("too many").code, code::ACCOUNT_LIMIT);
+    }
 }

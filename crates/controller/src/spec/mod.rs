@@ -7,6 +7,7 @@ mod reader;
 
 mod files;
 mod memory;
+mod merge;
 mod root;
 mod scheduling;
 mod script;
@@ -14,6 +15,7 @@ mod task;
 
 pub use files::{FileRequest, check_sandbox_path, is_variable_name};
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
+pub use merge::{MergeMode, MergeSpec};
 pub use root::RootOptions;
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;
@@ -27,12 +29,14 @@ use yson::{Map, Value};
 /// A spec, typed: what the controller works with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperationSpec {
-    /// Always vanilla at the moment.
+    /// Vanilla or merge.
     pub operation_type: OperationType,
     /// Options of the whole operation.
     pub root: RootOptions,
-    /// Tasks, in the order of the spec; a task's number is its place here.
+    /// Tasks, in the order of the spec; a task's number is its place here. A merge has none.
     pub tasks: Vec<TaskSpec>,
+    /// What a merge is to do.
+    pub merge: Option<MergeSpec>,
     /// For the scheduler.
     pub scheduling: SchedulingOptions,
 }
@@ -58,9 +62,9 @@ pub fn parse(
     spec: &Map,
     options: &ControllerOptions,
 ) -> Result<ParsedSpec, Failure> {
-    if operation_type != OperationType::Vanilla {
+    if !matches!(operation_type, OperationType::Vanilla | OperationType::Merge) {
         return Err(Failure::new(format!(
-            "Operation type {operation_type:?} is not supported: only \"vanilla\" operations can be started",
+            "Operation type {operation_type:?} is not supported: only \"vanilla\" and \"merge\" operations can be started",
             operation_type = operation_type.as_str()
         ))
         .with("operation_type", operation_type.as_str()));
@@ -68,14 +72,17 @@ pub fn parse(
     let mut r = Reader::new(spec, "");
     let root = RootOptions::read(&mut r)?;
     let scheduling = SchedulingOptions::read(&mut r)?;
-    let tasks = read_tasks(&mut r, &root, options)?;
+    let (tasks, merge) = match operation_type {
+        OperationType::Merge => (Vec::new(), Some(MergeSpec::read(&mut r)?)),
+        _ => (read_tasks(&mut r, &root, options)?, None),
+    };
     check_gangs(&root, &tasks)?;
     let (full, unrecognized) = r.finish();
     let mut provided = spec.clone();
     provided.remove("secure_vault");
-    let brief = brief(&root, &scheduling, &tasks);
+    let brief = brief(&root, &scheduling, &tasks, merge.as_ref());
     Ok(ParsedSpec {
-        spec: OperationSpec { operation_type, root, tasks, scheduling },
+        spec: OperationSpec { operation_type, root, tasks, merge, scheduling },
         provided,
         full,
         unrecognized,
@@ -154,7 +161,18 @@ fn check_gangs(root: &RootOptions, tasks: &[TaskSpec]) -> Result<(), Failure> {
     }
 }
 
-fn brief(root: &RootOptions, scheduling: &SchedulingOptions, tasks: &[TaskSpec]) -> Map {
+/// Paths are cut to the first (http-api.md 9.1).
+fn brief_paths(paths: &[yson::ypath::YPath]) -> Value {
+    let first: Vec<Value> = paths.iter().take(1).map(|path| path.to_value()).collect();
+    Value::List(first).with_attributes(yson::map! {"count" => paths.len()})
+}
+
+fn brief(
+    root: &RootOptions,
+    scheduling: &SchedulingOptions,
+    tasks: &[TaskSpec],
+    merge: Option<&MergeSpec>,
+) -> Map {
     let tasks: Map = tasks
         .iter()
         .map(|t| {
@@ -168,5 +186,7 @@ fn brief(root: &RootOptions, scheduling: &SchedulingOptions, tasks: &[TaskSpec])
         .with_some("title", root.title.as_deref())
         .with_some("alias", root.alias.as_deref())
         .with_some("pool", scheduling.pool.as_deref())
-        .with("tasks", tasks)
+        .with_some("tasks", merge.is_none().then_some(tasks))
+        .with_some("input_table_paths", merge.map(|m| brief_paths(&m.inputs)))
+        .with_some("output_table_paths", merge.map(|m| brief_paths(std::slice::from_ref(&m.output))))
 }

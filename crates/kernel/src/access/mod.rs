@@ -299,11 +299,21 @@ impl Kernel {
 
     /// Permission to read a file that a job is to have.
     pub(crate) fn demand_file(&self, user: &str, path: &YPath) -> Result<(), Failure> {
+        self.demand_path(user, Permission::Read, path)
+    }
+
+    /// Refuses what this user may not do with what is there.
+    pub(crate) fn demand_path(
+        &self,
+        user: &str,
+        permission: Permission,
+        path: &YPath,
+    ) -> Result<(), Failure> {
         if !self.config.access_control {
             return Ok(());
         }
         let found = self.find(path, Last::Follow)?;
-        self.demand(&self.who(user), Permission::Read, &found.object, &path.text())
+        self.demand(&self.who(user), permission, &found.object, &path.text())
     }
 
     fn demand(&self, who: &Who, permission: Permission, object: &Object, shown: &str) -> Result<(), Failure> {

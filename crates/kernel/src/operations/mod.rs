@@ -6,6 +6,7 @@
 mod actions;
 mod checks;
 mod describe;
+mod merge;
 
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
@@ -162,6 +163,7 @@ impl Kernel {
             self.tell_scheduler(|s| s.set_suspended(id, true));
         }
         self.tell_scheduler(|s| s.set_enabled(id, true));
+        self.note_merge(id);
         self.pending_work.dirty.insert(id);
         self.pending_work.demand.insert(id);
         self.pending_work.update = true;

@@ -1,0 +1,156 @@
+//! Merges (http-api.md 9.7): rows of tables become those of one, without jobs and without copying, since
+//! chunks never change and a table is a list of them.
+
+use crate::table::{TableRows, in_order};
+use crate::{Effect, Kernel};
+use controller::spec::{MergeMode, MergeSpec};
+use cypress::Permission;
+use std::cmp::Ordering;
+use tables::Selection;
+use vocab::{Failure, OperationId, OperationState, Time, code};
+use yson::ypath::YPath;
+
+impl Kernel {
+    /// Does the merges that the scheduler lets run.
+    pub(crate) fn run_merges(&mut self, now: Time, out: &mut Vec<Effect>) {
+        for id in std::mem::take(&mut self.pending_work.merges) {
+            let Some(operation) = self.operations.get(&id) else { continue };
+            let Some(merge) = operation.spec.spec.merge.clone() else { continue };
+            if operation.suspended {
+                self.pending_work.merges.insert(id);
+                continue;
+            }
+            let (user, transaction) = (operation.user.clone(), operation.user_transaction);
+            // It is seen through the operation's transaction, whoever's command brought us here.
+            let around = self.tree.entered();
+            self.tree.leave();
+            let entered = transaction.map_or(Ok(()), |transaction| self.tree.enter(transaction));
+            let merged = entered.and_then(|()| self.merge(now, &user, &merge, out));
+            self.tree.leave();
+            if let Some(around) = around {
+                // It was there a moment ago, and a merge ends no transaction.
+                let _ = self.tree.enter(around);
+            }
+            let (end, error) = match merged {
+                Ok(()) => (OperationState::Completed, None),
+                Err(inner) => {
+                    let what = "Operation has failed to prepare";
+                    let error = Failure::coded(code::OPERATION_FAILED_TO_PREPARE, what).because(inner);
+                    (OperationState::Failed, Some(error))
+                }
+            };
+            self.finish_operation(now, id, end, error, out);
+        }
+    }
+
+    /// An operation may go on: a merge has nothing to wait for then.
+    pub(crate) fn note_merge(&mut self, id: OperationId) {
+        if self.operations.get(&id).is_some_and(|o| o.spec.spec.merge.is_some()) {
+            self.pending_work.merges.insert(id);
+        }
+    }
+
+    fn merge(
+        &mut self,
+        now: Time,
+        user: &str,
+        merge: &MergeSpec,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        for path in &merge.inputs {
+            self.demand_path(user, Permission::Read, path)?;
+        }
+        self.demand_path(user, Permission::Write, &merge.output)?;
+        let (_, target) = self.table(&merge.output)?;
+        let schema = target.schema.clone();
+        let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };
+        for path in &merge.inputs {
+            let (_, table) = self.table(path)?;
+            let selection = Selection::of(path, table.row_count())?;
+            if selection.columns.is_some() || selection.ranges != [0..table.row_count()] {
+                return Err(Failure::new(format!(
+                    "{path}: a merge takes whole tables, a selection of rows or columns is not supported"
+                )));
+            }
+        }
+        rows.chunks = self.chunks_of(&merge.inputs, &rows.schema)?;
+        let keys = tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns());
+        rows.sorted_by = match merge.mode {
+            MergeMode::Sorted => {
+                let columns = self.merge_by(merge)?;
+                match keys {
+                    None => columns,
+                    Some(keys) if !keys.is_empty() && columns.starts_with(&keys) => keys,
+                    Some(keys) => {
+                        return Err(Failure::new(format!(
+                            "The inputs are sorted by {columns:?}, the schema of the output says {keys:?}"
+                        )));
+                    }
+                }
+            }
+            _ => keys.unwrap_or_default(),
+        };
+        let width = rows.sorted_by.len();
+        for chunk in &mut rows.chunks {
+            if let Some((first, last)) = &mut chunk.bounds {
+                // By a part of the key the chunk is sorted, too.
+                first.truncate(width);
+                last.truncate(width);
+            }
+        }
+        if merge.mode == MergeMode::Sorted {
+            rows.chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
+                (Some((a, a_last)), Some((b, b_last))) => {
+                    tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
+                }
+                _ => Ordering::Equal,
+            });
+        }
+        if width > 0 {
+            in_order(&rows.chunks, false).map_err(|inner| {
+                Failure::new("Chunks of the inputs overlap by keys: their rows would have to be written anew")
+                    .because(inner)
+            })?;
+        }
+        self.table_written(now, user, &merge.output, rows, out)
+    }
+
+    /// By which columns the output of a sorted merge is sorted.
+    fn merge_by(&self, merge: &MergeSpec) -> Result<Vec<String>, Failure> {
+        let mut common: Option<Vec<String>> = None;
+        for path in &merge.inputs {
+            let (_, table) = self.table(path)?;
+            let sorted_by = &table.sorted_by;
+            if sorted_by.is_empty() || !sorted_by.starts_with(&merge.merge_by) {
+                let by = match merge.merge_by.as_slice() {
+                    [] => String::new(),
+                    columns => format!(" by {columns:?}"),
+                };
+                return Err(Failure::new(format!("{path} is not sorted{by}: it cannot be merged as sorted")));
+            }
+            common = Some(match common {
+                None => sorted_by.clone(),
+                Some(common) => {
+                    let same = common.iter().zip(sorted_by).take_while(|(a, b)| a == b).count();
+                    common[..same].to_vec()
+                }
+            });
+        }
+        let columns =
+            if merge.merge_by.is_empty() { common.unwrap_or_default() } else { merge.merge_by.clone() };
+        if columns.is_empty() {
+            return Err(Failure::new("The inputs are not sorted by the same columns"));
+        }
+        Ok(columns)
+    }
+}
+
+fn is_append(path: &YPath) -> Result<bool, Failure> {
+    match path.attributes.get("append").filter(|v| !v.is_entity()) {
+        None => Ok(false),
+        Some(value) => value.as_bool().ok_or_else(|| {
+            let found = value.type_name();
+            Failure::new(format!("Attribute \"append\" of the path must be boolean, found {found}"))
+        }),
+    }
+}
