@@ -7,7 +7,7 @@ import socket
 import pytest
 import yt.wrapper
 import yt.yson
-from harness import cluster as make_cluster, wait_for
+from harness import ServerError, cluster as make_cluster, error_codes, wait_for
 
 ROWS = [{"id": n, "name": f"row {n}", "half": n / 2, "even": n % 2 == 0, "more": {"list": [n, None]}} for n in range(10)]
 
@@ -292,19 +292,21 @@ def test_sorted_merges(client, home):
     assert len(read(client, f"{home}/m")) == 4, "a merge that failed leaves the output as it was"
 
 
-def test_merges_that_cannot_be(client, home):
+def test_merges_that_cannot_be(client, cluster, home):
     client.write_table(f"{home}/a", ROWS)
     for spec, error in (({"input_table_paths": [f"{home}/a"]}, "output_table_path"), ({"output_table_path": f"{home}/a"}, "input_table_paths"),
                         ({"input_table_paths": [], "output_table_path": f"{home}/a"}, "at least one table"),
                         ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "mode": "odd"}, "/mode"),
                         ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "combine_chunks": True}, "/combine_chunks")):
-        with pytest.raises(yt.wrapper.YtResponseError, match=error):
-            client.start_operation("merge", spec)
+        with pytest.raises(ServerError) as refused:
+            cluster.command("start_operation", operation_type="merge", spec=spec)
+        assert error in refused.value.text()
     for source, error in ((f"{home}/nothing", "nothing"), (f"{home}/a[#1:#2]", "whole tables"), (home, "expected a table")):
-        operation = client.start_operation("merge", {"input_table_paths": [source], "output_table_path": f"{home}/a"})
-        state = client.get_operation(operation, attributes=["state", "result"])
-        assert state["state"] == "failed" and error in json.dumps(state["result"], default=str)
-        assert state["result"]["error"]["code"] == 216
+        spec = {"input_table_paths": [source], "output_table_path": f"{home}/a"}
+        operation = cluster.command("start_operation", operation_type="merge", spec=spec)["operation_id"]
+        cluster.wait_state(operation, "failed")
+        result = cluster.result(operation)
+        assert error in json.dumps(result) and 216 in error_codes(result)
     assert read(client, f"{home}/a") == ROWS
 
 

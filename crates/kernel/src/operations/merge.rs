@@ -67,7 +67,8 @@ impl Kernel {
         for path in &merge.inputs {
             let (_, table) = self.table(path)?;
             let selection = Selection::of(path, table.row_count())?;
-            if selection.columns.is_some() || selection.ranges != [0..table.row_count()] {
+            let whole = selection.ranges.len() == 1 && selection.row_count() == table.row_count();
+            if selection.columns.is_some() || !whole {
                 return Err(Failure::new(format!(
                     "{path}: a merge takes whole tables, a selection of rows or columns is not supported"
                 )));

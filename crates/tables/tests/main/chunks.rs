@@ -68,22 +68,19 @@ fn damage_is_seen() {
 #[test]
 fn paths_say_which_rows() {
     for (path, ranges, columns) in [
-        ("//t", vec![0..10], None),
-        ("//t[#2:#5]", vec![2..5], None),
-        ("//t[#2]", vec![2..3], None),
-        ("//t[#8:]{a,b}", vec![], None),
-        ("//t{a,b}[#8:]", vec![8..10], Some(vec!["a", "b"])),
-        ("//t[:#3,#9:#20]", vec![0..3, 9..10], None),
-        ("//t[#7:#3]", vec![7..7], None),
-        ("<upper_limit={row_index=4}>//t", vec![0..4], None),
+        ("//t", &[(0, 10)][..], None),
+        ("//t[#2:#5]", &[(2, 5)], None),
+        ("//t[#2]", &[(2, 3)], None),
+        ("//t{a,b}[#8:]", &[(8, 10)], Some(["a", "b"])),
+        ("//t[:#3,#9:#20]", &[(0, 3), (9, 10)], None),
+        ("//t[#7:#3]", &[(7, 7)], None),
+        ("<upper_limit={row_index=4}>//t", &[(0, 4)], None),
     ] {
-        let Ok(parsed) = path.parse::<YPath>() else {
-            assert!(ranges.is_empty(), "{path}");
-            continue;
-        };
+        let parsed = path.parse::<YPath>().expect(path);
         let selection = Selection::of(&parsed, 10).expect(path);
-        assert_eq!(selection.ranges, ranges, "{path}");
-        let names = columns.map(|c: Vec<&str>| c.iter().map(|n| n.as_bytes().to_vec()).collect::<Vec<_>>());
+        let found: Vec<(u64, u64)> = selection.ranges.iter().map(|r| (r.start, r.end)).collect();
+        assert_eq!(found, ranges, "{path}");
+        let names = columns.map(|c| c.map(|n| n.as_bytes().to_vec()).to_vec());
         assert_eq!(selection.columns, names, "{path}");
     }
     for path in ["//t[a:b]", "<ranges=5>//t", "<columns=a>//t", "<lower_limit={row_index=-1}>//t"] {
