@@ -3,11 +3,11 @@
 
 use crate::commands::{
     Asked, Descriptor, Kind, Params, Result, Run, get_job_stderr, issue_token, poll_job_shell, read_file,
-    run_job_shell_command, set_user_password, write_file,
+    read_table, run_job_shell_command, set_user_password, write_file, write_table,
 };
 use std::collections::BTreeSet;
 use vocab::Failure;
-use yson::{Map, Value};
+use yson::{Format, Map, Value};
 
 /// A parameter of a command.
 pub(super) struct Parameter {
@@ -34,6 +34,8 @@ pub(super) fn of_command(descriptor: &Descriptor) -> Vec<Parameter> {
         Run::ShellCommand => parameters(&|params| run_job_shell_command(params).map(drop)),
         Run::ReadFile => parameters(&|params| read_file(params).map(drop)),
         Run::WriteFile => parameters(&|params| write_file(params).map(drop)),
+        Run::ReadTable => parameters(&|params| read_table(params, Format::tabular_default()).map(drop)),
+        Run::WriteTable => parameters(&|params| write_table(params, Format::tabular_default()).map(drop)),
         Run::Batch => vec![
             Parameter { name: "requests".to_owned(), kind: Kind::Any, is_required: true },
             Parameter { name: "concurrency".to_owned(), kind: Kind::Count, is_required: false },
@@ -90,6 +92,7 @@ fn missing(result: &Result<()>, asked: &[Asked]) -> Option<Asked> {
 fn sample(asked: &Asked) -> Value {
     match (asked.name.as_str(), asked.kind) {
         ("operation_type", _) => "vanilla".into(),
+        ("source_paths", _) => vec![Value::from("//tmp/x")].into(),
         ("md5", _) => "0".repeat(32).into(),
         ("new_password_sha256" | "token_sha256", _) => "0".repeat(64).into(),
         ("parameters", Kind::Map) => yson::map! {"operation" => "spawn"}.into(),
