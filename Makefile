@@ -6,7 +6,7 @@ BIN := target/release/millpond
 # Where rustup puts the tools when it was installed without root.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build setup page bench fmt lint unit nightly e2e clean
+.PHONY: demo test build setup page bench soak fmt lint unit nightly e2e clean
 
 build: setup page ## build the one binary
 	cargo build --release --locked -p millpond
@@ -26,6 +26,9 @@ page: ## build the web page that goes into the binary; without Node.js the binar
 bench: build ## the figures of docs/benchmarks.md
 	bash tests/setup.sh python
 	.venv/bin/python -m bench.run
+
+soak: build ## faults on small simulated clusters, seed after seed, until stopped
+	$(BIN) sim faults --forever
 
 unit: setup ## the Rust tests alone
 	cargo test --workspace --locked

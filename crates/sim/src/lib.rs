@@ -20,7 +20,9 @@ mod error;
 pub mod output;
 pub mod random;
 pub mod scenario;
+pub mod soak;
 pub mod validate;
+pub mod what_if;
 pub mod workload;
 
 pub use engine::{Options, Progress, Ran, run};

@@ -19,7 +19,9 @@ pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
 pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
 pub use run::{FileArg, RunArgs};
-pub use sim::{SimCheckArgs, SimCommand, SimFormat, SimRunArgs, SimScenarioArgs};
+pub use sim::{
+    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimRunArgs, SimScenarioArgs, SimWhatIfArgs,
+};
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 
 use clap::{Args, Parser, Subcommand};

@@ -37,6 +37,61 @@ pub enum SimCommand {
         "millpond sim validate burst.json --set /seed=7 --json",
     ])]
     Validate(SimScenarioArgs),
+    /// Run a scenario and changed forms of it side by side
+    ///
+    /// A variant is a file: {"format":"millpond-variant/1","name":"...","set":{"/json/pointer":value,...}}.
+    /// All see the same workload and the same random numbers. Prints the figures that changed most; each
+    /// run has a directory of its own, comparison.csv and comparison.json have all figures.
+    #[command(after_help = epilogue![
+        "millpond sim what-if day.json --variant strong.json --variant burst.json --out /tmp/both",
+    ])]
+    WhatIf(SimWhatIfArgs),
+    /// Let everything go wrong on small clusters, and see that the core keeps its promises
+    ///
+    /// A seed makes a cluster, a workload, and what goes wrong: lost connections, late and repeated
+    /// messages, dying nodes, a slow store, jumps of the clock, and a server that dies between any two
+    /// things it wanted done. All invariants are checked all the time; in the end all work is done, each
+    /// unit of it once. A violation prints the story and how to see it again. Ctrl-C ends it.
+    #[command(after_help = epilogue![
+        "millpond sim faults --count 1000",
+        "millpond sim faults --seed 17",
+        "millpond sim faults --forever",
+    ])]
+    Faults(SimFaultsArgs),
+}
+
+/// `millpond sim what-if`.
+#[derive(Args, Clone, Debug)]
+pub struct SimWhatIfArgs {
+    /// The scenario and its changes
+    #[command(flatten)]
+    pub scenario: SimScenarioArgs,
+    /// A file with changes; may be given several times
+    #[arg(long, value_name = "FILE", required = true)]
+    pub variant: Vec<PathBuf>,
+    /// Directory of the output; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// End there at the latest: 36h, 90m, 1500ms
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub until: Option<Span>,
+}
+
+/// `millpond sim faults`.
+#[derive(Args, Clone, Debug)]
+pub struct SimFaultsArgs {
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "forever")]
+    pub count: u64,
+    /// One seed after the other until stopped
+    #[arg(long)]
+    pub forever: bool,
+    /// Print the story of every seed
+    #[arg(long)]
+    pub log: bool,
 }
 
 /// A scenario with changes.

@@ -1,11 +1,14 @@
 //! `millpond sim ...`: files in, files out; the crate `sim` computes.
 
-use crate::args::{SimCheckArgs, SimCommand, SimFormat, SimRunArgs, SimScenarioArgs};
+use crate::args::{
+    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimRunArgs, SimScenarioArgs, SimWhatIfArgs,
+};
 use crate::error::{CliError, exit};
 use crate::interrupt::Interrupt;
 use crate::output::{Look, Output, Screen};
-use crate::views::ComparisonTable;
+use crate::views::{ComparisonTable, VariantTable};
 use ::sim::output::Format;
+use ::sim::what_if::Variant;
 use ::sim::{Options, Progress, Scenario, SimError};
 use std::time::{Duration, Instant};
 use yson::{JsonFormat, Map, Value};
@@ -14,6 +17,8 @@ pub(super) fn run(screen: Screen, command: SimCommand) -> Result<(), CliError> {
     match command {
         SimCommand::Run(args) => simulate(screen, &args),
         SimCommand::Check(args) => check(screen, &args),
+        SimCommand::WhatIf(args) => what_if(screen, &args),
+        SimCommand::Faults(args) => faults(screen, &args),
         SimCommand::Validate(args) => {
             let found = ::sim::validate::validate(&load(&args, None)?).map_err(told)?;
             screen.show(&Report(found))
@@ -25,7 +30,7 @@ fn told(error: SimError) -> CliError {
     CliError::failed(error.to_string())
 }
 
-fn load(args: &SimScenarioArgs, seed: Option<u64>) -> Result<Scenario, CliError> {
+fn changes_of(args: &SimScenarioArgs) -> Result<Vec<(String, Value)>, CliError> {
     let mut changes = Vec::new();
     for text in &args.set {
         let usage = |why: &str| CliError::usage(format!("--set {text}: {why}"));
@@ -34,6 +39,11 @@ fn load(args: &SimScenarioArgs, seed: Option<u64>) -> Result<Scenario, CliError>
             .map_err(|e| usage(&format!("the value is no JSON: {e}")))?;
         changes.push((pointer.to_owned(), value));
     }
+    Ok(changes)
+}
+
+fn load(args: &SimScenarioArgs, seed: Option<u64>) -> Result<Scenario, CliError> {
+    let mut changes = changes_of(args)?;
     changes.extend(seed.map(|seed| ("/seed".to_owned(), Value::from(seed))));
     Scenario::load(&args.scenario, &changes).map_err(told)
 }
@@ -45,6 +55,7 @@ fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
         until: args.until,
         shortcuts: !args.no_shortcuts,
         check_invariants: args.check_invariants,
+        faults: None,
     };
     let interrupt =
         Interrupt::install().map_err(|e| CliError::failed(format!("cannot wait for signals: {e}")))?;
@@ -104,6 +115,83 @@ fn speed(progress: &Progress, wall: Duration) -> Map {
         "threads" => 1,
     }
     .with_some("peak_memory_bytes", peak.map(|kib| kib * 1024))
+}
+
+fn signals() -> Result<Interrupt, CliError> {
+    Interrupt::install().map_err(|e| CliError::failed(format!("cannot wait for signals: {e}")))
+}
+
+/// Rows that people see; the files have all.
+const SHOWN: usize = 40;
+
+fn what_if(screen: Screen, args: &SimWhatIfArgs) -> Result<(), CliError> {
+    let mut variants = Vec::new();
+    for file in &args.variant {
+        variants.push(Variant::load(file).map_err(told)?);
+    }
+    let interrupt = signals()?;
+    let (begun, mut told_at) = (Instant::now(), Instant::now());
+    let mut watch = |name: &str, progress: &Progress| {
+        if told_at.elapsed() >= Duration::from_secs(1) {
+            told_at = Instant::now();
+            screen.tell(&format!("{name}: {}", line(progress, begun.elapsed())));
+        }
+        interrupt.count() == 0
+    };
+    let options = Options { until: args.until, ..Options::default() };
+    let scenario = &args.scenario.scenario;
+    let changes = changes_of(&args.scenario)?;
+    let mut found = ::sim::what_if::what_if(scenario, &changes, &variants, &args.out, options, &mut watch)
+        .map_err(told)?;
+    if found.interrupted {
+        return Err(CliError::Silent(exit::INTERRUPTED));
+    }
+    found.rows.retain(|row| row.change() > 0.0);
+    found.rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
+    found.rows.truncate(SHOWN);
+    screen.show(&VariantTable(found))
+}
+
+fn faults(screen: Screen, args: &SimFaultsArgs) -> Result<(), CliError> {
+    let interrupt = signals()?;
+    let folder = std::env::temp_dir().join(format!("millpond-faults-{}", std::process::id()));
+    let last = if args.forever { u64::MAX } else { args.seed.saturating_add(args.count) };
+    let (begun, mut told_at) = (Instant::now(), Instant::now());
+    let (mut stories, mut jobs) = (0u64, 0u64);
+    let mut result = Ok(());
+    for seed in args.seed..last {
+        let story = match ::sim::soak::play(seed, &folder) {
+            Ok(story) => story,
+            Err(error) => {
+                result = Err(CliError::failed(format!("seed {seed}: {error}")));
+                break;
+            }
+        };
+        stories += 1;
+        jobs += story.ran.progress.counts.jobs_ordered;
+        let violations = &story.ran.violations;
+        if args.log || !violations.is_empty() {
+            screen.print(story.log.as_bytes())?;
+        }
+        if !violations.is_empty() {
+            let what: Vec<&str> = violations.iter().take(10).map(String::as_str).collect();
+            let again = format!("again: millpond sim faults --seed {seed}");
+            result = Err(CliError::failed(format!("seed {seed}: {}\n{again}", what.join("\n"))));
+            break;
+        }
+        if told_at.elapsed() >= Duration::from_secs(1) {
+            told_at = Instant::now();
+            screen.tell(&format!("{stories} seeds in {:.0} s, {jobs} jobs", begun.elapsed().as_secs_f64()));
+        }
+        if interrupt.count() > 0 {
+            break;
+        }
+    }
+    // What is left of it nobody needs: a seed makes it again.
+    let _ = std::fs::remove_dir_all(&folder);
+    result?;
+    screen.tell(&format!("{stories} seeds, {jobs} jobs, no violation"));
+    Ok(())
 }
 
 fn check(screen: Screen, args: &SimCheckArgs) -> Result<(), CliError> {

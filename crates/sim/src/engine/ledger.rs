@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::output::{Cell, Sink};
 use crate::workload::Operation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{JobId, OperationId, Span, Time};
 use yson::{Map, Value};
@@ -91,6 +91,8 @@ struct Attempt {
     operation: OperationId,
     task: String,
     cookie: u64,
+    /// Number of the start in its task.
+    index: u64,
     number: u32,
     node: String,
     ordered: Time,
@@ -108,7 +110,10 @@ pub struct Ledger {
     pub reasons: BTreeMap<String, u64>,
     pub waits_ms: Vec<u64>,
     /// Operations that have ended since somebody asked.
-    pub ended: Vec<OperationId>,
+    /// With the number of units, if it completed.
+    pub ended: Vec<(OperationId, Option<u64>)>,
+    /// Operations that ended before their submission was answered.
+    early: BTreeMap<OperationId, (Time, &'static str)>,
     /// Units that completed since somebody asked.
     pub completed: Vec<(OperationId, String, u64)>,
 }
@@ -136,12 +141,19 @@ impl Ledger {
             reasons: BTreeMap::new(),
             waits_ms: Vec::new(),
             ended: Vec::new(),
+            early: BTreeMap::new(),
             completed: Vec::new(),
         }
     }
 
     /// An operation was accepted.
-    pub fn accepted(&mut self, id: OperationId, operation: Arc<Operation>, at: Time) {
+    pub fn accepted(
+        &mut self,
+        id: OperationId,
+        operation: Arc<Operation>,
+        at: Time,
+        sink: &mut Sink,
+    ) -> Result<(), SimError> {
         let life = Life {
             operation,
             at,
@@ -155,6 +167,10 @@ impl Ledger {
             attempts: BTreeMap::new(),
         };
         self.lives.insert(id, life);
+        match self.early.remove(&id) {
+            Some((end, state)) => self.end(id, end, state, sink),
+            None => Ok(()),
+        }
     }
 
     /// Unfinished operations.
@@ -172,13 +188,19 @@ impl Ledger {
     }
 
     /// An event of the log.
-    pub fn hear(&mut self, event: &Map, sink: &mut Sink) -> Result<(), SimError> {
+    pub fn hear(
+        &mut self,
+        event: &Map,
+        yielded: &mut BTreeSet<JobId>,
+        sink: &mut Sink,
+    ) -> Result<(), SimError> {
         let at = time(event, "time").unwrap_or(self.start);
         match text(event, "event") {
-            "job_started" => self.job_started(event, at),
-            "job_completed" => self.job_ended(event, at, "completed", sink)?,
-            "job_failed" => self.job_ended(event, at, "failed", sink)?,
-            "job_aborted" => self.job_ended(event, at, "aborted", sink)?,
+            // The start of a job is not durable: the log may know it only from the next life of the server.
+            "job_started" | "job_adopted" => self.job_started(event, at),
+            "job_completed" => self.job_ended(event, at, "completed", yielded, sink)?,
+            "job_failed" => self.job_ended(event, at, "failed", yielded, sink)?,
+            "job_aborted" => self.job_ended(event, at, "aborted", yielded, sink)?,
             "operation_materialized" => {
                 if let Some(life) = id(event, "operation_id").and_then(|id| self.lives.get_mut(&id)) {
                     life.running_since.get_or_insert(at);
@@ -218,6 +240,9 @@ impl Ledger {
         let (Some(job), Some(operation)) = (id::<JobId>(event, "job_id"), id(event, "operation_id")) else {
             return;
         };
+        if self.attempts.contains_key(&job) {
+            return;
+        }
         let limits = event.get("resource_limits");
         let cookie = event.get("job_cookie").and_then(Value::as_u64).unwrap_or_default();
         let task = text(event, "task_name").to_owned();
@@ -236,6 +261,7 @@ impl Ledger {
             operation,
             task,
             cookie,
+            index: event.get("task_job_index").and_then(Value::as_u64).unwrap_or_default(),
             number,
             node: text(event, "node_address").to_owned(),
             ordered: at,
@@ -245,14 +271,26 @@ impl Ledger {
         self.attempts.insert(job, attempt);
     }
 
+    /// A job that nobody has reported after a restart is told without its id.
+    fn unreported(&self, event: &Map) -> Option<JobId> {
+        let operation: OperationId = id(event, "operation_id")?;
+        let index = event.get("task_job_index")?.as_u64()?;
+        let is_it =
+            |a: &Attempt| a.operation == operation && a.index == index && a.task == text(event, "task_name");
+        self.attempts.iter().find(|(_, attempt)| is_it(attempt)).map(|(job, _)| *job)
+    }
+
     fn job_ended(
         &mut self,
         event: &Map,
         at: Time,
         outcome: &'static str,
+        yielded: &mut BTreeSet<JobId>,
         sink: &mut Sink,
     ) -> Result<(), SimError> {
-        let Some(attempt) = id::<JobId>(event, "job_id").and_then(|job| self.attempts.remove(&job)) else {
+        let job = id::<JobId>(event, "job_id").or_else(|| self.unreported(event));
+        let gave_way = job.is_some_and(|job| yielded.remove(&job));
+        let Some(attempt) = job.and_then(|job| self.attempts.remove(&job)) else {
             return Ok(());
         };
         let end = time(event, "finish_time").unwrap_or(at).max(attempt.ordered);
@@ -260,7 +298,7 @@ impl Ledger {
         let reason = text(event, "reason");
         let ran = end.since(attempt.ordered);
         let (ms, cpu_s) = (ran.as_millis(), ran.as_secs_f64() * attempt.cpu);
-        let interrupted = event.contains("interruption_reason") && outcome == "completed";
+        let interrupted = gave_way && outcome == "completed";
         let life = self.lives.get_mut(&attempt.operation);
         for counts in life.map(|l| &mut l.counts).into_iter().chain([&mut self.total]) {
             match outcome {
@@ -288,11 +326,13 @@ impl Ledger {
         if !reason.is_empty() {
             *self.reasons.entry(reason.to_owned()).or_default() += 1;
         }
+        if outcome == "completed" && !interrupted {
+            self.completed.push((attempt.operation, attempt.task.clone(), attempt.cookie));
+        }
         if let Some(life) = self.lives.get_mut(&attempt.operation) {
             let unit = (attempt.task.clone(), attempt.cookie);
             if outcome == "completed" && !interrupted {
                 life.attempts.remove(&unit);
-                self.completed.push((attempt.operation, attempt.task.clone(), attempt.cookie));
             } else {
                 *life.attempts.entry(unit).or_default() += 1;
             }
@@ -350,8 +390,22 @@ impl Ledger {
     ) -> Result<(), SimError> {
         self.place(event);
         let Some(id) = id::<OperationId>(event, "operation_id") else { return Ok(()) };
-        let Some(life) = self.lives.remove(&id) else { return Ok(()) };
-        self.ended.push(id);
+        self.end(id, at, state, sink)
+    }
+
+    fn end(
+        &mut self,
+        id: OperationId,
+        at: Time,
+        state: &'static str,
+        sink: &mut Sink,
+    ) -> Result<(), SimError> {
+        let Some(life) = self.lives.remove(&id) else {
+            self.early.insert(id, (at, state));
+            return Ok(());
+        };
+        let units = life.operation.tasks.iter().map(|t| t.job_count).sum();
+        self.ended.push((id, (state == "completed").then_some(units)));
         self.finish_life(&life, Some(at), state, sink)
     }
 

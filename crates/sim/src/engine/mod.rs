@@ -1,6 +1,7 @@
 //! The loop: events of an instant, then the server, then again until the instant is quiet
 //! (simulator.md 5).
 
+mod faults;
 pub(crate) mod ledger;
 mod node;
 mod queue;
@@ -14,6 +15,7 @@ pub use node::Counts;
 
 use crate::error::SimError;
 use crate::output::{Format, Sink, pools::Pools};
+use crate::random::name_hash;
 use crate::scenario::Scenario;
 use crate::workload::{Operation, Workload};
 use kernel::{Body, Command, Input, NodeKey, OperationRef};
@@ -24,7 +26,7 @@ use server::{Outcome, Server};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use vocab::{Failure, OperationId, OperationType, Span, Time};
+use vocab::{Failure, Guid, OperationId, OperationType, Span, Time};
 use work::Physics;
 
 /// How to run.
@@ -38,11 +40,13 @@ pub struct Options {
     pub shortcuts: bool,
     /// Check the invariants of the core after every share update; slow.
     pub check_invariants: bool,
+    /// Let things go wrong, by this seed, for the first five minutes.
+    pub faults: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: Format::Csv, until: None, shortcuts: true, check_invariants: false }
+        Options { format: Format::Csv, until: None, shortcuts: true, check_invariants: false, faults: None }
     }
 }
 
@@ -112,6 +116,9 @@ struct Engine<'a> {
     refusals: Vec<String>,
     failures: BTreeMap<u32, u64>,
     violations: Vec<String>,
+    /// Operations whose submission nobody has answered.
+    lost: Vec<Operation>,
+    faults: Option<faults::Faults>,
 }
 
 /// Runs a scenario; `watch` is called now and then and says whether to go on. Files are complete and
@@ -157,7 +164,8 @@ impl Engine<'_> {
         let idle = self.scenario.stop_when_idle
             && self.workload.next_time().is_none()
             && self.ledger.unfinished() == 0
-            && self.asked.is_empty();
+            && self.asked.is_empty()
+            && self.lost.is_empty();
         idle || self.next_time() >= self.end
     }
 
@@ -185,9 +193,18 @@ impl Engine<'_> {
 
     fn turn(&mut self) -> Result<(), SimError> {
         let mut outcomes = Vec::new();
+        if let Some(faults) = &mut self.faults {
+            self.inputs.iter().for_each(|input| faults.note_input(input));
+        }
         let updated = self.server.turn(self.now, &mut self.inputs, &mut outcomes);
         for outcome in outcomes {
             self.hear(outcome)?;
+        }
+        if self.server.has_died() {
+            self.server_dies(Span::from_secs(2));
+        }
+        if self.faults.is_some() {
+            self.check_nodes();
         }
         if updated && let Some(kernel) = self.server.kernel() {
             self.updates += 1;
@@ -204,29 +221,38 @@ impl Engine<'_> {
     fn hear(&mut self, outcome: Outcome) -> Result<(), SimError> {
         match outcome {
             Outcome::ToNode(key, message) => {
-                if let Some(node) = self.node_of(key) {
+                if let Some(node) = self.node_of(key)
+                    && !self.is_late(key, node, &message)
+                {
                     self.with_node(node, |node, around| node.hear(message, around));
                 }
             }
             Outcome::Closed(key) => {
                 if let Some(node) = self.node_of(key) {
                     self.keys[key.0 as usize] = None;
-                    self.nodes[node as usize].key = None;
+                    self.with_node(node, Node::disconnected);
                     self.inputs.push(Input::NodeDisconnected(key));
+                    self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(node));
                 }
             }
             Outcome::Event(event) => {
                 self.sink.event(&event)?;
-                self.ledger.hear(&event, &mut self.sink)?;
-                for id in std::mem::take(&mut self.ledger.ended) {
-                    self.physics.remove(id);
-                }
+                self.ledger.hear(&event, &mut self.physics.yielded, &mut self.sink)?;
                 for (id, task, cookie) in std::mem::take(&mut self.ledger.completed) {
                     self.physics.forget_rest(id, &task, cookie as u32);
+                    // A gang begins anew as a whole, also with what is done.
+                    let gang = self.physics.is_gang(id);
+                    let violated = self.faults.as_mut().and_then(|f| f.completed(id, &task, cookie));
+                    self.violations.extend(violated.filter(|_| gang == Some(false)));
+                }
+                for (id, units) in std::mem::take(&mut self.ledger.ended) {
+                    self.physics.remove(id);
+                    let check = |f: &faults::Faults| f.operation_completed(id, units?);
+                    self.violations.extend(self.faults.as_ref().and_then(check));
                 }
             }
             Outcome::Reply(request, body) => match self.asked.remove(&request) {
-                Some(Asked::Start(operation)) => self.started(*operation, body),
+                Some(Asked::Start(operation)) => self.started(*operation, body)?,
                 Some(Asked::Scripted(event)) => self.scripted_done(event, body.err()),
                 Some(Asked::Setup | Asked::Other) | None => {}
             },
@@ -264,6 +290,15 @@ impl Engine<'_> {
             Due::ServerStarts => self.server_starts()?,
             Due::NodeFails(node) => self.node_fails(node, false),
             Due::NodeRepaired(node) => self.node_repaired(node),
+            Due::Fault => self.fault(),
+            Due::NodeConnects(node) => self.node_connects(node),
+            Due::NodeHears(node) => self.node_hears(node),
+            Due::StoreLands => self.server.hold(false),
+            Due::Resubmit => {
+                for operation in std::mem::take(&mut self.lost) {
+                    self.start(operation);
+                }
+            }
             Due::JobStarts(node, job) => self.with_node(node, |node, around| node.job_starts(job, around)),
             Due::JobEnds(node, job) => self.with_node(node, |node, around| node.job_ends(job, around)),
             Due::MemoryPeak(node, job) => self.with_node(node, |node, around| node.memory_peak(job, around)),
@@ -286,7 +321,7 @@ impl Engine<'_> {
     }
 
     fn ask(&mut self, user: &str, command: Command, asked: Asked) {
-        let (number, input) = self.server.request(user, command);
+        let (number, input) = self.server.request(user, None, command);
         if self.server.kernel().is_some() {
             self.asked.insert(number, asked);
             self.inputs.push(input);
@@ -300,16 +335,28 @@ impl Engine<'_> {
             return Ok(());
         }
         let Some(operation) = self.workload.take_next()? else { return Ok(()) };
-        let command =
-            Command::StartOperation { operation_type: OperationType::Vanilla, spec: operation.spec() };
-        let user = operation.user.clone();
         if let Some(until) = operation.until {
             self.owners.push(operation.id.clone());
             self.queue.push(self.scenario.start + until, Due::Until(self.owners.len() - 1));
         }
-        self.ask(&user, command, Asked::Start(Box::new(operation)));
+        self.start(operation);
         self.plan_submission();
         Ok(())
+    }
+
+    /// The same request twice is one operation.
+    fn start(&mut self, operation: Operation) {
+        if self.server.kernel().is_none() {
+            self.lost.push(operation);
+            return;
+        }
+        let command =
+            Command::StartOperation { operation_type: OperationType::Vanilla, spec: operation.spec() };
+        let hash = name_hash(&operation.id);
+        let mutation = Guid([hash as u32, (hash >> 32) as u32, 1, 1]);
+        let (number, input) = self.server.request(&operation.user, Some(mutation), command);
+        self.asked.insert(number, Asked::Start(Box::new(operation)));
+        self.inputs.push(input);
     }
 
     fn plan_submission(&mut self) {
@@ -318,7 +365,7 @@ impl Engine<'_> {
         }
     }
 
-    fn started(&mut self, operation: Operation, body: Result<Body, Failure>) {
+    fn started(&mut self, operation: Operation, body: Result<Body, Failure>) -> Result<(), SimError> {
         let id = match &body {
             Ok(Body::Value(value)) => value.get("operation_id").and_then(|id| id.as_str()?.parse().ok()),
             _ => None,
@@ -329,12 +376,12 @@ impl Engine<'_> {
             if self.refusals.len() < 100 {
                 self.refusals.push(format!("operation {:?}: {why}", operation.id));
             }
-            return;
+            return Ok(());
         };
         let operation = Arc::new(operation);
         self.by_name.insert(operation.id.clone(), id);
         self.physics.add(id, operation.clone());
-        self.ledger.accepted(id, operation, self.now);
+        self.ledger.accepted(id, operation, self.now, &mut self.sink)
     }
 
     fn sample(&mut self) -> Result<(), SimError> {

@@ -23,6 +23,8 @@ pub(super) struct Node {
     /// The next call that it wants; older wishes in the queue are void.
     wake: Option<Time>,
     pub settings: Settings,
+    /// Its limits became smaller once: what runs may be more than it has now.
+    pub shrunk: bool,
 }
 
 /// A job whose proxy lives.
@@ -69,6 +71,7 @@ impl Node {
             jobs: BTreeMap::new(),
             wake: None,
             settings,
+            shrunk: false,
         }
     }
 
@@ -96,6 +99,7 @@ impl Node {
     }
 
     pub fn set_limits(&mut self, limits: Resources, around: &mut Around<'_>) {
+        self.shrunk |= !limits.dominates(&self.settings.resource_limits);
         self.settings.resource_limits = limits;
         self.tell(NodeInput::ResourceLimits(limits), around);
         self.wake = Some(around.now);
@@ -112,7 +116,8 @@ impl Node {
 
     /// The time has come that it named, unless it has named another one since.
     pub fn wake(&mut self, around: &mut Around<'_>, shortcuts: bool) {
-        if !self.online || self.wake != Some(around.now) {
+        // The clock may have jumped over its time.
+        if !self.online || self.wake.is_none_or(|at| at > around.now) {
             return;
         }
         if shortcuts && let (Some(key), Some(next)) = (self.key, self.core.skip_heartbeat(around.now)) {
@@ -251,6 +256,7 @@ impl Node {
         let Some(job) = self.jobs.get(&id) else { return };
         let done = job.start.map_or(Span::ZERO, |start| around.now.since(start));
         around.physics.keep_rest(&job.fate, done);
+        around.physics.yielded.insert(id);
         let outcome = JobOutcome::Completed { interrupted: job.interrupted, restart_needed: true };
         self.end(id, outcome, around);
     }

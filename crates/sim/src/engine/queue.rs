@@ -14,6 +14,14 @@ pub(super) enum Due {
     ServerStarts,
     NodeFails(u32),
     NodeRepaired(u32),
+    /// Something goes wrong.
+    Fault,
+    /// A node without a connection tries to get one.
+    NodeConnects(u32),
+    /// A slow stream to a node is fast again.
+    NodeHears(u32),
+    /// The store has written what it was given.
+    StoreLands,
     /// The user's process of a job starts.
     JobStarts(u32, JobId),
     /// A job comes to its end by itself.
@@ -24,6 +32,8 @@ pub(super) enum Due {
     JobYields(u32, JobId),
     /// The next operation of the workload.
     Submit,
+    /// Operations whose replies were lost are sent again.
+    Resubmit,
     /// The owner aborts.
     Until(usize),
     /// A node wants to be called.
@@ -36,8 +46,9 @@ impl Due {
     fn class(&self) -> u8 {
         match self {
             Due::Scenario(_) | Due::ServerStarts | Due::NodeFails(_) | Due::NodeRepaired(_) => 1,
+            Due::Fault | Due::NodeConnects(_) | Due::NodeHears(_) | Due::StoreLands => 1,
             Due::JobStarts(..) | Due::JobEnds(..) | Due::MemoryPeak(..) | Due::JobYields(..) => 2,
-            Due::Submit | Due::Until(_) => 3,
+            Due::Submit | Due::Resubmit | Due::Until(_) => 3,
             Due::NodeWakes(_) => 6,
             Due::Sample => 7,
         }

@@ -189,10 +189,15 @@ impl Engine<'_> {
     }
 
     /// The server dies; nodes lose their connections and go on.
-    fn server_dies(&mut self, downtime: Span) {
+    pub(super) fn server_dies(&mut self, downtime: Span) {
         self.server.crash();
         self.inputs.clear();
-        self.asked.clear();
+        // Clients without an answer ask again.
+        for asked in std::mem::take(&mut self.asked).into_values() {
+            if let Asked::Start(operation) = asked {
+                self.lost.push(*operation);
+            }
+        }
         self.keys.iter_mut().for_each(|key| *key = None);
         for number in 0..self.nodes.len() as u32 {
             self.with_node(number, Node::disconnected);
@@ -207,6 +212,7 @@ impl Engine<'_> {
                 self.connect(number);
             }
         }
+        self.queue.push(self.now, Due::Resubmit);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::error::SimError;
 use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Op, Table};
-use vocab::{Failure, Time};
+use vocab::{Failure, Guid, Time};
 use wire::ServerMessage;
 use yson::Map;
 
@@ -51,6 +51,13 @@ pub struct Server {
     logged: u64,
     next_request: u64,
     wake: Time,
+    /// Batches on their way to the store.
+    in_flight: VecDeque<(u64, Batch)>,
+    /// They stay there.
+    held_back: bool,
+    /// It dies after so many effects more.
+    fuse: Option<u64>,
+    died: bool,
 }
 
 impl Server {
@@ -66,6 +73,10 @@ impl Server {
             logged: 0,
             next_request: 0,
             wake: now,
+            in_flight: VecDeque::new(),
+            held_back: false,
+            fuse: None,
+            died: false,
         };
         server.restart(now)?;
         Ok(server)
@@ -88,8 +99,37 @@ impl Server {
         Ok(())
     }
 
-    /// `kill -9`: what was not carried out is gone.
+    /// Dies after so many effects more.
+    pub fn arm(&mut self, effects: u64) {
+        self.fuse.get_or_insert(effects);
+    }
+
+    /// Nothing goes wrong from now on.
+    pub fn disarm(&mut self) {
+        self.fuse = None;
+        self.held_back = false;
+    }
+
+    /// The store takes its time, or does not any more.
+    pub fn hold(&mut self, hold: bool) {
+        self.held_back = hold;
+    }
+
+    /// It has died in the last turn. Says so once.
+    pub fn has_died(&mut self) -> bool {
+        std::mem::take(&mut self.died)
+    }
+
+    /// `kill -9`: what was not carried out is gone. Of the batches on their way to the store the first half
+    /// has made it, and nobody heard of that.
     pub fn crash(&mut self) {
+        let landed = self.in_flight.len().div_ceil(2);
+        for (_, batch) in self.in_flight.drain(..).take(landed) {
+            if let Some(store) = &mut self.store {
+                apply(store, &batch);
+            }
+        }
+        self.fuse = None;
         self.kernel = None;
         self.effects.clear();
         self.held.clear();
@@ -112,9 +152,9 @@ impl Server {
     }
 
     /// A request; its number comes back with the reply.
-    pub fn request(&mut self, user: &str, command: Command) -> (u64, Input) {
+    pub fn request(&mut self, user: &str, mutation_id: Option<Guid>, command: Command) -> (u64, Input) {
         self.next_request += 1;
-        let request = Request { id: self.next_request, user: user.to_owned(), mutation_id: None, command };
+        let request = Request { id: self.next_request, user: user.to_owned(), mutation_id, command };
         (self.next_request, Input::Request(request))
     }
 
@@ -129,7 +169,16 @@ impl Server {
         }
         let flushed = kernel.flush(now, true, &mut self.effects);
         self.wake = flushed.wake;
+        self.land(now, out);
         for effect in std::mem::take(&mut self.effects) {
+            match &mut self.fuse {
+                Some(0) => {
+                    self.died = true;
+                    break;
+                }
+                Some(left) => *left -= 1,
+                None => {}
+            }
             self.carry_out(now, effect, out);
         }
         flushed.updated
@@ -138,17 +187,8 @@ impl Server {
     fn carry_out(&mut self, now: Time, effect: Effect, out: &mut Vec<Outcome>) {
         let after = match effect {
             Effect::Commit { seq, batch } => {
-                if let Some(store) = &mut self.store {
-                    apply(store, &batch);
-                }
-                self.durable = seq;
-                while let Some((after, effect)) = self.held.pop_front() {
-                    if after > seq {
-                        self.held.push_front((after, effect));
-                        break;
-                    }
-                    self.deliver(now, effect, out);
-                }
+                self.in_flight.push_back((seq, batch));
+                self.land(now, out);
                 return;
             }
             Effect::Reply { after, .. }
@@ -161,6 +201,26 @@ impl Server {
         match after > self.durable {
             true => self.held.push_back((after, effect)),
             false => self.deliver(now, effect, out),
+        }
+    }
+
+    /// Batches become durable, and what waited for them goes out.
+    fn land(&mut self, now: Time, out: &mut Vec<Outcome>) {
+        if self.held_back {
+            return;
+        }
+        while let Some((seq, batch)) = self.in_flight.pop_front() {
+            if let Some(store) = &mut self.store {
+                apply(store, &batch);
+            }
+            self.durable = seq;
+            while let Some((after, effect)) = self.held.pop_front() {
+                if after > seq {
+                    self.held.push_front((after, effect));
+                    break;
+                }
+                self.deliver(now, effect, out);
+            }
         }
     }
 

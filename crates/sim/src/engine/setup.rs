@@ -28,7 +28,8 @@ impl<'a> Engine<'a> {
         let is_restart = |e: &crate::scenario::Event| {
             matches!(e.kind, crate::scenario::EventKind::SchedulerRestart { .. })
         };
-        let server = Server::start(config, now, scenario.events.iter().any(is_restart))?;
+        let restarts = options.faults.is_some() || scenario.events.iter().any(is_restart);
+        let server = Server::start(config, now, restarts)?;
         let mut controller_config = scenario.controller_config.clone();
         let proxy =
             controller_config.get("footprint_memory").and_then(Value::as_i64).unwrap_or(PROXY_ESTIMATE);
@@ -63,6 +64,8 @@ impl<'a> Engine<'a> {
             refusals: Vec::new(),
             failures: BTreeMap::new(),
             violations: Vec::new(),
+            lost: Vec::new(),
+            faults: options.faults.map(|seed| faults::Faults::new(seed, now)),
         };
         engine.set_document(
             "//sys/scheduler/config",
@@ -79,12 +82,15 @@ impl<'a> Engine<'a> {
             engine.queue.push(now + event.at, Due::Scenario(number));
         }
         engine.queue.push(now + scenario.output.pool_series_shift, Due::Sample);
+        if options.faults.is_some() {
+            engine.queue.push(now, Due::Fault);
+        }
         Ok(engine)
     }
 
     /// A command that must be accepted, about a part of the scenario.
     fn must(&mut self, pointer: &str, command: Command) -> Result<(), SimError> {
-        let (number, input) = self.server.request("root", command);
+        let (number, input) = self.server.request("root", None, command);
         self.asked.insert(number, Asked::Setup);
         self.inputs.push(input);
         let mut outcomes = Vec::new();

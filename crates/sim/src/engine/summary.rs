@@ -15,6 +15,9 @@ impl Engine<'_> {
             self.now = self.end;
         }
         let progress = self.progress();
+        if self.faults.is_some() && !interrupted && progress.operations > 0 {
+            self.violations.push(format!("LIVE-1: {} operations have not ended", progress.operations));
+        }
         self.ledger.finish(&mut self.sink)?;
         let pools = std::mem::replace(&mut self.pools, Pools::new(self.now, Span::ZERO)).finish(self.now);
         let total = &self.ledger.total;
@@ -57,6 +60,8 @@ impl Engine<'_> {
             "interrupted" => interrupted,
             "virtual_ms" => progress.elapsed.as_millis(),
             "cluster" => yson::map! {
+                "cores" => self.scenario.total().cpu.as_f64(),
+                "utilisation" => self.utilisation(&pools, progress.elapsed),
                 "counts" => counts,
                 "waste" => waste,
                 "operation_wait_s" => percentiles(std::mem::take(&mut self.ledger.waits_ms)),
@@ -69,6 +74,16 @@ impl Engine<'_> {
         summary.insert("performance", performance(&progress));
         self.sink.finish(summary)?;
         Ok(ran)
+    }
+}
+
+impl Engine<'_> {
+    /// Part of the cores of the whole cluster that was allocated.
+    fn utilisation(&self, pools: &BTreeMap<(String, String), Sums>, elapsed: Span) -> Value {
+        let roots = pools.iter().filter(|((_, pool), _)| pool == "<Root>");
+        let used: f64 = roots.map(|(_, sums)| sums.usage).sum();
+        let there = self.scenario.total().cpu.as_f64() * elapsed.as_secs_f64();
+        round(if there > 0.0 { used / there } else { 0.0 })
     }
 }
 

@@ -4,9 +4,9 @@
 use crate::random::{Draw, Kind, name_hash};
 use crate::scenario::{MemoryModel, NodeGroup};
 use crate::workload::{Operation, Task};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vocab::{JobIdentity, OperationId, Span};
+use vocab::{JobId, JobIdentity, OperationId, Span};
 use wire::StartJob;
 
 /// An operation that was accepted.
@@ -26,6 +26,9 @@ pub(super) struct Physics {
     /// Parts of units that are left after an interruption.
     rests: BTreeMap<(OperationId, u32, u32), f64>,
     proxy_estimate: i64,
+    /// Jobs that stopped because they were asked to, until their ends are in the log: one that was asked
+    /// and came to its own end before is done, and the log does not tell them apart.
+    pub yielded: BTreeSet<JobId>,
 }
 
 /// All that is decided of an attempt when it starts.
@@ -51,13 +54,26 @@ pub(super) struct Fate {
 
 impl Physics {
     pub fn new(seed: u64, memory: MemoryModel, groups: Vec<NodeGroup>, proxy_estimate: i64) -> Physics {
-        Physics { seed, memory, groups, works: BTreeMap::new(), rests: BTreeMap::new(), proxy_estimate }
+        Physics {
+            seed,
+            memory,
+            groups,
+            works: BTreeMap::new(),
+            rests: BTreeMap::new(),
+            proxy_estimate,
+            yielded: BTreeSet::new(),
+        }
     }
 
     pub fn add(&mut self, id: OperationId, operation: Arc<Operation>) {
         let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.name));
         let hashes = operation.tasks.iter().map(hash).collect();
         self.works.insert(id, Work { operation, hashes });
+    }
+
+    /// Unknown: its submission has not been answered.
+    pub fn is_gang(&self, id: OperationId) -> Option<bool> {
+        self.works.get(&id).map(|work| work.operation.tasks.iter().any(|t| t.gang))
     }
 
     pub fn remove(&mut self, id: OperationId) {

@@ -4,3 +4,5 @@ mod desk;
 mod reference;
 mod refusals;
 mod runs;
+mod soak;
+mod variants;
