@@ -1,75 +1,63 @@
 /**
- * What the page costs the browser, by the browser's own profiler: first paint, tasks of the main thread while
- * one scrolls and while the page updates itself, and the heap after an hour of updates. These are figures, not
- * tests: they say as much about the machine as about the page.
+ * What the page costs the browser, by the browser's own profiler: first paint, and tasks of the main thread while
+ * one scrolls and while the page updates itself. These are figures, not tests: they say as much about the machine
+ * as about the page.
  */
 
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
+import { batch, keep, operation, pool, set } from './cluster.mjs';
 
 const { values: options } = parseArgs({
   options: {
     operations: { type: 'string', default: '100000' },
-    minutes: { type: 'string', default: '60' },
     // The cluster at MILLPOND_URL has been filled by an earlier run.
     filled: { type: 'boolean', default: false },
   },
 });
 const OPERATIONS = Number(options.operations);
-const MINUTES = Number(options.minutes);
-const API = process.env.MILLPOND_URL;
-const PAGE = process.env.PAGE_URL ?? API;
+const PAGE = process.env.PAGE_URL ?? process.env.MILLPOND_URL;
 
 const GROUPS = 20;
 const IN_EACH = 100;
 /** Milliseconds: longer tasks make a page stutter. */
 const LONG = 50;
 
-async function batch(requests) {
-  const response = await fetch(`${API}/api/v4/execute_batch`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ requests }),
+const groups = Array.from({ length: GROUPS }, (_, i) => `group-${i}`);
+const pools = groups.flatMap(group => Array.from({ length: IN_EACH }, (_, i) => [`${group}-${i}`, group]));
+
+const started = (i, more = {}) =>
+  operation(pools[i % pools.length][0], `operation ${i} of a title as long as they usually are`, {
+    command: 'sleep 3600',
+    job_count: 1 + (i % 50),
+    ...more,
   });
-  const { results } = await response.json();
-  const failed = results.find(result => result.error !== undefined);
-  if (failed !== undefined) throw new Error(JSON.stringify(failed.error));
-}
-
-const pool = (name, parent) => ({
-  command: 'create',
-  parameters: {
-    type: 'scheduler_pool',
-    attributes: { name, parent_name: parent, pool_tree: 'physical', max_operation_count: OPERATIONS + 1_000 },
-  },
-});
-
-const operation = (poolName, number) => ({
-  command: 'start_operation',
-  parameters: {
-    operation_type: 'vanilla',
-    spec: {
-      pool: poolName,
-      title: `operation ${number} of a title as long as they usually are`,
-      tasks: { work: { command: 'sleep 3600', job_count: 1 + (number % 50), memory_limit: 64 << 20 } },
-    },
-  },
-});
 
 async function fill() {
   // The usual limits are far below.
-  const most = OPERATIONS + 1_000;
+  const most = { max_operation_count: OPERATIONS + 10_000 };
   for (const path of ['//sys/scheduler/config', '//sys/pool_trees/physical/@config']) {
-    await batch([{ command: 'set', parameters: { path: `${path}/max_operation_count` }, input: most }]);
+    await set(`${path}/max_operation_count`, most.max_operation_count);
   }
-  const groups = Array.from({ length: GROUPS }, (_, i) => `group-${i}`);
-  await batch(groups.map(name => pool(name, '<Root>')));
-  const pools = groups.flatMap(group => Array.from({ length: IN_EACH }, (_, i) => [`${group}-${i}`, group]));
-  await batch(pools.map(([name, parent]) => pool(name, parent)));
-  const STEP = 500;
+  await batch(groups.map(name => pool(name, '<Root>', most)));
+  await batch(pools.map(([name, parent]) => pool(name, parent, most)));
+  // Each request costs the scheduler an update of all there is.
+  const STEP = 4_000;
   for (let at = 0; at < OPERATIONS; at += STEP) {
-    const some = Array.from({ length: Math.min(STEP, OPERATIONS - at) }, (_, i) => at + i);
-    await batch(some.map(i => operation(pools[i % pools.length][0], i)));
+    await batch(Array.from({ length: Math.min(STEP, OPERATIONS - at) }, (_, i) => started(at + i)));
+  }
+}
+
+/** Shares of all pools change, and operations come, as long as something is done. */
+async function whileChanging(act) {
+  const stops = [
+    keep(i => set(`//sys/pool_trees/physical/${groups[i % GROUPS]}/@weight`, 1 + ((i * 7) % 13)), 500),
+    keep(i => batch([started(OPERATIONS + i, { command: 'true', job_count: 1 })]), 500),
+  ];
+  try {
+    return await act();
+  } finally {
+    await Promise.all(stops.map(stop => stop()));
   }
 }
 
@@ -113,9 +101,9 @@ const showTasks = (what, { tasks: n, long, longest }) =>
   show(what, `${n} tasks, ${long} above ${LONG} ms, longest ${longest.toFixed(1)} ms`);
 
 if (!options.filled) {
-  const started = Date.now();
+  const from = Date.now();
   await fill();
-  show('filling the cluster', `${OPERATIONS} operations in ${((Date.now() - started) / 1_000).toFixed(0)} s`);
+  show('filling the cluster', `${OPERATIONS} operations in ${((Date.now() - from) / 1_000).toFixed(0)} s`);
 }
 
 const browser = await chromium.launch({
@@ -144,41 +132,16 @@ const open = async path => {
   await page.getByText('group-0-0').first().waitFor();
   const rows = await page.getByRole('table').getAttribute('aria-rowcount');
   showTasks(`scrolling ${rows} rows of pools`, await tasks(page, () => scroll(page)));
-  showTasks('the same, left alone for 20 s', await tasks(page, () => page.waitForTimeout(20_000)));
+  showTasks(
+    'the same, while shares change, 20 s',
+    await whileChanging(() => tasks(page, () => page.waitForTimeout(20_000))),
+  );
   await page.context().close();
 }
 {
   const page = await open('/operations');
   showTasks('scrolling the list of operations', await tasks(page, () => scroll(page)));
+  showTasks('the same, while operations come', await whileChanging(() => tasks(page, () => scroll(page))));
   await page.context().close();
-}
-{
-  // An hour by the page's own clock: without a stream it asks every two seconds.
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
-  const page = await context.newPage();
-  await page.route('**/api/millpond/stream', route => route.abort());
-  await page.clock.install();
-  await page.goto(`${PAGE}/scheduling`);
-  await page.clock.runFor(3_000);
-  await page.getByRole('row').nth(1).waitFor();
-  const session = await context.newCDPSession(page);
-  const heap = async () => {
-    await session.send('HeapProfiler.collectGarbage');
-    return (await session.send('Runtime.getHeapUsage')).usedSize / 1e6;
-  };
-  const round = async () => {
-    const answered = page.waitForResponse('**/execute_batch');
-    await page.clock.runFor(2_000);
-    await answered;
-  };
-  const rounds = MINUTES * 30;
-  for (let i = 0; i < 50; i += 1) await round();
-  const before = await heap();
-  for (let i = 0; i < rounds; i += 1) await round();
-  const after = await heap();
-  show(
-    `heap after ${rounds} more rounds (${MINUTES} min)`,
-    `${before.toFixed(1)} MB before, ${after.toFixed(1)} MB after`,
-  );
 }
 await browser.close();

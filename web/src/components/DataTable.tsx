@@ -45,7 +45,7 @@ export function DataTable<R>(props: Props<R>) {
     count: rows.length,
     getScrollElement: () => box.current,
     estimateSize: () => rowHeight,
-    overscan: 12,
+    overscan: 6,
     scrollMargin: HEAD_HEIGHT,
   });
   const growing = Math.max(
