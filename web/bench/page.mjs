@@ -41,11 +41,16 @@ async function fill() {
   }
   await batch(groups.map(name => pool(name, '<Root>', most)));
   await batch(pools.map(([name, parent]) => pool(name, parent, most)));
-  // Each request costs the scheduler an update of all there is.
-  const STEP = 4_000;
-  for (let at = 0; at < OPERATIONS; at += STEP) {
-    await batch(Array.from({ length: Math.min(STEP, OPERATIONS - at) }, (_, i) => started(at + i)));
-  }
+  // What comes at the same moment costs the scheduler one update together: hence many requests side by side.
+  let next = 0;
+  const worker = async () => {
+    while (next < OPERATIONS) {
+      const from = next;
+      next = Math.min(from + 20, OPERATIONS);
+      await batch(Array.from({ length: next - from }, (_, i) => started(from + i)));
+    }
+  };
+  await Promise.all(Array.from({ length: 128 }, worker));
 }
 
 /** Shares of all pools change, and operations come, as long as something is done. */

@@ -36,7 +36,7 @@ export async function visit(
 ): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(20_000);
   const complaints: string[] = [];
   page.on('pageerror', error => complaints.push(String(error)));
   page.on('console', message => {
@@ -51,6 +51,10 @@ export interface Line {
   url: string;
   /** Breaks the streams of events that are open, and lets no new one through. */
   cutStreams(): void;
+  /** Answers every question with this status and a text that is no error of the API, as a proxy would. */
+  failWith(status: number): void;
+  /** Breaks every connection of a question. */
+  cut(): void;
   mend(): void;
   close(): void;
 }
@@ -60,9 +64,15 @@ export async function lineToServer(): Promise<Line> {
   const target = new URL(PAGE);
   const streams = new Set<ServerResponse>();
   let broken = false;
+  let questions: 'pass' | 'cut' | number = 'pass';
   const server = createServer((asked, answer) => {
     const isStream = asked.url?.startsWith('/api/millpond/stream') === true;
     if (isStream && broken) return void asked.socket.destroy();
+    if (asked.url?.startsWith('/api/') === true && questions !== 'pass') {
+      if (questions === 'cut' || isStream) return void asked.socket.destroy();
+      answer.writeHead(questions, { 'Content-Type': 'text/html' });
+      return void answer.end('<h1>Something went wrong</h1>');
+    }
     if (isStream) streams.add(answer);
     const { url: path, method, headers } = asked;
     const onward = request({ host: target.hostname, port: target.port, path, method, headers }, reply => {
@@ -77,14 +87,24 @@ export async function lineToServer(): Promise<Line> {
     asked.pipe(onward);
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+  const cutStreams = () => {
+    broken = true;
+    for (const stream of streams) stream.destroy();
+  };
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    cutStreams() {
-      broken = true;
-      for (const stream of streams) stream.destroy();
+    cutStreams,
+    failWith(status) {
+      cutStreams();
+      questions = status;
+    },
+    cut() {
+      cutStreams();
+      questions = 'cut';
     },
     mend() {
       broken = false;
+      questions = 'pass';
     },
     close() {
       server.close();
@@ -159,7 +179,7 @@ export const stateOf = async (id: string): Promise<string> =>
 export async function eventually<T>(
   ask: () => Promise<T>,
   is: (answer: T) => boolean,
-  ms = 15_000,
+  ms = 30_000,
 ): Promise<T> {
   const end = Date.now() + ms;
   for (;;) {

@@ -265,19 +265,19 @@ describe('menus of rows', () => {
 
 describe('the fields that lead somewhere', () => {
   test('an id, an alias, and any other text in the field on top', async () => {
-    const id = await startOperation('lists', 'to be found', {}, { alias: '*found-by-name' });
+    const id = await startOperation('lists', 'a needle of lists', {}, { alias: '*found-by-name' });
     const page = await visit('/nodes');
     const field = page.getByLabel('Find an operation');
     for (const text of [id, '*found-by-name']) {
       await field.fill(text);
       await field.press('Enter');
-      await page.getByRole('heading', { name: 'to be found' }).waitFor();
+      await page.getByRole('heading', { name: 'a needle of lists' }).waitFor();
       await page.goto(new URL('/nodes', page.url()).href);
     }
-    await field.fill('to be fou');
+    await field.fill('a needle of');
     await field.press('Enter');
-    await page.waitForURL(/\/operations\?filter=to/);
-    await rowsAre(page, 'Operations', 1, 'to be found');
+    await page.waitForURL(/\/operations\?filter=a/);
+    await rowsAre(page, 'Operations', 1, 'a needle of lists');
     await field.fill('*nobody');
     await field.press('Enter');
     await page

@@ -172,6 +172,7 @@ const CASES: Case[] = [
   { name: 'system', path: () => '/system', texts: ['Version', 'connected', 'Longest silent'] },
   { name: 'submit', path: () => '/submit', texts: ['millpond run', 'Start'] },
   { name: 'the tree', path: () => '/tree?path=//sys', texts: ['cluster_nodes', 'scheduler_pool_tree_map'] },
+  { name: 'the root of the tree', path: () => '/tree', texts: ['home', 'map_node'] },
   {
     name: 'a value in the tree',
     path: () => '/tree?path=//sys/pool_trees/physical/production&tab=attributes',

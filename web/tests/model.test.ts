@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationSummary, StatisticsTree } from '../src/api/operations';
 import { barOf, charge, columnSet, columnSets, status } from '../src/model/columns';
 import { poolColors } from '../src/model/colors';
-import { scaled, sum, timesOf } from '../src/model/history';
+import { isKept, scaled, sum, timesOf } from '../src/model/history';
 import { forwardClientLink, links } from '../src/model/links';
 import {
   justBefore,
@@ -315,4 +315,12 @@ describe('the timeline of jobs', () => {
   });
 
   test('no jobs, no lines', () => expect(timelineOf([], 5)).toEqual({ start: 5, end: 6, rows: [] }));
+});
+
+test('jobs are remembered while they run and for three hours after their end', () => {
+  const end = '2026-11-22T10:00:00.000Z';
+  const at = (clock: string) => Date.parse(`2026-11-22T${clock}Z`);
+  expect(isKept(undefined, at('23:00:00'))).toBe(true);
+  expect(isKept(end, at('12:59:59'))).toBe(true);
+  expect(isKept(end, at('13:00:00'))).toBe(false);
 });

@@ -29,9 +29,8 @@ export async function children(path: string): Promise<Child[]> {
   });
 }
 
-export const attributes = (path: string): Promise<Record<string, Json>> =>
-  get(`${path === '/' ? '' : path}/@`);
-export const typeOf = (path: string): Promise<string> => get(`${path === '/' ? '' : path}/@type`);
+export const attributes = (path: string): Promise<Record<string, Json>> => get(`${path}/@`);
+export const typeOf = (path: string): Promise<string> => get(`${path}/@type`);
 export const value = (path: string): Promise<Json> => get(path, { max_size: 1_000 });
 
 export const child = (path: string, name: string): string =>
@@ -39,8 +38,8 @@ export const child = (path: string, name: string): string =>
 
 export const setValue = (path: string, to: Json): Promise<void> => callWithInput('set', { path }, to);
 export const setAttribute = (path: string, name: string, to: Json): Promise<void> =>
-  callWithInput('set', { path: `${path === '/' ? '' : path}/@${escapePath(name)}` }, to);
+  callWithInput('set', { path: `${path}/@${escapePath(name)}` }, to);
 export const removeAttribute = (path: string, name: string): Promise<unknown> =>
-  call('remove', { path: `${path === '/' ? '' : path}/@${escapePath(name)}` });
+  call('remove', { path: `${path}/@${escapePath(name)}` });
 export const create = (type: string, path: string): Promise<unknown> => call('create', { type, path });
 export const remove = (path: string): Promise<unknown> => call('remove', { path, recursive: true });

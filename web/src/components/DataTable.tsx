@@ -60,45 +60,48 @@ export function DataTable<R>(props: Props<R>) {
     })
     .join(' ');
   return (
-    <div
-      className="table"
-      ref={box}
-      role="table"
-      aria-label={label}
-      aria-rowcount={rows.length + 1}
-      tabIndex={0}
-    >
-      <div className="table__grid" role="presentation">
-        <div
-          className="table__row table__head"
-          role="row"
-          style={{ gridTemplateColumns: template, height: HEAD_HEIGHT }}
-        >
-          {columns.map((column, index) => (
-            <Head key={column.id} column={column} first={index === 0} sort={sort} onSort={onSort} />
-          ))}
-        </div>
-        <div className="table__body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
-          {virtual.getVirtualItems().map(item => {
-            const row = rows[item.index];
-            if (row === undefined) return null;
-            return (
-              <RowView
-                key={rowKey(row)}
-                row={row}
-                index={item.index}
-                top={item.start - HEAD_HEIGHT}
-                height={rowHeight}
-                template={template}
-                columns={columns}
-                muted={isMuted?.(row) === true}
-              />
-            );
-          })}
+    <>
+      <div
+        className="table"
+        ref={box}
+        role="table"
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        tabIndex={0}
+      >
+        <div className="table__grid" role="presentation">
+          <div
+            className="table__row table__head"
+            role="row"
+            style={{ gridTemplateColumns: template, height: HEAD_HEIGHT }}
+          >
+            {columns.map((column, index) => (
+              <Head key={column.id} column={column} first={index === 0} sort={sort} onSort={onSort} />
+            ))}
+          </div>
+          <div className="table__body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
+            {virtual.getVirtualItems().map(item => {
+              const row = rows[item.index];
+              if (row === undefined) return null;
+              return (
+                <RowView
+                  key={rowKey(row)}
+                  row={row}
+                  index={item.index}
+                  top={item.start - HEAD_HEIGHT}
+                  height={rowHeight}
+                  template={template}
+                  columns={columns}
+                  muted={isMuted?.(row) === true}
+                />
+              );
+            })}
+          </div>
         </div>
       </div>
+      {/* Beside the table: inside it there may be nothing but rows. */}
       {rows.length === 0 && <div className="table__empty">{empty}</div>}
-    </div>
+    </>
   );
 }
 

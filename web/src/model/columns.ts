@@ -26,6 +26,8 @@ export interface Column {
   numeric?: boolean;
   value: (element: Any, context: Context) => number | string | undefined;
   text: (element: Any, context: Context) => string;
+  /** Pools have none: left out as long as no operation is shown. */
+  ofOperations?: boolean;
   /** Drawn instead of the text. */
   draw?: 'bar' | 'running' | 'total' | 'volume' | 'badge';
 }
@@ -90,7 +92,7 @@ const dominantShare = (
 
 const FAIR: Column = {
   id: 'bar',
-  title: 'Usage in fair share in demand',
+  title: 'Usage, fair share, demand',
   hint: 'Dark: used. Light: entitled to. Striped: wanted. Line: guaranteed.',
   width: 180,
   value: e => e.fair_share_ratio,
@@ -103,7 +105,7 @@ const SUMMARY: Column[] = [
   textual('status', 'Status', 92, e => status(e), { draw: 'badge' }),
   weight,
   textual('mode', 'Mode', 86, e => (e.mode !== undefined ? modeTitle(e.mode) : fifo(e))),
-  textual('user', 'User', 76, e => e.user ?? '', { hint: 'Who started the operation' }),
+  textual('user', 'User', 76, e => e.user ?? '', { hint: 'Who started the operation', ofOperations: true }),
   textual('dominant', 'Resource', 84, e => resourceTitle(e.dominant_resource ?? ''), {
     hint: 'The resource of which the largest part of the cluster is used',
   }),
@@ -117,8 +119,9 @@ const SUMMARY: Column[] = [
     'Strong and integral guarantee within the fair share',
   ),
   numeric('operations', 'Operations', 92, e => e.operation_count, count),
-  numeric('duration', 'Runs for', 88, runsFor, ms => duration(Math.floor(ms / 1_000) * 1_000), {
+  numeric('duration', 'Runs for', 104, runsFor, ms => duration(Math.floor(ms / 1_000) * 1_000), {
     hint: 'Since the operation was started',
+    ofOperations: true,
   }),
 ];
 

@@ -21,6 +21,13 @@ export function timesOf(history: History<string>): number[] {
   return Array.from({ length: history.count }, (_, index) => start + (index * history.step) / 1_000);
 }
 
+/** The server forgets jobs this long after their end (docs/api.md). */
+const KEPT_MS = 3 * 3_600_000;
+
+/** Is there still a history of what ended then? Nothing: it has not ended. */
+export const isKept = (end: string | undefined, now: number): boolean =>
+  end === undefined || now - Date.parse(end) < KEPT_MS;
+
 /** In other units; what is not known stays unknown. */
 export const scaled = (series: Series, to: (value: number) => number): Series =>
   series.map(value => (value === null ? null : to(value)));

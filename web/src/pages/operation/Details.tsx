@@ -59,7 +59,7 @@ export function Details({ operation }: { operation: Operation }) {
 function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
   if (tasks.length === 0) return <p className="secondary">It has not got so far as to have tasks.</p>;
   return (
-    <div className="sheet-box">
+    <div className="sheet-box" tabIndex={0}>
       <table className="sheet">
         <thead>
           <tr>
@@ -134,7 +134,7 @@ function FailedJobs({ id }: { id: string }) {
   if (data === undefined || data.jobs.length === 0) return null;
   return (
     <Card title="Newest failed jobs">
-      <div className="sheet-box">
+      <div className="sheet-box" tabIndex={0}>
         <table className="sheet">
           <tbody>
             {data.jobs.map(job => (

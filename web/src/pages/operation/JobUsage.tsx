@@ -1,6 +1,6 @@
 /** What a running job uses of its processors and its memory, over time, and what the node makes of it. */
 
-import { memo } from 'react';
+import { memo, useState } from 'react';
 import { jobHistory, type JobHistory } from '../../api/history';
 import { useLive } from '../../api/live';
 import { explainJob, type JobDetails, type JobExplanation } from '../../api/operations';
@@ -8,7 +8,7 @@ import { Chart, type Line } from '../../components/Chart';
 import { Card, Facts } from '../../components/Parts';
 import { Histogram } from '../../components/Histogram';
 import { bytes, duration, number, percent } from '../../model/format';
-import { constant, timesOf } from '../../model/history';
+import { constant, isKept, timesOf } from '../../model/history';
 import { statistic } from '../../model/statistics';
 
 export function JobUsage({ job }: { job: JobDetails }) {
@@ -17,12 +17,16 @@ export function JobUsage({ job }: { job: JobDetails }) {
     enabled: running,
   });
   const [start, end] = lifeOf(job);
+  const [opened] = useState(() => Date.now());
   const { data: history } = useLive(
     `operation/${job.operation_id ?? ''}`,
     ['job history', job.id, start, end],
     () => jobHistory(job.id, start ?? '', end),
-    // Before its node has reported there is none, and the question would be an error.
-    { enabled: start !== undefined && (statistic(job.statistics, 'time/exec') ?? 0) > 0 },
+    // Before its node has reported there is none, and hours later none any more: the question would be an error.
+    {
+      enabled:
+        start !== undefined && (statistic(job.statistics, 'time/exec') ?? 0) > 0 && isKept(end, opened),
+    },
   );
   return (
     <>
@@ -43,7 +47,7 @@ function lifeOf(job: JobDetails): [string | undefined, string | undefined] {
   return [job.start_time, end?.toISOString()];
 }
 
-const cores = (value: number): string => `${number(value)} cores`;
+const cores = (value: number): string => `${number(value)} ${value === 1 ? 'core' : 'cores'}`;
 
 const Charts = memo(function Charts({ history, job }: { history: JobHistory; job: JobDetails }) {
   const { columns } = history;

@@ -72,8 +72,8 @@ function Standing({ tree, standing }: { tree: string; standing: TreeExplanation 
             ['Fair share', percent(numbers.fair_share)],
             ['Demand', percent(numbers.demand_share)],
             ['Jobs running', count(numbers.running)],
-            ['more wanted', count(numbers.wanted)],
-            ['leaving', numbers.leaving > 0 && count(numbers.leaving)],
+            ['More wanted', count(numbers.wanted)],
+            ['Leaving', numbers.leaving > 0 && count(numbers.leaving)],
           ]}
         />
       </Card>

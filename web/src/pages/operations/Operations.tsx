@@ -109,7 +109,7 @@ function Filters({ counts }: { counts: Listing | undefined }) {
         className="toolbar__filter"
         value={url.get('filter') ?? ''}
         onUpdate={put('filter')}
-        placeholder="Title, id, alias, user, pool, annotation"
+        placeholder="Title, id, alias, user, pool"
         hasClear
         controlProps={{ 'aria-label': 'Filter operations by text' }}
         startContent={<Icon data={Magnifier} size={14} className="find-icon" />}
@@ -234,7 +234,7 @@ const COLUMNS: TableColumn<OperationSummary>[] = [
   {
     id: 'jobs',
     title: 'Jobs',
-    width: 210,
+    width: 250,
     cell: operation => (
       <JobsBar
         jobs={operation.brief_progress?.jobs}

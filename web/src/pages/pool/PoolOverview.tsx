@@ -170,7 +170,7 @@ const resourcesOf = (resources: Resources | undefined, resource: Resource): stri
 
 function ByResource({ pool, total }: { pool: Pool; total: Resources }) {
   return (
-    <div className="sheet-box">
+    <div className="sheet-box" tabIndex={0}>
       <table className="sheet">
         <thead>
           <tr>

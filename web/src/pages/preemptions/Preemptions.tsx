@@ -62,18 +62,21 @@ export function Preemptions() {
           />
         )}
       </div>
-      <Async query={log}>
-        {all => (
-          <PreemptionTable
-            rows={found}
-            empty={
-              all.length === 0
-                ? 'Nobody has been preempted: everybody waits for free resources or has them.'
-                : 'No preemption is as you look for.'
-            }
-          />
-        )}
-      </Async>
+      {tree === undefined && <Async query={trees}>{() => null}</Async>}
+      {tree !== undefined && (
+        <Async query={log}>
+          {all => (
+            <PreemptionTable
+              rows={found}
+              empty={
+                all.length === 0
+                  ? 'Nobody has been preempted: everybody waits for free resources or has them.'
+                  : 'No preemption is as you look for.'
+              }
+            />
+          )}
+        </Async>
+      )}
     </>
   );
 }

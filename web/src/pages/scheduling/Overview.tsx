@@ -107,7 +107,7 @@ function StaticConfiguration({ summary, root }: { summary: TreeSummary; root: Po
     { title: 'Operations', total: root?.max_operation_count, now: root?.operation_count },
   ].filter(row => row.now !== undefined);
   return (
-    <div className="sheet-box">
+    <div className="sheet-box" tabIndex={0}>
       <table className="sheet">
         <thead>
           <tr>

@@ -50,13 +50,14 @@ export function PoolTable(props: Props) {
   const scale = useMemo(() => scaleOf(rows, set, context), [rows, set, context]);
   // The address changes what a toggle does; rows need not be drawn anew for that.
   const toggle = useEvent(onToggle);
+  const operationsShown = rows.some(isOperation);
   // The same columns as before leave rows that say the same as they are.
   const columns = useMemo(
     () =>
-      columnsOf(set, context, scale, row => (
+      columnsOf(set, operationsShown, context, scale, row => (
         <Name row={row} tree={tree} onToggle={toggle} onAsk={setAsked} />
       )),
-    [set, context, scale, tree, toggle],
+    [set, operationsShown, context, scale, tree, toggle],
   );
   return (
     <PoolsContext value={pools}>
@@ -84,13 +85,15 @@ const keyOf = (row: Row): string => row.key;
 
 function columnsOf(
   set: ColumnSet,
+  operationsShown: boolean,
   context: Context,
   scale: number,
   name: (row: Row) => ReactNode,
 ): TableColumn<Row>[] {
+  const shown = set.columns.filter(column => operationsShown || column.ofOperations !== true);
   return [
     { id: 'name', title: 'Pool', width: 240, cell: name },
-    ...set.columns.map(column => ({
+    ...shown.map(column => ({
       ...column,
       ...(column.draw === 'bar'
         ? { hint: `${column.hint ?? ''} Bars end at ${percent(scale)} of the cluster.` }

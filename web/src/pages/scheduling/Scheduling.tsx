@@ -129,33 +129,36 @@ export function Scheduling() {
         <div className="toolbar__space" />
         <ShareLegend />
       </div>
-      <Async query={pools}>
-        {all => (
-          <PoolTable
-            tree={tree ?? ''}
-            pools={all}
-            operations={operations.data ?? NOTHING}
-            set={set}
-            context={context}
-            under={ROOT}
-            filter={url.get('filter') ?? ''}
-            sort={sort}
-            onSort={sort => change({ sort: sort === undefined ? undefined : printSort(sort) })}
-            isExpanded={expansion.isExpanded}
-            onToggle={expansion.toggle}
-            empty={
-              <>
-                There are no pools yet.
-                <Allowed to="write" at={tree === undefined ? undefined : poolPath(tree, [])}>
-                  <Button view="outlined" onClick={() => setCreating(true)}>
-                    Create one
-                  </Button>
-                </Allowed>
-              </>
-            }
-          />
-        )}
-      </Async>
+      {tree === undefined && <Async query={trees}>{() => null}</Async>}
+      {tree !== undefined && (
+        <Async query={pools}>
+          {all => (
+            <PoolTable
+              tree={tree ?? ''}
+              pools={all}
+              operations={operations.data ?? NOTHING}
+              set={set}
+              context={context}
+              under={ROOT}
+              filter={url.get('filter') ?? ''}
+              sort={sort}
+              onSort={sort => change({ sort: sort === undefined ? undefined : printSort(sort) })}
+              isExpanded={expansion.isExpanded}
+              onToggle={expansion.toggle}
+              empty={
+                <>
+                  There are no pools yet.
+                  <Allowed to="write" at={tree === undefined ? undefined : poolPath(tree, [])}>
+                    <Button view="outlined" onClick={() => setCreating(true)}>
+                      Create one
+                    </Button>
+                  </Allowed>
+                </>
+              }
+            />
+          )}
+        </Async>
+      )}
       {creating && tree !== undefined && (
         <PoolEditor
           tree={tree}
