@@ -4,7 +4,7 @@ use crate::Kernel;
 use crate::operation::Pinned;
 use controller::spec::FileRequest;
 use cypress::{Last, Resolved};
-use vocab::{Artifact, Failure, ObjectId};
+use vocab::{Artifact, Failure, ObjectId, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -22,6 +22,22 @@ impl Kernel {
             pinned.push(self.resolve_file(task, request)?);
         }
         Ok(pinned)
+    }
+
+    /// Files that are not for this user are refused with the call; those that are missing fail the
+    /// operation when it is prepared.
+    pub(crate) fn refuse_secret_files(
+        &self,
+        user: &str,
+        parsed: &controller::spec::ParsedSpec,
+    ) -> Result<(), Failure> {
+        for request in parsed.spec.tasks.iter().flat_map(|task| &task.script.files) {
+            match self.demand_file(user, &request.path) {
+                Err(failure) if failure.code == code::ACCESS_DENIED => return Err(failure),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn resolve_file(&self, task: u32, request: &FileRequest) -> Result<Pinned, Failure> {

@@ -43,7 +43,11 @@ impl Kernel {
         options: StartOptions,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
-        for id in options.parent.iter().chain(&options.prerequisites) {
+        if let Some(parent) = options.parent {
+            self.demand_transaction(user, parent)?;
+        }
+        // One that has ended is told of by a code of its own.
+        for id in options.prerequisites.iter().filter(|id| self.tree.owner_of(**id).is_ok()) {
             self.demand_transaction(user, *id)?;
         }
         let done = self.tree.start(Context { now, user, ids: &mut self.ids }, options)?;
@@ -70,6 +74,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         self.demand_transaction(user, id)?;
+        let parent = self.tree.parent_of(id);
         let in_force = (&self.scheduler_config, &self.controller_config);
         let mut wanted = WantedOptions::default();
         let done = self.tree.commit(Context { now, user, ids: &mut self.ids }, id, |trunk| {
@@ -79,6 +84,7 @@ impl Kernel {
         self.put_in_force(wanted);
         let nested = done.ended.iter().copied().filter(|ended| *ended != id).collect();
         self.absorb(done, out);
+        self.pass_operations(id, parent);
         self.abort_operations_of(now, nested, out);
         Ok(())
     }
@@ -106,6 +112,16 @@ impl Kernel {
         let done = self.tree.expire(now);
         let ended = self.absorb(done, out);
         self.abort_operations_of(now, ended, out);
+    }
+
+    /// What was started in a transaction that is committed belongs to the one around it, if there is one.
+    fn pass_operations(&mut self, id: ObjectId, parent: Option<ObjectId>) {
+        for operation in self.operations.values_mut().filter(|o| o.user_transaction == Some(id)) {
+            operation.user_transaction = parent;
+            // It is in the part of the record that is written once: so it is written again.
+            operation.spec_seq = None;
+            self.pending_work.dirty.insert(operation.id);
+        }
     }
 
     /// Operations do not outlive the transactions that they were started in.

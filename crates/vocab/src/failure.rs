@@ -32,6 +32,7 @@ pub mod code {
     pub const AUTHENTICATION: i64 = 900;
     pub const ACCESS_DENIED: i64 = 901;
     pub const ACCOUNT_LIMIT: i64 = 902;
+    pub const PREREQUISITE_FAILED: i64 = 1000;
     pub const RESOURCE_OVERDRAFT: i64 = 1102;
     pub const WAITING_JOB_TIMEOUT: i64 = 1103;
     pub const ARTIFACT_COPYING_FAILED: i64 = 1107;

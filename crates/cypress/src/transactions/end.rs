@@ -23,7 +23,8 @@ impl Forest {
         id: ObjectId,
         check: impl FnOnce(&Tree) -> Result<(), Failure>,
     ) -> Result<Committed<()>, Failure> {
-        let parent = self.expect(id)?.parent;
+        let (parent, prerequisites) = self.expect(id).map(|t| (t.parent, t.prerequisites.clone()))?;
+        self.check_prerequisites(&prerequisites)?;
         let mut done = match parent {
             Some(parent) => self.commit_to_parent(id, parent),
             None => self.commit_to_trunk(context, id, check)?,

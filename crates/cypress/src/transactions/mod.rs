@@ -123,6 +123,11 @@ impl Forest {
         self.inside = false;
     }
 
+    /// The transaction that one is in.
+    pub fn parent_of(&self, transaction: ObjectId) -> Option<ObjectId> {
+        self.transactions.get(&transaction)?.parent
+    }
+
     /// The transaction through which the forest is seen.
     pub fn entered(&self) -> Option<ObjectId> {
         self.view.as_ref().filter(|_| self.inside).map(|view| view.of)

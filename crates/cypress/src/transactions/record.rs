@@ -42,9 +42,11 @@ impl Change {
         }
         .with_some("parent", transaction.parent)
         .with_some("deadline", transaction.deadline.map(Time::as_micros))
+        .with_some("attributes", (!transaction.attributes.is_empty()).then(|| transaction.attributes.clone()))
         .with_some(
-            "attributes",
-            (!transaction.attributes.is_empty()).then(|| transaction.attributes.clone()),
+            "prerequisites",
+            (!transaction.prerequisites.is_empty())
+                .then(|| transaction.prerequisites.iter().map(|id| Value::from(*id)).collect::<Vec<_>>()),
         );
         Change {
             key: key(id, TRANSACTION, ObjectId::default()),
@@ -204,10 +206,15 @@ fn read_transaction(mut fields: Fields, now: Time) -> Result<Transaction, String
         deadline: fields.may("deadline", Value::as_u64)?.map(Time),
         last_ping_time: now,
         attributes: fields.may("attributes", |v| v.as_map().cloned())?.unwrap_or_default(),
+        prerequisites: fields.may("prerequisites", object_ids)?.unwrap_or_default(),
         branches: BTreeMap::new(),
         locked: BTreeSet::new(),
     };
     fields.done().map(|()| transaction)
+}
+
+fn object_ids(value: &Value) -> Option<Vec<ObjectId>> {
+    value.as_list()?.iter().map(object_id).collect()
 }
 
 fn read_lock(transaction: ObjectId, id: ObjectId, mut fields: Fields) -> Result<Lock, String> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vocab::{Failure, ObjectId, Span, Time, object_type};
+use vocab::{Failure, ObjectId, Span, Time, code, object_type};
 use yson::Map;
 
 use super::transaction::Transaction;
@@ -16,6 +16,8 @@ const MAX_TIMEOUT: Span = Span::from_secs(3600);
 const MAX_DEPTH: usize = 32;
 /// Transactions at a time.
 const MAX_COUNT: usize = 20_000;
+/// Transactions that must live for one to begin and to be committed.
+const MAX_PREREQUISITES: usize = 100;
 /// Bytes of the attributes of one.
 const MAX_ATTRIBUTES: usize = 64 << 10;
 
@@ -42,9 +44,11 @@ impl Forest {
         options: StartOptions,
     ) -> Result<Committed<ObjectId>, Failure> {
         let StartOptions { parent, timeout, deadline, prerequisites, attributes } = options;
-        if let Some(missing) = prerequisites.iter().chain(&parent).find(|id| !self.is_active(**id)) {
-            return Err(no_such_transaction(*missing));
+        if let Some(missing) = parent.filter(|id| !self.is_active(*id)) {
+            return Err(no_such_transaction(missing));
         }
+        check("Number of prerequisites of a transaction", prerequisites.len(), MAX_PREREQUISITES)?;
+        self.check_prerequisites(&prerequisites)?;
         check("Depth of a transaction", self.line(parent).len() + 1, MAX_DEPTH)?;
         check("Number of transactions", self.transactions.len() + 1, MAX_COUNT)?;
         let size = crate::limits::size(&attributes.clone().into());
@@ -60,6 +64,7 @@ impl Forest {
             deadline,
             last_ping_time: context.now,
             attributes,
+            prerequisites,
             branches: BTreeMap::new(),
             locked: BTreeSet::new(),
         };
@@ -67,6 +72,19 @@ impl Forest {
         done.transactions.push(Change::of_transaction(id, &transaction));
         self.insert_transaction(id, transaction);
         Ok(done)
+    }
+
+    /// 1000 if one of these has ended.
+    pub(super) fn check_prerequisites(&self, prerequisites: &[ObjectId]) -> Result<(), Failure> {
+        match prerequisites.iter().find(|id| !self.is_active(**id)) {
+            None => Ok(()),
+            Some(missing) => {
+                let message = format!("Prerequisite check failed: transaction {missing} is not active");
+                Err(Failure::coded(code::PREREQUISITE_FAILED, message)
+                    .with("transaction_id", *missing)
+                    .because(no_such_transaction(*missing)))
+            }
+        }
     }
 
     pub(super) fn insert_transaction(&mut self, id: ObjectId, transaction: Transaction) {

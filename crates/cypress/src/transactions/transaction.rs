@@ -28,6 +28,8 @@ pub(crate) struct Transaction {
     pub last_ping_time: Time,
     /// `title` and what else its owner says about it.
     pub attributes: Map,
+    /// These must be active when it is committed.
+    pub prerequisites: Vec<ObjectId>,
     /// What its view has instead of what its parent's view has.
     pub branches: BTreeMap<ObjectId, Branch>,
     /// Nodes with locks of it, taken or waited for.
@@ -102,6 +104,11 @@ impl Transaction {
             "branched_node_ids" => self.branches.keys().map(|id| Value::from(*id)).collect::<Vec<_>>(),
         }
         .with_some("deadline", self.deadline)
+        .with_some(
+            "prerequisite_transaction_ids",
+            (!self.prerequisites.is_empty())
+                .then(|| self.prerequisites.iter().map(|id| Value::from(*id)).collect::<Vec<_>>()),
+        )
     }
 
     /// The little that others need to know who it is.

@@ -42,6 +42,7 @@ impl Kernel {
                 .with("operation_alias", alias.as_str())
                 .with("operation_id", *other));
         }
+        self.refuse_secret_files(user, &parsed)?;
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
         for tree in &desc.trees {

@@ -23,6 +23,7 @@ mod requests;
 mod restarts;
 mod slow_store;
 mod storm;
+mod transactions;
 mod units;
 mod usage_history;
 mod volumes;

@@ -1,0 +1,91 @@
+//! What transactions mean for operations, files and each other.
+
+use crate::console::Console;
+use cypress::{GetOptions, StartOptions};
+use kernel::{Body, Command, OperationRef};
+use vocab::{Failure, ObjectId, OperationType, Span, code};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+fn ask(c: &mut Console, command: Command) -> Result<Value, Failure> {
+    match c.world.ask("root", command).expect("an answer")? {
+        Body::Value(value) => Ok(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn start(c: &mut Console, parent: Option<ObjectId>, prerequisites: &[ObjectId]) -> Result<ObjectId, Failure> {
+    let options = StartOptions {
+        parent,
+        timeout: Span::from_secs(600),
+        prerequisites: prerequisites.to_vec(),
+        ..StartOptions::default()
+    };
+    let value = ask(c, Command::StartTransaction(Box::new(options)))?;
+    Ok(value.get("transaction_id").and_then(|id| id.as_str()?.parse().ok()).expect("an id"))
+}
+
+fn path(text: &str) -> YPath {
+    YPath::parse(text.as_bytes()).expect("a good path")
+}
+
+#[test]
+fn prerequisites_are_checked_at_the_start_and_at_the_end() {
+    let mut c = Console::new();
+    let lease = start(&mut c, None, &[]).expect("nothing is wrong");
+    let work = start(&mut c, None, &[lease]).expect("the lease lives");
+    let other = start(&mut c, None, &[lease]).expect("the lease lives");
+    ask(&mut c, Command::CommitTransaction { transaction: other }).expect("the lease lives");
+    c.run("crash\nrestart");
+    ask(&mut c, Command::AbortTransaction { transaction: lease }).expect("it is there");
+    let refused =
+        ask(&mut c, Command::CommitTransaction { transaction: work }).expect_err("the lease is gone");
+    assert_eq!(
+        (refused.code, refused.inner_errors[0].code),
+        (code::PREREQUISITE_FAILED, code::NO_SUCH_TRANSACTION)
+    );
+    ask(&mut c, Command::AbortTransaction { transaction: work }).expect("it may still be dropped");
+    let refused = start(&mut c, None, &[lease]).expect_err("the lease is gone");
+    assert_eq!(refused.code, code::PREREQUISITE_FAILED);
+}
+
+#[test]
+fn operations_pass_to_the_transaction_around() {
+    let mut c = Console::new();
+    c.run("node n1 cpu=4\npool create p");
+    let outer = start(&mut c, None, &[]).expect("nothing is wrong");
+    let inner = start(&mut c, Some(outer), &[]).expect("nothing is wrong");
+    let task = yson::map! {"command" => "true", "job_count" => 1i64};
+    let spec: Map = yson::map! {"pool" => "p", "tasks" => yson::map! {"t" => task}};
+    let command = Command::StartOperation { operation_type: OperationType::Vanilla, spec };
+    let started = ask(&mut c, command.through(Some(inner))).expect("a good operation");
+    let id = started.get("operation_id").and_then(|id| id.as_str()?.parse().ok()).expect("an id");
+    let state = |c: &mut Console| {
+        let attributes = Some(vec!["state".to_owned()]);
+        let command = Command::GetOperation { operation: OperationRef::Id(id), attributes };
+        let body = c.world.ask("root", command).expect("an answer").expect("it is there");
+        let value = c.read(body).expect("readable");
+        value.get("state").and_then(Value::as_str).expect("a state").to_owned()
+    };
+    ask(&mut c, Command::CommitTransaction { transaction: inner }).expect("nothing is in the way");
+    assert_eq!(state(&mut c), "running", "it outlives the one that was committed");
+    c.run("crash\nrestart\nconnect n1");
+    ask(&mut c, Command::AbortTransaction { transaction: outer }).expect("it is there");
+    assert_eq!(state(&mut c), "aborted", "not the one around it");
+}
+
+#[test]
+fn lists_of_locks_are_cut_where_they_are_asked_to() {
+    let mut c = Console::new();
+    let ids: Vec<ObjectId> = (0..5).map(|_| start(&mut c, None, &[]).expect("nothing is wrong")).collect();
+    let options = |max_size| GetOptions { max_size, ..GetOptions::default() };
+    for (max_size, shown) in [(None, 5), (Some(5), 5), (Some(3), 3)] {
+        let GetOptions { attributes, max_size, .. } = options(max_size);
+        let command = Command::Get { path: path("//sys/transactions"), attributes, max_size, fields: None };
+        let value = ask(&mut c, command).expect("readable");
+        let map = value.bare().as_map().expect("a map").clone();
+        assert_eq!(map.len(), shown);
+        let is_cut = value.attributes().and_then(|a| a.get("incomplete")).and_then(Value::as_bool);
+        assert_eq!(is_cut.unwrap_or(false), shown < ids.len());
+    }
+}
