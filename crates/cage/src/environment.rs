@@ -352,8 +352,8 @@ pub fn open(driver: Driver, config: &EnvironmentConfig) -> Result<Box<dyn JobEnv
     })
 }
 
-/// The first driver of [`Driver::AUTO`] whose root groups can be made and whose probe enforces memory
-/// and CPU; else `rootless`. Gives what was found out about it. `simple` is nobody's last resort: root,
+/// The first driver of [`Driver::AUTO`] whose root groups can be made and whose probe enforces memory,
+/// CPU and the number of processes; else `rootless`. Gives what was found out about it. `simple` is nobody's last resort: root,
 /// who may not use `rootless`, gets an error that names what each one lacks.
 pub fn open_auto(config: &EnvironmentConfig) -> Result<(Box<dyn JobEnvironment>, Capabilities), CageError> {
     let mut reasons = Vec::new();
@@ -367,7 +367,8 @@ pub fn open_auto(config: &EnvironmentConfig) -> Result<(Box<dyn JobEnvironment>,
             }
         };
         let found = environment.probe();
-        if driver == Driver::Rootless || (found.tracking && found.memory_limit && found.cpu_weight) {
+        let enough = found.tracking && found.memory_limit && found.cpu_weight && found.pids;
+        if driver == Driver::Rootless || enough {
             return Ok((environment, found));
         }
         reasons.push(format!("Job environment {driver} does not enforce {}", found.missing().join(", ")));

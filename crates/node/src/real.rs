@@ -336,44 +336,6 @@ impl RealHands {
         });
     }
 
-    fn stderr_source(&self, job_id: JobId) -> Option<StderrSource> {
-        let held = self.held.get(&job_id)?;
-        Some(StderrSource {
-            job_directory: self.layout.job(held.slot),
-            max_size: held.max_stderr_size,
-            total: held.stderr_total,
-        })
-    }
-
-    fn upload_stderr(&self, job_id: JobId) {
-        let Some(source) = self.stderr_source(job_id) else { return };
-        let current = self.current.clone();
-        self.beside(async move {
-            let result = stderr::upload(current, job_id, source).await;
-            if let Err(e) = &result {
-                tracing::warn!("stderr of job {job_id} was not uploaded: {e}");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-            RealNews::Input(NodeInput::StderrUploaded { job_id, result })
-        });
-    }
-
-    /// A living proxy knows best; after it the file does.
-    fn read_stderr(&mut self, request_id: u64, job_id: JobId, offset: u64, limit: u64) {
-        let limit = limit.min(stderr::LONGEST_ANSWER);
-        if let Some(held) = self.held.get_mut(&job_id)
-            && let Some((_, outlet)) = held.call.as_mut().filter(|_| !held.ended && limit > 0)
-        {
-            held.questions.push((request_id, offset, limit));
-            return say(outlet, &ToProxy::ReadStderr { request_id, offset, limit });
-        }
-        let source = self.stderr_source(job_id);
-        self.blocking(move || {
-            let result = source.map_or(Ok(Vec::new()), |source| source.read(offset, limit));
-            RealNews::Send(NodeMessage::Stderr { request_id, result })
-        });
-    }
-
     fn write_record(&mut self, record: &JobRecord, outcomes: &mut Vec<Outcome>) {
         self.hold(record);
         let slot = record.slot;

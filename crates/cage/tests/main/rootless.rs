@@ -86,6 +86,37 @@ fn it_is_refused_to_root() {
     }
 }
 
+/// Groups that bound no processes are not what root gets without asking: one fork bomb would take the host.
+#[test]
+fn auto_wants_the_number_of_processes_bounded() {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").expect("readable");
+    let is_pids = |line: &&str| line.contains(" - cgroup ") && line.ends_with("pids");
+    let v2_has_pids = table
+        .lines()
+        .find(|line| line.contains(" - cgroup2 "))
+        .and_then(|line| line.split(' ').nth(4))
+        .and_then(|point| std::fs::read_to_string(format!("{point}/cgroup.controllers")).ok())
+        .is_some_and(|controllers| controllers.split_whitespace().any(|name| name == "pids"));
+    if !rustix::process::geteuid().is_root() || v2_has_pids || !table.lines().any(|line| is_pids(&line)) {
+        return println!("SKIPPED groups without pids: it needs root and a v1 hierarchy with pids alone");
+    }
+    let without = tempfile::NamedTempFile::new().expect("a file");
+    let rest: Vec<&str> = table.lines().filter(|line| !is_pids(line)).collect();
+    std::fs::write(without.path(), rest.join("\n")).expect("ours");
+    let config = EnvironmentConfig {
+        root_group: format!("millpond/cage-no-pids-{}", std::process::id()),
+        mount_table: without.path().to_owned(),
+    };
+    let refused = cage::environment::open_auto(&config).err().expect("must fail").to_string();
+    for word in
+        ["hybrid does not enforce limit of processes", "cgroup_v1 does not enforce limit of processes"]
+    {
+        assert!(refused.contains(word), "{word}: {refused}");
+    }
+    let environment = cage::open(Driver::Hybrid, &config).expect("who asks for it gets it");
+    assert_eq!(environment.existing(), Vec::new());
+}
+
 #[test]
 fn it_is_what_auto_falls_back_to_for_others() {
     if rustix::process::geteuid().is_root() {

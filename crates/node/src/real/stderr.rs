@@ -1,14 +1,17 @@
 //! Stderr of jobs: reading a part of it for the server, bringing all of it there.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use nodecore::KeptStderr;
-use nodecore::Remains;
+use jobproxy::protocol::ToProxy;
+use nodecore::{KeptStderr, NodeInput, Remains};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
 use vocab::{Failure, JobId};
+use wire::NodeMessage;
 use wire::proto::{CHUNK_SIZE, id_bytes, pb};
 
+use super::{RealHands, RealNews, say};
 use crate::link::CurrentClient;
 
 /// Longest piece in one answer; who wants more asks again.
@@ -78,5 +81,45 @@ fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::StderrChun
         if sender.blocking_send(pb::StderrChunk { job_id, data: data.into() }).is_err() || last {
             return Ok(()); // the server has stopped listening: its status says why
         }
+    }
+}
+
+impl RealHands {
+    pub(super) fn stderr_source(&self, job_id: JobId) -> Option<StderrSource> {
+        let held = self.held.get(&job_id)?;
+        Some(StderrSource {
+            job_directory: self.layout.job(held.slot),
+            max_size: held.max_stderr_size,
+            total: held.stderr_total,
+        })
+    }
+
+    pub(super) fn upload_stderr(&self, job_id: JobId) {
+        let Some(source) = self.stderr_source(job_id) else { return };
+        let current = self.current.clone();
+        self.beside(async move {
+            let result = upload(current, job_id, source).await;
+            if let Err(e) = &result {
+                tracing::warn!("stderr of job {job_id} was not uploaded: {e}");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            RealNews::Input(NodeInput::StderrUploaded { job_id, result })
+        });
+    }
+
+    /// A living proxy knows best; after it the file does.
+    pub(super) fn read_stderr(&mut self, request_id: u64, job_id: JobId, offset: u64, limit: u64) {
+        let limit = limit.min(LONGEST_ANSWER);
+        if let Some(held) = self.held.get_mut(&job_id)
+            && let Some((_, outlet)) = held.call.as_mut().filter(|_| !held.ended && limit > 0)
+        {
+            held.questions.push((request_id, offset, limit));
+            return say(outlet, &ToProxy::ReadStderr { request_id, offset, limit });
+        }
+        let source = self.stderr_source(job_id);
+        self.blocking(move || {
+            let result = source.map_or(Ok(Vec::new()), |source| source.read(offset, limit));
+            RealNews::Send(NodeMessage::Stderr { request_id, result })
+        });
     }
 }
