@@ -16,6 +16,7 @@ async fn main() {
     let settings = api::Settings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_address: None,
+        only_near: false,
         tls: false,
         host_name: "localhost".to_owned(),
     };

@@ -22,6 +22,8 @@ pub struct Settings {
     pub public_address: Option<String>,
     /// Name of this host in replies and errors.
     pub host_name: String,
+    /// Nobody is asked for a token, since only this machine reaches the server: it answers to no other name.
+    pub only_near: bool,
     /// Clients come by TLS: browsers are told to send cookies no other way.
     pub tls: bool,
 }

@@ -71,6 +71,7 @@ impl Init {
         place: &Birthplace<'_>,
     ) -> Result<Init, CageError> {
         let failed = |what: String| move |source| CageError::Isolation { what, source };
+        let _unsealed = crate::sealed::unsealed();
         let home = File::open("/proc/self/ns/pid").map_err(failed("open /proc/self/ns/pid".to_owned()))?;
         let (report, theirs) = io::pipe().map_err(failed("create a pipe".to_owned()))?;
         let mut held = vec![-1; plan.held];

@@ -58,6 +58,7 @@ pub mod isolation;
 
 mod init;
 mod privileges;
+mod sealed;
 
 pub mod spawn;
 

@@ -9,6 +9,7 @@
 use crate::environment::CageError;
 use crate::init::{self, Init};
 use crate::isolation::Isolation;
+use crate::sealed::Sealed;
 use crate::{privileges, sys};
 use std::ffi::{CStr, CString};
 use std::io;
@@ -163,6 +164,8 @@ pub(crate) fn spawn(
         let program = spec.program.to_string_lossy().into_owned();
         move |source: io::Error| CageError::Spawn { program, stage, source }
     };
+    // A child with the caller's user joins processes that have it, too.
+    let _sealed = init.filter(|i| i.has_own_users() || spec.user.is_none()).map(|_| Sealed::new());
     if let Some(init) = init.filter(|i| i.has_own_users()) {
         let started = through_a_messenger(&mut context, init).map_err(failed(STAGES[NAMESPACES]))?;
         return started_or_failed(started, &context, failed);

@@ -136,7 +136,7 @@ impl JobRecord {
 
     /// Inverse of [`JobRecord::encode`].
     pub fn decode(bytes: &[u8]) -> Result<JobRecord, MalformedRecord> {
-        let value = yson::parse(bytes).map_err(|e| MalformedRecord(e.to_string()))?;
+        let value = yson::parse_record(bytes).map_err(|e| MalformedRecord(e.to_string()))?;
         let fields = value.as_list().ok_or_else(|| MalformedRecord("it is not a list".to_owned()))?;
         match fields.first().and_then(Value::as_i64) {
             Some(VERSION) => {}

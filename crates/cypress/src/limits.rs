@@ -14,6 +14,9 @@ pub struct Limits {
     pub max_string_length: usize,
     /// Bytes of one attribute's value or of a document, roughly as binary YSON (504).
     pub max_attribute_size: usize,
+    /// Levels of lists, maps and attributes in one attribute's value or in a document (1). With the levels of
+    /// nodes above it a reply stays below the 256 levels that a parser of YSON bears.
+    pub max_value_depth: usize,
     /// Levels of nodes; keeps recursive work and the depth of replies bounded (1).
     pub max_depth: usize,
 }
@@ -25,6 +28,7 @@ impl Default for Limits {
             max_child_count: 50_000,
             max_string_length: 65_536,
             max_attribute_size: 16 << 20,
+            max_value_depth: 128,
             max_depth: 64,
         }
     }
@@ -53,6 +57,10 @@ impl Limits {
 
     /// Value of an attribute or content of a document.
     pub fn check_value(&self, value: &Value, what: impl FnOnce() -> String) -> Result<(), Failure> {
+        let nesting = value.nesting();
+        if nesting > self.max_value_depth {
+            return check(nesting, self.max_value_depth, code::GENERIC, || format!("Nesting of {}", what()));
+        }
         check(size(value), self.max_attribute_size, code::MAX_ATTRIBUTE_SIZE, || {
             format!("Size of {}", what())
         })

@@ -222,7 +222,7 @@ pub(crate) fn object_id(value: &Value) -> Option<ObjectId> {
 }
 
 pub(crate) fn decode(id: ObjectId, bytes: &[u8]) -> Result<Node, String> {
-    let mut fields = Fields::of(yson::parse(bytes).map_err(|e| e.to_string())?)?;
+    let mut fields = Fields::of(yson::parse_record(bytes).map_err(|e| e.to_string())?)?;
     let node_type = fields.need("type", |v| NodeType::parse(v.as_str()?).ok())?;
     let body = fields.0.remove("body");
     let node = Node {

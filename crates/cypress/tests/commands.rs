@@ -845,6 +845,7 @@ fn limits() {
         max_child_count: 3,
         max_string_length: 4,
         max_attribute_size: 30,
+        max_value_depth: 3,
         max_depth: 4,
     };
     let mut console = Console::new();
@@ -862,6 +863,11 @@ fn limits() {
         set //tmp/s abcd
         set //tmp/s abcde
         set //tmp/@k "0123456789012345678901234567890"
+        set //tmp/@k [[[]]]
+        set //tmp/@k [[<a=1>[]]]
+        set //tmp/@k [[[[]]]]
+        set //tmp/@k/0/0/b/c 1 -- recursive=%true
+        set //tmp/@k/0/0/@b [1]
         set //tmp/@abcdef 1
         create document //tmp/a -- force=%true;attributes={value="0123456789012345678901234567890"}
         remove //tmp/abcde
@@ -891,6 +897,16 @@ fn limits() {
                 503: String length of //tmp/s is 5, more than the limit of 4
             set //tmp/@k "0123456789012345678901234567890"
                 504: Size of //tmp/@k is 33, more than the limit of 30
+            set //tmp/@k [[[]]]
+                ok
+            set //tmp/@k [[<a=1>[]]]
+                ok
+            set //tmp/@k [[[[]]]]
+                1: Nesting of //tmp/@k is 4, more than the limit of 3
+            set //tmp/@k/0/0/b/c 1 -- recursive=%true
+                500: Node //tmp/@k/0/0 has no child with index b: it has 0 items
+            set //tmp/@k/0/0/@b [1]
+                1: Nesting of //tmp/@k is 4, more than the limit of 3
             set //tmp/@abcdef 1
                 505: Length of an attribute's name is 6, more than the limit of 5
             create document //tmp/a -- force=%true;attributes={value="0123456789012345678901234567890"}

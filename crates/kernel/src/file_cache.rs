@@ -7,7 +7,7 @@ use yson::Value;
 use yson::ypath::YPath;
 
 /// `<cache>/<last two digits>/<checksum>`.
-fn place_in(cache: &YPath, md5: &str) -> YPath {
+pub(crate) fn place_in(cache: &YPath, md5: &str) -> YPath {
     let shelf = md5.get(md5.len().saturating_sub(2)..).unwrap_or(md5);
     cache.clone().child(shelf).child(md5)
 }
@@ -17,7 +17,7 @@ impl Kernel {
     pub(crate) fn get_file_from_cache(&self, md5: &str, cache: &YPath) -> Result<Value, Failure> {
         let path = place_in(cache, md5);
         let found = match self.tree.resolve(&path, Last::Follow)? {
-            Resolved::Local(Place { node, rest }) if rest.is_empty() => self.file_with(node, md5).is_ok(),
+            Resolved::Local(Place { node, rest }) if rest.is_empty() => self.is_file_with(node, md5),
             _ => false,
         };
         Ok(if found { path.text().into() } else { "".into() })
@@ -40,7 +40,7 @@ impl Kernel {
         let target = place_in(cache, md5);
         let to = self.resolve_local(&target, Last::Stay, "put_file_to_cache")?;
         // Whatever else is there is not the file.
-        let kept = to.rest.is_empty() && self.file_with(to.node, md5).is_ok();
+        let kept = to.rest.is_empty() && self.is_file_with(to.node, md5);
         let options = CopyOptions { recursive: true, force: true, ..CopyOptions::default() };
         self.edit(now, user, out, |edit| {
             let id = if kept { to.node } else { edit.copy(&from, &to, options)? };
@@ -48,6 +48,11 @@ impl Kernel {
             edit.multiset_attributes(&Place { node: id, rest: Vec::new() }, touched)
         })?;
         Ok(target.text().into())
+    }
+
+    /// Does the cache keep this node as the file of that checksum?
+    pub(crate) fn is_file_with(&self, node: ObjectId, md5: &str) -> bool {
+        self.file_with(node, md5).is_ok()
     }
 
     /// A file whose checksum was computed and is this one.

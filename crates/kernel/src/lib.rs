@@ -420,7 +420,8 @@ impl Kernel {
                 (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))
             }
             Command::CheckPermission { user, permission, path } => {
-                (Waits::Tree, self.check_permission(&user, &permission, &path).map(Body::Value))
+                let asker = who.map(|who| who.user.as_str());
+                (Waits::Tree, self.check_permission(asker, &user, &permission, &path).map(Body::Value))
             }
             Command::CheckPermissionByAcl { user, permission, acl } => {
                 (Waits::Tree, self.check_permission_by_acl(&user, &permission, &acl).map(Body::Value))

@@ -62,7 +62,7 @@ impl Mutations {
     /// Reads a record back; a record that is not one is ignored (it would only have saved work).
     pub fn restore(&mut self, key: &[u8], value: &[u8]) {
         let Some((user, id)) = parse_key(key) else { return };
-        let Ok(record) = yson::parse(value) else { return };
+        let Ok(record) = yson::parse_record(value) else { return };
         let Some(time) = record.get("time").and_then(Value::as_u64).map(Time::from_micros) else { return };
         let reply = match (record.get("error"), record.get("value")) {
             (Some(error), _) => Err(Failure::from_value(error)),

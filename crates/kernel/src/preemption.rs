@@ -188,7 +188,7 @@ impl Kernel {
     /// Reads one record back; the log comes in order.
     pub(crate) fn restore_preemption(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let broken = || Failure::new(format!("Malformed record of a preemption: {key:?}"));
-        let value = yson::parse(value).map_err(|_| broken())?;
+        let value = yson::parse_record(value).map_err(|_| broken())?;
         let record = Arc::new(PreemptionRecord::from_stored(&value).ok_or_else(broken)?);
         match key.split_first() {
             Some((&LOG, number)) => {

@@ -14,6 +14,8 @@ use yson::ypath::YPath;
 use yson::{Map, Value};
 
 const TOKENS: &[u8] = b"tokens";
+/// Of one user.
+const TOKENS_OF_USER: usize = 1000;
 const PASSWORDS: &[u8] = b"passwords";
 /// The user may not come in.
 const USER_BANNED: i64 = 903;
@@ -122,6 +124,14 @@ impl Kernel {
     ) -> Result<(), Failure> {
         let id = self.expect_user(user)?;
         check_sha256("token_sha256", token_sha256)?;
+        // All tokens are in one map, which has a limit: nobody fills it alone.
+        let own = self.list_user_tokens(user, false)?.as_list().map_or(0, <[Value]>::len);
+        if own >= TOKENS_OF_USER {
+            let message = format!(
+                "User \"{user}\" has {own} tokens, at most {TOKENS_OF_USER} are allowed: revoke some first"
+            );
+            return Err(Failure::new(message).with("user", user).with("limit", TOKENS_OF_USER));
+        }
         let attributes = yson::map! {"user" => user, "user_id" => id}.with_some("description", description);
         let path = YPath::root().child("sys").child("tokens").child(token_sha256);
         let place = self.resolve_local(&path, Last::Stay, "issue_token")?;
@@ -256,14 +266,21 @@ impl Kernel {
         }
     }
 
-    /// `check_permission`.
+    /// `check_permission`, asked by somebody about himself or another one.
     pub(crate) fn check_permission(
         &self,
+        asker: Option<&str>,
         user: &str,
         permission: &str,
         path: &YPath,
     ) -> Result<Value, Failure> {
         let permission = Permission::parse(permission)?;
+        // Who may not look there is not told what there is: what counts is the nearest thing that exists.
+        let closed = asker.map(|asker| self.nearest_closed_to(asker, path)).transpose()?.flatten();
+        if let Some(nearest) = closed {
+            let decision = self.decision(&self.who(user), permission, &nearest);
+            return Ok(yson::map! { "action" => decision.action.name() }.into());
+        }
         let object = self.object_at(path)?;
         // The client asks this before it sends one of the commands of tokens and passwords, and wants a
         // password if the answer is no. Who shows a token may issue another one (http-api.md 8.4 [C]).

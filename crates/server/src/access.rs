@@ -21,14 +21,18 @@ use yson::Value;
 
 /// Sessions end after so long without a request.
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
-/// More are not kept: the one that was idle longest goes.
-const SESSIONS: usize = 10_000;
+/// More of one user are not kept: the one that was idle longest goes.
+const SESSIONS_OF_USER: usize = 50;
+/// More of all are not opened.
+const SESSIONS: usize = 100_000;
 /// A user that was let in is let in again for so long without asking the kernel, unless something about
 /// users may have changed.
 const REMEMBERED: Duration = Duration::from_secs(5);
 const REMEMBERED_MAX: usize = 10_000;
 /// Wrong passwords cost a core a while: not all of them at once.
 const PASSWORD_CHECKS: usize = 1;
+/// More do not wait for their turn: each waits for as long as all before it take.
+const WAITING_CHECKS: usize = 50;
 
 /// See the module page.
 #[derive(Clone)]
@@ -39,6 +43,8 @@ struct Inner {
     tokens: ConfiguredTokens,
     state: Mutex<State>,
     password_checks: Semaphore,
+    /// Places in the queue for `password_checks`.
+    waiting_checks: Semaphore,
 }
 
 #[derive(Default)]
@@ -55,10 +61,33 @@ struct Entry {
     proof: command::Proof,
     csrf: String,
     last: Instant,
+    user: String,
 }
 
 fn refused(text: &str) -> Failure {
     Failure::coded(code::INVALID_CREDENTIALS, text)
+}
+
+fn too_many(text: &str) -> Failure {
+    Failure::coded(code::REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED, text)
+}
+
+impl State {
+    /// For one more session of a user. Nobody's sessions end because another opens many.
+    fn make_room(&mut self, user: &str) -> Result<(), Failure> {
+        let of_user = || self.sessions.iter().filter(|(_, session)| session.user == user);
+        if of_user().count() >= SESSIONS_OF_USER {
+            let idlest = of_user().min_by_key(|(_, session)| session.last).map(|(id, _)| id.clone());
+            idlest.map(|id| self.sessions.remove(&id));
+        }
+        if self.sessions.len() >= SESSIONS {
+            self.sessions.retain(|_, session| session.last.elapsed() < SESSION_IDLE);
+        }
+        match self.sessions.len() < SESSIONS {
+            true => Ok(()),
+            false => Err(too_many("Too many sessions are open")),
+        }
+    }
 }
 
 /// Code of a request with a cookie and without the token that goes with it.
@@ -68,7 +97,8 @@ impl Access {
     /// Users are the kernel's, and so are the tokens that are not of the configuration.
     pub fn new(backend: ServerBackend, tokens: ConfiguredTokens) -> Access {
         let password_checks = Semaphore::new(PASSWORD_CHECKS);
-        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks }))
+        let waiting_checks = Semaphore::new(WAITING_CHECKS);
+        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks, waiting_checks }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,11 +178,9 @@ impl Access {
         let user = self.identify(proof.clone(), None).await?;
         let (id, csrf) = (random_token()?, random_token()?);
         let mut state = self.state();
-        if state.sessions.len() >= SESSIONS {
-            let idlest = state.sessions.iter().min_by_key(|(_, s)| s.last).map(|(id, _)| id.clone());
-            idlest.map(|id| state.sessions.remove(&id));
-        }
-        state.sessions.insert(id.clone(), Entry { proof, csrf: csrf.clone(), last: Instant::now() });
+        state.make_room(&user)?;
+        let entry = Entry { proof, csrf: csrf.clone(), last: Instant::now(), user: user.clone() };
+        state.sessions.insert(id.clone(), entry);
         Ok(Session { id, user, csrf, seconds: SESSION_IDLE.as_secs() })
     }
 
@@ -164,6 +192,11 @@ impl Access {
         let hash = self.0.backend.value("root".into(), asked).await?;
         let hash = hash.as_str().map(str::to_owned);
         let password = sha256(password);
+        let _place = self
+            .0
+            .waiting_checks
+            .try_acquire()
+            .map_err(|_| too_many("Too many people sign in at this moment: try again in a minute"))?;
         let _turn = self.0.password_checks.acquire().await;
         let check = tokio::task::spawn_blocking(move || match hash {
             Some(hash) => is_password(&password, &hash).then_some(hash),

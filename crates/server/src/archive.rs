@@ -173,7 +173,7 @@ pub fn unreadable(error: StoreError) -> Failure {
 }
 
 fn map_of(id: OperationId, record: &[u8]) -> Result<Map, Failure> {
-    match yson::parse(record).map_err(|e| malformed(id, &e.to_string()))? {
+    match yson::parse_record(record).map_err(|e| malformed(id, &e.to_string()))? {
         Value::Map(map) => Ok(map),
         _ => Err(malformed(id, "it is not a map")),
     }

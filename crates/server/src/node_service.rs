@@ -8,6 +8,7 @@ use std::sync::Arc;
 use store::Store;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_stream::{Stream, StreamExt};
+use tonic::service::Interceptor;
 use tonic::{Request, Response, Status, Streaming};
 use vocab::{JobId, ObjectId};
 use wire::NodeMessage;
@@ -19,17 +20,16 @@ use yson::Value;
 pub struct Nodes {
     pub(crate) backend: ServerBackend,
     pub(crate) store: Arc<dyn Store>,
-    /// What nodes must show; none: everybody may be one.
-    pub(crate) token: Option<String>,
 }
 
-impl Nodes {
-    /// Refuses a call without the token of the nodes.
-    fn admit<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        let Some(token) = &self.token else { return Ok(()) };
+/// Refuses calls without the token of the nodes, before anything of what they carry is read; none: everybody
+/// may be one.
+pub(crate) fn admission(token: Option<String>) -> impl Interceptor + Clone {
+    move |request: Request<()>| {
+        let Some(token) = &token else { return Ok(request) };
         let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         match shown.and_then(|text| text.strip_prefix("OAuth ")) {
-            Some(shown) if same_secret(shown.trim(), token) => Ok(()),
+            Some(shown) if same_secret(shown.trim(), token) => Ok(request),
             Some(_) => Err(Status::unauthenticated("The server does not know the node's token")),
             None => Err(Status::unauthenticated(
                 "The server asks nodes for a token: give the node a copy of the server's node.token by --token-file",
@@ -49,7 +49,6 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::NodeMessage>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
-        self.admit(&request)?;
         let mut incoming = request.into_inner();
         let (key, orders) = self.backend.hub.open();
         let backend = self.backend.clone();
@@ -69,7 +68,6 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::FileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
-        self.admit(&request)?;
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
         let command = Command::LocateArtifact { file_id, revision: request.revision };
@@ -92,7 +90,6 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::StderrChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        self.admit(&request)?;
         let mut incoming = request.into_inner();
         let mut job_id = None;
         let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;

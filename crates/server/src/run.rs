@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::garbage::{Garbage, collect};
 use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
-use crate::node_service::Nodes;
+use crate::node_service::{Nodes, admission};
 use crate::page::with_page;
 use crate::tables::Tables;
 use anyhow::Context;
@@ -24,6 +24,7 @@ use std::time::Duration;
 use store::{RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tonic::service::interceptor::InterceptedService;
 use vocab::{Failure, Span};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
@@ -171,6 +172,7 @@ async fn serve(
         version: env!("CARGO_PKG_VERSION").into(),
         public_address: None,
         host_name: address.to_string(),
+        only_near: !config.is_authenticated() && address.ip().is_loopback(),
         tls: tls.is_some(),
     };
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
@@ -186,9 +188,10 @@ async fn serve(
         }
     };
     let api = api::Api::new(Arc::new(backend.clone()), authenticator, settings);
-    let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store), token: node_token })
+    let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
+    let nodes = InterceptedService::new(nodes, admission(node_token));
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
     let router = measured(router, measures);
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {

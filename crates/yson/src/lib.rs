@@ -43,7 +43,7 @@ pub mod ypath;
 pub use error::{ParseError, Position};
 pub use format::{Format, FormatError};
 pub use json::JsonFormat;
-pub use parse::{ParseOptions, parse, parse_list_fragment, parse_map_fragment, parse_with};
+pub use parse::{ParseOptions, parse, parse_list_fragment, parse_map_fragment, parse_record, parse_with};
 pub use rows::Rows;
 pub use transcode::{Copied, copy_row};
 pub use value::{Bytes, Map, Value};

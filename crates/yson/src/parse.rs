@@ -36,6 +36,12 @@ pub fn parse(input: &[u8]) -> Result<Value, ParseError> {
     parse_with(input, ParseOptions::default())
 }
 
+/// Parses what this program wrote itself. Values that were let in with up to 256 levels stand in records a
+/// few levels deeper; those must be readable again.
+pub fn parse_record(input: &[u8]) -> Result<Value, ParseError> {
+    parse_with(input, ParseOptions { max_depth: ParseOptions::HIGHEST_MAX_DEPTH })
+}
+
 /// [`parse`] with limits of one's own.
 pub fn parse_with(input: &[u8], options: ParseOptions) -> Result<Value, ParseError> {
     Parser::new(input, options).document().map_err(|f| f.explain(input))

@@ -58,6 +58,17 @@ impl Value {
         }
     }
 
+    /// Levels of lists, maps and attributes: 0 for a scalar.
+    pub fn nesting(&self) -> usize {
+        let map = |m: &Map| m.iter().map(|(_, v)| v.nesting()).max().unwrap_or(0);
+        match self {
+            Value::List(l) => 1 + l.iter().map(Value::nesting).max().unwrap_or(0),
+            Value::Map(m) => 1 + map(m),
+            Value::Attributed(b) => (1 + map(&b.0)).max(b.1.nesting()),
+            _ => 0,
+        }
+    }
+
     /// The attributes, if there are any.
     pub fn attributes(&self) -> Option<&Map> {
         match self {

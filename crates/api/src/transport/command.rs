@@ -3,7 +3,7 @@
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
 use super::reply::{self, LARGE, away_if};
-use super::{body, headers, query, session};
+use super::{body, headers, origin, query, session};
 use crate::api::{Api, Caller};
 use crate::commands::{
     self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, read_table,
@@ -127,8 +127,9 @@ pub(super) async fn authenticate(
     headers: &HeaderMap,
 ) -> Result<String, HttpFailure> {
     let token = bearer(headers);
+    origin::refuse_foreign_name(api, headers)?;
     if token.is_none() {
-        refuse_foreign_page(api, changes_something, headers)?;
+        origin::refuse_foreign_page(api, changes_something, headers)?;
     }
     let act_as = headers::text(headers, "x-yt-user-name")
         .or_else(|| headers::text(headers, "x-yt-testing-user-name"))
@@ -141,43 +142,6 @@ pub(super) async fn authenticate(
         act_as,
     };
     api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
-}
-
-/// Without a token the browser itself is the credential (it is near, or has a cookie): a page of
-/// another host must not use it. Ports may differ, and pages of this machine are welcome, as they
-/// are while a page is developed. An image or a link has no origin: browsers say in another way where it
-/// is, and it may look but not change anything.
-pub(super) fn refuse_foreign_page(
-    api: &Api,
-    changes_something: bool,
-    headers: &HeaderMap,
-) -> Result<(), HttpFailure> {
-    const CSRF: i64 = 110;
-    let Some(origin) = headers::text(headers, header::ORIGIN.as_str()) else {
-        return match headers::text(headers, "sec-fetch-site") {
-            Some("cross-site") if changes_something => {
-                let message = "A page of another host may not change anything without a token";
-                Err(HttpFailure::of_authentication(Failure::coded(CSRF, message)))
-            }
-            _ => Ok(()),
-        };
-    };
-    let of_page = without_port(origin.split_once("://").map_or(origin, |(_, authority)| authority));
-    let of_server = headers::text(headers, header::HOST.as_str()).unwrap_or_default();
-    let public = api.settings.public_address.as_deref().unwrap_or(of_server);
-    let known = [without_port(of_server), without_port(public), "localhost", "127.0.0.1", "[::1]"];
-    if known.iter().any(|host| host.eq_ignore_ascii_case(of_page)) {
-        return Ok(());
-    }
-    let message = format!("A page of {origin:?} may not send requests to {of_server:?} without a token");
-    Err(HttpFailure::of_authentication(Failure::coded(CSRF, message)))
-}
-
-fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
-        _ => authority,
-    }
 }
 
 /// `host:port` under which this client reaches the server.

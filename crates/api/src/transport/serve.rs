@@ -20,6 +20,12 @@ const MAX_HEADERS: usize = 1024;
 /// How long a connection may be idle between requests, or a client may take to send the headers of
 /// one. Clients keep connections for reuse: closing them early costs these clients seconds.
 const IDLE: Duration = Duration::from_secs(600);
+/// How long a client may take to say something: until then nothing else bounds it.
+const FIRST_WORDS: Duration = Duration::from_secs(30);
+/// What HTTP/2 begins with.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Between two looks at a client that has begun to say it.
+const LOOK: Duration = Duration::from_millis(50);
 /// A peer that vanished without a word is noticed after two of these.
 const HTTP2_PING_PERIOD: Duration = Duration::from_secs(10);
 /// Bytes in flight on one stream, and on one connection: more than the protocol's small defaults.
@@ -73,11 +79,32 @@ async fn connection(
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     match tls {
-        None => speak(stream, router, stopped).await,
+        None => match tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)).await {
+            Ok(true) => speak(stream, router, stopped).await,
+            Ok(false) => {}
+            Err(_) => tracing::debug!("a client that said nothing is cut off"),
+        },
         Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => speak(stream, router, stopped).await,
+            // What is said under TLS cannot be looked at without taking it: that there is something must do.
+            Ok(stream) if tokio::time::timeout(FIRST_WORDS, stream.get_ref().0.readable()).await.is_ok() => {
+                speak(stream, router, stopped).await;
+            }
+            Ok(_) => tracing::debug!("a client that said nothing is cut off"),
             Err(error) => tracing::debug!(%error, "no TLS connection came about"),
         },
+    }
+}
+
+/// Waits until it is clear which HTTP the client speaks: the library that finds out waits for ever. False if
+/// it hangs up before.
+async fn has_spoken(stream: &TcpStream) -> bool {
+    let mut words = [0; PREFACE.len()];
+    loop {
+        match stream.peek(&mut words).await {
+            Ok(0) | Err(_) => return false,
+            Ok(count) if count == words.len() || !PREFACE.starts_with(&words[..count]) => return true,
+            Ok(_) => tokio::time::sleep(LOOK).await,
+        }
     }
 }
 

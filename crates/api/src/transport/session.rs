@@ -4,9 +4,10 @@
 //! alone every change needs the header `X-Csrf-Token` as well, which only a page of ours can know.
 
 use super::body;
-use super::command::{authenticate, bearer, refuse_foreign_page};
+use super::command::{authenticate, bearer};
 use super::failure::HttpFailure;
 use super::headers;
+use super::origin::refuse_foreign_page;
 use super::routes::{Shared, json, wrong_method};
 use crate::Proof;
 use crate::api::Api;

@@ -57,6 +57,37 @@ fn foreign_pages_are_refused() {
     assert_eq!(server.ask(with_token, b"").status, 200);
 }
 
+/// A page whose name was pointed to this machine after it was loaded is no page of this machine, with
+/// whatever token: any would do.
+#[test]
+fn names_that_others_can_point_here_are_refused() {
+    let server = Server::only_near();
+    let ask = |host: &str| {
+        let mut connection = server.connect();
+        connection.send(
+            format!("GET /api/v4/get?path=//a HTTP/1.1\r\nHost: {host}\r\nAuthorization: OAuth t\r\n\r\n")
+                .as_bytes(),
+        );
+        code(&connection.read(false))
+    };
+    for host in [
+        "localhost",
+        "localhost:80",
+        "LOCALHOST",
+        "a.localhost:1",
+        "127.0.0.1:8000",
+        "10.1.2.3",
+        "[::1]:8000",
+    ] {
+        assert_eq!(ask(host), 0, "{host}");
+    }
+    for host in ["example.org", "evil.example:8000", "localhost.example", "1.2.3.example", ""] {
+        assert_eq!(ask(host), 110, "{host:?}");
+    }
+    let other = Server::start();
+    assert_eq!(other.ask("GET /api/v4/get?path=//a HTTP/1.1", b"").status, 200);
+}
+
 /// The code of an error; 0 if it is none.
 fn code(reply: &Reply) -> i64 {
     if reply.status == 200 { 0 } else { reply.code().1 }

@@ -21,10 +21,20 @@ impl Server {
     }
 
     pub fn with(authenticator: Arc<dyn Authenticator>) -> Server {
+        Server::over(authenticator, false)
+    }
+
+    /// As on a loopback address without users.
+    pub fn only_near() -> Server {
+        Server::over(Arc::new(OpenAccess), true)
+    }
+
+    fn over(authenticator: Arc<dyn Authenticator>, only_near: bool) -> Server {
         let fake = Fake::default();
         let settings = Settings {
             version: "1.2.3".to_owned(),
             public_address: None,
+            only_near,
             host_name: "test-host".to_owned(),
             tls: false,
         };

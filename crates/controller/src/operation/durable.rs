@@ -91,7 +91,7 @@ impl OperationController {
         let mut controller = OperationController::new(id, spec, options, start_time);
         for StatePart { part, bytes } in parts {
             let broken = |why: String| StateError { operation: id, part: *part, why };
-            let value = yson::parse(bytes).map_err(|e| broken(e.to_string()))?;
+            let value = yson::parse_record(bytes).map_err(|e| broken(e.to_string()))?;
             let mut state = State { map: value.as_map(), missing: "" };
             let read = match part.checked_sub(1).map(|n| controller.tasks.get_mut(n as usize)) {
                 None => controller.read_head(&mut state),

@@ -132,7 +132,7 @@ impl Forest {
             let (transaction, kind, id) =
                 parse_key(key).ok_or(RestoreError::TransactionKey { length: key.len() })?;
             let broken = |problem| RestoreError::Transaction { id: transaction, problem };
-            let value = yson::parse(bytes.as_ref()).map_err(|e| broken(e.to_string()))?;
+            let value = yson::parse_record(bytes.as_ref()).map_err(|e| broken(e.to_string()))?;
             let fields = Fields::of(value).map_err(broken)?;
             match kind {
                 TRANSACTION => {

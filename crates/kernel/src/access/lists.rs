@@ -96,6 +96,16 @@ impl Kernel {
         }
     }
 
+    /// The deepest thing on the way of a path, if this user may not read it.
+    pub(crate) fn nearest_closed_to(&self, user: &str, path: &YPath) -> Result<Option<Object>, Failure> {
+        if !self.config.access_control {
+            return Ok(None);
+        }
+        let nearest = self.find(path, Last::Follow)?.object;
+        let may_look = self.decision(&self.who(user), Permission::Read, &nearest).is_allowed();
+        Ok(if may_look { None } else { Some(nearest) })
+    }
+
     pub(super) fn find(&self, path: &YPath, last: Last) -> Result<Found, Failure> {
         let mounted = match self.tree.resolve(path, last)? {
             Resolved::Local(place) => {

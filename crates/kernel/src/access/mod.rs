@@ -10,6 +10,7 @@
 
 use crate::Kernel;
 use crate::command::{Command, LockMode, OperationRef};
+use crate::file_cache::place_in;
 use crate::mounts::{OPERATIONS, POOL_TREES};
 use crate::pools::PoolObject;
 use cypress::{Last, NodeType, Permission, Subjects};
@@ -100,6 +101,10 @@ impl Kernel {
             }
             Command::MultisetAttributes { path, attributes } => {
                 let found = self.find(path, Last::Follow)?;
+                // Even nothing is not set on what one may not know of.
+                if attributes.iter().next().is_none() {
+                    demand(Write, &found.object, &path.text())?;
+                }
                 for (name, value) in attributes.iter() {
                     self.authorize_attribute(who, &found.object, name, Some(value), &path.text())?;
                 }
@@ -114,7 +119,10 @@ impl Kernel {
                     let found = self.find(path, Last::Stay)?;
                     if found.rest.is_empty() && !force {
                         let needed = if *ignore_existing { Read } else { Write };
-                        return demand(needed, &found.object, &path.text());
+                        demand(needed, &found.object, &path.text())?;
+                        // What is there may be a link, and the answer is then about its target.
+                        let behind = self.find(path, Last::Follow).map(|target| target.object);
+                        return behind.map_or(Ok(()), |target| demand(needed, &target, &path.text()));
                     }
                     self.authorize_place(who, &found, &path.text())
                 }
@@ -136,15 +144,29 @@ impl Kernel {
                 }
                 self.authorize_place(who, &self.find(destination, Last::Stay)?, &destination.text())
             }
-            Command::Link { link, .. } => {
+            Command::Link { target, link, force, .. } => {
+                // Without force the answer tells whether the target exists.
+                if let (false, Ok(found)) = (force, self.find(target, Last::Follow)) {
+                    demand(Read, &found.object, &target.text())?;
+                }
                 self.authorize_place(who, &self.find(link, Last::Stay)?, &link.text())
             }
-            Command::GetFileFromCache { cache_path, .. } => {
-                demand(Read, &self.find(cache_path, Last::Follow)?.object, &cache_path.text())
+            Command::GetFileFromCache { md5, cache_path } => {
+                let place = place_in(cache_path, md5);
+                demand(Read, &self.find(&place, Last::Follow)?.object, &place.text())
             }
-            Command::PutFileToCache { path, cache_path, .. } => {
+            Command::PutFileToCache { path, md5, cache_path } => {
                 demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
-                demand(Write, &self.find(cache_path, Last::Follow)?.object, &cache_path.text())
+                demand(Write, &self.find(cache_path, Last::Follow)?.object, &cache_path.text())?;
+                // A shelf of the cache may have a list of its own, or be a link to somewhere else.
+                let place = place_in(cache_path, md5);
+                let found = self.find(&place, Last::Stay)?;
+                match &found.object {
+                    Object::Node(node) if found.rest.is_empty() && self.is_file_with(*node, md5) => {
+                        demand(Write, &found.object, &place.text())
+                    }
+                    _ => self.authorize_place(who, &found, &place.text()),
+                }
             }
             // Who only wants to see something as it is now needs not be able to change it.
             Command::Lock { path, options } => {

@@ -80,6 +80,9 @@ impl Kernel {
         force: bool,
         shown: &str,
     ) -> Result<(), Failure> {
+        if let Object::Node(id) = found.object {
+            self.refuse_touching_superusers(who, id)?;
+        }
         let usual = match found.object {
             Object::Pool(..) | Object::Tree(_) => Permission::Administer,
             Object::Node(_) | Object::Operation(_) => Permission::Write,

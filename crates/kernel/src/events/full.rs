@@ -7,7 +7,7 @@ use yson::Map;
 /// The events of a record ([`Effect::Events`]), each with its `number`, complete.
 pub fn events_of(first: u64, stored: &[u8]) -> Result<Vec<Map>, Failure> {
     let broken = |why: &str| Failure::new(format!("Malformed record {first} of the event log: {why}"));
-    let value = yson::parse(stored).map_err(|e| broken(&e.to_string()))?;
+    let value = yson::parse_record(stored).map_err(|e| broken(&e.to_string()))?;
     let events = value.as_list().ok_or_else(|| broken("it is not a list"))?;
     let numbered = events.iter().zip(first..);
     numbered

@@ -261,7 +261,7 @@ fn recover_tree(
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Failure> {
-    yson::parse(bytes).map_err(|e| Failure::new(format!("Malformed record: {e}")))
+    yson::parse_record(bytes).map_err(|e| Failure::new(format!("Malformed record: {e}")))
 }
 
 fn object_id(key: &[u8]) -> Result<ObjectId, Failure> {

@@ -199,12 +199,12 @@ impl Isolator {
 
     fn new(options: &RoomOptions, secrets: &[PathBuf], layout: &Layout, own_users: bool) -> Isolator {
         let start_uid = (!options.do_not_set_user_id && !own_users).then_some(options.start_uid);
-        // Root without capabilities passes where root's permissions let it.
-        let cover = match start_uid {
-            Some(_) => cover_for(layout.root(), &lets_others_pass),
+        let private = |path: &Path| cover_for(path, &lets_others_pass);
+        let cover = match own_users {
             // Permissions keep nothing from who is the same user: all of ours is covered.
-            None if own_users => cover_for(layout.root(), &|path| !is_ours(path)),
-            None => layout.root().to_owned(),
+            true => cover_for(layout.root(), &|path| !is_ours(path)),
+            // Of root's only what is private: nearly all of a system is root's.
+            false => private(layout.root()),
         };
         let bind = |d: &crate::SharedDirectory| Bind {
             source: d.path.clone(),
@@ -214,7 +214,9 @@ impl Isolator {
         // The outer one first.
         let mut covers = vec![PathBuf::from(RUN), cover];
         if start_uid.is_none() {
-            covers.extend(secrets.iter().filter_map(|path| path.canonicalize().ok()));
+            covers.extend(
+                secrets.iter().filter_map(|path| path.canonicalize().ok()).map(|path| private(&path)),
+            );
         }
         if own_users {
             let home = std::env::var_os("HOME").and_then(|home| fs::canonicalize(home).ok());

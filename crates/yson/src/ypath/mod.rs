@@ -18,6 +18,10 @@ use std::fmt;
 /// Longest key, in bytes (http-api.md 5.1).
 pub const MAX_KEY_LENGTH: usize = 4096;
 
+/// Most steps of a path: none leads further than a tree and the values in it may be deep, and what walks or
+/// makes them recurses that far.
+pub const MAX_STEPS: usize = 256;
+
 /// A parsed path.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct YPath {
@@ -175,6 +179,12 @@ pub enum YPathError {
         /// Length of the key.
         length: usize,
         /// Where it begins.
+        offset: usize,
+    },
+    /// A walk that is too long.
+    #[error("cannot parse path: more than {MAX_STEPS} steps at offset {offset}")]
+    TooManySteps {
+        /// Where the first step too many begins.
         offset: usize,
     },
     /// A path parameter that is no string.

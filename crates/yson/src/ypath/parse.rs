@@ -1,6 +1,6 @@
 //! The grammar of http-api.md 5.1.
 
-use super::{MAX_KEY_LENGTH, Root, Step, YPath, YPathError, literal, suffix};
+use super::{MAX_KEY_LENGTH, MAX_STEPS, Root, Step, YPath, YPathError, literal, suffix};
 use crate::Bytes;
 use crate::error::{Fault, ParseError};
 use crate::parse::parse_leading_attributes;
@@ -10,6 +10,7 @@ enum Problem {
     Syntax(Fault),
     Parse(ParseError),
     KeyTooLong { length: usize, offset: usize },
+    TooManySteps { offset: usize },
 }
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Problem {
@@ -23,6 +24,7 @@ pub(super) fn parse(text: &[u8]) -> Result<YPath, YPathError> {
         Problem::Syntax(fault) => syntax(fault.explain(text)),
         Problem::Parse(error) => syntax(error),
         Problem::KeyTooLong { length, offset } => YPathError::KeyTooLong { length, offset },
+        Problem::TooManySteps { offset } => YPathError::TooManySteps { offset },
     })
 }
 
@@ -34,6 +36,9 @@ fn run(text: &[u8]) -> Result<YPath, Problem> {
     let mut path = YPath { attributes, root, steps: Vec::new() };
     while let Some(b) = cursor.peek() {
         let start = cursor.pos;
+        if path.steps.len() == MAX_STEPS && matches!(b, b'/' | b'&') {
+            return Err(Problem::TooManySteps { offset: start });
+        }
         match b {
             b'/' => {
                 cursor.pos += 1;

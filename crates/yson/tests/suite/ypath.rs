@@ -1,6 +1,6 @@
 //! Paths: grammar, canonical text, suffixes.
 
-use yson::ypath::{MAX_KEY_LENGTH, Root, Step, YPath, YPathError, escape_literal};
+use yson::ypath::{MAX_KEY_LENGTH, MAX_STEPS, Root, Step, YPath, YPathError, escape_literal};
 use yson::{Map, Value, map};
 
 fn child(key: &str) -> Step {
@@ -89,6 +89,14 @@ fn keys_have_a_length() {
     assert!(YPath::parse(path(MAX_KEY_LENGTH).as_bytes()).is_ok());
     let error = YPath::parse(path(MAX_KEY_LENGTH + 1).as_bytes());
     assert_eq!(error, Err(YPathError::KeyTooLong { length: 4097, offset: 4 }));
+}
+
+#[test]
+fn walks_have_a_length() {
+    let path = |n: usize| format!("/{}", "/a".repeat(n));
+    assert!(YPath::parse(path(MAX_STEPS).as_bytes()).is_ok());
+    assert_eq!(YPath::parse(path(MAX_STEPS + 1).as_bytes()), Err(YPathError::TooManySteps { offset: 513 }));
+    assert!(YPath::parse(format!("{}[#1:#2]", path(MAX_STEPS)).as_bytes()).is_ok());
 }
 
 #[test]

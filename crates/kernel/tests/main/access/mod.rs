@@ -1,5 +1,7 @@
 //! Who may do what: users x objects x commands as a table (http-api.md 8.4), and what surrounds it.
 
+mod hidden;
+
 use crate::console::Console;
 use crate::node::Node;
 use crate::world::World;
