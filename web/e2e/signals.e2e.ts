@@ -32,19 +32,17 @@ afterEach(async () => {
 test('alerts of the scheduler come, are counted, say what is wrong, and go', async () => {
   const page = await visit('/scheduling');
   await page.getByRole('table').waitFor();
+  // There may be others: the tests of other files promise more than a small cluster has.
   const alerts = page.locator('.alerts');
-  expect(await alerts.count()).toBe(0);
+  const unknown = alerts.getByText(/no_such_option|nrecognized/).first();
+  const missing = alerts.getByText(/nobody-made-it/).first();
+  expect([await unknown.count(), await missing.count()]).toEqual([0, 0]);
   await set('no_such_option', 1);
-  await alerts
-    .getByText(/no_such_option|nrecognized/)
-    .first()
-    .waitFor();
+  await alerts.waitFor();
   await set('default_parent_pool', 'nobody-made-it');
-  await alerts.getByRole('button', { name: '1 more alert' }).click();
-  await alerts
-    .getByText(/nobody-made-it/)
-    .first()
-    .waitFor();
+  await alerts.getByRole('button', { name: /^\d+ more alerts?$/ }).click();
+  await unknown.waitFor();
+  await missing.waitFor();
   await alerts.getByRole('button', { name: 'details' }).first().click();
   await alerts.getByText('alert_type').first().waitFor();
   expect(await findings(page)).toEqual([]);
@@ -57,7 +55,8 @@ test('alerts of the scheduler come, are counted, say what is wrong, and go', asy
 
   await unset('no_such_option');
   await unset('default_parent_pool');
-  await alerts.waitFor({ state: 'detached' });
+  await unknown.waitFor({ state: 'detached' });
+  await missing.waitFor({ state: 'detached' });
 });
 
 test('what a task has learned of the memory of its jobs, as a picture', async () => {
