@@ -41,9 +41,9 @@ impl Finished {
         (self.by_id.len(), self.bytes)
     }
     /// What is held, if anything is: `unfinished` are the bytes of other operations.
-    fn held(&self, unfinished: u64) -> Option<Held> {
+    fn held(&self) -> Option<Held> {
         let (first_end, _) = *self.by_end.first()?;
-        Some(Held { operations: self.by_id.len(), bytes: self.bytes.saturating_add(unfinished), first_end })
+        Some(Held { operations: self.by_id.len(), bytes: self.bytes, first_end })
     }
     fn pop_first_ended(&mut self) -> Option<Summary> {
         let (_, id) = self.by_end.pop_first()?;
@@ -79,9 +79,8 @@ impl Kernel {
 
     /// Keeps the archive within its bounds; who ended first goes first.
     pub(crate) fn forget_old_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
-        let unfinished: u64 = self.operations.values().map(|o| o.archived_bytes).sum();
         for _ in 0..FORGET_AT_ONCE {
-            match self.finished.held(unfinished) {
+            match self.finished.held() {
                 Some(held) if self.config.retention.is_exceeded(now, held) => {}
                 _ => return,
             }

@@ -10,7 +10,8 @@ pub struct Retention {
     pub max_operations: usize,
     /// After their end, at most so long; none: for ever.
     pub max_age: Option<Span>,
-    /// Bytes of all records and stderrs, at most, those of unfinished operations among them; none: any number.
+    /// Bytes of the records and stderrs of finished operations, at most; none: any number. Those of unfinished
+    /// ones do not count: nobody's past is forgotten because another writes much.
     pub max_bytes: Option<u64>,
 }
 
@@ -29,7 +30,7 @@ impl Default for Retention {
 pub(crate) struct Held {
     /// Finished operations.
     pub operations: usize,
-    /// Bytes of finished and unfinished ones.
+    /// Their bytes.
     pub bytes: u64,
     /// When the one that ended first did.
     pub first_end: Time,

@@ -3,7 +3,7 @@
 
 use crate::{Effect, Kernel};
 use cypress::{Body, Chunk, Last, Resolved, TableContent};
-use tables::Schema;
+use tables::{Schema, Selection};
 use vocab::{Failure, ObjectId, Time, code};
 use yson::Value;
 use yson::ypath::YPath;
@@ -115,8 +115,18 @@ impl Kernel {
     pub(crate) fn chunks_of(&self, sources: &[YPath], schema: &Value) -> Result<Vec<Chunk>, Failure> {
         let schema = Schema::parse(schema)?;
         let mut chunks = Vec::new();
+        if sources.len() > MAX_CHUNKS {
+            return Err(too_many_chunks(sources.len()));
+        }
         for path in sources {
             let (id, source) = self.table(path)?;
+            let selection = Selection::of(path, source.row_count())?;
+            let whole = selection.ranges.len() == 1 && selection.row_count() == source.row_count();
+            if selection.columns.is_some() || !whole {
+                return Err(Failure::new(format!(
+                    "{path}: tables are joined as wholes, a selection of rows or columns is not supported"
+                )));
+            }
             if source.chunks.is_empty() {
                 continue;
             }
@@ -127,10 +137,20 @@ impl Kernel {
                     .with("path", path)
                     .because(failure)
             })?;
+            // Before they are there: the same table may be named many times.
+            if chunks.len() + source.chunks.len() > MAX_CHUNKS {
+                return Err(too_many_chunks(chunks.len() + source.chunks.len()));
+            }
             chunks.extend_from_slice(&source.chunks);
         }
         Ok(chunks)
     }
+}
+
+fn too_many_chunks(count: usize) -> Failure {
+    let message =
+        format!("The table would have {count} chunks, at most {MAX_CHUNKS} are allowed: merge it first");
+    Failure::coded(code::ACCOUNT_LIMIT, message)
 }
 
 /// What a table is after rows were written.
@@ -146,18 +166,26 @@ pub(crate) fn settle(old: &TableContent, rows: TableRows) -> Result<TableContent
     let first_new = all.len();
     all.extend(chunks.into_iter().filter(|c| c.rows > 0));
     if all.len() > MAX_CHUNKS {
-        return Err(Failure::coded(
-            code::ACCOUNT_LIMIT,
-            format!(
-                "The table would have {} chunks, at most {MAX_CHUNKS} are allowed: merge it first",
-                all.len()
-            ),
-        ));
+        return Err(too_many_chunks(all.len()));
     }
-    let still_sorted = !sorted_by.is_empty() && (first_new == 0 || old.sorted_by == sorted_by);
+    let still_sorted = !sorted_by.is_empty() && (first_new == 0 || old.sorted_by.starts_with(&sorted_by));
+    let parsed = Schema::parse(&schema)?;
+    if !still_sorted && first_new > 0 && parsed.as_ref().is_some_and(|s| !s.key_columns().is_empty()) {
+        return Err(Failure::new(format!(
+            "The schema says that rows are sorted by {:?}, but those of the table are sorted by {:?} and those to be \
+             appended by {sorted_by:?}",
+            parsed.map(|s| s.key_columns()).unwrap_or_default(),
+            old.sorted_by
+        )));
+    }
     if still_sorted {
+        for (first, last) in all.iter_mut().filter_map(|chunk| chunk.bounds.as_mut()) {
+            // By a part of the key rows are sorted, too.
+            first.truncate(sorted_by.len());
+            last.truncate(sorted_by.len());
+        }
         // Only the seam has not been looked at.
-        let unique = Schema::parse(&schema)?.is_some_and(|s| s.unique_keys);
+        let unique = parsed.is_some_and(|s| s.unique_keys);
         in_order(&all[first_new.saturating_sub(1)..], unique)?;
     }
     let sorted_by = if still_sorted { sorted_by } else { Vec::new() };
@@ -231,6 +259,33 @@ mod tests {
         assert_eq!(after(true, &keyed(false), true, 5, 9), Ok((8, true)));
         let refused = after(true, &keyed(true), true, 5, 9).expect_err("twice");
         assert_eq!(refused.message, "Keys are unique, but key [5;] is there twice");
+    }
+
+    /// Rows that are sorted by two columns are sorted by the first of them.
+    #[test]
+    fn keys_become_shorter() {
+        let wide = |a: i64, b: i64| vec![Value::from(a), b.into()];
+        let mut old_chunk = chunk(2, 0, 0);
+        old_chunk.bounds = Some((wide(1, 1), wide(5, 9)));
+        let old = TableContent {
+            chunks: vec![old_chunk],
+            sorted_by: vec!["k".to_owned(), "l".to_owned()],
+            schema: keyed(false),
+        };
+        let append = |first| TableRows {
+            chunks: vec![chunk(1, first, 7)],
+            append: true,
+            sorted_by: vec!["k".to_owned()],
+            schema: keyed(false),
+            replace_schema: false,
+        };
+        let table = settle(&old, append(5)).expect("5 comes behind 5, 9");
+        assert_eq!(table.sorted_by, ["k"]);
+        assert_eq!(table.chunks[0].bounds, Some((vec![1.into()], vec![5.into()])));
+        assert!(settle(&old, append(4)).is_err());
+        let unsorted = TableContent { sorted_by: Vec::new(), ..old };
+        let refused = settle(&unsorted, append(5)).expect_err("nobody knows how they are sorted");
+        assert!(refused.message.contains("sorted by [\"k\"], but those of the table"), "{}", refused.message);
     }
 
     #[test]

@@ -32,7 +32,7 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Wrong passwords cost a core a while: not all of them at once.
 const PASSWORD_CHECKS: usize = 1;
 /// More do not wait for their turn: each waits for as long as all before it take.
-const WAITING_CHECKS: usize = 50;
+const WAITING_CHECKS: usize = 1000;
 
 /// See the module page.
 #[derive(Clone)]

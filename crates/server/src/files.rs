@@ -61,8 +61,9 @@ impl Files {
             pump(body, move |pieces| write_blob(&*store, base, compute_md5, pieces)).await?;
         let command = Command::FileWritten { path, blob, size, md5, append }.through(transaction);
         let done = backend.value(user, command).await;
-        if done.is_err() {
-            // The node is gone, or may not be written: nobody will ever refer to this content.
+        // The node is gone, or may not be written: nobody will ever refer to this content. When the store has
+        // failed that is not known, and the next start finds out.
+        if done.is_err() && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
         done.map(drop)

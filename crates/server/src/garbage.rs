@@ -50,7 +50,7 @@ fn carry_out(store: &dyn Store, errands: Vec<Errand>) -> Result<(), StoreError> 
     let mut forgotten = Vec::new();
     for errand in errands {
         match errand {
-            Errand::DeleteBlob(blob) => store.delete_blob(blob)?,
+            Errand::DeleteBlob(blob) => delete_blob(store, blob),
             Errand::ForgetOperation(id) => forgotten.push(id),
             Errand::Log(..) => {} // not garbage: it does not come here
         }
@@ -77,7 +77,15 @@ fn forget(store: &dyn Store, ids: &[OperationId]) -> Result<(), StoreError> {
     if !batch.is_empty() {
         store.write(&[batch])?;
     }
-    blobs.into_iter().try_for_each(|blob| store.delete_blob(blob))
+    blobs.into_iter().for_each(|blob| delete_blob(store, blob));
+    Ok(())
+}
+
+/// One that cannot be removed now stays until the next start; the others need not.
+fn delete_blob(store: &dyn Store, blob: u64) {
+    if let Err(error) = store.delete_blob(blob) {
+        tracing::warn!(%error, blob, "a blob cannot be removed: the next start tries again");
+    }
 }
 
 fn keys(store: &dyn Store, table: Table, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {

@@ -26,6 +26,10 @@ pub struct Nodes {
 /// may be one.
 pub(crate) fn admission(token: Option<String>) -> impl Interceptor + Clone {
     move |request: Request<()>| {
+        // A browser can be made to send this by any page, and where nodes show no token that would be enough.
+        if ["origin", "sec-fetch-site"].iter().any(|name| request.metadata().contains_key(*name)) {
+            return Err(Status::permission_denied("Pages are not nodes"));
+        }
         let Some(token) = &token else { return Ok(request) };
         let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         match shown.and_then(|text| text.strip_prefix("OAuth ")) {

@@ -68,8 +68,8 @@ impl Tables {
         let unused = chunks.is_empty();
         let rows = TableRows { chunks, append, sorted_by, schema, replace_schema };
         let done = backend.value(user, written(rows).through(transaction)).await;
-        if done.is_err() || unused {
-            // Nobody will ever refer to it.
+        // When the store has failed it is not known whether somebody refers to it: the next start finds out.
+        if (done.is_err() || unused) && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
         done.map(drop)
@@ -100,6 +100,9 @@ impl Tables {
                     }
                     for slice in slices(&located.chunks, range) {
                         read_slice(&*self.store, &slice, &mut |rows| out.rows(rows))?;
+                        if out.gone {
+                            return Ok(());
+                        }
                     }
                 }
                 out.flush();

@@ -1,10 +1,13 @@
 //! Are rows what their table says they are?
 
-use crate::schema::{Column, Schema};
+use crate::schema::{Column, Kind, Schema};
 use crate::{key, row};
 use std::cmp::Ordering;
 use vocab::Failure;
 use yson::{Style, Value};
+
+/// Most bytes of a key: the first and last one of a chunk are kept with the metadata.
+const MAX_KEY_BYTES: usize = 16 << 10;
 
 /// Checks rows one after another: against a schema, and their order.
 pub struct Checker {
@@ -50,6 +53,13 @@ impl Checker {
                 .iter()
                 .map(|name| row::column(row, name.as_bytes()).map_or(Value::Entity, row::decode))
                 .collect();
+            let bytes: usize = key.iter().map(key_bytes).sum();
+            if bytes > MAX_KEY_BYTES {
+                return Err(in_row(format!(
+                    "its key ({:?}) has {bytes} bytes, at most {MAX_KEY_BYTES} are allowed",
+                    self.sorted_by
+                )));
+            }
             match &mut self.bounds {
                 None => self.bounds = Some((key.clone(), key)),
                 Some((_, last)) => {
@@ -73,6 +83,19 @@ impl Checker {
         self.count += 1;
         Ok(row)
     }
+}
+
+fn key_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(s) => s.len(),
+        Value::List(_) | Value::Map(_) | Value::Attributed(_) => yson::to_binary(value).len(),
+        _ => 8,
+    }
+}
+
+/// An entity, with whatever attributes.
+fn is_null(value: &[u8]) -> bool {
+    value == b"#" || (value.first() == Some(&b'<') && row::decode(value).is_entity())
 }
 
 enum Verdict {
@@ -100,7 +123,7 @@ fn verdict(schema: &Schema, row: &[u8]) -> Result<Verdict, String> {
         }
     }
     for column in schema.columns.iter().filter(|c| c.required) {
-        if row::column(row, column.name.as_bytes()).is_none_or(|v| v == b"#") {
+        if row::column(row, column.name.as_bytes()).is_none_or(is_null) {
             return Err(format!("required column {:?} is missing", column.name));
         }
     }
@@ -116,6 +139,9 @@ fn convert(schema: &Schema, row: &[u8], out: &mut Vec<u8>) -> Result<(), String>
     for (name, value) in map.iter_mut() {
         let Some(column) = find(schema, name)? else { continue };
         if value.is_entity() {
+            if column.kind != Kind::Any {
+                *value = Value::Entity;
+            }
             continue;
         }
         let found = std::mem::take(value);

@@ -1,7 +1,11 @@
 //! Schemas: which columns a table has, of which types, and by which of them it is sorted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::Failure;
 use yson::Value;
+
+/// Most columns of a schema.
+const MAX_COLUMNS: usize = 32_768;
 
 /// One column.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,10 +66,14 @@ impl Schema {
         if list.is_empty() && !strict {
             return Ok(None);
         }
+        if list.len() > MAX_COLUMNS {
+            return Err(bad(format!("{} columns, at most {MAX_COLUMNS} are allowed", list.len())));
+        }
         let mut columns: Vec<Column> = Vec::new();
+        let mut names = BTreeSet::new();
         for (index, column) in list.iter().enumerate() {
             let column = Column::parse(column).map_err(|m| bad(format!("column {index}: {m}")))?;
-            if columns.iter().any(|c| c.name == column.name) {
+            if !names.insert(column.name.clone()) {
                 return Err(bad(format!("column {:?} is there twice", column.name)));
             }
             if column.key && columns.last().is_some_and(|c| !c.key) {
@@ -91,9 +99,10 @@ impl Schema {
             )))
         };
         let Some(old) = old else { return refuse("so far they may have any columns".to_owned()) };
+        let known = old.by_name();
         for column in &new.columns {
             let shown = format!("column {:?}", column.name);
-            match old.columns.iter().find(|c| c.name == column.name) {
+            match known.get(column.name.as_str()) {
                 None if column.required || column.key => {
                     return refuse(format!("{shown} is new, so it can be neither required nor sorted by"));
                 }
@@ -111,7 +120,8 @@ impl Schema {
         if new.strict && !old.strict {
             return refuse("other columns were allowed".to_owned());
         }
-        let gone = old.columns.iter().find(|c| !new.columns.iter().any(|n| n.name == c.name));
+        let wanted = new.by_name();
+        let gone = old.columns.iter().find(|c| !wanted.contains_key(c.name.as_str()));
         if let Some(gone) = gone.filter(|_| new.strict) {
             return refuse(format!("column {:?} is gone", gone.name));
         }
@@ -122,6 +132,10 @@ impl Schema {
             return refuse("keys may be there twice".to_owned());
         }
         Ok(())
+    }
+
+    fn by_name(&self) -> BTreeMap<&str, &Column> {
+        self.columns.iter().map(|c| (c.name.as_str(), c)).collect()
     }
 
     /// Names of the columns by which rows are sorted.
@@ -171,7 +185,8 @@ impl Column {
 /// A type name, or `{type_name=optional; item=...}`; other compositions are not looked into.
 fn of_type_v3(value: &Value) -> Result<(Kind, bool), String> {
     if let Some(name) = value.as_str() {
-        return kind(name).map(|k| (k, true)).ok_or_else(|| unknown_type(value));
+        // What is always null is never there.
+        return kind(name).map(|k| (k, k != Kind::Null)).ok_or_else(|| unknown_type(value));
     }
     match value.get("type_name").and_then(Value::as_str) {
         Some("optional") => {
@@ -183,7 +198,7 @@ fn of_type_v3(value: &Value) -> Result<(Kind, bool), String> {
         Some("list" | "struct" | "tuple" | "variant" | "dict" | "tagged" | "decimal") => {
             Ok((Kind::Any, true))
         }
-        Some(name) => kind(name).map(|k| (k, true)).ok_or_else(|| unknown_type(value)),
+        Some(name) => kind(name).map(|k| (k, k != Kind::Null)).ok_or_else(|| unknown_type(value)),
         None => Err(unknown_type(value)),
     }
 }

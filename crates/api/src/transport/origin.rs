@@ -10,8 +10,8 @@ use vocab::Failure;
 /// The code of a request that a page of somebody else may have sent.
 const CSRF: i64 = 110;
 
-/// Names that every browser takes for the machine it runs on.
-const NEAR: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Names of the machine that a browser runs on.
+const NEAR: [&str; 5] = ["localhost", "127.0.0.1", "[::1]", "localhost.localdomain", "ip6-localhost"];
 
 /// Without a token the browser itself is the credential (it is near, or has a cookie): a page of
 /// another host must not use it. Ports may differ, and pages of this machine are welcome, as they
@@ -47,7 +47,7 @@ pub(super) fn refuse_foreign_name(api: &Api, headers: &HeaderMap) -> Result<(), 
     let Some(host) = headers::text(headers, header::HOST.as_str()).filter(|_| api.settings.only_near) else {
         return Ok(());
     };
-    let name = without_port(host);
+    let name = without_port(host).trim_end_matches('.');
     let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
     let public = api.settings.public_address.as_deref().map(without_port);
     let is_near = NEAR.iter().any(|near| near.eq_ignore_ascii_case(name))

@@ -10,7 +10,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{any, post};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vocab::Failure;
 use yson::{Format, JsonFormat, Value};
 
@@ -137,7 +137,9 @@ async fn metrics(State(api): Shared, method: Method, headers: HeaderMap) -> Resp
 
 /// What is served, for programs. Nothing that must be asked for: it says no more than the descriptors do.
 async fn openapi(State(api): Shared, method: Method) -> Response<Body> {
-    simple(&api, &method, || Ok(json(&crate::openapi::document(&api.settings.version).into())))
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    let document = || DOCUMENT.get_or_init(|| crate::openapi::document(&api.settings.version).into());
+    simple(&api, &method, || Ok(json(document())))
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {

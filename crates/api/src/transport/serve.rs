@@ -72,24 +72,27 @@ async fn connection(
     stream: TcpStream,
     tls: Option<Arc<Tls>>,
     router: Router,
-    stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<bool>,
 ) {
     // Replies are written in one piece; waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
     match tls {
-        None => match tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)).await {
-            Ok(true) => speak(stream, router, stopped).await,
-            Ok(false) => {}
-            Err(_) => tracing::debug!("a client that said nothing is cut off"),
-        },
-        Some(tls) => match tls.accept(stream).await {
-            // What is said under TLS cannot be looked at without taking it: that there is something must do.
-            Ok(stream) if tokio::time::timeout(FIRST_WORDS, stream.get_ref().0.readable()).await.is_ok() => {
-                speak(stream, router, stopped).await;
+        None => {
+            let spoken = tokio::select! {
+                spoken = tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)) => spoken,
+                () = told_to_stop(&mut stopped) => Ok(false),
+            };
+            match spoken {
+                Ok(true) => speak(stream, router, stopped).await,
+                Ok(false) => {}
+                Err(_) => tracing::debug!("a client that said nothing is cut off"),
             }
-            Ok(_) => tracing::debug!("a client that said nothing is cut off"),
+        }
+        Some(tls) => match tls.accept(stream).await {
+            // What is said under TLS cannot be looked at without taking it: who got so far is trusted to go on.
+            Ok(stream) => speak(stream, router, stopped).await,
             Err(error) => tracing::debug!(%error, "no TLS connection came about"),
         },
     }

@@ -77,6 +77,8 @@ fn names_that_others_can_point_here_are_refused() {
         "a.localhost:1",
         "127.0.0.1:8000",
         "10.1.2.3",
+        "localhost.",
+        "ip6-localhost",
         "[::1]:8000",
     ] {
         assert_eq!(ask(host), 0, "{host}");

@@ -24,7 +24,10 @@ impl Edit<'_> {
     /// New content of a table.
     pub fn set_table_content(&mut self, id: ObjectId, content: TableContent) -> Result<(), Failure> {
         match &self.expect_node(id)?.body {
-            Body::Table(_) => self.replace_body(id, Body::Table(content)),
+            Body::Table(_) => {
+                self.limits.check_value(&content.schema, || format!("{}/@schema", self.path(id)))?;
+                self.replace_body(id, Body::Table(content))
+            }
             _ => Err(self.not_a(id, "write_table")),
         }
     }
@@ -38,6 +41,7 @@ impl Edit<'_> {
             let path = self.path(id);
             Failure::new(format!("Schema of {path} cannot be set")).with("path", path).because(cause)
         };
+        self.limits.check_value(&schema, || format!("{}/@schema", self.path(id)))?;
         let new = Schema::parse(&schema).map_err(refused)?;
         if !old.chunks.is_empty() {
             let found = Schema::parse(&old.schema)?;

@@ -6,7 +6,6 @@ use crate::{Effect, Kernel};
 use controller::spec::{MergeMode, MergeSpec};
 use cypress::Permission;
 use std::cmp::Ordering;
-use tables::Selection;
 use vocab::{Failure, OperationId, OperationState, Time, code};
 use yson::ypath::YPath;
 
@@ -15,11 +14,15 @@ impl Kernel {
     pub(crate) fn run_merges(&mut self, now: Time, out: &mut Vec<Effect>) {
         for id in std::mem::take(&mut self.pending_work.merges) {
             let Some(operation) = self.operations.get(&id) else { continue };
-            let Some(merge) = operation.spec.spec.merge.clone() else { continue };
+            // One that still waits for its turn comes again when it has it.
+            if operation.state != OperationState::Running {
+                continue;
+            }
             if operation.suspended {
                 self.pending_work.merges.insert(id);
                 continue;
             }
+            let Some(merge) = operation.spec.spec.merge.clone() else { continue };
             let (user, transaction) = (operation.user.clone(), operation.user_transaction);
             // It is seen through the operation's transaction, whoever's command brought us here.
             let around = self.tree.entered();
@@ -64,16 +67,6 @@ impl Kernel {
         let (_, target) = self.table(&merge.output)?;
         let schema = target.schema.clone();
         let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };
-        for path in &merge.inputs {
-            let (_, table) = self.table(path)?;
-            let selection = Selection::of(path, table.row_count())?;
-            let whole = selection.ranges.len() == 1 && selection.row_count() == table.row_count();
-            if selection.columns.is_some() || !whole {
-                return Err(Failure::new(format!(
-                    "{path}: a merge takes whole tables, a selection of rows or columns is not supported"
-                )));
-            }
-        }
         rows.chunks = self.chunks_of(&merge.inputs, &rows.schema)?;
         let keys = tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns());
         rows.sorted_by = match merge.mode {

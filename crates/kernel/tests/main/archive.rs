@@ -98,7 +98,7 @@ fn age_counts_from_the_end() {
 }
 
 #[test]
-fn bytes_count_over_restarts_and_what_runs_counts_too() {
+fn bytes_count_over_restarts_and_from_the_end_of_an_operation_on() {
     // How large one is with a hundred jobs.
     let mut c = keeping(anything());
     let hundred = |c: &mut Console, name: &str| {
@@ -127,7 +127,8 @@ fn bytes_count_over_restarts_and_what_runs_counts_too() {
     }
     c.world.pass(Span::from_secs(2));
     assert_eq!(listed(&mut c), ["b", "a"]);
-    // The third is still running, but its jobs take room; that is known after a restart, too.
+    // Nobody's past is forgotten because somebody's operation still writes; at its end all its jobs count,
+    // those from before the restart, too.
     c.run("op start p jobs=101 cpu=0.01 as c");
     for job in 0..50 {
         c.run(&format!("finish c/{job}"));
@@ -136,6 +137,9 @@ fn bytes_count_over_restarts_and_what_runs_counts_too() {
     for job in 50..100 {
         c.run(&format!("finish c/{job}"));
     }
+    c.world.pass(Span::from_secs(2));
+    assert_eq!(listed(&mut c), ["c", "b", "a"]);
+    c.run("finish c/100");
     c.world.pass(Span::from_secs(2));
     assert_eq!(listed(&mut c), ["c", "b"]);
 }

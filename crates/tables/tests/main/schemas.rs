@@ -23,6 +23,9 @@ fn rows_are_checked() {
         (AB, &[], "{a=1;b=x};{a=2};{a=3u;b=#}", None),
         (AB, &[], "{b=x}", Some("Row 0: required column \"a\" is missing")),
         (AB, &[], "{a=1};{a=#}", Some("Row 1: required column \"a\" is missing")),
+        (AB, &[], "{a=<x=1>#}", Some("Row 0: required column \"a\" is missing")),
+        (AB, &[], "{a=1;b=<x=1>#}", None),
+        ("[{name=a;type_v3=null}]", &[], "{};{a=#}", None),
         (AB, &[], "{a=1;b=2}", Some("Row 0: column \"b\": expected string, found int64 2")),
         (AB, &[], "{a=1;c=2}", Some("Row 0: column \"c\" is not in the schema")),
         ("<strict=%false>[{name=a;type=int8}]", &[], "{a=127;c=2}", None),
@@ -69,6 +72,27 @@ fn rows_are_checked() {
             (other, _) => panic!("{schema} {rows}: {other:?}"),
         }
     }
+}
+
+/// The keys at the ends of a chunk are kept with the metadata.
+#[test]
+fn keys_have_a_length() {
+    let row = |length: usize| format!("{{k=\"{}\"}}", "x".repeat(length));
+    write("#", &["k"], &row(16 << 10)).expect("fits");
+    let refused = write("#", &["k"], &row((16 << 10) + 1)).expect_err("too long").message;
+    assert_eq!(refused, "Row 0: its key ([\"k\"]) has 16385 bytes, at most 16384 are allowed");
+    write("#", &["l"], &row(1 << 20)).expect("no key");
+}
+
+#[test]
+fn there_are_so_many_columns() {
+    let schema = |count: usize| {
+        let columns: Vec<String> = (0..count).map(|i| format!("{{name=c{i};type=any}}")).collect();
+        Schema::parse(&yson::parse(format!("[{}]", columns.join(";")).as_bytes()).expect("YSON"))
+    };
+    let most = schema(32_768).expect("allowed");
+    Schema::check_change(most.as_ref(), most.as_ref()).expect("the same");
+    assert!(schema(32_769).expect_err("too many").message.contains("32769 columns, at most 32768"));
 }
 
 #[test]
