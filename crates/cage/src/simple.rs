@@ -24,6 +24,11 @@ use vocab::{Cpu, JobId};
 /// How long a destroyed container waits for the first process, which ends when all others are reaped.
 const BURIAL: Duration = Duration::from_millis(200);
 
+/// From outside a job is found by the environment of its processes, and who is in the middle of an exec shows
+/// none: so many looks in a row, so far apart, must find nobody.
+const EMPTY_LOOKS: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
 /// The driver.
 pub(crate) struct SimpleEnvironment {
     driver: Driver,
@@ -261,12 +266,19 @@ impl Container for SimpleContainer {
         }
         // Nobody is to be continued any more.
         self.throttle = None;
+        let mut empty = 0;
         loop {
             let mut members = self.members();
             members.retain(|m| Some(m.pid) != init);
             if members.is_empty() {
-                return Ok(());
+                empty += 1;
+                if self.owns_descendants || empty == EMPTY_LOOKS {
+                    return Ok(());
+                }
+                std::thread::sleep(BETWEEN_LOOKS);
+                continue;
             }
+            empty = 0;
             if start.elapsed() >= deadline {
                 let pids = members.iter().map(|m| m.pid).collect();
                 return Err(CageError::StillAlive { job_id: self.job_id, waited: deadline, pids });
