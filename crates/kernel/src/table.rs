@@ -124,7 +124,7 @@ impl Kernel {
             let whole = selection.ranges.len() == 1 && selection.row_count() == source.row_count();
             if selection.columns.is_some() || !whole {
                 return Err(Failure::new(format!(
-                    "{path}: tables are joined as wholes, a selection of rows or columns is not supported"
+                    "{path}: only whole tables are joined, a selection of rows or columns is not supported"
                 )));
             }
             if source.chunks.is_empty() {
