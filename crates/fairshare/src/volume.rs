@@ -39,7 +39,10 @@ impl Update<'_> {
 
     /// Before volumes are updated, and before an update that leaves them alone.
     pub(crate) fn forget_free_volumes(&mut self) {
-        self.free_volume.fill(FreeVolume::default());
+        for e in self.raised {
+            let row = self.row(*e);
+            self.free_volume[row] = FreeVolume::default();
+        }
     }
 
     /// D2: the reference rounds `total x ratio` to whole units, which makes small capacities 0.
@@ -74,9 +77,10 @@ impl Update<'_> {
         }
     }
 
-    /// Bottom-up: what children lose and could take, as far as they do not balance each other (7.3).
+    /// Bottom-up: what children lose and could take, as far as they do not balance each other (7.3). Nothing
+    /// comes from pools without an integral one below, and nothing goes there.
     fn collect_overflow(&mut self) {
-        for &e in self.tree.pools.iter().rev() {
+        for &e in self.raised.iter().rev() {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
                 continue;
@@ -100,7 +104,7 @@ impl Update<'_> {
     /// Top-down.
     fn distribute_free_volume(&mut self) {
         let by_default = self.input.options.should_distribute_free_volume_among_children;
-        for &e in &self.tree.pools {
+        for &e in self.raised {
             let Some(pool) = self.pool(e) else { continue };
             if self.guarantee_type(e) != GuaranteeType::None {
                 let accepted = self.free_volume[self.row(e)].accepted;

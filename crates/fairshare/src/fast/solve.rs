@@ -22,7 +22,7 @@ use super::part::{FIRST, MARGIN, NO_PART, NOISE, NOWHERE, Part, Piece, SHARE_MAR
 pub(super) enum Search {
     /// The fair share.
     Near = 0,
-    /// The limited demand of a pool above.
+    /// The limited demand of the pool or of one above that has an even number of levels.
     Far = 1,
     /// An integral guarantee.
     Trial = 2,
@@ -30,8 +30,10 @@ pub(super) enum Search {
     Start = 3,
     /// Where a pool leaves its own guarantee, which is its suggestion 0.
     Zero = 4,
+    /// The limited demand of the pool or of one above that has an odd number of levels.
+    Further = 5,
 }
-pub(super) const SEARCHES: usize = 5;
+pub(super) const SEARCHES: usize = 6;
 
 /// So many operations are added up together; those that have not changed since then stay so.
 pub(super) const BLOCK: usize = 16;
@@ -202,9 +204,14 @@ impl Engine {
         }
     }
 
-    /// The root is given all that it would take, so that is where it will stand.
+    /// The root is given all that it would take, so that is where it will stand. Where a pool leaves its own
+    /// limits is far from where it stands when the pool above leaves its limits.
     pub(super) fn search_of_demand(&self, id: u32) -> Search {
-        if id == self.stream_of[0] { Search::Near } else { Search::Far }
+        match self.levels[self.streams[id as usize].main as usize] % 2 {
+            _ if id == self.stream_of[0] => Search::Near,
+            0 => Search::Far,
+            _ => Search::Further,
+        }
     }
 
     /// Where a pool leaves its limits.
