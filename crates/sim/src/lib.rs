@@ -17,6 +17,7 @@ pub mod check;
 pub mod dist;
 pub mod engine;
 mod error;
+pub mod import;
 pub mod output;
 pub mod random;
 pub mod scenario;

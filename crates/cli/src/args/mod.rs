@@ -20,7 +20,8 @@ pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
 pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
 pub use run::{FileArg, RunArgs};
 pub use sim::{
-    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimRunArgs, SimScenarioArgs, SimWhatIfArgs,
+    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimImportArgs, SimLog, SimRunArgs, SimScenarioArgs,
+    SimWhatIfArgs,
 };
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 

@@ -46,6 +46,18 @@ pub enum SimCommand {
         "millpond sim what-if day.json --variant strong.json --variant burst.json --out /tmp/both",
     ])]
     WhatIf(SimWhatIfArgs),
+    /// Make a workload of a log: of other schedulers, or of Millpond
+    ///
+    /// swf: the Standard Workload Format; mjobs: tables of tasks (columns in docs/simulator.md); event-log:
+    /// what `millpond events --json` prints. Files may be in gzip. Lines that cannot be used are skipped
+    /// and told with their reasons. What was written is read back: jobs, core-seconds and GiB-hours must
+    /// be those of the log, otherwise the exit code is 1.
+    #[command(after_help = epilogue![
+        "millpond sim import swf log.swf.gz --mapping pools.json --out work.jsonl.gz --scenario day.json",
+        "millpond sim import mjobs jobs.csv.gz --out work.jsonl",
+        "millpond events --from 1 --json > events.jsonl; millpond sim import event-log events.jsonl --out work.jsonl",
+    ])]
+    Import(SimImportArgs),
     /// Let everything go wrong on small clusters, and see that the core keeps its promises
     ///
     /// A seed makes a cluster, a workload, and what goes wrong: lost connections, late and repeated
@@ -75,6 +87,37 @@ pub struct SimWhatIfArgs {
     /// End there at the latest: 36h, 90m, 1500ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub until: Option<Span>,
+}
+
+/// `millpond sim import`.
+#[derive(Args, Clone, Debug)]
+pub struct SimImportArgs {
+    /// What the files are
+    #[arg(value_enum)]
+    pub kind: SimLog,
+    /// The files
+    #[arg(required = true)]
+    pub inputs: Vec<PathBuf>,
+    /// What the columns mean here: pools, limits, sizes of jobs
+    #[arg(long, value_name = "FILE")]
+    pub mapping: Option<PathBuf>,
+    /// The workload; packed if it ends with .gz
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Write a scenario, too: the mapping file's cluster and pools, and the pools that operations name
+    #[arg(long, value_name = "FILE", requires = "mapping")]
+    pub scenario: Option<PathBuf>,
+}
+
+/// Forms of logs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SimLog {
+    /// Standard Workload Format
+    Swf,
+    /// Tables of tasks
+    Mjobs,
+    /// Event log of Millpond
+    EventLog,
 }
 
 /// `millpond sim faults`.

@@ -1,12 +1,14 @@
 //! `millpond sim ...`: files in, files out; the crate `sim` computes.
 
 use crate::args::{
-    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimRunArgs, SimScenarioArgs, SimWhatIfArgs,
+    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimImportArgs, SimLog, SimRunArgs, SimScenarioArgs,
+    SimWhatIfArgs,
 };
 use crate::error::{CliError, exit};
 use crate::interrupt::Interrupt;
 use crate::output::{Look, Output, Screen};
 use crate::views::{ComparisonTable, VariantTable};
+use ::sim::import::{Kind, Mapping};
 use ::sim::output::Format;
 use ::sim::what_if::Variant;
 use ::sim::{Options, Progress, Scenario, SimError};
@@ -19,6 +21,7 @@ pub(super) fn run(screen: Screen, command: SimCommand) -> Result<(), CliError> {
         SimCommand::Check(args) => check(screen, &args),
         SimCommand::WhatIf(args) => what_if(screen, &args),
         SimCommand::Faults(args) => faults(screen, &args),
+        SimCommand::Import(args) => import(screen, &args),
         SimCommand::Validate(args) => {
             let found = ::sim::validate::validate(&load(&args, None)?).map_err(told)?;
             screen.show(&Report(found))
@@ -192,6 +195,22 @@ fn faults(screen: Screen, args: &SimFaultsArgs) -> Result<(), CliError> {
     result?;
     screen.tell(&format!("{stories} seeds, {jobs} jobs, no violation"));
     Ok(())
+}
+
+fn import(screen: Screen, args: &SimImportArgs) -> Result<(), CliError> {
+    let kind = match args.kind {
+        SimLog::Swf => Kind::Swf,
+        SimLog::Mjobs => Kind::Mjobs,
+        SimLog::EventLog => Kind::EventLog,
+    };
+    let mapping = args.mapping.as_ref().map_or(Ok(Mapping::plain()), |path| Mapping::load(path));
+    let mapping = mapping.map_err(told)?;
+    let scenario = args.scenario.as_deref();
+    let found = ::sim::import::import(kind, &args.inputs, &mapping, &args.out, scenario).map_err(told)?;
+    for (reason, count, first) in found.skipped.iter() {
+        screen.tell(&format!("{count} lines skipped: {reason} (the first: {first})"));
+    }
+    screen.show(&Report(found.to_map()))
 }
 
 fn check(screen: Screen, args: &SimCheckArgs) -> Result<(), CliError> {

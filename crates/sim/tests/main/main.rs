@@ -1,6 +1,7 @@
 //! Tests of the simulator.
 
 mod desk;
+mod import;
 mod reference;
 mod refusals;
 mod runs;
