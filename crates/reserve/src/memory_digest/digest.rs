@@ -57,7 +57,10 @@ impl LogDigest {
         let inside = filled.iter().all(|b| b.index < buckets && b.count > 0);
         let sound =
             bounds.are_sound() && step.is_finite() && step > 1.0 && (1..=MAX_BUCKETS).contains(&buckets);
-        if !(ascending && inside && sound) {
+        // As many as lead from the lower bound to the upper one, but for what logarithms lose.
+        let wanted = ((bounds.upper.ln() - bounds.lower.ln()) / step.ln()).max(1.0);
+        let fit = (f64::from(buckets) - wanted.ceil()).abs() <= 1.0 + wanted / 100.0;
+        if !(ascending && inside && sound && fit) {
             return None;
         }
         let count = filled.iter().map(|b| u64::from(b.count)).sum();

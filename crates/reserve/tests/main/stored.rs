@@ -50,6 +50,31 @@ fn bounds_of_stored_digests_stay() {
     assert_eq!((revived.user_job().buckets(), fresh.user_job().buckets()), (302, 17));
 }
 
+/// Edges that do not lead from the lower bound to the upper one would make reserves of any size.
+#[test]
+fn impossible_edges_are_refused() {
+    let task = learned(3);
+    let good = task.encode();
+    // Of the first digest: lower, default, upper, precision and step, then the number of buckets.
+    let with = |place: usize, x: f64| {
+        let mut bytes = good.clone();
+        bytes[1 + 8 * place..][..8].copy_from_slice(&x.to_le_bytes());
+        Reserves::decode(task.settings().clone(), &bytes)
+    };
+    assert!(with(4, 1.01).is_ok(), "as it was");
+    for step in [1e300, 2.0, 1.02, 1.001, 1.0, 0.5, -1.01, f64::NAN, f64::INFINITY] {
+        assert!(with(4, step).is_err(), "step {step}");
+    }
+    for lower in [1e-300, 0.01, 0.2, 0.0, -0.05, f64::NAN] {
+        assert!(with(0, lower).is_err(), "lower bound {lower}");
+    }
+    for upper in [1e300, 2.0, 0.51, f64::INFINITY] {
+        assert!(with(2, upper).is_err(), "upper bound {upper}");
+    }
+    let fewer: Vec<u8> = [&good[..41], &[0x10], &good[43..]].concat();
+    assert!(Reserves::decode(task.settings().clone(), &fewer).is_err(), "16 buckets for 302");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -84,7 +109,13 @@ proptest! {
             let factors = task.factors(3);
             let reserve = task.request(factors);
             task.overdrafted(&Ended { job_id: job(3), cookie: 3, factors, reserve, peaks });
-            prop_assert!(task.factors(3).user_job.is_finite());
+            let factors = task.factors(3);
+            prop_assert!(factors.user_job.is_finite() && factors.job_proxy.is_finite());
+            for digest in [task.user_job(), task.job_proxy()] {
+                let edge = digest.quantile(0.95);
+                let bounds = digest.bounds();
+                prop_assert!(edge >= bounds.lower && edge <= bounds.upper * (1.0 + 1e-9), "{edge} in {bounds:?}");
+            }
             prop_assert_eq!(Reserves::decode(task.settings().clone(), &task.encode()), Ok(task));
         }
     }
