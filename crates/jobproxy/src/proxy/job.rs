@@ -49,6 +49,8 @@ pub(super) struct Job<'a> {
     interrupt: Option<Interrupt>,
     /// Set once: the first reason to kill counts.
     verdict: Option<JobOutcome>,
+    /// The verdict is that it took too much memory, so much at that moment: at its end more is known.
+    over_memory: Option<i64>,
     supervisor_lost: bool,
     buffer: Vec<u8>,
 }
@@ -123,6 +125,7 @@ impl<'a> Job<'a> {
                     shells: Shells::new(start.job_id),
                     interrupt: None,
                     verdict: None,
+                    over_memory: None,
                     supervisor_lost: false,
                     buffer: vec![0; CHUNK],
                     start,
@@ -363,6 +366,9 @@ impl<'a> Job<'a> {
         // Strictly above the limit, or the kernel has killed already.
         let oom_killed = self.samples.oom_kills() > 0;
         if oom_killed || user_memory > self.start.memory_limit {
+            if self.verdict.is_none() {
+                self.over_memory = Some(user_memory);
+            }
             let verdict = self.memory_limit_exceeded(user_memory, oom_killed, self.samples.processes());
             self.judge(verdict);
         }
@@ -471,13 +477,9 @@ impl<'a> Job<'a> {
     fn outcome(&mut self, exit: Option<Exit>, root_max_rss: i64) -> JobOutcome {
         // A kill by the kernel counts even if the root process survived it and ended well (4.8),
         // and also if we were about to kill it for using too much.
-        let checked = self.shared.config.check_user_job_memory_limit;
-        if self.verdict.is_none() && checked && self.samples.oom_kills() > 0 {
-            let usage = self.samples.progress().user_memory.max(root_max_rss).min(self.start.memory_limit);
-            let known = self.samples.processes();
-            let root = [self.root_process(root_max_rss)];
-            let processes = if known.is_empty() { &root } else { known };
-            return self.memory_limit_exceeded(usage, true, processes);
+        let oom_killed = self.shared.config.check_user_job_memory_limit && self.samples.oom_kills() > 0;
+        if self.over_memory.is_some() || (self.verdict.is_none() && oom_killed) {
+            return self.too_much_memory(oom_killed, root_max_rss);
         }
         if let Some(verdict) = self.verdict.take() {
             return verdict;
@@ -493,6 +495,22 @@ impl<'a> Job<'a> {
             ),
             None => outcome::environment_fault(Failure::new("The job's process cannot be waited for")),
         }
+    }
+
+    /// Samples come too early or too late, and the dying have given memory back already: what the kernel
+    /// has counted by the end, kills and the peak of the root process, is put beside them.
+    fn too_much_memory(&self, oom_killed: bool, root_max_rss: i64) -> JobOutcome {
+        let peak = root_max_rss.min(self.start.memory_limit);
+        let usage = self.over_memory.unwrap_or_else(|| self.samples.progress().user_memory).max(peak);
+        let mut processes = self.samples.processes().to_vec();
+        if processes.is_empty() {
+            processes.push(self.root_process(root_max_rss));
+        }
+        if let Some(root) = processes.iter_mut().find(|process| process.pid == self.process.pid) {
+            root.rss = root.rss.max(root_max_rss);
+        }
+        processes.sort_by_key(|process| std::cmp::Reverse(process.rss));
+        self.memory_limit_exceeded(usage, oom_killed, &processes)
     }
 
     /// For a list that would be empty: everything died before the first sample.

@@ -19,7 +19,7 @@ use vocab::{Cpu, Guid, JobId, Span};
 static COUNTER: AtomicU32 = AtomicU32::new(1);
 
 /// Longer than anything should take on a loaded machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What has come in, with the job that said it.
 #[derive(Debug)]
