@@ -6,7 +6,7 @@ use crate::spec::RootOptions;
 use crate::statistics::{JobFacts, JobSamples, tree};
 use vocab::{
     AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics,
-    OperationId, Resources, Time,
+    OperationId, Resources, Span, Time,
 };
 use yson::Map;
 
@@ -52,6 +52,15 @@ impl Joblet {
             job_proxy_estimate: task.memory.settings().bases.job_proxy_estimate(),
         }
     }
+    /// How long it has been prepared and run: the wait for resources on the node is not its fault.
+    pub fn age(&self, now: Time) -> Span {
+        let waited = self.statistics.as_ref().map_or(Span::ZERO, |s| s.wait_for_resources);
+        now.since(self.start_time + waited)
+    }
+    /// How long its process has been running.
+    pub fn run_time(&self, now: Time) -> Span {
+        self.exec_start_time.map_or(Span::ZERO, |start| now.since(start))
+    }
     pub fn state(&self) -> JobState {
         if self.exec_start_time.is_some() { JobState::Running } else { JobState::Waiting }
     }
@@ -95,6 +104,10 @@ impl<'a> JobView<'a> {
     pub fn predecessor(&self) -> Option<JobId> {
         self.joblet.predecessor
     }
+    /// The competition that it takes part in, named by the slow job that was copied.
+    pub fn competition(&self) -> Option<JobId> {
+        self.task.copies.competition(self.joblet.identity.cookie)
+    }
     /// Bytes of stderr so far.
     pub fn stderr_size(&self) -> u64 {
         self.joblet.stderr_size
@@ -122,7 +135,7 @@ impl<'a> JobView<'a> {
     /// Element of list_jobs; `pool` and `brief_statistics` are the caller's to add.
     pub fn to_value(&self) -> Map {
         let j = self.joblet;
-        identity_value(&j.identity, j.predecessor)
+        identity_value(&j.identity, j.predecessor, self.competition())
             .with("state", self.state())
             .with("controller_state", self.state())
             .with("address", &*j.node)
@@ -137,8 +150,12 @@ impl<'a> JobView<'a> {
     }
 }
 
-/// The keys that say which job it is, and after which (jobs-and-nodes.md 2.4).
-pub(crate) fn identity_value(identity: &JobIdentity, predecessor: Option<JobId>) -> Map {
+/// The keys that say which job it is, after which (jobs-and-nodes.md 2.4) and beside which (6.7).
+pub(crate) fn identity_value(
+    identity: &JobIdentity,
+    predecessor: Option<JobId>,
+    competition: Option<JobId>,
+) -> Map {
     yson::map! {
         "id" => identity.job_id,
         "operation_id" => identity.operation_id,
@@ -148,8 +165,9 @@ pub(crate) fn identity_value(identity: &JobIdentity, predecessor: Option<JobId>)
         "job_cookie" => u64::from(identity.cookie),
         "allocation_id" => identity.allocation_id,
         "has_spec" => true,
-        "has_competitors" => false,
+        "has_competitors" => competition.is_some(),
     }
+    .with_some("job_competition_id", competition)
     .with_some("predecessor_type", predecessor.map(|_| AbortReason::ResourceOverdraft))
     .with_some("predecessor_job_id", predecessor)
 }

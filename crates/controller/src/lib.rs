@@ -33,7 +33,7 @@
 //!
 //! # Invariants
 //!
-//! * Every unit is pending, running or done; a running unit has exactly one job.
+//! * Every unit is pending, running or done; a running unit has one job, or two of which one is the other's copy.
 //! * `total = completed + running + pending` in every counter that is shown.
 //! * The end of a job is counted once, across restarts too: an open job has its index in the
 //!   durable state, a closed one has not.
@@ -52,6 +52,8 @@ pub mod record;
 pub mod statistics;
 pub mod units;
 
+mod copies;
+mod durations;
 mod explain;
 mod figures;
 mod open;

@@ -106,7 +106,7 @@ impl Task {
 
     /// A unit has been moved: when it is not to be run again, its past does not matter any more.
     pub(crate) fn forget_overdraft(&mut self, cookie: u32) {
-        if !self.units.is_pending(cookie) {
+        if !self.units.is_pending(cookie) && !self.units.is_running(cookie) {
             self.memory.unit_done(cookie);
         }
     }
@@ -118,23 +118,28 @@ impl Task {
 }
 
 impl OperationController {
-    /// Tasks have two groups of units each: those that were never aborted for their memory, under the
-    /// task's number, and those that were, under the number of tasks more. Gives task and group.
+    /// Tasks have three groups of units each: those that were never aborted for their memory, under the
+    /// task's number, those that were, under the number of tasks more, and those at work that want a copy,
+    /// under twice the number of tasks more. Gives task and group.
     pub(crate) fn group(&self, number: u32) -> Option<(u32, Group)> {
         let tasks = self.task_names().len() as u32;
-        match number.checked_sub(tasks) {
-            None => Some((number, Group::Usual)),
-            Some(task) if task < tasks => Some((task, Group::Retries)),
-            Some(_) => None,
-        }
+        let group = match number.checked_div(tasks)? {
+            0 => Group::Usual,
+            1 => Group::Retries,
+            2 => Group::Copies,
+            _ => return None,
+        };
+        Some((number % tasks, group))
     }
 }
 
-/// One of the two groups of a task's pending units.
+/// One of the groups of units that a task wants jobs for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Group {
     /// They need what the task has learned.
     Usual,
     /// They need more.
     Retries,
+    /// They are at work already, and slow.
+    Copies,
 }

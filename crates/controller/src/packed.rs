@@ -46,6 +46,11 @@ impl<'a> Unpacker<'a> {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(*head)
+    }
     pub fn unsigned(&mut self) -> Option<u64> {
         let mut x = 0u64;
         for shift in (0..64).step_by(7) {

@@ -34,6 +34,8 @@ pub struct JobRecord {
     pub preempted_for: Option<(AllocationId, OperationId)>,
     /// The run of the same unit that was aborted for its memory last.
     pub predecessor: Option<JobId>,
+    /// It was one of two jobs of its unit that ran at the same time: the id of the first of them.
+    pub competition: Option<JobId>,
     /// Bytes of stderr; 0 if it is not kept.
     pub stderr_size: u64,
     /// Incarnation of the operation that it ran in.
@@ -56,7 +58,7 @@ impl JobRecord {
     /// Element of list_jobs (http-api.md 10.1); `pool` is the caller's to add.
     pub fn to_value(&self) -> Map {
         let interruption = self.interruption_reason.map(|r| interruption_value(r, self.preempted_for));
-        identity_value(&self.identity, self.predecessor)
+        identity_value(&self.identity, self.predecessor, self.competition)
             .with("state", self.state)
             .with("controller_state", self.state)
             .with("archive_state", self.state)
@@ -130,6 +132,7 @@ impl JobRecord {
             custom.collect::<Vec<_>>().into(),
             self.preempted_for.map(|(a, o)| vec![guid(a.0), guid(o.0)]).into(),
             self.predecessor.map(|job| guid(job.0)).into(),
+            self.competition.map(|job| guid(job.0)).into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -187,6 +190,11 @@ impl JobRecord {
                 Some((AllocationId(guid(allocation)?), OperationId(guid(operation)?)))
             })?,
             predecessor: optional(next()?, |v| guid(v).map(JobId))?,
+            // Records of older programs end here.
+            competition: match next() {
+                None => None,
+                Some(v) => optional(v, |v| guid(v).map(JobId))?,
+            },
         })
     }
 }

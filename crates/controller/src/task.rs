@@ -1,5 +1,6 @@
 //! One task of a running operation: its units, counters, statistics, and what a job of it needs.
 
+use crate::copies::Copies;
 use crate::counter::{JobCounter, Totals};
 use crate::memory::{Factors, Group, MemoryReserve, reserve_of};
 use crate::open::OpenJobs;
@@ -28,6 +29,8 @@ pub(crate) struct Task {
     /// Jobs whose end has not been counted. What is below `next_job_index` and not here is over; that
     /// is how a repeated report is told from a new one.
     pub open: OpenJobs,
+    /// Units that are run twice at once.
+    pub copies: Copies,
     pub start_time: Option<Time>,
     pub completion_time: Option<Time>,
     /// Changed since its state was last taken.
@@ -46,6 +49,7 @@ impl Task {
             statistics: TaskStatistics::default(),
             next_job_index: 0,
             open: OpenJobs::default(),
+            copies: Copies::default(),
             start_time: None,
             completion_time: None,
             dirty: true,
@@ -67,28 +71,29 @@ impl Task {
     /// What a job of this group needs, and how many are pending. Retries may need different amounts;
     /// what is asked for is enough for each of them.
     pub fn demand(&self, group: Group) -> Option<(Resources, u32)> {
-        let retries = self.pending_retries();
         let (needed, count) = match group {
             Group::Usual => {
-                let pending = self.units.pending() - retries.count() as u32;
+                let pending = self.units.pending() - self.pending_retries().count() as u32;
                 (self.needed(self.memory.current_factors()), pending)
             }
-            Group::Retries => {
-                let needed = retries.map(|cookie| self.needed(self.memory.factors(cookie)));
-                let (most, count) = needed.fold((None, 0), |(most, count), needed: Resources| {
-                    (Some(most.map_or(needed, |most: Resources| most.max(needed))), count + 1)
-                });
-                (most?, count)
-            }
+            Group::Retries => self.most_needed(self.pending_retries())?,
+            Group::Copies => self.most_needed(self.copies.wanted_units())?,
         };
         (count > 0).then_some((needed, count))
     }
 
-    /// The smallest pending unit of a group.
+    /// What is enough for each of these units, and how many they are.
+    fn most_needed(&self, units: impl Iterator<Item = u32>) -> Option<(Resources, u32)> {
+        let needed = units.map(|cookie| (self.needed(self.memory.factors(cookie)), 1));
+        needed.reduce(|(most, count), (needed, one)| (most.max(needed), count + one))
+    }
+
+    /// The smallest unit of a group.
     pub fn peek(&self, group: Group) -> Option<u32> {
         match group {
             Group::Usual => self.units.peek_where(|cookie| !self.memory.is_overdrafted(cookie)),
             Group::Retries => self.pending_retries().next(),
+            Group::Copies => self.copies.peek().map(|(cookie, _)| cookie),
         }
     }
 

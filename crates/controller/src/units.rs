@@ -114,6 +114,14 @@ impl UnitPool {
     pub fn is_pending(&self, cookie: u32) -> bool {
         self.pending.contains(cookie)
     }
+    /// Is this unit at work?
+    pub fn is_running(&self, cookie: u32) -> bool {
+        self.running.contains(cookie)
+    }
+    /// Is it at work though it is not wanted any more?
+    pub fn is_unwanted(&self, cookie: u32) -> bool {
+        self.unwanted.contains(cookie)
+    }
     /// The smallest pending cookie, not taken.
     pub fn peek(&self) -> Option<u32> {
         self.pending.min()

@@ -8,7 +8,7 @@ use vocab::{AllocationId, JobId};
 impl Kernel {
     /// Violated invariants: name, then what was found. Empty if all is well.
     ///
-    /// - `KERNEL-1`: no unit of work has two jobs.
+    /// - `KERNEL-1`: no unit of work has two jobs, unless one is the copy of the other, and never three.
     /// - `KERNEL-5`: kernel, controllers, nodes and scheduler speak of the same jobs and allocations.
     /// - `KERNEL-6`: an operation is either unfinished or in the archive, and an alias leads to one.
     /// - `KERNEL-7`: once all nodes are back, an order to give way stands for every allocation that the
@@ -31,6 +31,9 @@ impl Kernel {
             for view in operation.controller.running_jobs() {
                 let identity = view.identity();
                 let unit = (identity.operation_id, identity.task.as_str(), identity.cookie);
+                // The copy of a slow job has the id of that job for its competition's, and so has that job.
+                let role = view.competition().map(|original| original == identity.job_id);
+                let unit = (unit, role);
                 if let Some(other) = units.insert(unit, identity.job_id) {
                     found.push(format!("KERNEL-1: unit {unit:?} has jobs {other} and {}", identity.job_id));
                 }

@@ -165,7 +165,7 @@ impl Kernel {
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
                 for other in others {
-                    self.drop_job(other, AbortReason::OperationIncarnationChanged, out);
+                    self.drop_job(other, out);
                 }
                 if let Some(event) = event {
                     self.operation_event(now, job.operation, event, out);
@@ -371,7 +371,7 @@ impl Kernel {
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
         for other in std::mem::take(&mut verdict.aborted_with_it) {
-            self.drop_job(other, AbortReason::OperationIncarnationChanged, out);
+            self.drop_job(other, out);
         }
         if let Some(event) = event {
             self.operation_event(now, job.operation, event, out);
@@ -479,7 +479,7 @@ impl Kernel {
         let event = verdict.operation_event.take();
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
-        self.drop_job(verdict, AbortReason::Abandoned, out);
+        self.drop_job(verdict, out);
         if let Some(event) = event {
             self.operation_event(now, job.operation, event, out);
         }

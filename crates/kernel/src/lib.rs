@@ -609,6 +609,7 @@ impl Kernel {
         self.expire_transactions(now, out);
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
+        self.copy_slow_jobs(now);
         self.check_bans(now, out);
         self.fail_stuck_operations(now, out);
         self.check_suitable_nodes(now, out);

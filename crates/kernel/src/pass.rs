@@ -174,7 +174,7 @@ impl Kernel {
             self.pending_work.dirty.insert(id);
             self.pending_work.demand.insert(id);
             for verdict in verdicts {
-                self.drop_job(verdict, vocab::AbortReason::OperationIncarnationChanged, out);
+                self.drop_job(verdict, out);
             }
             if let Some(event) = event {
                 self.operation_event(now, id, event, out);

@@ -106,6 +106,7 @@ names! {
         UserRequest = "user_request", NodeOffline = "node_offline", WaitingTimeout = "waiting_timeout",
         AccountLimitExceeded = "account_limit_exceeded", GetSpecFailed = "get_spec_failed",
         Unknown = "unknown", RevivalConfirmationTimeout = "revival_confirmation_timeout",
+        SpeculativeRunWon = "speculative_run_won", SpeculativeRunLost = "speculative_run_lost",
         NodeBanned = "node_banned", NodeWithDisabledJobs = "node_with_disabled_jobs",
         NodeFairShareTreeChanged = "node_fair_share_tree_changed", OperationFailed = "operation_failed",
         JobRevivalDisabled = "job_revival_disabled", BannedInTentativeTree = "banned_in_tentative_tree",

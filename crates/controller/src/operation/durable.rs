@@ -16,7 +16,9 @@
 
 use super::limits::Life;
 use super::{OperationController, gang};
+use crate::copies::Copies;
 use crate::counter::JobCounter;
+use crate::durations::Durations;
 use crate::memory::{MemoryReserve, Reserved};
 use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
@@ -145,7 +147,7 @@ impl OperationController {
 fn task_state(task: &Task) -> Map {
     let (done, open_units) = task.units.pack();
     let (open_jobs, open_reserves) = task.open.pack();
-    yson::map! {
+    let own = yson::map! {
         "job_count" => u64::from(task.job_count),
         "done" => Value::String(done),
         "open_units" => Value::String(open_units),
@@ -153,15 +155,42 @@ fn task_state(task: &Task) -> Map {
         "open_jobs" => Value::String(open_jobs),
         "open_reserves" => Value::String(open_reserves),
         "memory" => Value::String(task.memory.encode()),
-        "completed" => reasons(&task.counter.completed),
-        "made_room" => reasons(&task.counter.made_room),
-        "aborted" => reasons(&task.counter.aborted),
-        "failed" => task.counter.failed,
-        "lost" => task.counter.lost,
+        "races" => Value::String(task.copies.pack()),
+        "copies" => counter(&task.copies.ends),
+        "durations" => Value::String(task.copies.durations.pack()),
         "statistics" => task.statistics.to_value(),
         "start_time" => task.start_time.map(Time::as_micros),
         "completion_time" => task.completion_time.map(Time::as_micros),
+    };
+    own.into_iter().chain(counter(&task.counter)).collect()
+}
+
+fn counter(counter: &JobCounter) -> Map {
+    yson::map! {
+        "completed" => reasons(&counter.completed),
+        "made_room" => reasons(&counter.made_room),
+        "aborted" => reasons(&counter.aborted),
+        "failed" => counter.failed,
+        "lost" => counter.lost,
     }
+}
+
+fn read_counter(state: &mut State<'_>) -> Option<JobCounter> {
+    Some(JobCounter {
+        completed: read_reasons(state.get("completed")?)?,
+        made_room: read_reasons(state.get("made_room")?)?,
+        aborted: read_reasons(state.get("aborted")?)?,
+        failed: state.number("failed")?,
+        lost: state.number("lost")?,
+    })
+}
+
+/// State of older programs does not speak of copies.
+fn read_copies(state: &mut State<'_>) -> Option<Copies> {
+    let Some(races) = state.later("races") else { return Some(Copies::default()) };
+    let ends = read_counter(&mut State { map: state.get("copies")?.as_map(), missing: "" })?;
+    let durations = Durations::unpack(state.bytes("durations")?)?;
+    Copies::unpack(races.as_bytes()?, ends, durations)
 }
 
 fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
@@ -180,13 +209,8 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     };
     let usual = Reserved::new(&task.memory, task.memory.current_factors());
     task.open = OpenJobs::unpack(state.bytes("open_jobs")?, reserves, usual)?;
-    task.counter = JobCounter {
-        completed: read_reasons(state.get("completed")?)?,
-        made_room: read_reasons(state.get("made_room")?)?,
-        aborted: read_reasons(state.get("aborted")?)?,
-        failed: state.number("failed")?,
-        lost: state.number("lost")?,
-    };
+    task.counter = read_counter(state)?;
+    task.copies = read_copies(state)?;
     task.statistics = TaskStatistics::from_value(state.get("statistics")?)?;
     task.start_time = state.time("start_time")?;
     task.completion_time = state.time("completion_time")?;

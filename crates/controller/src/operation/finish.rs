@@ -36,8 +36,9 @@ pub struct JobVerdict {
     pub record: JobRecord,
     /// What it means for the operation.
     pub operation_event: Option<OperationEvent>,
-    /// Jobs that the controller has given up because of this end (a gang's restart): their nodes
-    /// are to kill them. Their later reports are unknown here.
+    /// Jobs that the controller has given up because of this end (a gang's restart, the competitor that
+    /// was slower), each with its reason in its record: their nodes are to kill them. Their later reports
+    /// are unknown here.
     pub aborted_with_it: Vec<JobVerdict>,
 }
 
@@ -86,8 +87,16 @@ impl OperationController {
         task.dirty = true;
         // Before anybody asks what the next job needs (2.3).
         task.learn(&joblet, &outcome);
-        let breaks_gang =
-            if abandoned { abandon_unit(task, &joblet) } else { settle_unit(task, &joblet, &outcome) };
+        let competitor = task.competitor(&joblet);
+        let breaks_gang = match abandoned {
+            true => abandon_unit(task, &joblet),
+            false => settle_unit(task, &joblet, &outcome),
+        };
+        if let (JobOutcome::Completed { .. }, false, Some(start)) =
+            (&outcome, abandoned, joblet.exec_start_time)
+        {
+            task.copies.durations.add(finish_time.since(start));
+        }
         task.forget_overdraft(joblet.identity.cookie);
         task.note_completion(now);
         if let JobOutcome::Failed { .. } = outcome {
@@ -97,11 +106,17 @@ impl OperationController {
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
         let mut verdict = self.close(&joblet, outcome.clone(), finish_time, counts);
-        let mut event = self.consequences(&joblet, &outcome);
+        // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
+        let loser =
+            competitor.filter(|_| !self.tasks[joblet.task as usize].units.is_running(joblet.identity.cookie));
+        verdict.aborted_with_it.extend(loser.and_then(|loser| self.drop_loser(now, loser)));
+        self.tasks[joblet.task as usize].leave_race(&joblet);
+        let is_restart = competitor.is_none() || matches!(outcome, JobOutcome::Failed { .. });
+        let mut event = is_restart.then(|| self.consequences(&joblet, &outcome)).flatten();
         let goes_on = self.life == Life::Running && !matches!(event, Some(OperationEvent::Failed(_)));
         if breaks_gang && goes_on {
             let (aborted, refused) = self.switch_incarnation(now);
-            verdict.aborted_with_it = aborted;
+            verdict.aborted_with_it.extend(aborted);
             event = refused.or(event);
         }
         event = event.or_else(|| self.end_if_done());
@@ -148,11 +163,20 @@ impl OperationController {
         let outcome = JobOutcome::Aborted { reason, error };
         settle_unit(task, &joblet, &outcome);
         task.note_completion(now);
-        self.close(&joblet, outcome, now, true)
+        let number = joblet.task as usize;
+        let verdict = self.close(&joblet, outcome, now, true);
+        self.tasks[number].leave_race(&joblet);
+        verdict
     }
 
     /// Statistics, stderr and the record of a job that is over.
-    fn close(&mut self, joblet: &Joblet, outcome: JobOutcome, finish_time: Time, counts: bool) -> JobVerdict {
+    pub(super) fn close(
+        &mut self,
+        joblet: &Joblet,
+        outcome: JobOutcome,
+        finish_time: Time,
+        counts: bool,
+    ) -> JobVerdict {
         let task = &self.tasks[joblet.task as usize];
         let facts = joblet.facts(task, finish_time);
         let samples = JobSamples::new(&facts, joblet.statistics.as_deref());
@@ -179,6 +203,7 @@ impl OperationController {
             interruption_reason: interruption_reason.or(joblet.interruption),
             preempted_for: joblet.preempted_for,
             predecessor: joblet.predecessor,
+            competition: task.copies.competition(joblet.identity.cookie),
             stderr_size: if keep_stderr { joblet.stderr_size } else { 0 },
             operation_incarnation: self.incarnation_name.clone(),
             gang_rank: task.rank_of(joblet.identity.cookie),
@@ -233,38 +258,46 @@ impl OperationController {
     }
 }
 
-/// Moves the unit of a job that is over and counts the end. Says whether it breaks the job's gang:
-/// a ranked job failed, was aborted, stopped because it was asked to, or is run again (6.9).
+/// Moves the unit of a job that is over, unless another job of it runs on, and counts the end. Says
+/// whether it breaks the job's gang: a ranked job failed, was aborted, stopped because it was asked to, or
+/// is run again (6.9).
 fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
-    let ranked = task.rank_of(joblet.identity.cookie).is_some();
+    let cookie = joblet.identity.cookie;
+    let ranked = task.rank_of(cookie).is_some();
+    let goes_on = task.competitor(joblet).is_some();
+    let give_back = |task: &mut Task| {
+        if !goes_on {
+            task.units.give_back(cookie);
+        }
+    };
     match outcome {
         JobOutcome::Completed { interrupted, restart_needed } => {
             let interrupted = interrupted.unwrap_or(InterruptionReason::None);
             let fate = fate(task, interrupted, *restart_needed);
             match fate {
                 Fate::Done => {
-                    task.units.complete(joblet.identity.cookie);
-                    *task.counter.completed.entry(interrupted).or_default() += 1;
+                    task.units.complete(cookie);
+                    task.count(joblet, |ends| *ends.completed.entry(interrupted).or_default() += 1);
                 }
                 Fate::Again => {
-                    task.units.give_back(joblet.identity.cookie);
-                    task.counter.lost += 1;
+                    give_back(task);
+                    task.count(joblet, |ends| ends.lost += 1);
                 }
                 Fate::MadeRoom => {
-                    task.units.give_back(joblet.identity.cookie);
-                    *task.counter.made_room.entry(interrupted).or_default() += 1;
+                    give_back(task);
+                    task.count(joblet, |ends| *ends.made_room.entry(interrupted).or_default() += 1);
                 }
             }
             ranked && (fate != Fate::Done || interrupted != InterruptionReason::None)
         }
         JobOutcome::Failed { .. } => {
-            task.units.give_back(joblet.identity.cookie);
-            task.counter.failed += 1;
+            give_back(task);
+            task.count(joblet, |ends| ends.failed += 1);
             ranked
         }
         JobOutcome::Aborted { reason, .. } => {
-            task.units.give_back(joblet.identity.cookie);
-            *task.counter.aborted.entry(*reason).or_default() += 1;
+            give_back(task);
+            task.count(joblet, |ends| *ends.aborted.entry(*reason).or_default() += 1);
             ranked
         }
     }
@@ -273,7 +306,7 @@ fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
 /// A user's word ends a unit, even in tasks that run their units again and again.
 fn abandon_unit(task: &mut Task, joblet: &Joblet) -> bool {
     task.units.complete(joblet.identity.cookie);
-    *task.counter.completed.entry(InterruptionReason::None).or_default() += 1;
+    task.count(joblet, |ends| *ends.completed.entry(InterruptionReason::None).or_default() += 1);
     false
 }
 

@@ -22,6 +22,7 @@ impl OperationController {
         for task in &mut self.tasks {
             task.units.lose_all();
             task.counter.lose_all();
+            task.copies.ends.lose_all();
             task.note_completion(now);
             task.dirty = true;
         }

@@ -2,7 +2,7 @@
 //!
 //! Reading order: this file (what it is, demand, looking at it), [`settle`](mod@settle) (a grant becomes a
 //! job), [`finish`] (a job ends), [`rules`] (when that ends the operation), [`gang`], [`resize`],
-//! [`limits`] (time), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
+//! [`limits`] (time), [`speculation`] (copies of slow jobs), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
 
 pub mod alerts;
 pub mod durable;
@@ -14,6 +14,7 @@ pub mod resize;
 pub mod revive;
 pub mod rules;
 pub mod settle;
+pub mod speculation;
 
 pub use durable::{StateError, StatePart};
 pub use finish::{FinishedJob, JobVerdict, OperationEvent};
@@ -39,11 +40,12 @@ use vocab::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Demand {
     /// Task's number; the number of tasks more for its units whose job was aborted for its memory
-    /// (`resource_overdraft`), because they need more of it than the others.
+    /// (`resource_overdraft`), because they need more of it than the others; twice the number of tasks more
+    /// for copies of its slow jobs.
     pub task: u32,
     /// Needs of one job.
     pub min_needed: Resources,
-    /// Pending units.
+    /// Pending units, or wanted copies.
     pub count: i64,
 }
 
@@ -156,10 +158,16 @@ impl OperationController {
             return Vec::new();
         }
         let mut demand = Vec::new();
-        let retries = self.tasks.len() as u32;
-        for (number, task) in (0u32..).zip(&self.tasks).filter(|(_, t)| t.units.pending() > 0) {
-            // Units that were begun before come first.
-            for (group, task_and_group) in [(Group::Retries, number + retries), (Group::Usual, number)] {
+        let tasks = self.tasks.len() as u32;
+        let wants = |t: &Task| t.units.pending() > 0 || t.copies.wanted() > 0;
+        for (number, task) in (0u32..).zip(&self.tasks).filter(|(_, t)| wants(t)) {
+            // Units that were begun before come first, what is at work already last.
+            let groups = [
+                (Group::Retries, number + tasks),
+                (Group::Usual, number),
+                (Group::Copies, number + 2 * tasks),
+            ];
+            for (group, task_and_group) in groups {
                 if let Some((min_needed, count)) = task.demand(group) {
                     demand.push(Demand { task: task_and_group, min_needed, count: count.into() });
                 }

@@ -79,8 +79,7 @@ fn task_value(task: &Task) -> Map {
         "title" => format!("Vanilla({})", task.spec.name),
         "has_user_job" => true,
         "job_counter" => task.totals().to_value(),
-        // Nothing of a vanilla operation is ever run twice at a time (jobs-and-nodes.md 6.7).
-        "speculative_job_counter" => Totals::default().to_value(),
+        "speculative_job_counter" => task.copies.totals().to_value(),
         "probing_job_counter" => Totals::default().to_value(),
         "experiment_job_counter" => Totals::default().to_value(),
         "input_finished" => true,

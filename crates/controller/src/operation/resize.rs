@@ -55,6 +55,7 @@ impl OperationController {
         task.job_count = job_count;
         task.dirty = true;
         let unwanted = task.units.resize(job_count);
+        unwanted.iter().for_each(|cookie| task.copies.unwant(*cookie));
         task.note_completion(now);
         let mine = self.jobs.values().filter(|j| j.task as usize == index);
         mine.filter(|j| unwanted.binary_search(&j.identity.cookie).is_ok())

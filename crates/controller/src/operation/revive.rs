@@ -22,7 +22,7 @@ pub enum AdoptError {
     /// Its end has been counted already: the report is a repetition.
     #[error("The end of the job has been counted already")]
     AlreadyFinished,
-    /// Another job has its unit or has done it, or the task has shrunk.
+    /// Another job has its unit and is no competitor of this one, or has done it, or the task has shrunk.
     #[error("Another job has the unit of this one, or nobody wants it any more")]
     UnitTaken,
 }
@@ -67,12 +67,17 @@ impl OperationController {
         if !self.reviving || self.life == Life::Over {
             return Err(AdoptError::Unknown);
         }
-        if !task.units.start(identity.cookie) {
+        let started = task.units.start(identity.cookie);
+        let joins = task.units.is_running(identity.cookie)
+            && task.copies.admits(identity.cookie, identity.job_id, index);
+        if !started && !joins {
             return Err(AdoptError::UnitTaken);
         }
         if index >= task.next_job_index {
             if index - task.next_job_index > MAX_FORGOTTEN {
-                task.units.give_back(identity.cookie);
+                if started {
+                    task.units.give_back(identity.cookie);
+                }
                 return Err(AdoptError::Unknown);
             }
             // What these were reserved with is forgotten; most likely it was the usual.
@@ -85,6 +90,7 @@ impl OperationController {
             self.next_job_index = identity.job_index + 1;
             self.dirty = true;
         }
+        task.copies.join(identity.cookie, identity.job_id, index);
         let reserved = task.open.get(index);
         let reserved =
             reserved.unwrap_or_else(|| Reserved::new(&task.memory, task.memory.factors(identity.cookie)));
@@ -140,6 +146,7 @@ impl OperationController {
         for (number, task) in self.tasks.iter_mut().enumerate() {
             let mine = self.jobs.values().filter(|j| j.task as usize == number);
             let running: BTreeSet<u64> = mine.map(|j| j.identity.task_job_index).collect();
+            task.copies.forget_missing();
             let awaited = (task.open.len() - running.len()) as u64;
             if awaited > 0 {
                 *task.counter.aborted.entry(AbortReason::RevivalConfirmationTimeout).or_default() += awaited;

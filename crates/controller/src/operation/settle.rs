@@ -3,7 +3,7 @@
 use super::OperationController;
 use super::limits::Life;
 use crate::job::Joblet;
-use crate::memory::{MemoryRequest, Reserved};
+use crate::memory::{Group, MemoryRequest, Reserved};
 use crate::task::Task;
 use vocab::{AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
 use yson::Value;
@@ -60,7 +60,8 @@ impl SettleError {
 }
 
 impl OperationController {
-    /// Settles a job into an allocation: the smallest pending unit of the task starts.
+    /// Settles a job into an allocation: the smallest pending unit of the task starts, or the copy of a
+    /// slow job.
     ///
     /// The order to the node need not wait until the state that [`take_dirty`](Self::take_dirty) then
     /// gives is durable: [`adopt_job`](Self::adopt_job) finds forgotten indices again.
@@ -84,7 +85,10 @@ impl OperationController {
         if !grant.resources.dominates(&needed) {
             return Err(SettleError::NotEnoughResources { needed, granted: grant.resources });
         }
-        task.units.start(cookie);
+        match group {
+            Group::Copies => task.copies.start(cookie, grant.job_id, task.next_job_index),
+            Group::Usual | Group::Retries => drop(task.units.start(cookie)),
+        }
         task.start_time.get_or_insert(now);
         let identity = JobIdentity {
             job_id: grant.job_id,

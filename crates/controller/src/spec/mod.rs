@@ -11,6 +11,7 @@ mod merge;
 mod root;
 mod scheduling;
 mod script;
+mod speculation;
 mod task;
 
 pub use files::{FileRequest, check_sandbox_path, is_variable_name};
@@ -19,6 +20,7 @@ pub use merge::{MergeMode, MergeSpec};
 pub use root::RootOptions;
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;
+pub use speculation::Speculation;
 pub use task::TaskSpec;
 
 use crate::options::ControllerOptions;
@@ -109,8 +111,7 @@ fn read_tasks(
             let path = r.path_of(&name);
             let map = value.as_map().ok_or_else(|| refuse_at(&path, expected("map", value)))?;
             let mut inner = Reader::new(map, path);
-            let digest = &root.job_proxy_memory_digest;
-            tasks.push(TaskSpec::read(&mut inner, &name, digest, max_jobs)?);
+            tasks.push(TaskSpec::read(&mut inner, &name, root, max_jobs)?);
             r.keep(&name, inner);
         }
         Ok(tasks)

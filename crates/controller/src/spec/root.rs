@@ -42,6 +42,14 @@ pub struct RootOptions {
     pub job_proxy_overdraft_multiplier: Option<f64>,
     /// Bytes above its reserve at which a job proxy gives its job up.
     pub job_proxy_memory_overcommit_limit: Option<i64>,
+    /// A job that takes so long is slow; tasks may say otherwise.
+    pub job_speculation_timeout: Option<Span>,
+    /// Copies of slow jobs of one task at a time.
+    pub max_speculative_job_count_per_task: u64,
+    /// Nothing is run twice at once.
+    pub try_avoid_duplicating_jobs: bool,
+    /// Jobs that are late are looked for.
+    pub enable_job_splitting: bool,
     /// Secrets that jobs see as variables, as given. Never shown.
     pub secure_vault: Option<Map>,
     /// Job shells see the secrets too.
@@ -79,6 +87,15 @@ impl RootOptions {
             job_proxy_memory_overcommit_limit: r
                 .int("job_proxy_memory_overcommit_limit", 0..=i64::MAX)
                 .optional()?,
+            job_speculation_timeout: r
+                .span("job_speculation_timeout", Span::from_millis(1)..=EVER)
+                .optional()?,
+            max_speculative_job_count_per_task: r
+                .int("max_speculative_job_count_per_task", 0..=i64::MAX)
+                .or(10)?
+                .unsigned_abs(),
+            try_avoid_duplicating_jobs: r.bool("try_avoid_duplicating_jobs").or(false)?,
+            enable_job_splitting: r.bool("enable_job_splitting").or(true)?,
             secure_vault: read_vault(r)?,
             enable_secure_vault_variables_in_job_shell: r
                 .bool("enable_secure_vault_variables_in_job_shell")
@@ -95,10 +112,6 @@ fn accept_by_the_way(r: &mut Reader<'_>) -> Result<(), Failure> {
     r.any("started_by").optional()?;
     r.strings("owners").optional()?;
     r.int("max_core_info_count", 0..=150).or(10)?;
-    r.span("job_speculation_timeout", Span::from_millis(1)..=EVER).optional()?;
-    r.int("max_speculative_job_count_per_task", 0..=i64::MAX).or(10)?;
-    r.bool("try_avoid_duplicating_jobs").or(false)?;
-    r.bool("enable_job_splitting").or(true)?;
     r.int("job_count", 1..=i64::MAX).optional()?;
     r.string(["debug_artifacts_account", "job_node_account"]).or("tmp".to_owned())?;
     r.bool("suspend_operation_if_account_limit_exceeded").or(false)?;

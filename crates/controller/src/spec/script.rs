@@ -59,6 +59,8 @@ pub struct UserScript {
     pub restart_exit_code: Option<i32>,
     /// Any restart of a job of this task fails the operation.
     pub fail_on_job_restart: bool,
+    /// A job that takes so long is slow; wins over the operation's.
+    pub job_speculation_timeout: Option<Span>,
     /// Memory of mapped files counts.
     pub include_memory_mapped_files: bool,
 }
@@ -110,6 +112,9 @@ impl UserScript {
             signal_root_process_only: r.bool("signal_root_process_only").or(false)?,
             restart_exit_code: r.int("restart_exit_code", 1..=255).optional()?.map(|x| x as i32),
             fail_on_job_restart: r.bool("fail_on_job_restart").or(false)?,
+            job_speculation_timeout: r
+                .span("job_speculation_timeout", Span::from_millis(1)..=EVER)
+                .optional()?,
             include_memory_mapped_files: r.bool("include_memory_mapped_files").or(true)?,
         };
         if r.bool("use_yamr_descriptors").or(false)? && script.redirect_stdout_to_stderr {
@@ -135,7 +140,6 @@ fn accept_formats_and_hints(r: &mut Reader<'_>) -> Result<(), Failure> {
     r.bool("check_input_fully_consumed").or(false)?;
     r.bool("force_core_dump").or(false)?;
     r.bool("fail_job_on_core_dump").or(true)?;
-    r.span("job_speculation_timeout", Span::from_millis(1)..=EVER).optional()?;
     r.string("network_project").optional()?;
     r.list("profilers").optional()?;
     r.any("extra_environment").optional()?;

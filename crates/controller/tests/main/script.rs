@@ -80,10 +80,14 @@ impl Bench {
         Ok(settled)
     }
     pub fn finish(&mut self, job: u32, outcome: JobOutcome) -> Option<JobVerdict> {
+        self.finish_after(job, outcome, self.now)
+    }
+    /// It has run since then.
+    pub fn finish_after(&mut self, job: u32, outcome: JobOutcome, start: Time) -> Option<JobVerdict> {
         let report = FinishedJob {
             job_id: Bench::job_id(job),
             outcome,
-            exec_start_time: Some(self.now),
+            exec_start_time: Some(start),
             finish_time: self.now,
             statistics: Some(JobStatistics { user_job_max_memory: 1 << 20, ..JobStatistics::default() }),
             stderr_size: 10,

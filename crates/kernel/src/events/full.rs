@@ -34,6 +34,7 @@ fn full(mut out: Map, event: &Map) -> Result<Map, Failure> {
                     ("type", "job_type"),
                     ("job_cookie", "job_cookie"),
                     ("job_id", "job_competition_id"),
+                    ("job_competition_id", "job_competition_id"),
                     ("pool_tree", "tree_id"),
                     ("address", "node_address"),
                     ("start_time", "start_time"),

@@ -41,7 +41,9 @@ impl Kernel {
             return;
         }
         let operation = self.operations.get(&job.operation);
-        let predecessor = operation.and_then(|o| o.controller.job(identity.job_id)?.predecessor());
+        let view = operation.and_then(|o| o.controller.job(identity.job_id));
+        let predecessor = view.and_then(|view| view.predecessor());
+        let competition = view.and_then(|view| view.competition());
         let fields = yson::map! {
             "job_id" => identity.job_id,
             "allocation_id" => identity.allocation_id,
@@ -50,7 +52,7 @@ impl Kernel {
             "job_type" => "vanilla",
             "job_cookie" => identity.cookie,
             "task_job_index" => identity.task_job_index,
-            "job_competition_id" => identity.job_id,
+            "job_competition_id" => competition.unwrap_or(identity.job_id),
             "tree_id" => identity.tree.as_str(),
             "pool" => job.pool.as_str(),
             "node_address" => job.node.as_str(),

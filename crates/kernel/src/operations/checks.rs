@@ -29,6 +29,15 @@ impl Kernel {
         }
     }
 
+    /// Jobs that take too long get copies (jobs-and-nodes.md 6.7).
+    pub(crate) fn copy_slow_jobs(&mut self, now: Time) {
+        for operation in self.operations.values_mut() {
+            if operation.controller.look_for_slow_jobs(now) {
+                self.pending_work.demand.insert(operation.id);
+            }
+        }
+    }
+
     /// Operations that the scheduler can do nothing for any more (scheduling.md 20).
     pub(crate) fn fail_stuck_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
         for (id, error) in self.scheduler.stuck_operations(now) {
@@ -72,7 +81,7 @@ impl Kernel {
                 }
                 continue;
             };
-            // Retries of a task have a demand of their own, numbered behind the tasks.
+            // Retries and copies of a task have demands of their own, numbered behind the tasks.
             let tasks = operation.controller.task_names().count().max(1);
             let number = misfit.task as usize % tasks;
             let task = operation.controller.task_names().nth(number).unwrap_or_default().to_owned();

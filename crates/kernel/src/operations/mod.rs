@@ -310,18 +310,20 @@ impl Kernel {
         self.pending_work.dirty.insert(id);
         self.pending_work.demand.insert(id);
         for verdict in verdicts {
-            self.drop_job(verdict, reason, out);
+            self.drop_job(verdict, out);
         }
     }
 
-    /// A job that the controller has given up: archived, its place given back, its node told.
-    pub(crate) fn drop_job(&mut self, verdict: JobVerdict, reason: AbortReason, out: &mut Vec<Effect>) {
+    /// A job that the controller has given up: archived, its place given back, its node told. One that
+    /// does not count as aborted was abandoned.
+    pub(crate) fn drop_job(&mut self, verdict: JobVerdict, out: &mut Vec<Effect>) {
+        let reason = verdict.record.abort_reason.unwrap_or(AbortReason::Abandoned);
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
         let job = self.release_job(job_id);
         self.archive_job(&verdict, job.as_ref(), None);
         for other in verdict.aborted_with_it {
-            self.drop_job(other, reason, out);
+            self.drop_job(other, out);
         }
     }
 }
