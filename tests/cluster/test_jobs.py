@@ -297,7 +297,7 @@ def test_job_time_limit(cluster, pool):
     begin = time.monotonic()
     operation = cluster.run_vanilla("sleep 100", pool=pool, state="failed", job_time_limit=1000,
                                     spec={"max_failed_job_count": 1})
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60, "it did not sleep to its end"
     error = find_error(cluster.result(operation), 1202)
     assert error["message"] == "Job time limit exceeded" and error["attributes"]["limit"] == 1000
 

@@ -107,7 +107,8 @@ def test_it_dies_with_its_proxy(cluster, pool):
     operation = cluster.start_vanilla("setsid sleep 100.875 & exec sleep 100.875", pool=pool, spec={"max_failed_job_count": 1})
     cluster.wait_jobs(operation)
     wait_for(lambda: cluster.find_process("sleep", "100.875"), what="the job")
-    [proxy] = cluster.proxies()
+    # Those of the jobs before may be on their way out.
+    [proxy] = wait_for(lambda: len(found := cluster.proxies()) == 1 and found, what="one proxy")
     os.kill(proxy, signal.SIGKILL)
     cluster.wait_state(operation, "failed")
     wait_for(lambda: not cluster.find_process("sleep", "100.875"), what="both to be dead")

@@ -168,13 +168,15 @@ def test_fifo(cluster):
     steady(cluster, [second, third], [6, 2])
 
 
-def test_fifo_order_of_completion(cluster):
+def test_fifo_order_of_starts(cluster):
     cluster.create_pool("line", mode="fifo")
     order = [fill(cluster, "line", job_count=CORES, command="sleep 0.3") for _ in range(3)]
     for o in order:
         cluster.wait_state(o, "completed")
-    ends = [cluster.operation(o, "finish_time")["finish_time"] for o in order]
-    assert ends == sorted(ends)
+    # How long a job takes is the machine's business; who may begin is the pool's.
+    starts = [[job["start_time"] for job in cluster.jobs(o)] for o in order]
+    for before, after in zip(starts, starts[1:]):
+        assert max(before) <= min(after), starts
 
 
 # --- counts of operations
@@ -244,15 +246,15 @@ def test_move_between_pools(cluster):
 
 def test_suspend_and_resume(cluster):
     cluster.create_pool("pause")
-    operation = fill(cluster, "pause", job_count=40, command="sleep 0.1")
+    operation = fill(cluster, "pause", job_count=200, command="sleep 0.1")
     wait_for(lambda: cluster.counters(operation)["completed"] > 4, what="some jobs to be done")
     cluster.command("suspend_operation", operation_id=operation)
     wait_for(lambda: running(cluster, operation) == 0, what="running jobs to end")
     done = cluster.counters(operation)["completed"]
     time.sleep(0.4)
-    assert cluster.counters(operation)["completed"] == done < 40
+    assert cluster.counters(operation)["completed"] == done < 200
     cluster.command("resume_operation", operation_id=operation)
-    cluster.wait_state(operation, "completed")
+    cluster.wait_state(operation, "completed", timeout=120)
 
 
 def test_suspend_with_abort_of_jobs(cluster):
