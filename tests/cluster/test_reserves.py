@@ -1,12 +1,14 @@
 """Learned CPU guarantees and memory reserves on real control groups (jobs-and-nodes.md 1, 2, 3.4-3.6)."""
 
+import contextlib
 import json
+import subprocess
 import time
 
 import pytest
 from yt.wrapper import VanillaSpecBuilder
 from harness import ServerError, cluster as make_cluster, error_text, find_error, wait_for
-from test_cgroups import KIND, group, hierarchy, read_int
+from test_cgroups import KIND, group, hierarchy, read_int, tracking
 
 pytestmark = pytest.mark.skipif(" " in KIND, reason=KIND)
 
@@ -136,6 +138,68 @@ def test_the_guarantee_survives_restarts(cluster, pool):
         used = wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"], what="a usage")
         assert used == 1, process.name
         assert weight(cluster, job) == pytest.approx(1, abs=0.01)
+    assert [j["id"] for j in cluster.jobs(operation)] == [job]
+
+
+# Busy with one core until somebody puts the file into its sandbox, then idle.
+BUSY_THEN_IDLE = "while [ ! -e idle ]; do :; done; sleep 1000"
+
+
+@contextlib.contextmanager
+def covered(file, by):
+    """What the kernel shows as `file` is `by`, which nobody can write to."""
+    subprocess.run(["mount", "--bind", str(by), str(file)], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(file)], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", str(file)], check=True)
+
+
+def explained(cluster, job):
+    """The state of its monitor; nothing before that has measured."""
+    return json.loads(cluster.millpond("job", "explain", job, "--json")[1])["cpu"].get("monitor") or {}
+
+
+def test_a_group_that_cannot_be_written(cluster, pool, tmp_path):
+    """The kernel refuses the new guarantee: it stays, for the pool as well, and is tried again (1.4, 1.5)."""
+    # However little a busy machine gives the job while it is busy.
+    monitor = {**QUICK, "relative_lower_bound": 0.01, "relative_upper_bound": 0.02}
+    operation = cluster.start_vanilla(BUSY_THEN_IDLE, pool=pool, cpu_limit=2, spec={"job_cpu_monitor": monitor})
+    [job] = cluster.wait_jobs(operation)
+    name = "cpu.weight" if KIND == "v2" else "cpu.shares"
+    file = group(cluster, hierarchy("cpu"), job) / name
+    stand_in = tmp_path / name
+    stand_in.write_text(file.read_text())
+    with covered(file, stand_in):
+        put_into_sandbox(cluster, "idle")
+        change = wait_for(lambda: explained(cluster, job).get("last_change"), what="a decision")
+        assert not change["applied"] and change["to"] < change["from"] == 2, change
+        assert cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 2
+        assert explained(cluster, job)["limit"] == 2
+    wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 1, what="the floor")
+    assert weight(cluster, job) == pytest.approx(1, abs=0.01)
+    assert explained(cluster, job)["last_change"]["applied"]
+
+
+@pytest.mark.skipif(KIND == "v1", reason="the counters of cgroup_v1 are in two files")
+def test_a_counter_goes_backwards(cluster, pool, tmp_path):
+    """It starts from zero, stands still, and jumps ahead again: no limit leaves its bounds, and the job runs on (1.4)."""
+    monitor = {**QUICK, "relative_lower_bound": 0.01, "relative_upper_bound": 0.02}
+    operation = cluster.start_vanilla(BUSY_THEN_IDLE, pool=pool, cpu_limit=2, spec={"job_cpu_monitor": monitor})
+    [job] = cluster.wait_jobs(operation)
+    file = group(cluster, tracking(), job) / "cpu.stat"
+    wait_for(lambda: int(file.read_text().split()[1]) > 500_000, what="half a second of CPU")
+    stand_in = tmp_path / "cpu.stat"
+    stand_in.write_text("usage_usec 0\nuser_usec 0\nsystem_usec 0\n")
+    with covered(file, stand_in):
+        wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 1, what="the floor of a job that seems idle")
+    # All of its seconds at once.
+    wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 2, what="the whole guarantee")
+    assert weight(cluster, job) == pytest.approx(2, abs=0.01)
+    figures = wait_for(lambda: job_statistics(cluster, operation, job), what="statistics")
+    assert 0 <= leaf(figures, "job_proxy/aggregated_preemptible_cpu_x100") <= \
+        leaf(figures, "job_proxy/aggregated_max_cpu_usage_x100")
     assert [j["id"] for j in cluster.jobs(operation)] == [job]
 
 
