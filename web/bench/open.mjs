@@ -8,8 +8,15 @@ import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 import { batch, command, keep, operation, pool, set } from './cluster.mjs';
 
-const { values: options } = parseArgs({ options: { minutes: { type: 'string', default: '60' } } });
+const { values: options } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '60' },
+    // Milliseconds from one change to the next.
+    every: { type: 'string', default: '1000' },
+  },
+});
 const MINUTES = Number(options.minutes);
+const EVERY = Number(options.every);
 const PAGE = process.env.PAGE_URL ?? process.env.MILLPOND_URL;
 const POOLS = 200;
 
@@ -20,11 +27,11 @@ const [{ operation_id: watched }] = await batch([steady]);
 
 const changes = [
   // All fair shares.
-  keep(i => set(`//sys/pool_trees/physical/${pools[i % 10]}/@weight`, 1 + ((i * 7) % 13)), 1_000),
+  keep(i => set(`//sys/pool_trees/physical/${pools[i % 10]}/@weight`, 1 + ((i * 7) % 13)), EVERY),
   keep(
     i =>
       batch([operation(pools[i % POOLS], `run ${i}`, { command: 'sleep 3', job_count: 2, cpu_limit: 0.5 })]),
-    1_000,
+    EVERY,
   ),
 ];
 
