@@ -3,7 +3,7 @@
 import { createServer, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AxeBuilder } from '@axe-core/playwright';
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { chromium, type Browser, type BrowserContextOptions, type Locator, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
 const API = process.env['MILLPOND_URL'] ?? '';
@@ -18,7 +18,10 @@ export function useBrowser(): void {
     const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   });
-  afterAll(() => browser.close());
+  afterAll(async () => {
+    await browser.close();
+    await tidy();
+  });
   afterEach(async () => {
     const opened = open.splice(0);
     for (const { page } of opened) await page.context().close();
@@ -113,6 +116,63 @@ export async function lineToServer(): Promise<Line> {
   };
 }
 
+/**
+ * Leaves the cluster as it was found: no operation goes on, no pool is there. Each file of tests can be run alone
+ * and after any other.
+ */
+async function tidy(): Promise<void> {
+  const unfinished = async () => {
+    const { operations } = await command<{ operations: { id: string; state: string }[] }>('list_operations', {
+      attributes: ['state'],
+      limit: 1_000,
+      include_counters: false,
+    });
+    return operations.filter(({ state }) => !['completed', 'failed', 'aborted'].includes(state));
+  };
+  await eventually(
+    async () => {
+      const left = await unfinished();
+      const requests = left.map(({ id }) => ({
+        command: 'abort_operation',
+        parameters: { operation_id: id },
+      }));
+      if (left.length > 0) await command('execute_batch', { requests });
+      return left.length;
+    },
+    left => left === 0,
+    60_000,
+  );
+  const { value: trees } = await command<{ value: string[] }>('list', { path: '//sys/pool_trees' });
+  for (const tree of trees) {
+    const { value: pools } = await command<{ value: string[] }>('list', { path: `//sys/pool_trees/${tree}` });
+    const requests = pools.map(pool => ({
+      command: 'remove',
+      parameters: { path: `//sys/pool_trees/${tree}/${pool}`, recursive: true, force: true },
+    }));
+    await command('execute_batch', { requests });
+  }
+}
+
+/** Waits until every question that the page has asked is answered, and drawn. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator('h1').first().waitFor();
+  await eventually(
+    () => page.locator('[role=status][aria-label=Loading], .g-skeleton, [aria-busy=true]').count(),
+    waiting => waiting === 0,
+  );
+}
+
+/** Waits for what fades or slides in; what goes round for ever is left to do so. */
+export const still = (page: Page): Promise<unknown> =>
+  page.evaluate(() =>
+    Promise.all(
+      document
+        .getAnimations()
+        .filter(animation => animation.effect?.getComputedTiming().endTime !== Infinity)
+        .map(animation => animation.finished.catch(() => undefined)),
+    ),
+  );
+
 /** Serious and critical findings of axe, by name. */
 export async function findings(page: Page): Promise<string[]> {
   const { violations } = await new AxeBuilder({ page }).analyze();
@@ -172,8 +232,41 @@ export async function startOperation(
   return operation_id;
 }
 
+/** Chooses in a list of the toolbar. */
+export async function choose(page: Page, label: string, option: RegExp): Promise<void> {
+  await page.getByRole('combobox', { name: label, exact: true }).click();
+  await page.getByRole('option', { name: option }).click();
+}
+
+/** Opens the menu of a row, and takes something of it. */
+export async function take(page: Page, row: string, item: string): Promise<void> {
+  await page.getByRole('button', { name: `Actions for ${row}`, exact: true }).click();
+  await page.getByRole('menuitem', { name: item, exact: true }).click();
+}
+
+export const inDialog = (page: Page, verb: string): Locator =>
+  page.getByRole('dialog').getByRole('button', { name: verb, exact: true });
+
+export const rowsOf = (page: Page, table: string): Locator =>
+  page.getByRole('table', { name: table }).locator('.table__body [role=row]');
+
+/** The rows, as soon as there are so many and all are as they should be. */
+export const rowsAre = (page: Page, table: string, count: number, text: string): Promise<string[]> =>
+  eventually(
+    () => rowsOf(page, table).allInnerTexts(),
+    rows => rows.length === count && rows.every(row => row.includes(text)),
+  );
+
 export const stateOf = async (id: string): Promise<string> =>
   (await command<{ state: string }>('get_operation', { operation_id: id, attributes: ['state'] })).state;
+
+export const stateOfAt = async (api: string, headers: Record<string, string>, id: string): Promise<string> =>
+  (
+    await commandAt<{ state: string }>(api, headers, 'get_operation', {
+      operation_id: id,
+      attributes: ['state'],
+    })
+  ).state;
 
 /** Waits until a question has this answer. */
 export async function eventually<T>(

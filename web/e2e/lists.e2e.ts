@@ -3,13 +3,18 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  choose,
   command,
   eventually,
   findings,
   get,
+  inDialog,
   makePool,
+  rowsAre,
+  rowsOf,
   startOperation,
   stateOf,
+  take,
   useBrowser,
   visit,
 } from './harness';
@@ -29,31 +34,6 @@ interface Job {
 
 const jobsOf = async (operation: string): Promise<Job[]> =>
   (await command<{ jobs: Job[] }>('list_jobs', { operation_id: operation })).jobs;
-
-/** Chooses in a list of the toolbar. */
-async function choose(page: Page, label: string, option: RegExp): Promise<void> {
-  await page.getByRole('combobox', { name: label, exact: true }).click();
-  await page.getByRole('option', { name: option }).click();
-}
-
-/** Opens the menu of a row, and takes something of it. */
-async function take(page: Page, row: string, item: string): Promise<void> {
-  await page.getByRole('button', { name: `Actions for ${row}`, exact: true }).click();
-  await page.getByRole('menuitem', { name: item, exact: true }).click();
-}
-
-const inDialog = (page: Page, verb: string) =>
-  page.getByRole('dialog').getByRole('button', { name: verb, exact: true });
-
-const rowsOf = (page: Page, table: string) =>
-  page.getByRole('table', { name: table }).locator('.table__body [role=row]');
-
-/** The rows, as soon as there are so many and all are as they should be. */
-const rowsAre = (page: Page, table: string, count: number, text: string): Promise<string[]> =>
-  eventually(
-    () => rowsOf(page, table).allInnerTexts(),
-    rows => rows.length === count && rows.every(row => row.includes(text)),
-  );
 
 beforeAll(async () => {
   await makePool('lists');

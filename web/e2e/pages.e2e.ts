@@ -7,8 +7,10 @@ import {
   eventually,
   findings,
   makePool,
+  settled,
   startOperation,
   stateOf,
+  still,
   useBrowser,
   visit,
 } from './harness';
@@ -178,6 +180,13 @@ const CASES: Case[] = [
     path: () => '/tree?path=//sys/pool_trees/physical/production&tab=attributes',
     texts: ['strong_guarantee_resources'],
   },
+  {
+    name: 'access to the tree',
+    path: () => '/tree?path=//tmp&tab=access',
+    texts: ['Its own list', 'From above', 'users', 'May they\\?'],
+  },
+  { name: 'people', path: () => '/people', texts: ['guest', 'superusers|users', 'everybody is root'] },
+  { name: 'groups', path: () => '/people?tab=groups', texts: ['superusers', 'everybody but guest'] },
   { name: 'nothing', path: () => '/scheduling/a/b/c', texts: ['no such page'] },
 ];
 
@@ -198,8 +207,7 @@ test.each(['/scheduling', '/operations', '/nodes', '/scheduling/physical/nightly
   '%s is accessible in the dark',
   async path => {
     const page = await visit(path, { colorScheme: 'dark' });
-    await page.locator('h1').first().waitFor();
-    await page.waitForTimeout(1_000);
+    await settled(page);
     expect(await findings(page)).toEqual([]);
   },
 );
@@ -211,17 +219,31 @@ test.each([
   '/submit',
   '/scheduling/physical/nightly?tab=why',
   '/preemptions',
+  '/people',
+  '/tree?path=//tmp&tab=access',
 ])('%s fits on a phone', async path => {
   const page = await visit(path, { viewport: { width: 390, height: 844 } });
-  await page.locator('h1').first().waitFor();
-  await page.waitForTimeout(800);
+  await settled(page);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+});
+
+test.each(['Edit', 'Move quota', 'Remove'])('the dialog behind %s fits on a phone', async name => {
+  const width = 390;
+  const page = await visit('/scheduling/physical/production', { viewport: { width, height: 844 } });
+  await page.getByRole('button', { name, exact: true }).click();
+  const dialog = page.locator('.g-dialog');
+  await dialog.getByRole('button', { name: 'Cancel' }).waitFor();
+  await still(page);
+  const box = await dialog.boundingBox();
+  expect(box?.x).toBeGreaterThanOrEqual(0);
+  expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(width);
 });
 
 test('dialogs are accessible', async () => {
   const page = await visit('/scheduling/physical/production');
   await page.getByRole('button', { name: 'Edit' }).click();
   await page.locator('#pool-weight').waitFor();
-  await page.waitForTimeout(500);
+  // The dialog fades in: only then its colours are what they are.
+  await still(page);
   expect(await findings(page)).toEqual([]);
 });

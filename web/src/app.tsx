@@ -24,6 +24,7 @@ const NodePage = lazy(() => import('./pages/nodes/NodePage').then(m => ({ defaul
 const Preemptions = lazy(() =>
   import('./pages/preemptions/Preemptions').then(m => ({ default: m.Preemptions })),
 );
+const People = lazy(() => import('./pages/people/People').then(m => ({ default: m.People })));
 const System = lazy(() => import('./pages/system/System').then(m => ({ default: m.System })));
 const Submit = lazy(() => import('./pages/submit/Submit').then(m => ({ default: m.Submit })));
 const Tree = lazy(() => import('./pages/tree/Tree').then(m => ({ default: m.Tree })));
@@ -61,6 +62,7 @@ export function App() {
                     <Route path="/nodes" component={Nodes} />
                     <Route path="/nodes/:address" component={NodePage} />
                     <Route path="/preemptions" component={Preemptions} />
+                    <Route path="/people" component={People} />
                     <Route path="/system" component={System} />
                     <Route path="/submit" component={Submit} />
                     <Route path="/tree" component={Tree} />

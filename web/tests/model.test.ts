@@ -6,6 +6,7 @@ import { isKept, scaled, sum, timesOf } from '../src/model/history';
 import { forwardClientLink, links } from '../src/model/links';
 import {
   justBefore,
+  cursorsOf,
   phasesOf,
   placesOf,
   progressOf,
@@ -94,6 +95,16 @@ describe('operations', () => {
     ['2026-01-02T03:04:05.000000Z', '2026-01-02T03:04:04.999999Z'],
     ['2026-01-01T00:00:00.000000Z', '2025-12-31T23:59:59.999999Z'],
   ])('just before %s', (time, before) => expect(justBefore(time)).toBe(before));
+  test('pages of the list: nothing of one moment is lost between them', () => {
+    const cursors = (...seconds: number[]) =>
+      cursorsOf(seconds.map(n => ({ start_time: `2026-01-02T03:04:0${n}.000000Z` })));
+    const at = (text: string) => `2026-01-02T03:04:0${text}Z`;
+    expect(cursors()).toBeUndefined();
+    expect(cursors(5, 4, 3)).toEqual({ older: at('2.999999'), newer: at('5.000000') });
+    expect(cursors(5, 3, 3)).toEqual({ older: at('3.000000'), newer: at('5.000000') });
+    expect(cursors(5, 5, 3)).toEqual({ older: at('2.999999'), newer: at('4.999999') });
+    expect(cursors(5, 5, 5)).toEqual({ older: at('4.999999'), newer: at('5.000000') });
+  });
   test('phases take the time to the next one', () => {
     const events = [
       { time: '2026-01-02T03:04:05Z', state: 'starting' },
@@ -102,8 +113,8 @@ describe('operations', () => {
       { time: '2026-01-02T03:05:15Z', state: 'completed' },
     ];
     expect(phasesOf(events, 0, '2026-01-02T03:05:15Z')).toEqual([
-      { state: 'pending', ms: 10_000 },
-      { state: 'running', ms: 60_000 },
+      { state: 'pending', at: '2026-01-02T03:04:05Z', ms: 10_000 },
+      { state: 'running', at: '2026-01-02T03:04:15Z', ms: 60_000 },
     ]);
   });
 });

@@ -3,6 +3,7 @@
 import { call, getOr, question, text, type Json } from './client';
 import type { ErrorTree } from './errors';
 import { orNull } from './history';
+import type { Ace } from '../model/acl';
 import type { Resources } from '../model/resources';
 
 export interface JobCounts {
@@ -33,12 +34,16 @@ export interface OperationSummary {
     title?: string;
     alias?: string;
     pool?: string;
+    /** The first of them; attributes say how many there are. */
+    input_table_paths?: Json;
+    output_table_paths?: Json;
     tasks?: Record<string, { command?: string; job_count?: number }>;
   };
   brief_progress?: { jobs?: JobCounts };
   runtime_parameters?: {
     scheduling_options_per_pool_tree?: Record<string, TreeOptions>;
     annotations?: Record<string, Json>;
+    acl?: Ace[];
   };
 }
 
@@ -67,6 +72,8 @@ export interface ListingQuery {
   to_time?: string | undefined;
   cursor_time?: string | undefined;
   cursor_direction?: 'past' | 'future' | undefined;
+  /** Operations that this subject may look into, or manage. */
+  access?: { subject: string; permissions: string[] } | undefined;
   limit: number;
 }
 
@@ -102,6 +109,7 @@ export interface DetailedCounts {
 
 export interface Task {
   task_name: string;
+  /** Kind of its jobs, e.g. `vanilla`. */
   job_type: string;
   job_counter: DetailedCounts;
   user_job_memory_reserve_factor?: number;
@@ -257,6 +265,9 @@ export const updateParameters = (id: string, options: Record<string, TreeOptions
     parameters: { scheduling_options_per_pool_tree: options },
   });
 
+export const setOperationAcl = (id: string, acl: Ace[]): Promise<unknown> =>
+  call('update_operation_parameters', { operation_id: id, parameters: { acl } });
+
 export interface Job {
   id: string;
   operation_id?: string;
@@ -271,6 +282,8 @@ export interface Job {
   finish_time?: string;
   progress?: number;
   stderr_size?: number;
+  /** Bytes of what it read last before it failed. */
+  fail_context_size?: number;
   error?: ErrorTree;
   abort_reason?: string;
   interruption_info?: { interruption_reason?: string; preempted_for?: { operation_id?: string } };
@@ -310,6 +323,10 @@ export interface JobQuery {
   with_stderr?: boolean | undefined;
   with_fail_context?: boolean | undefined;
   with_interruption_info?: boolean | undefined;
+  with_spec?: boolean | undefined;
+  with_competitors?: boolean | undefined;
+  with_monitoring_descriptor?: boolean | undefined;
+  monitoring_descriptor?: string | undefined;
   sort_field?: string | undefined;
   sort_order?: 'ascending' | 'descending' | undefined;
   limit: number;

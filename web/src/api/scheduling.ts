@@ -1,6 +1,6 @@
 /** Questions about pool trees, and changes of pools. */
 
-import type { OperationElement, Operations, Pool, Pools } from '../model/pools';
+import { ROOT, type OperationElement, type Operations, type Pool, type Pools } from '../model/pools';
 import type { Resources } from '../model/resources';
 import { batch, call, callWithInput, escapePath, get, getOr, list } from './client';
 import { decodeError, Refusal, type ErrorTree } from './errors';
@@ -27,6 +27,17 @@ export const pools = (tree: string, fields: string[]): Promise<Pools> =>
 
 export const pool = (tree: string, name: string): Promise<Pool> =>
   get(`${treePath(tree)}/pools/${escapePath(name)}`);
+
+/** How many operations the tree has, and may have. */
+export const rootCounts = (tree: string): Promise<Pool> =>
+  get(`${treePath(tree)}/pools/${escapePath(ROOT)}`, {
+    fields: [
+      'operation_count',
+      'running_operation_count',
+      'max_operation_count',
+      'max_running_operation_count',
+    ],
+  });
 
 /** Operations that stand in each of these pools themselves. */
 export async function operationsByPool(

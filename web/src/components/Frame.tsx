@@ -10,6 +10,7 @@ import { signOut } from '../api/session';
 import { useSession, useSessionChanged } from '../api/session-context';
 import { links } from '../model/links';
 import type { Theme } from '../model/theme';
+import { FavouritesMenu } from './Favourites';
 
 const PAGES = [
   { title: 'Scheduling', path: '/scheduling' },
@@ -17,6 +18,7 @@ const PAGES = [
   { title: 'Nodes', path: '/nodes' },
   { title: 'Preemptions', path: '/preemptions' },
   { title: 'Tree', path: '/tree' },
+  { title: 'People', path: '/people' },
   { title: 'System', path: '/system' },
   { title: 'Submit', path: '/submit' },
 ];
@@ -53,6 +55,7 @@ export function Frame({ theme, onTheme, children }: Props) {
         <div className="topbar__space" />
         <FindOperation />
         <div className="topbar__tools">
+          <FavouritesMenu />
           <LiveSwitch />
           <User />
           <Button

@@ -131,10 +131,11 @@ function runsFor(e: Any): number | undefined {
 
 export const modeTitle = (mode: string): string => (mode === 'fifo' ? 'FIFO' : words(mode));
 
-const fifo = (e: Any): string =>
-  e.effective_fifo_index === undefined || e.effective_fifo_index === null
-    ? ''
-    : `FIFO ${e.effective_fifo_index}`;
+/** Among those that can be scheduled, else among all; nothing outside of FIFO pools. */
+export const placeInFifo = (e: Any): number | undefined =>
+  e.effective_fifo_index ?? e.fifo_index ?? undefined;
+
+const fifo = (e: Any): string => (placeInFifo(e) === undefined ? '' : `FIFO ${placeInFifo(e)}`);
 
 function guaranteed(e: Any): number {
   const detailed = e.detailed_dominant_fair_share;
@@ -306,6 +307,52 @@ export const columnSets = (total: Resources | undefined): ColumnSet[] =>
 
 export const columnSet = (id: string | undefined): ColumnSet => ALL.find(s => s.id === id) ?? ALL[0];
 
+/** Every column that can be chosen, with a title that stands for itself. Bars of one resource belong to its set. */
+export function columnsToChoose(): readonly Column[] {
+  return CHOICES;
+}
+
+/** A column that is in no set: whoever wants it chooses it. */
+const RARE: Column[] = [
+  numeric('fifo', 'FIFO position', 110, placeInFifo, count, {
+    ofOperations: true,
+  }),
+];
+
+/** Numbers and their limits have short heads beside each other; alone they need their whole name. */
+const WHOLE: Record<string, string> = {
+  'max-running': 'Most running',
+  'max-total': 'Most operations',
+  total: 'All operations',
+  'running-part': 'Running, bar',
+  'total-part': 'All operations, bar',
+};
+
+const CHOICES: readonly Column[] = [
+  ...new Map(
+    [...ALL.flatMap(s => s.columns.map(column => chosenOf(s, column))), ...RARE]
+      .filter(column => column.draw !== 'bar' || column.id === FAIR.id)
+      .map((column): [string, Column] => [column.id, column]),
+  ).values(),
+];
+
+function chosenOf(s: ColumnSet, column: Column): Column {
+  const title =
+    s.resource !== undefined && column.id.startsWith(`${s.resource}-`)
+      ? `${s.title}: ${column.title.toLowerCase()}`
+      : (WHOLE[column.id] ?? column.title);
+  return title === column.title ? column : { ...column, title, width: Math.max(column.width, 136) };
+}
+
+/** The set of these columns, in this order. */
+export const customSet = (id: string, names: readonly string[]): ColumnSet => ({
+  id,
+  title: 'Custom',
+  columns: names
+    .map(name => CHOICES.find(column => column.id === name))
+    .filter(column => column !== undefined),
+});
+
 /** What a set needs of every pool: trees may be large, so no more is asked for. */
 export function fieldsOf(s: ColumnSet): string[] {
   const common = [
@@ -350,7 +397,12 @@ export function fieldsOf(s: ColumnSet): string[] {
     'resource_usage',
     'specified_resource_limits',
   ];
-  return [...common, ...(more[s.id] ?? (s.resource ? resources : []))];
+  const fields = (of: ColumnSet) => more[of.id] ?? (of.resource ? resources : []);
+  if (ALL.includes(s)) return [...common, ...fields(s)];
+  // Of chosen columns: what the sets need that they are from.
+  const names = s.columns.map(column => column.id);
+  const from = ALL.filter(of => of.columns.some(column => names.includes(column.id)));
+  return [...new Set([...common, ...from.flatMap(fields)])];
 }
 
 /** Fields of operations that rows need beside those of pools. */
@@ -360,6 +412,7 @@ export const OPERATION_FIELDS = [
   'start_time',
   'pool',
   'effective_fifo_index',
+  'fifo_index',
   'lightweight',
   'is_gang',
   'unschedulable_reason',

@@ -1,6 +1,9 @@
 /** What is derived from operations and jobs, for lists and pages. */
 
-import type { JobCounts, OperationSummary } from '../api/operations';
+import type { Json } from '../api/client';
+import type { ErrorTree } from '../api/errors';
+import type { Counts, DetailedCounts, JobCounts, Operation, OperationSummary } from '../api/operations';
+import { firstPath, pathCount } from './specSummary';
 
 const FINISHED = new Set(['completed', 'failed', 'aborted']);
 
@@ -17,6 +20,18 @@ export const titleOf = (operation: OperationSummary): string =>
 /** The command of the first task. */
 export function commandOf(operation: OperationSummary): string | undefined {
   return Object.values(operation.brief_spec?.tasks ?? {})[0]?.command;
+}
+
+/** Its tables in short, ` · //input and 2 more → //output`; nothing without any. */
+export function tablesOf(operation: OperationSummary): string {
+  const [from, to] = [operation.brief_spec?.input_table_paths, operation.brief_spec?.output_table_paths];
+  const short = (paths: Json | undefined) => {
+    const first = firstPath(paths);
+    const more = pathCount(paths) - 1;
+    return first === undefined ? '' : more > 0 ? `${first} and ${more} more` : first;
+  };
+  const [input, output] = [short(from), short(to)];
+  return input === '' && output === '' ? '' : ` · ${input} → ${output}`;
 }
 
 export interface Place {
@@ -63,17 +78,91 @@ export function justBefore(iso: string): string {
   return `${second}.999999Z`;
 }
 
+/** Where the page of older operations begins, and that of newer ones ends. */
+export interface Cursors {
+  older: string;
+  newer: string;
+}
+
+/**
+ * Cursors behind and before a page. The list is cut by time alone: where the last rows began in the same moment,
+ * as those of one batch do, more of them may follow, so the next page begins with that moment again. A page of
+ * one moment only is passed as a whole.
+ */
+export function cursorsOf(page: readonly { start_time: string }[]): Cursors | undefined {
+  const times = page.map(({ start_time }) => start_time);
+  const [first, last] = [times.at(0), times.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  const several = first !== last;
+  return {
+    older: several && times.at(-2) === last ? last : justBefore(last),
+    newer: several && times.at(1) === first ? justBefore(first) : first,
+  };
+}
+
 /** How long each state lasted; states that took no time are left out. */
 export function phasesOf(
   events: { time: string; state: string }[],
   now: number,
   end?: string,
-): { state: string; ms: number }[] {
+): { state: string; at: string; ms: number }[] {
   return events
     .map((event, index) => {
       const next = events[index + 1]?.time ?? end;
       const until = next === undefined ? now : Date.parse(next);
-      return { state: event.state, ms: Math.max(0, until - Date.parse(event.time)) };
+      return { state: event.state, at: event.time, ms: Math.max(0, until - Date.parse(event.time)) };
     })
     .filter(phase => phase.ms > 0 && !isFinished(phase.state));
+}
+
+export interface Ends {
+  kind: 'aborted' | 'not started' | 'interrupted';
+  total: number;
+  /** The most frequent first. */
+  reasons: [string, number][];
+}
+
+/** Jobs that ended before they were done, by what became of them and why; kinds without any are left out. */
+export function endsOf(counts: DetailedCounts): Ends[] {
+  const kinds: [Ends['kind'], Counts][] = [
+    ['aborted', counts.aborted.scheduled],
+    ['not started', counts.aborted.non_scheduled],
+    ['interrupted', counts.completed.interrupted],
+  ];
+  return kinds
+    .map(([kind, of]) => {
+      const reasons = Object.entries(of)
+        .filter(([name, n]) => name !== 'total' && n > 0)
+        .sort((a, b) => b[1] - a[1]);
+      return { kind, reasons, total: reasons.reduce((sum, [, n]) => sum + n, 0) };
+    })
+    .filter(({ total }) => total > 0);
+}
+
+export interface Alert {
+  name: string;
+  /** When it came, as far as that is known. */
+  since: string | undefined;
+  error: ErrorTree;
+}
+
+export interface AlertEvent {
+  time: string;
+  alert_type: string;
+  error: ErrorTree;
+}
+
+/** Alerts that there are, each with the time of its last event, and events of those that are no more. */
+export function alertsOf(operation: Pick<Operation, 'alerts' | 'alert_events'>): {
+  now: Alert[];
+  before: AlertEvent[];
+} {
+  const events = operation.alert_events ?? [];
+  const alerts = operation.alerts ?? {};
+  const now = Object.entries(alerts).map(([name, error]) => ({
+    name,
+    since: events.findLast(event => event.alert_type === name)?.time,
+    error,
+  }));
+  return { now, before: events.filter(event => alerts[event.alert_type] === undefined) };
 }

@@ -72,6 +72,9 @@ export interface OperationElement extends Element {
   unschedulable_reason?: string | null;
   allocation_count?: number;
   preemptible_job_count?: number;
+  aggressively_preemptible_job_count?: number;
+  non_preemptible_job_count?: number;
+  scheduling_segment?: string | null;
   scheduling_index?: number;
   deactivation_reasons?: Record<string, number>;
 }

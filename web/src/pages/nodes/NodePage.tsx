@@ -22,6 +22,7 @@ import { PartBar } from '../../components/Bar';
 import { Confirm } from '../../components/Confirm';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Level } from '../../components/ErrorView';
+import { FavouriteStar } from '../../components/Favourites';
 import {
   Card,
   Copy,
@@ -65,6 +66,7 @@ export function NodePage() {
           <>
             <div className="page__head">
               <h1 className="page__title">{address}</h1>
+              <FavouriteStar href={links.node(address)} title={address} kind="node" />
               <Copy text={address} what="address" />
               <State state={data.state} />
               {settings.data?.banned === true && <Mark tone="danger">banned</Mark>}

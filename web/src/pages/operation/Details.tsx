@@ -7,29 +7,25 @@ import { operationElement } from '../../api/scheduling';
 import { useLive } from '../../api/live';
 import { ShareBar, ShareLegend } from '../../components/Bar';
 import { Histogram } from '../../components/Histogram';
-import { ErrorView, Level } from '../../components/ErrorView';
+import { ErrorView } from '../../components/ErrorView';
 import { Card, Facts, PoolLink, Time } from '../../components/Parts';
-import { barOf, unschedulable } from '../../model/columns';
-import { bytes, count, duration, number, percent, shortId, words } from '../../model/format';
+import { barOf, placeInFifo, unschedulable } from '../../model/columns';
+import { bytes, count, number, percent, shortId, words } from '../../model/format';
 import { links } from '../../model/links';
-import { isFinished, phasesOf, placesOf } from '../../model/operations';
+import { endsOf, isFinished, placesOf } from '../../model/operations';
 import type { OperationElement } from '../../model/pools';
 import { resourcesInWords, resourceTitle } from '../../model/resources';
+import { OperationAlerts } from './OperationAlerts';
+import { Phases } from './Phases';
+import { SpecSummary } from './SpecSummary';
 
 export function Details({ operation }: { operation: Operation }) {
   const error = operation.result?.error;
-  const alerts = Object.entries(operation.alerts ?? {});
   const annotations = Object.entries(operation.runtime_parameters?.annotations ?? {});
   return (
     <>
       {error !== undefined && error.code !== 0 && <ErrorView error={new Refusal(error)} />}
-      {alerts.length > 0 && (
-        <div className="alerts">
-          {alerts.map(([name, alert]) => (
-            <Level key={name} tree={alert} />
-          ))}
-        </div>
-      )}
+      <OperationAlerts operation={operation} />
       <Card title="Tasks">
         <Tasks operation={operation} tasks={operation.progress?.tasks ?? []} />
       </Card>
@@ -37,8 +33,9 @@ export function Details({ operation }: { operation: Operation }) {
       {(operation.brief_progress?.jobs?.failed ?? 0) > 0 && <FailedJobs id={operation.id} />}
       {!isFinished(operation.state) &&
         placesOf(operation).map(({ tree }) => <Runtime key={tree} tree={tree} id={operation.id} />)}
+      <SpecSummary id={operation.id} />
       <div className="cards cards_wide">
-        <Card title="Phases">
+        <Card title="Events">
           <Phases operation={operation} />
         </Card>
         {annotations.length > 0 && (
@@ -64,13 +61,14 @@ function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
         <thead>
           <tr>
             <th>Task</th>
+            <th>Type</th>
             <th>Each job</th>
             {COLUMNS.map(([title]) => (
               <th key={title} className="right">
                 {title}
               </th>
             ))}
-            <th>Ended early because of</th>
+            <th>Why they ended early</th>
           </tr>
         </thead>
         <tbody>
@@ -82,6 +80,7 @@ function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
                   {commandOf(operation, task)}
                 </div>
               </td>
+              <td className="secondary">{words(task.job_type)}</td>
               <td className="secondary">
                 {each(task)}
                 <div>{reserve(task)}</div>
@@ -91,7 +90,9 @@ function Tasks({ operation, tasks }: { operation: Operation; tasks: Task[] }) {
                   <Count operation={operation} task={task} value={of(task.job_counter)} state={state} />
                 </td>
               ))}
-              <td className="secondary">{reasons(task.job_counter)}</td>
+              <td className="secondary">
+                <Reasons counts={task.job_counter} task={task.task_name} />
+              </td>
             </tr>
           ))}
         </tbody>
@@ -209,17 +210,30 @@ const reserve = (task: Task): string =>
     ? ''
     : `reserves ${percent(task.user_job_memory_reserve_factor)} of its memory`;
 
-/** Why jobs were aborted or interrupted, with counts. */
-function reasons(counts: DetailedCounts): string {
-  const named = (of: Record<string, number>) =>
-    Object.entries(of).filter(([name, n]) => name !== 'total' && n > 0);
-  return [
-    ...named(counts.aborted.scheduled),
-    ...named(counts.aborted.non_scheduled),
-    ...named(counts.completed.interrupted),
-  ]
-    .map(([name, n]) => `${words(name)} ${count(n)}`)
-    .join(', ');
+/** Why jobs were aborted or interrupted: how many of which kind, and opened, each reason with its count. */
+function Reasons({ counts, task }: { counts: DetailedCounts; task: string }) {
+  const kinds = endsOf(counts);
+  if (kinds.length === 0) return null;
+  return (
+    <details className="reasons">
+      <summary aria-label={`Why jobs of ${task} ended early`}>
+        {kinds.map(({ kind, total }) => `${kind} ${count(total)}`).join(', ')}
+      </summary>
+      <table className="sheet sheet_inner">
+        <tbody>
+          {kinds.flatMap(({ kind, reasons }) =>
+            reasons.map(([name, n]) => (
+              <tr key={`${kind} ${name}`}>
+                <td>{kind}</td>
+                <td>{words(name)}</td>
+                <td className="right">{count(n)}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </details>
+  );
 }
 
 function Runtime({ tree, id }: { tree: string; id: string }) {
@@ -248,10 +262,7 @@ function Standing({ tree, element }: { tree: string; element: OperationElement }
         items={[
           ['Pool', element.pool !== undefined && <PoolLink tree={tree} pool={element.pool} />],
           ['Weight', number(element.weight)],
-          [
-            'FIFO position',
-            element.effective_fifo_index == null ? undefined : String(element.effective_fifo_index),
-          ],
+          ['FIFO position', placeInFifo(element) === undefined ? undefined : String(placeInFifo(element))],
           ['Dominant resource', resourceTitle(element.dominant_resource ?? '')],
         ]}
       />
@@ -270,50 +281,11 @@ function Standing({ tree, element }: { tree: string; element: OperationElement }
           ['Not scheduled', unschedulable(element)],
           ['Gang', element.is_gang === true && 'all of its jobs or none'],
           ['Preemptible jobs', count(element.preemptible_job_count)],
+          ['Aggressively preemptible', count(element.aggressively_preemptible_job_count)],
+          ['Never preempted', count(element.non_preemptible_job_count)],
+          ['Segment', words(element.scheduling_segment ?? '')],
         ]}
       />
     </div>
   );
 }
-
-const PHASE_COLORS = [
-  'var(--mp-demand)',
-  'var(--mp-fair)',
-  'var(--mp-usage)',
-  'var(--mp-integral)',
-  'var(--mp-guarantee)',
-];
-
-function Phases({ operation }: { operation: Operation }) {
-  const phases = phasesOf(operation.events ?? [], Date.now(), operation.finish_time);
-  const total = phases.reduce((sum, phase) => sum + phase.ms, 0);
-  if (total === 0) return <p className="secondary">It has only begun.</p>;
-  return (
-    <>
-      <div
-        className="phases"
-        role="img"
-        aria-label={phases.map(phase => `${words(phase.state)} ${duration(phase.ms)}`).join(', ')}
-      >
-        {phases.map((phase, index) => (
-          <span
-            key={index}
-            title={`${words(phase.state)} ${duration(phase.ms)}`}
-            style={{ width: `${(phase.ms / total) * 100}%`, background: colorOf(phase.state, index) }}
-          />
-        ))}
-      </div>
-      <div className="legend legend-row">
-        {phases.map((phase, index) => (
-          <span key={index}>
-            <i style={{ background: colorOf(phase.state, index) }} /> {words(phase.state)}{' '}
-            {duration(phase.ms)}
-          </span>
-        ))}
-      </div>
-    </>
-  );
-}
-
-const colorOf = (state: string, index: number): string =>
-  state === 'running' ? 'var(--mp-usage)' : (PHASE_COLORS[index % PHASE_COLORS.length] ?? '');

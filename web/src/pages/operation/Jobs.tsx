@@ -12,7 +12,7 @@ import { Async } from '../../components/Async';
 import { UsedBar } from '../../components/Bar';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Elapsed, Mark, State, Time } from '../../components/Parts';
-import { bytes, count, number, shortId, words } from '../../model/format';
+import { bytes, count, number, percent, shortId, words } from '../../model/format';
 import { cpuOf, memoryOf, type Used } from '../../model/jobUsage';
 import { links } from '../../model/links';
 import { parseSort, printSort, useUrlState } from '../../model/urlState';
@@ -21,13 +21,16 @@ import { JobMenu } from './JobActions';
 const PAGE = 100;
 
 /** Names of the filters in the address. */
-const FILTERS = ['state', 'type', 'task', 'address', 'job', 'incarnation', 'with'];
+const FILTERS = ['state', 'type', 'task', 'address', 'job', 'incarnation', 'descriptor', 'with'];
 
 /** What a job may have. */
 const ATTRIBUTES: Record<string, string> = {
   stderr: 'output',
   fail_context: 'input at the failure',
   interruption_info: 'an interruption',
+  spec: 'a specification',
+  competitors: 'competitors',
+  monitoring_descriptor: 'a monitoring descriptor',
 };
 
 export function Jobs({ operation }: { operation: Operation }) {
@@ -47,6 +50,10 @@ export function Jobs({ operation }: { operation: Operation }) {
     with_stderr: asked('stderr'),
     with_fail_context: asked('fail_context'),
     with_interruption_info: asked('interruption_info'),
+    with_spec: asked('spec'),
+    with_competitors: asked('competitors'),
+    with_monitoring_descriptor: asked('monitoring_descriptor'),
+    monitoring_descriptor: of('descriptor'),
     sort_field: sort.by,
     sort_order: sort.down ? ('descending' as const) : ('ascending' as const),
     limit: PAGE,
@@ -294,6 +301,20 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
       width: 150,
       newestFirst: true,
       cell: job => <Time at={job.finish_time} />,
+    },
+    {
+      id: 'type',
+      title: 'Type',
+      width: 90,
+      cell: job => <span className="clip">{words(job.type)}</span>,
+    },
+    {
+      id: 'progress',
+      title: 'Progress',
+      hint: 'How much of its input it has read, as far as jobs of its kind tell',
+      width: 100,
+      numeric: true,
+      cell: job => (job.progress === undefined ? null : percent(job.progress)),
     },
     {
       id: 'stderr',

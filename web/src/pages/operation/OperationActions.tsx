@@ -3,17 +3,28 @@
 import { Button, Checkbox, TextInput } from '@gravity-ui/uikit';
 import { useState } from 'react';
 import { useLive } from '../../api/live';
-import { abort, complete, getOperation, resume, suspend, type OperationSummary } from '../../api/operations';
+import {
+  abort,
+  complete,
+  getOperation,
+  resume,
+  setOperationAcl,
+  suspend,
+  type OperationSummary,
+} from '../../api/operations';
+import { AclEditor } from '../../components/AclEditor';
 import { Confirm } from '../../components/Confirm';
 import { OpenedMenu, RowMenu } from '../../components/RowMenu';
+import { OPERATION_PERMISSIONS } from '../../model/acl';
 import { plural } from '../../model/format';
 import { isEnding, titleOf } from '../../model/operations';
 import { ParametersEditor } from './ParametersEditor';
 
-type Action = 'abort' | 'suspend' | 'resume' | 'complete' | 'parameters';
+type Action = 'abort' | 'suspend' | 'resume' | 'complete' | 'parameters' | 'access';
 
 const NAMES: Record<Action, string> = {
   parameters: 'Pool, weight, limits',
+  access: 'Access',
   suspend: 'Suspend',
   resume: 'Resume',
   complete: 'Complete',
@@ -23,7 +34,7 @@ const NAMES: Record<Action, string> = {
 /** Those that make sense in its state. */
 function possible(operation: OperationSummary): Action[] {
   if (isEnding(operation.state)) return [];
-  return ['parameters', operation.suspended ? 'resume' : 'suspend', 'complete', 'abort'];
+  return ['parameters', 'access', operation.suspended ? 'resume' : 'suspend', 'complete', 'abort'];
 }
 
 const menuOf = (title: string): string => `Actions for ${title}`;
@@ -99,6 +110,17 @@ function Dialogs({ action, ...props }: DialogProps & { action: Action }) {
       return <Abort {...props} />;
     case 'suspend':
       return <Suspend {...props} />;
+    case 'access':
+      return (
+        <AclEditor
+          title="Access to the operation"
+          acl={props.operation.runtime_parameters?.acl ?? []}
+          permissions={OPERATION_PERMISSIONS}
+          inherited={false}
+          act={acl => setOperationAcl(props.operation.id, acl)}
+          onClose={props.onClose}
+        />
+      );
     case 'parameters':
       return <ParametersEditor {...props} />;
     case 'resume':

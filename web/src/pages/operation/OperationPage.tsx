@@ -6,6 +6,7 @@ import { useLive } from '../../api/live';
 import { getAttributes, getOperation, type Operation } from '../../api/operations';
 import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
+import { FavouriteStar } from '../../components/Favourites';
 import { JobsBar } from '../../components/JobsBar';
 import { Copy, Crumbs, Elapsed, Mark, PoolLink, State, Time, useTitle } from '../../components/Parts';
 import { Tabs, useTab, type TabItem } from '../../components/Tabs';
@@ -66,6 +67,7 @@ function Head({ operation }: { operation: Operation }) {
       <Crumbs items={[{ title: 'Operations', href: links.operations() }, { title: operation.id }]} />
       <div className="page__head">
         <h1 className="page__title">{titleOf(operation)}</h1>
+        <FavouriteStar href={links.operation(operation.id)} title={titleOf(operation)} kind="operation" />
         <State state={operation.state} suspended={operation.suspended} />
         {operation.suspended && operation.state !== 'running' && <Mark tone="warning">suspended</Mark>}
         {waitsForResources(operation) && <Mark tone="warning">waits for resources</Mark>}
@@ -95,6 +97,11 @@ function Head({ operation }: { operation: Operation }) {
           <span>
             started <Time at={operation.start_time} />
           </span>
+          {operation.finish_time !== undefined && (
+            <span>
+              ended <Time at={operation.finish_time} />
+            </span>
+          )}
           <span>
             {isFinished(operation.state) ? 'took ' : 'for '}
             <Elapsed start={operation.start_time} end={operation.finish_time} />

@@ -11,7 +11,7 @@ import {
   type ListingQuery,
   type OperationSummary,
 } from '../../api/operations';
-import { Allowed } from '../../api/session-context';
+import { Allowed, useSession } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { JobsBar } from '../../components/JobsBar';
@@ -20,10 +20,11 @@ import { count, number, shortId } from '../../model/format';
 import { links } from '../../model/links';
 import {
   commandOf,
+  cursorsOf,
   isFinished,
-  justBefore,
   placesOf,
   STATES,
+  tablesOf,
   titleOf,
   waitsForResources,
 } from '../../model/operations';
@@ -35,7 +36,8 @@ const PAGE = 50;
 export function Operations() {
   useTitle('Operations');
   const [url] = useUrlState();
-  const query = queryOf(url);
+  const { login } = useSession();
+  const query = queryOf(url, login);
   const listing = useLive('operations', ['operations', query], () => listOperations(query));
   return (
     <>
@@ -64,15 +66,31 @@ export function Operations() {
   );
 }
 
-const FILTERS = ['filter', 'user', 'pool_tree', 'pool', 'state', 'type', 'failed', 'from', 'to', 'cursor'];
+const FILTERS = [
+  'filter',
+  'user',
+  'pool_tree',
+  'pool',
+  'state',
+  'type',
+  'failed',
+  'from',
+  'to',
+  'subject',
+  'may',
+  'cursor',
+];
 const isFiltered = (url: URLSearchParams): boolean => FILTERS.some(name => url.has(name));
 
-function queryOf(url: URLSearchParams): ListingQuery {
+/** Whoever looks, in the address: the same link shows everybody their own. */
+const ME = 'me';
+
+function queryOf(url: URLSearchParams, login: string): ListingQuery {
   const of = (name: string) => url.get(name) ?? undefined;
   const direction = url.get('direction');
   return {
     filter: of('filter'),
-    user: of('user'),
+    user: of('user') === ME && login !== '' ? login : of('user'),
     pool_tree: of('pool_tree'),
     pool: of('pool'),
     state: of('state'),
@@ -80,6 +98,7 @@ function queryOf(url: URLSearchParams): ListingQuery {
     with_failed_jobs: url.has('failed') ? true : undefined,
     from_time: timeOf(of('from')),
     to_time: timeOf(of('to')),
+    access: accessOf(of('subject'), of('may')),
     cursor_time: of('cursor'),
     cursor_direction: direction === 'future' ? 'future' : url.has('cursor') ? 'past' : undefined,
     limit: PAGE,
@@ -101,6 +120,7 @@ function Filters({ counts }: { counts: Listing | undefined }) {
   const choice = (name: string, label: string, of: Counts | undefined) => (
     <Choice label={label} value={url.get(name)} counts={of ?? {}} onUpdate={put(name)} />
   );
+  const { login } = useSession();
   const states = ordered(counts?.state_counts ?? {});
   const severalTrees = Object.keys(counts?.pool_tree_counts ?? {}).length > 1 || url.has('pool_tree');
   return (
@@ -115,12 +135,18 @@ function Filters({ counts }: { counts: Listing | undefined }) {
         startContent={<Icon data={Magnifier} size={14} className="find-icon" />}
       />
       {choice('state', 'State:', states)}
-      {choice('user', 'User:', counts?.user_counts)}
+      <Choice
+        label="User:"
+        value={url.get('user')}
+        counts={withMe(counts?.user_counts ?? {}, login)}
+        onUpdate={put('user')}
+      />
       {severalTrees && choice('pool_tree', 'Tree:', counts?.pool_tree_counts)}
       {choice('pool', 'Pool:', counts?.pool_counts)}
       {choice('type', 'Type:', counts?.type_counts)}
       <Period label="From" value={url.get('from')} onUpdate={put('from')} />
       <Period label="To" value={url.get('to')} onUpdate={put('to')} />
+      <AccessFilter put={put} subject={url.get('subject') ?? ''} permission={url.get('may') ?? 'read'} />
       <Switch checked={url.has('failed')} onUpdate={on => put('failed')(on ? 'true' : undefined)}>
         With failed jobs{' '}
         {counts?.failed_jobs_count === undefined ? '' : `(${count(counts.failed_jobs_count)})`}
@@ -179,6 +205,53 @@ function Choice({ label, value, counts, onUpdate }: ChoiceProps) {
   );
 }
 
+function withMe(counts: Counts, login: string): Counts {
+  return login === '' ? counts : { [ME]: counts[login] ?? 0, ...counts };
+}
+
+function accessOf(subject: string | undefined, permission: string | undefined): ListingQuery['access'] {
+  if (subject === undefined) return undefined;
+  return { subject, permissions: permission === 'manage' ? ['read', 'manage'] : ['read'] };
+}
+
+const PERMISSIONS = [
+  { value: 'read', content: 'read' },
+  { value: 'manage', content: 'read and manage' },
+];
+
+/** Operations whose jobs somebody may look into, or which they may change. */
+function AccessFilter({
+  put,
+  subject,
+  permission,
+}: {
+  put: (name: string) => (value: string | undefined) => void;
+  subject: string;
+  permission: string;
+}) {
+  return (
+    <>
+      <TextInput
+        className="toolbar__subject"
+        value={subject}
+        onUpdate={put('subject')}
+        placeholder="Accessible for: user, group"
+        hasClear
+        controlProps={{ 'aria-label': 'Accessible for this user or group' }}
+      />
+      {subject !== '' && (
+        <Select
+          aria-label="To"
+          label="To:"
+          value={[permission]}
+          options={PERMISSIONS}
+          onUpdate={([chosen]) => put('may')(chosen === 'manage' ? chosen : undefined)}
+        />
+      )}
+    </>
+  );
+}
+
 function Period({
   label,
   value,
@@ -214,6 +287,7 @@ const COLUMNS: TableColumn<OperationSummary>[] = [
           <span className="secondary clip">
             <span className="mono">{shortId(operation.id)}</span> {operation.type}
             {operation.brief_spec?.title === undefined ? '' : ` · ${commandOf(operation) ?? ''}`}
+            {tablesOf(operation)}
           </span>
         </div>
         <span className="row-menu">
@@ -276,8 +350,7 @@ const COLUMNS: TableColumn<OperationSummary>[] = [
 
 function Paging({ data }: { data: Listing }) {
   const [url, change] = useUrlState();
-  const first = data.operations.at(0)?.start_time;
-  const last = data.operations.at(-1)?.start_time;
+  const cursors = cursorsOf(data.operations);
   const forward = url.get('direction') === 'future';
   // Going back in time, "incomplete" speaks of older ones, going forward of newer ones.
   const older = forward ? true : data.incomplete;
@@ -294,18 +367,16 @@ function Paging({ data }: { data: Listing }) {
       </Button>
       <Button
         view="outlined"
-        disabled={!newer || first === undefined}
-        onClick={() => change({ cursor: first, direction: 'future' }, true)}
+        disabled={!newer || cursors === undefined}
+        onClick={() => change({ cursor: cursors?.newer, direction: 'future' }, true)}
       >
         <Icon data={ArrowLeft} />
         Newer
       </Button>
       <Button
         view="outlined"
-        disabled={!older || last === undefined}
-        onClick={() =>
-          change({ cursor: last === undefined ? undefined : justBefore(last), direction: undefined }, true)
-        }
+        disabled={!older || cursors === undefined}
+        onClick={() => change({ cursor: cursors?.older, direction: undefined }, true)}
       >
         Older
         <Icon data={ArrowRight} />

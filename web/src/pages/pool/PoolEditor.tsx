@@ -6,6 +6,7 @@ import { callWithInput, get } from '../../api/client';
 import { errorTree } from '../../api/errors';
 import { Loading } from '../../components/Async';
 import { ErrorView } from '../../components/ErrorView';
+import { Subjects } from '../../components/Subjects';
 import {
   changePool,
   createPool,
@@ -13,8 +14,10 @@ import {
   pools as askPools,
   settings as askSettings,
   treeSummary,
+  trees as askTrees,
 } from '../../api/scheduling';
 import { useLiveControl, useOnce } from '../../api/live';
+import { responsibleAce } from '../../model/acl';
 import { pathOf, ROOT, type Pools } from '../../model/pools';
 import {
   changeOf,
@@ -34,7 +37,8 @@ interface Props {
   /** Parent that a new pool gets unless another is chosen. */
   parent?: string;
   onClose: () => void;
-  onDone: (name: string) => void;
+  /** With the tree, which may have been chosen in the dialog. */
+  onDone: (name: string, tree: string) => void;
 }
 
 /** What the choice of a parent, and what it has left to give, need of other pools. */
@@ -57,9 +61,12 @@ async function ask(tree: string, name: string | undefined): Promise<Asked> {
 }
 
 export function PoolEditor(props: Props) {
+  // A new pool may be made in any tree, as long as nobody said where.
+  const [tree, setTree] = useState(props.tree);
+  const trees = useOnce(['trees'], askTrees, props.name === undefined && props.parent === undefined);
   // Asked anew at each opening: somebody else may have changed it.
   const [opened] = useState(() => Date.now());
-  const current = useOnce(['pool editor', props.tree, props.name, opened], () => ask(props.tree, props.name));
+  const current = useOnce(['pool editor', tree, props.name, opened], () => ask(tree, props.name));
   const title = props.name === undefined ? 'New pool' : `Settings of ${props.name}`;
   return (
     <Dialog open onClose={props.onClose} size="l" aria-label={title} contentOverflow="auto">
@@ -69,13 +76,20 @@ export function PoolEditor(props: Props) {
           {current.error === null ? <Loading /> : <ErrorView error={current.error} />}
         </Dialog.Body>
       ) : (
-        <Fields {...props} {...current.data} />
+        <Fields
+          key={tree}
+          {...props}
+          {...current.data}
+          tree={tree}
+          trees={trees.data?.names ?? []}
+          onTree={setTree}
+        />
       )}
     </Dialog>
   );
 }
 
-type FieldsProps = Props & Asked;
+type FieldsProps = Props & Asked & { trees: string[]; onTree: (tree: string) => void };
 
 const CHOOSE_MODE = [
   { value: 'fair_share', content: 'fair share' },
@@ -89,6 +103,8 @@ const CHOOSE_GUARANTEE = [
 
 function Fields({
   tree,
+  trees,
+  onTree,
   pools,
   name: oldName,
   parent: newParent,
@@ -104,6 +120,7 @@ function Fields({
   const [name, setName] = useState(oldName ?? '');
   const [parent, setParent] = useState(oldParent);
   const [form, setForm] = useState<Form>(() => formOf(settings, resources));
+  const [responsible, setResponsible] = useState<string[]>([]);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [left, setLeft] = useState(oldName !== undefined);
@@ -125,14 +142,15 @@ function Fields({
     setError(null);
   };
 
+  const access = responsible.length === 0 ? {} : { acl: [responsibleAce(responsible)] };
   const save = async () => {
     setBusy(true);
     setError(null);
     try {
-      if (path === undefined) await createPool(tree, parent, name, change.set);
+      if (path === undefined) await createPool(tree, parent, name, { ...change.set, ...access });
       else await saveExisting(path);
       refresh();
-      onDone(name);
+      onDone(name, tree);
     } catch (refusal) {
       setError(refusal);
       setBusy(false);
@@ -208,6 +226,17 @@ function Fields({
               }}
             />
           </Row>
+          {trees.length > 1 && (
+            <Row id="pool-tree" label="Tree">
+              <Select
+                value={[tree]}
+                options={trees.map(value => ({ value, content: value }))}
+                width="max"
+                aria-label="Tree of the pool"
+                onUpdate={([chosen]) => onTree(chosen ?? tree)}
+              />
+            </Row>
+          )}
           <Row id="pool-parent" label="Parent">
             <Select
               value={[parent]}
@@ -218,6 +247,12 @@ function Fields({
               onUpdate={([chosen]) => setParent(chosen ?? ROOT)}
             />
           </Row>
+          {oldName === undefined && (
+            <Row id="pool-responsible" label="Responsible">
+              <Subjects label="Responsible" value={responsible} onUpdate={setResponsible} />
+              <div className="form__hint">May use, change and administer it</div>
+            </Row>
+          )}
           <Row id="pool-mode" label="Mode">
             <Choice
               label="Mode"

@@ -1,30 +1,34 @@
 /** The pools and operations in a pool, as a table. */
 
-import { Button, SegmentedRadioGroup, Select, TextInput } from '@gravity-ui/uikit';
+import { Button, SegmentedRadioGroup, TextInput } from '@gravity-ui/uikit';
 import { useMemo, useState } from 'react';
 import { useLive } from '../../api/live';
 import { operationsByPool, pools as askPools } from '../../api/scheduling';
 import { Async } from '../../components/Async';
-import { columnSet, columnSets, fieldsOf, OPERATION_FIELDS } from '../../model/columns';
+import { fieldsOf, OPERATION_FIELDS } from '../../model/columns';
 import type { Resources } from '../../model/resources';
 import { shareEntries } from '../../model/sharing';
 import { printSort, useSort, useUrlState } from '../../model/urlState';
+import { ColumnChoice, useColumnSet } from '../scheduling/ColumnChoice';
 import { PoolTable } from '../scheduling/PoolTable';
 
 export function PoolInside({ tree, name, total }: { tree: string; name: string; total: Resources }) {
   const [url, change] = useUrlState();
   const sort = useSort(url);
   const [open, setOpen] = useState<readonly string[]>([]);
-  const set = columnSet(url.get('set') ?? undefined);
+  const set = useColumnSet();
+  const fields = fieldsOf(set);
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
   const context = useMemo(() => ({ total, absolute }), [total, absolute]);
-  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree, fieldsOf(set)), {
+  const pools = useLive('pools', ['pools', tree, fields.join()], () => askPools(tree, fields), {
     share: shareEntries,
   });
   const asked = [name, ...open];
-  const operations = useLive(['pools', 'operations'], ['operations by pool', tree, set.id, asked], () =>
-    operationsByPool(tree, asked, [...fieldsOf(set), ...OPERATION_FIELDS]),
+  const operations = useLive(
+    ['pools', 'operations'],
+    ['operations by pool', tree, fields.join(), asked],
+    () => operationsByPool(tree, asked, [...fields, ...OPERATION_FIELDS]),
   );
   return (
     <>
@@ -37,15 +41,7 @@ export function PoolInside({ tree, name, total }: { tree: string; name: string; 
           hasClear
           controlProps={{ 'aria-label': 'Filter pools by name' }}
         />
-        <Select
-          aria-label="Columns"
-          value={[set.id]}
-          options={columnSets(total).map(s => ({ value: s.id, content: s.title }))}
-          onUpdate={([chosen]) =>
-            change({ set: chosen === 'summary' ? undefined : chosen, sort: undefined, values: undefined })
-          }
-          label="Columns:"
-        />
+        <ColumnChoice set={set} total={total} />
         <SegmentedRadioGroup
           aria-label="How amounts are shown"
           value={absolute ? 'amounts' : 'shares'}

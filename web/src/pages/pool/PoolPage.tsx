@@ -13,13 +13,18 @@ import {
   pools as askPools,
   settings as askSettings,
   treeSummary,
+  type TreeSummary,
 } from '../../api/scheduling';
 import { Allowed } from '../../api/session-context';
+import { ownAcl } from '../../api/subjects';
+import { AccessTab } from '../../components/AccessTab';
 import { Async, Loading } from '../../components/Async';
 import { ErrorView } from '../../components/ErrorView';
+import { FavouriteStar } from '../../components/Favourites';
 import { Copy, Crumbs, Mark, useTitle } from '../../components/Parts';
 import { Tabs, useTab, type TabItem } from '../../components/Tabs';
 import { Value } from '../../components/Value';
+import { POOL_PERMISSIONS, responsiblesOf } from '../../model/acl';
 import { words } from '../../model/format';
 import { links } from '../../model/links';
 import { pathOf, ROOT, type Pool, type Pools } from '../../model/pools';
@@ -38,11 +43,12 @@ const TABS: TabItem[] = [
   { id: 'inside', title: 'Pools and operations' },
   { id: 'attributes', title: 'Attributes' },
 ];
+/** Of pools that somebody made: the root and ephemeral pools have no list of their own. */
+const WITH_ACCESS: TabItem[] = [...TABS, { id: 'access', title: 'Access' }];
 
 export function PoolPage() {
   const { tree = '', pool: name = '' } = useParams<{ tree: string; pool: string }>();
   useTitle(name);
-  const tab = useTab(TABS);
   const pool = useLive('pools', ['pool', tree, name], () => askPool(tree, name));
   const around = useLive(
     'pools',
@@ -55,20 +61,45 @@ export function PoolPage() {
     const error = pool.error ?? around.error ?? summary.error;
     return error === null ? <Loading /> : <Missing error={error} tree={tree} name={name} />;
   }
-  const total = summary.data.resource_limits;
+  return (
+    <Loaded
+      tree={tree}
+      name={name}
+      pool={pool.data}
+      pools={around.data}
+      error={pool.error}
+      summary={summary.data}
+    />
+  );
+}
+
+interface LoadedProps extends HeadProps {
+  error: Error | null;
+  summary: TreeSummary;
+}
+
+function Loaded({ tree, name, pool, pools, error, summary }: LoadedProps) {
+  const items = isReal(pool, name) ? WITH_ACCESS : TABS;
+  const tab = useTab(items);
+  const total = summary.resource_limits;
   return (
     <>
-      <Head tree={tree} name={name} pool={pool.data} pools={around.data} />
-      {pool.error !== null && <ErrorView error={pool.error} />}
-      <Tabs items={TABS} tab={tab}>
-        {tab === 'overview' && <PoolOverview tree={tree} name={name} pool={pool.data} total={total} />}
+      <Head tree={tree} name={name} pool={pool} pools={pools} />
+      {error !== null && <ErrorView error={error} />}
+      <Tabs items={items} tab={tab}>
+        {tab === 'overview' && <PoolOverview tree={tree} name={name} pool={pool} total={total} />}
         {tab === 'why' && <PoolWhy tree={tree} name={name} />}
         {tab === 'inside' && <PoolInside tree={tree} name={name} total={total} />}
-        {tab === 'attributes' && <Attributes tree={tree} name={name} pool={pool.data} pools={around.data} />}
+        {tab === 'attributes' && <Attributes tree={tree} name={name} pool={pool} pools={pools} />}
+        {tab === 'access' && (
+          <AccessTab path={poolPath(tree, pathOf(pools, name))} permissions={POOL_PERMISSIONS} />
+        )}
       </Tabs>
     </>
   );
 }
+
+const isReal = (pool: Pool, name: string): boolean => pool.is_ephemeral !== true && name !== ROOT;
 
 function Missing({ error, tree, name }: { error: unknown; tree: string; name: string }) {
   const [, navigate] = useLocation();
@@ -94,7 +125,7 @@ interface HeadProps {
 function Head({ tree, name, pool, pools }: HeadProps) {
   const [, navigate] = useLocation();
   const [asked, setAsked] = useState<'edit' | 'create' | 'move' | 'remove' | undefined>(undefined);
-  const real = pool.is_ephemeral !== true && name !== ROOT;
+  const real = isReal(pool, name);
   const whole = pathOf(pools, name);
   const above = whole.slice(0, -1);
   const path = poolPath(tree, whole);
@@ -113,6 +144,7 @@ function Head({ tree, name, pool, pools }: HeadProps) {
       />
       <div className="page__head">
         <h1 className="page__title">{name}</h1>
+        <FavouriteStar href={links.pool(tree, name)} title={name} kind={`pool of ${tree}`} />
         <Copy text={name} what="name" />
         <Select
           aria-label="Go to another pool"
@@ -122,6 +154,7 @@ function Head({ tree, name, pool, pools }: HeadProps) {
           options={names.map(other => ({ value: other, content: pathOf(pools, other).join(' / ') }))}
           onUpdate={([chosen]) => chosen !== undefined && navigate(links.pool(tree, chosen))}
         />
+        {real && <Responsibles path={path} />}
         {pool.mode === 'fifo' && <Mark title="The oldest operations first">FIFO</Mark>}
         {pool.is_ephemeral === true && <Mark title="Exists while it has operations">ephemeral</Mark>}
         {pool.integral_guarantee_type !== undefined && pool.integral_guarantee_type !== 'none' && (
@@ -197,6 +230,14 @@ function Head({ tree, name, pool, pools }: HeadProps) {
       )}
     </>
   );
+}
+
+/** Whom to ask about it. */
+function Responsibles({ path }: { path: string }) {
+  const { data } = useLive('pools', ['own acl', path], () => ownAcl(path));
+  const names = responsiblesOf(data ?? []);
+  if (names.length === 0) return null;
+  return <span className="secondary">responsible: {names.join(', ')}</span>;
 }
 
 function Attributes({ tree, name, pool, pools }: HeadProps) {

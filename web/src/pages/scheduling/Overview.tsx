@@ -3,13 +3,20 @@
 import { ChevronDown, ChevronRight } from '@gravity-ui/icons';
 import { Button, Icon } from '@gravity-ui/uikit';
 import { StackBar } from '../../components/Bar';
-import type { TreeSummary } from '../../api/scheduling';
+import { useLive } from '../../api/live';
+import { rootCounts, type TreeSummary } from '../../api/scheduling';
 import { count, percent, plural } from '../../model/format';
 import type { Pool } from '../../model/pools';
 import { amount, amountOf, present, ratio, resourceTitle, type Resources } from '../../model/resources';
 import { useUrlState } from '../../model/urlState';
 
-export function Overview({ summary, root }: { summary: TreeSummary; root: Pool | undefined }) {
+interface Props {
+  tree: string;
+  summary: TreeSummary;
+  root: Pool | undefined;
+}
+
+export function Overview({ tree, summary, root }: Props) {
   const [url, change] = useUrlState();
   const open = url.get('config') === 'open';
   const total = summary.resource_limits;
@@ -58,7 +65,7 @@ export function Overview({ summary, root }: { summary: TreeSummary; root: Pool |
           Static configuration
         </Button>
       </div>
-      {open && <StaticConfiguration summary={summary} root={root} />}
+      {open && <StaticConfiguration tree={tree} summary={summary} />}
     </section>
   );
 }
@@ -77,7 +84,11 @@ function Gauge({ used, promised, title }: { used: number; promised: number; titl
   );
 }
 
-function StaticConfiguration({ summary, root }: { summary: TreeSummary; root: Pool | undefined }) {
+function StaticConfiguration({ tree, summary }: { tree: string; summary: TreeSummary }) {
+  // The table asks for no more of each pool than its columns need.
+  const { data: root } = useLive(['pools', 'operations'], ['counts of the tree', tree], () =>
+    rootCounts(tree),
+  );
   const { distributed_resources, distributed_burst_guarantee_resources, distributed_resource_flow } =
     summary.resource_distribution_info;
   const total = summary.resource_limits;

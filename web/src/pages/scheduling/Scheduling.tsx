@@ -1,6 +1,6 @@
 /** The pools of a tree: who is entitled to what, wants what, uses what. */
 
-import { ChevronsCollapseVertical, ChevronsExpandVertical, Magnifier, Plus } from '@gravity-ui/icons';
+import { ChevronsCollapseVertical, ChevronsExpandVertical, Gear, Magnifier, Plus } from '@gravity-ui/icons';
 import { Button, Icon, SegmentedRadioGroup, Select, TextInput } from '@gravity-ui/uikit';
 import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
@@ -16,15 +16,17 @@ import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { ShareLegend } from '../../components/Bar';
 import { useTitle } from '../../components/Parts';
-import { columnSet, columnSets, fieldsOf, OPERATION_FIELDS } from '../../model/columns';
+import { fieldsOf, OPERATION_FIELDS } from '../../model/columns';
 import { childrenOf, openAtFirst, opensWithAll, ROOT, type Pools } from '../../model/pools';
 import { links } from '../../model/links';
 import { shareEntries } from '../../model/sharing';
 import { printSort, useSort, useUrlState } from '../../model/urlState';
 import { PoolEditor } from '../pool/PoolEditor';
 import { Alerts } from './Alerts';
+import { ColumnChoice, useColumnSet } from './ColumnChoice';
 import { Overview } from './Overview';
 import { PoolTable } from './PoolTable';
+import { TreeConfig } from './TreeConfig';
 
 const NOTHING = {};
 
@@ -33,16 +35,18 @@ export function Scheduling() {
   const [url, change] = useUrlState();
   const [, navigate] = useLocation();
   const [creating, setCreating] = useState(false);
+  const [configuring, setConfiguring] = useState(false);
   const trees = useLive('pools', ['trees'], askTrees);
   const tree = url.get('tree') ?? trees.data?.default;
-  const set = columnSet(url.get('set') ?? undefined);
+  const set = useColumnSet();
+  const fields = fieldsOf(set);
   const absolute =
     url.get('values') === 'amounts' || (url.get('values') === null && set.resource !== undefined);
 
   const summary = useLive(['pools', 'nodes'], ['summary', tree], () => treeSummary(tree ?? ''), {
     enabled: tree !== undefined,
   });
-  const pools = useLive('pools', ['pools', tree, set.id], () => askPools(tree ?? '', fieldsOf(set)), {
+  const pools = useLive('pools', ['pools', tree, fields.join()], () => askPools(tree ?? '', fields), {
     enabled: tree !== undefined,
     share: shareEntries,
   });
@@ -53,8 +57,8 @@ export function Scheduling() {
   const open = expansion.open.filter(name => (pools.data?.[name]?.pool_operation_count ?? 0) > 0);
   const operations = useLive(
     ['pools', 'operations'],
-    ['operations by pool', tree, set.id, open],
-    () => operationsByPool(tree ?? '', open, [...fieldsOf(set), ...OPERATION_FIELDS]),
+    ['operations by pool', tree, fields.join(), open],
+    () => operationsByPool(tree ?? '', open, [...fields, ...OPERATION_FIELDS]),
     { enabled: tree !== undefined && open.length > 0 },
   );
 
@@ -75,6 +79,12 @@ export function Scheduling() {
           />
         )}
         <div className="page__actions">
+          <Allowed to="administer" at={tree === undefined ? undefined : poolPath(tree, [])}>
+            <Button view="outlined" onClick={() => setConfiguring(true)}>
+              <Icon data={Gear} />
+              Tree config
+            </Button>
+          </Allowed>
           <Allowed to="write" at={tree === undefined ? undefined : poolPath(tree, [])}>
             <Button view="action" onClick={() => setCreating(true)} disabled={tree === undefined}>
               <Icon data={Plus} />
@@ -83,8 +93,8 @@ export function Scheduling() {
           </Allowed>
         </div>
       </div>
-      {summary.data !== undefined && pools.data !== undefined && (
-        <Overview summary={summary.data} root={pools.data[ROOT]} />
+      {tree !== undefined && summary.data !== undefined && pools.data !== undefined && (
+        <Overview tree={tree} summary={summary.data} root={pools.data[ROOT]} />
       )}
       <div className="toolbar">
         <TextInput
@@ -96,15 +106,7 @@ export function Scheduling() {
           controlProps={{ 'aria-label': 'Filter pools by name' }}
           startContent={<Icon data={Magnifier} size={14} className="find-icon" />}
         />
-        <Select
-          aria-label="Columns"
-          value={[set.id]}
-          options={columnSets(summary.data?.resource_limits).map(s => ({ value: s.id, content: s.title }))}
-          onUpdate={([chosen]) =>
-            change({ set: chosen === 'summary' ? undefined : chosen, sort: undefined, values: undefined })
-          }
-          label="Columns:"
-        />
+        <ColumnChoice set={set} total={summary.data?.resource_limits} />
         {set.id !== 'operations' && (
           <SegmentedRadioGroup
             aria-label="How amounts are shown"
@@ -159,13 +161,14 @@ export function Scheduling() {
           )}
         </Async>
       )}
+      {configuring && tree !== undefined && <TreeConfig tree={tree} onClose={() => setConfiguring(false)} />}
       {creating && tree !== undefined && (
         <PoolEditor
           tree={tree}
           onClose={() => setCreating(false)}
-          onDone={name => {
+          onDone={(name, of) => {
             setCreating(false);
-            navigate(links.pool(tree, name));
+            navigate(links.pool(of, name));
           }}
         />
       )}

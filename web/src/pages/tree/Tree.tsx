@@ -6,12 +6,14 @@ import { Link, useLocation } from 'wouter';
 import { useLive } from '../../api/live';
 import { Allowed } from '../../api/session-context';
 import * as api from '../../api/tree';
+import { AccessTab } from '../../components/AccessTab';
 import { Async } from '../../components/Async';
 import { Confirm } from '../../components/Confirm';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Copy, Mark, Time, useTitle } from '../../components/Parts';
 import { Tabs, useTab, type TabItem } from '../../components/Tabs';
 import { Value } from '../../components/Value';
+import { NODE_PERMISSIONS } from '../../model/acl';
 import { count } from '../../model/format';
 import { links } from '../../model/links';
 import { isDirectory, normalized, stepsOf } from '../../model/paths';
@@ -21,10 +23,12 @@ import { CreateNode, EditAttribute, EditValue } from './TreeDialogs';
 const OF_DIRECTORY: TabItem[] = [
   { id: 'children', title: 'Inside' },
   { id: 'attributes', title: 'Attributes' },
+  { id: 'access', title: 'Access' },
 ];
 const OF_VALUE: TabItem[] = [
   { id: 'value', title: 'Value' },
   { id: 'attributes', title: 'Attributes' },
+  { id: 'access', title: 'Access' },
 ];
 
 export function Tree() {
@@ -111,6 +115,7 @@ function Place({ path, type }: { path: string; type: string }) {
         {tab === 'children' && <Children path={path} />}
         {tab === 'value' && <ValueOf path={path} />}
         {tab === 'attributes' && <Attributes path={path} />}
+        {tab === 'access' && <AccessTab path={path} permissions={NODE_PERMISSIONS} />}
       </Tabs>
       {asked === 'create' && <CreateNode path={path} onClose={close} />}
       {asked === 'value' && <EditValue path={path} onClose={close} />}

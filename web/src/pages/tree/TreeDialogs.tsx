@@ -1,12 +1,13 @@
 /** Dialogs that change the tree. Values are typed as JSON. */
 
-import { Button, Select, TextArea, TextInput } from '@gravity-ui/uikit';
+import { Button, Select, TextInput } from '@gravity-ui/uikit';
 import { useState } from 'react';
 import type { Json } from '../../api/client';
 import { useOnce } from '../../api/live';
 import * as api from '../../api/tree';
 import { Async } from '../../components/Async';
 import { Confirm } from '../../components/Confirm';
+import { JsonDialog, JsonField, parsed } from '../../components/JsonDialog';
 
 interface Props {
   path: string;
@@ -50,14 +51,6 @@ export function CreateNode({ path, onClose }: Props) {
   );
 }
 
-function parsed(text: string): { value: Json } | { wrong: string } {
-  try {
-    return { value: JSON.parse(text) as Json };
-  } catch (error) {
-    return { wrong: error instanceof Error ? error.message : String(error) };
-  }
-}
-
 export function EditValue({ path, onClose }: Props) {
   const [opened] = useState(() => Date.now());
   const current = useOnce(['value to edit', path, opened], () => api.value(path));
@@ -72,53 +65,6 @@ export function EditValue({ path, onClose }: Props) {
         />
       )}
     </Async>
-  );
-}
-
-interface JsonDialogProps {
-  title: string;
-  value: Json;
-  act: (value: Json) => Promise<unknown>;
-  onClose: () => void;
-}
-
-function JsonDialog({ title, value, act, onClose }: JsonDialogProps) {
-  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
-  const result = parsed(text);
-  return (
-    <Confirm
-      title={title}
-      verb="Save"
-      size="m"
-      disabled={'wrong' in result}
-      act={() => ('wrong' in result ? Promise.reject(new Error(result.wrong)) : act(result.value))}
-      onClose={onClose}
-    >
-      <JsonField label="Value as JSON" text={text} onUpdate={setText} />
-    </Confirm>
-  );
-}
-
-function JsonField({
-  label,
-  text,
-  onUpdate,
-}: {
-  label: string;
-  text: string;
-  onUpdate: (text: string) => void;
-}) {
-  const result = parsed(text);
-  return (
-    <TextArea
-      value={text}
-      onUpdate={onUpdate}
-      minRows={4}
-      maxRows={24}
-      validationState={'wrong' in result ? 'invalid' : undefined}
-      errorMessage={'wrong' in result ? result.wrong : undefined}
-      controlProps={{ 'aria-label': label, className: 'mono', spellCheck: false }}
-    />
   );
 }
 

@@ -1,0 +1,174 @@
+/** An operation's page: what it was asked to do, what it complains about, how its jobs ended. */
+
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  command,
+  eventually,
+  findings,
+  makePool,
+  startOperation,
+  stateOf,
+  useBrowser,
+  visit,
+} from './harness';
+
+useBrowser();
+
+interface Job {
+  id: string;
+  state: string;
+  task_name: string;
+}
+
+const jobsOf = async (operation: string): Promise<Job[]> =>
+  (await command<{ jobs: Job[] }>('list_jobs', { operation_id: operation })).jobs;
+
+const runningJobs = (operation: string, count: number): Promise<Job[]> =>
+  eventually(
+    async () => (await jobsOf(operation)).filter(job => job.state === 'running'),
+    jobs => jobs.length === count,
+  );
+
+beforeAll(async () => {
+  await makePool('asked');
+});
+
+describe('what it was asked to do', () => {
+  const FILE = '//tmp/e2e-words.txt';
+  let id = '';
+
+  beforeAll(async () => {
+    await command('create', { type: 'file', path: FILE, ignore_existing: true });
+    id = await startOperation(
+      'asked',
+      'has files',
+      {
+        command: 'wc words; sleep 600',
+        file_paths: [{ $value: FILE, $attributes: { file_name: 'words' } }],
+        environment: { LANGUAGE: 'none' },
+      },
+      { description: 'Counts for the sake of counting' },
+    );
+  });
+
+  test('description, command, files and environment of each task, with a way to all of it', async () => {
+    const page = await visit(`/operations/${id}`);
+    await page.getByText('Counts for the sake of counting').waitFor();
+    const script = page.getByRole('region', { name: 'What work runs' });
+    await script.getByText('wc words; sleep 600').waitFor();
+    await script.getByText('LANGUAGE=none').waitFor();
+    await script.getByText('as words').waitFor();
+    expect(await findings(page)).toEqual([]);
+    await script.getByRole('link', { name: FILE }).click();
+    await page.waitForURL(/\/tree\?path=/);
+    await page.goBack();
+    await page.getByRole('link', { name: 'all of it' }).click();
+    await page.getByRole('button', { name: 'Resulting specification' }).waitFor();
+  });
+});
+
+test('events: each state with its time and how long it lasted', async () => {
+  const id = await startOperation('asked', 'is over soon', { command: 'true' });
+  await eventually(
+    () => stateOf(id),
+    state => state === 'completed',
+  );
+  const page = await visit(`/operations/${id}`);
+  const events = page.getByRole('table', { name: 'Events' });
+  await events.getByRole('row', { name: /^running .* (s|ms|min)$/ }).waitFor();
+  await events.getByRole('row', { name: /^completed/ }).waitFor();
+  await page.locator('.page__subtitle').getByText('ended').waitFor();
+});
+
+test('alerts with their names; a suspension with its reason', async () => {
+  const id = await startOperation('asked', 'is held');
+  await command('suspend_operation', { operation_id: id, reason: 'because of the moon' });
+  const page = await visit(`/operations/${id}`);
+  const alerts = page.locator('.alerts');
+  await alerts.getByText(/because of the moon/).waitFor();
+  await alerts.getByText('operation suspended', { exact: true }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  // And in the tree of pools, as a mark.
+  const tree = await visit('/scheduling?open=asked');
+  await tree
+    .getByRole('row', { name: /is held/ })
+    .getByText('suspended')
+    .waitFor();
+  await command('resume_operation', { operation_id: id });
+  await alerts.waitFor({ state: 'detached' });
+});
+
+test('why jobs ended early, by kind and reason; a count leads to these jobs', async () => {
+  const id = await startOperation('asked', 'loses jobs', { job_count: 2, cpu_limit: 0.5 });
+  const [first] = await runningJobs(id, 2);
+  await command('abort_job', { job_id: first?.id });
+  await eventually(
+    () => jobsOf(id),
+    jobs => jobs.some(job => job.id === first?.id && job.state === 'aborted'),
+  );
+  const page = await visit(`/operations/${id}`);
+  const tasks = page.locator('section', { hasText: 'Tasks' }).first();
+  await tasks.getByText('vanilla').first().waitFor();
+  await tasks.getByText('aborted 1').click();
+  await tasks.getByRole('row', { name: /aborted user request 1/ }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  await tasks.getByRole('link', { name: '1', exact: true }).click();
+  await page.waitForURL(/tab=jobs/);
+  const asked = new URL(page.url()).searchParams;
+  expect([asked.get('state'), asked.get('task')]).toEqual(['aborted', 'work']);
+  const rows = page.getByRole('table', { name: 'Jobs' }).locator('.table__body [role=row]');
+  await eventually(
+    () => rows.allInnerTexts(),
+    texts => texts.length === 1 && texts[0]?.includes('user request') === true,
+  );
+});
+
+test('columns of jobs: kind and progress', async () => {
+  const id = await startOperation('asked', 'is done', { command: 'true' });
+  await eventually(
+    () => stateOf(id),
+    state => state === 'completed',
+  );
+  const page = await visit(`/operations/${id}?tab=jobs`);
+  const row = page.getByRole('table', { name: 'Jobs' }).locator('.table__body [role=row]').first();
+  await eventually(
+    () => row.innerText(),
+    text => /vanilla/.test(text) && /100 %/.test(text),
+  );
+});
+
+test('an error is shown whole: what is inside, its attributes, and a copy', async () => {
+  const id = await startOperation('asked', 'fails', { command: 'exit 7' }, { max_failed_job_count: 1 });
+  await eventually(
+    () => stateOf(id),
+    state => state === 'failed',
+  );
+  const page = await visit(`/operations/${id}`);
+  const error = page.getByRole('alert').first();
+  await error.getByText('Failed jobs limit exceeded').waitFor();
+  await error.getByText(/code 215/).waitFor();
+  await error
+    .getByText(/exit code 7|code 7/)
+    .first()
+    .waitFor();
+  await error.getByRole('button', { name: 'details' }).first().click();
+  await error.getByText('max_failed_job_count').waitFor();
+  await error.getByRole('button', { name: /Copy as JSON/ }).waitFor();
+});
+
+test('a favourite is one click away from every page, until it is none any more', async () => {
+  const id = await startOperation('asked', 'looked at daily');
+  const page = await visit(`/operations/${id}`);
+  await page.getByRole('button', { name: 'Make it a favourite' }).click();
+  await page.goto(new URL('/scheduling/physical/asked', page.url()).href);
+  await page.getByRole('button', { name: 'Make it a favourite' }).click();
+  await page.goto(new URL('/nodes', page.url()).href);
+  await page.getByRole('button', { name: 'Favourites' }).click();
+  await page.getByRole('menuitem', { name: /asked pool of physical/ }).waitFor();
+  await page.getByRole('menuitem', { name: /looked at daily/ }).click();
+  await page.getByRole('heading', { name: 'looked at daily' }).waitFor();
+  await page.getByRole('button', { name: 'No favourite any more' }).click();
+  await page.getByRole('button', { name: 'Favourites' }).click();
+  await page.getByRole('menuitem', { name: /asked/ }).waitFor();
+  expect(await page.getByRole('menuitem').count()).toBe(1);
+});
