@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("jobproxy", &["yson", "vocab", "reserve", "cage"]),
     ("server", &["yson", "vocab", "wire", "kernel", "store", "api", "tables"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
-    ("sim", &["yson", "vocab", "wire", "controller", "scheduler", "kernel", "nodecore"]),
+    ("sim", &["yson", "vocab", "wire", "reserve", "controller", "scheduler", "kernel", "nodecore"]),
     ("cli", &["yson", "vocab", "client", "calc", "sim"]),
     ("demo", &["yson", "vocab", "client"]),
     ("millpond", &["yson", "vocab", "client", "cli", "demo", "server", "node", "jobproxy"]),

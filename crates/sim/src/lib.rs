@@ -20,12 +20,14 @@ mod error;
 pub mod import;
 pub mod output;
 pub mod random;
+pub mod report;
 pub mod scenario;
+pub mod shares;
 pub mod soak;
 pub mod validate;
 pub mod what_if;
 pub mod workload;
 
-pub use engine::{Options, Progress, Ran, run};
+pub use engine::{Options, Progress, Ran, Stopped, run};
 pub use error::SimError;
 pub use scenario::Scenario;

@@ -12,7 +12,7 @@ pub fn validate(scenario: &Scenario) -> Result<Map, SimError> {
     let mut warnings: Vec<String> = Vec::new();
     let (mut operations, mut jobs, mut last) = (0u64, 0u64, 0u64);
     let mut ids = std::collections::BTreeSet::new();
-    let mut workload = Workload::open(&scenario.workload)?;
+    let mut workload = Workload::open(&scenario.workload, &scenario.inline)?;
     while let Some(operation) = workload.take_next()? {
         operations += 1;
         jobs += operation.tasks.iter().map(|t| t.job_count).sum::<u64>();

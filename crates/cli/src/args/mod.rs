@@ -20,8 +20,8 @@ pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
 pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
 pub use run::{FileArg, RunArgs};
 pub use sim::{
-    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimImportArgs, SimLog, SimRunArgs, SimScenarioArgs,
-    SimWhatIfArgs,
+    Moment, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat, SimImportArgs, SimLog,
+    SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimWhatIfArgs,
 };
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 

@@ -3,7 +3,7 @@
 use super::epilogue;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use vocab::Span;
+use vocab::{Span, Time};
 
 /// `millpond sim ...`.
 #[derive(Subcommand, Clone, Debug)]
@@ -58,6 +58,37 @@ pub enum SimCommand {
         "millpond events --from 1 --json > events.jsonl; millpond sim import event-log events.jsonl --out work.jsonl",
     ])]
     Import(SimImportArgs),
+    /// Make a page of finished runs: one file with charts and tables
+    ///
+    /// Pools with usage, demand, fair share and guarantee against time, volumes with their caps, waits,
+    /// starvation, who lost to whom, memory, CPU, and all figures. Of several runs all charts are beside
+    /// each other, with common axes. The file needs nothing from outside.
+    #[command(after_help = epilogue![
+        "millpond sim report /tmp/run --out report.html",
+        "millpond sim report /tmp/both/base /tmp/both/strong --out both.html",
+        "millpond sim report /tmp/run --checks checks.json --out report.html",
+    ])]
+    Report(SimReportArgs),
+    /// Say why an operation of a run had what it had at a time
+    ///
+    /// The run is repeated up to that time: the same scenario and seed come to the same place. Then the
+    /// product explains the operation as `millpond op explain` does.
+    #[command(after_help = epilogue![
+        "millpond sim explain /tmp/run --operation nightly --at 90m",
+        "millpond sim explain /tmp/run --operation nightly --at 2026-01-01T09:30:00Z --json",
+    ])]
+    Explain(SimExplainArgs),
+    /// Compute the fair shares of a described tree once
+    ///
+    /// The file has `cluster` and `pool_trees` as scenarios have them, and `demand`: resources by pool.
+    /// A scenario does as well; its demand is what comes at time 0.
+    #[command(after_help = epilogue![
+        "millpond sim shares tree.json",
+        r#"echo '{"cluster":{"node_groups":[{"name":"n","count":10,"resource_limits":{"cpu":10,"memory":1000000000000,"user_slots":100}}]},
+  "pool_trees":{"default_tree":"physical","trees":{"physical":{"pools":{"a":{"weight":3.0},"b":{}}}}},
+  "demand":{"a":{"cpu":80},"b":{"cpu":80}}}' > tree.json"#,
+    ])]
+    Shares(SimSharesArgs),
     /// Let everything go wrong on small clusters, and see that the core keeps its promises
     ///
     /// A seed makes a cluster, a workload, and what goes wrong: lost connections, late and repeated
@@ -84,9 +115,9 @@ pub struct SimWhatIfArgs {
     /// Directory of the output; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// End there at the latest: 36h, 90m, 1500ms
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
-    pub until: Option<Span>,
+    /// End there at the latest: 36h, 90m, 1500ms, or a date
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub until: Option<Moment>,
 }
 
 /// `millpond sim import`.
@@ -118,6 +149,65 @@ pub enum SimLog {
     Mjobs,
     /// Event log of Millpond
     EventLog,
+}
+
+/// `millpond sim report`.
+#[derive(Args, Clone, Debug)]
+pub struct SimReportArgs {
+    /// Directories of runs
+    #[arg(required = true)]
+    pub runs: Vec<PathBuf>,
+    /// The page
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// What was expected: checks that do not hold are on the page
+    #[arg(long, value_name = "FILE")]
+    pub checks: Option<PathBuf>,
+}
+
+/// `millpond sim explain`.
+#[derive(Args, Clone, Debug)]
+pub struct SimExplainArgs {
+    /// Directory of a run
+    pub run: PathBuf,
+    /// Its `id` in the workload
+    #[arg(long, value_name = "ID")]
+    pub operation: String,
+    /// From the start (90m), or a date
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub at: Moment,
+}
+
+/// `millpond sim shares`.
+#[derive(Args, Clone, Debug)]
+pub struct SimSharesArgs {
+    /// The tree
+    pub tree: PathBuf,
+}
+
+/// A time of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    /// From its start.
+    After(Span),
+    /// A date.
+    Date(Time),
+}
+
+impl Moment {
+    /// From the start; dates before it are the start.
+    pub fn since(self, start: Time) -> Span {
+        match self {
+            Moment::After(span) => span,
+            Moment::Date(time) => time.since(start),
+        }
+    }
+}
+
+fn parse_moment(text: &str) -> Result<Moment, String> {
+    let wrong = "expected a time like 36h, 90m, 1500ms, or a date like 2026-01-01T09:30:00Z";
+    let span = Span::parse(text).map(Moment::After);
+    span.or_else(|| Time::parse(text).map(Moment::Date)).ok_or_else(|| wrong.to_owned())
 }
 
 /// `millpond sim faults`.
@@ -159,9 +249,9 @@ pub struct SimRunArgs {
     /// Seed of all random numbers, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// End there at the latest: 36h, 90m, 1500ms
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
-    pub until: Option<Span>,
+    /// End there at the latest: 36h, 90m, 1500ms, or a date
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub until: Option<Moment>,
     /// Form of the tables
     #[arg(long, value_enum, default_value_t = SimFormat::Csv)]
     pub format: SimFormat,
@@ -190,8 +280,4 @@ pub struct SimCheckArgs {
     /// What is expected
     #[arg(long, value_name = "FILE")]
     pub checks: PathBuf,
-}
-
-fn parse_span(text: &str) -> Result<Span, String> {
-    Span::parse(text).ok_or_else(|| "expected a time like 36h, 90m, 10s or 1500ms".to_owned())
 }

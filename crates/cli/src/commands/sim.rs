@@ -1,17 +1,17 @@
 //! `millpond sim ...`: files in, files out; the crate `sim` computes.
 
 use crate::args::{
-    SimCheckArgs, SimCommand, SimFaultsArgs, SimFormat, SimImportArgs, SimLog, SimRunArgs, SimScenarioArgs,
-    SimWhatIfArgs,
+    Moment, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat, SimImportArgs, SimLog,
+    SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimWhatIfArgs,
 };
 use crate::error::{CliError, exit};
 use crate::interrupt::Interrupt;
 use crate::output::{Look, Output, Screen};
-use crate::views::{ComparisonTable, VariantTable};
+use crate::views::{ComparisonTable, OperationExplanation, ShareTable, VariantTable};
 use ::sim::import::{Kind, Mapping};
 use ::sim::output::Format;
 use ::sim::what_if::Variant;
-use ::sim::{Options, Progress, Scenario, SimError};
+use ::sim::{Options, Progress, Scenario, SimError, Stopped};
 use std::time::{Duration, Instant};
 use yson::{JsonFormat, Map, Value};
 
@@ -22,6 +22,9 @@ pub(super) fn run(screen: Screen, command: SimCommand) -> Result<(), CliError> {
         SimCommand::WhatIf(args) => what_if(screen, &args),
         SimCommand::Faults(args) => faults(screen, &args),
         SimCommand::Import(args) => import(screen, &args),
+        SimCommand::Report(args) => report(screen, &args),
+        SimCommand::Explain(args) => explain(screen, &args),
+        SimCommand::Shares(args) => shares(screen, &args),
         SimCommand::Validate(args) => {
             let found = ::sim::validate::validate(&load(&args, None)?).map_err(told)?;
             screen.show(&Report(found))
@@ -55,7 +58,7 @@ fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
     let scenario = load(&args.scenario, args.seed)?;
     let options = Options {
         format: if args.format == SimFormat::Csv { Format::Csv } else { Format::Jsonl },
-        until: args.until,
+        until: args.until.map(|moment| moment.since(scenario.start)),
         shortcuts: !args.no_shortcuts,
         check_invariants: args.check_invariants,
         faults: None,
@@ -141,7 +144,12 @@ fn what_if(screen: Screen, args: &SimWhatIfArgs) -> Result<(), CliError> {
         }
         interrupt.count() == 0
     };
-    let options = Options { until: args.until, ..Options::default() };
+    let until = match args.until {
+        Some(moment @ Moment::Date(_)) => Some(moment.since(load(&args.scenario, None)?.start)),
+        Some(Moment::After(span)) => Some(span),
+        None => None,
+    };
+    let options = Options { until, ..Options::default() };
     let scenario = &args.scenario.scenario;
     let changes = changes_of(&args.scenario)?;
     let mut found = ::sim::what_if::what_if(scenario, &changes, &variants, &args.out, options, &mut watch)
@@ -211,6 +219,29 @@ fn import(screen: Screen, args: &SimImportArgs) -> Result<(), CliError> {
         screen.tell(&format!("{count} lines skipped: {reason} (the first: {first})"));
     }
     screen.show(&Report(found.to_map()))
+}
+
+fn report(screen: Screen, args: &SimReportArgs) -> Result<(), CliError> {
+    ::sim::report::report(&args.runs, args.checks.as_deref(), &args.out).map_err(told)?;
+    screen.tell(&format!("{} runs are in {}", args.runs.len(), args.out.display()));
+    Ok(())
+}
+
+fn explain(screen: Screen, args: &SimExplainArgs) -> Result<(), CliError> {
+    let scenario = Scenario::load(&args.run.join("scenario.json"), &[]).map_err(told)?;
+    let interrupt = signals()?;
+    let at = args.at.since(scenario.start);
+    let stopped = Stopped::at(&scenario, at, &mut |_| interrupt.count() == 0).map_err(told)?;
+    let mut stopped = stopped.ok_or(CliError::Silent(exit::INTERRUPTED))?;
+    screen.show(&OperationExplanation(stopped.explain(&args.operation).map_err(told)?))
+}
+
+fn shares(screen: Screen, args: &SimSharesArgs) -> Result<(), CliError> {
+    let (rows, refused) = ::sim::shares::shares(&args.tree).map_err(told)?;
+    for why in refused {
+        screen.complain(&CliError::failed(why));
+    }
+    screen.show(&ShareTable(rows))
 }
 
 fn check(screen: Screen, args: &SimCheckArgs) -> Result<(), CliError> {

@@ -73,3 +73,79 @@ impl Output for VariantTable {
         self.0.rows.iter().map(|row| row.metric.clone() + "\n").collect()
     }
 }
+
+/// `millpond sim shares`: rows of `pools.csv`.
+pub struct ShareTable(pub Vec<Vec<sim::output::Cell>>);
+
+impl ShareTable {
+    /// Name of the column, and its value in a row.
+    fn values(row: &[sim::output::Cell]) -> impl Iterator<Item = (&'static str, Value)> {
+        use sim::output::{Cell, pools::COLUMNS};
+        COLUMNS.iter().zip(row).skip(1).map(|(name, cell)| {
+            let value = match cell {
+                Cell::Empty => Value::Entity,
+                Cell::Int(x) => Value::from(*x),
+                Cell::Number(x) => Value::from((x * 1000.0).round() / 1000.0),
+                Cell::Text(text) => Value::from(text.as_str()),
+            };
+            (*name, value)
+        })
+    }
+}
+
+impl Output for ShareTable {
+    fn human(&self, look: &Look) -> String {
+        let names = [
+            "tree",
+            "pool",
+            "demand_cpu",
+            "fair_share_cpu",
+            "strong_cpu",
+            "integral_cpu",
+            "free_cpu",
+            "fair_share_memory",
+            "fair_share_gpu",
+        ];
+        let header = [
+            "TREE",
+            "POOL",
+            ">DEMAND CPU",
+            ">FAIR SHARE",
+            ">STRONG",
+            ">INTEGRAL",
+            ">FREE",
+            ">MEMORY",
+            ">GPU",
+        ];
+        let mut grid = Grid::new(look, &header);
+        for row in &self.0 {
+            let map: Map = ShareTable::values(row).collect();
+            grid.row(names.map(|name| {
+                match map.get(name) {
+                    Some(value) => value
+                        .as_str()
+                        .map_or_else(
+                            || value.as_f64().map_or("-".to_owned(), sim::output::number),
+                            str::to_owned,
+                        )
+                        .into(),
+                    None => "-".into(),
+                }
+            }));
+        }
+        grid.finish()
+    }
+
+    fn json(&self) -> Value {
+        self.0.iter().map(|row| Value::Map(ShareTable::values(row).collect())).collect::<Vec<_>>().into()
+    }
+
+    fn quiet(&self) -> String {
+        let line = |row: &Vec<sim::output::Cell>| {
+            let map: Map = ShareTable::values(row).collect();
+            let share = map.get("fair_share_cpu").and_then(Value::as_f64).unwrap_or_default();
+            format!("{} {share}\n", map.get("pool").and_then(Value::as_str).unwrap_or_default())
+        };
+        self.0.iter().map(line).collect()
+    }
+}

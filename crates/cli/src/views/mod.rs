@@ -16,7 +16,7 @@ mod table;
 mod top;
 mod values;
 
-pub use comparisons::{ComparisonTable, VariantTable};
+pub use comparisons::{ComparisonTable, ShareTable, VariantTable};
 pub use event::{audit_line, event_line};
 pub use explanation::{JobExplanation, OperationExplanation, PoolExplanation};
 pub use jobs::{JobCard, JobTable, Logs, LogsOfJob};

@@ -1,9 +1,12 @@
 //! What the event log tells, as rows: attempts of jobs, operations, and sums of both.
 
+use super::cpu::Figures;
+use super::usage::Usage;
+use super::work::Told;
 use crate::error::SimError;
 use crate::output::{Cell, Sink};
 use crate::workload::Operation;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{JobId, OperationId, Span, Time};
 use yson::{Map, Value};
@@ -50,6 +53,8 @@ pub const ALLOCATIONS: &[&str] = &[
     "memory_limit",
     "memory_reserve",
     "memory_peak",
+    "cpu_limit_mean",
+    "cpu_used_mean",
     "lost_ms",
 ];
 
@@ -87,17 +92,19 @@ pub struct Attempts {
 }
 
 /// An attempt on its way.
-struct Attempt {
+pub(super) struct Attempt {
     operation: OperationId,
     task: String,
     cookie: u64,
     /// Number of the start in its task.
     index: u64,
     number: u32,
+    /// Tree and pool.
+    place: (String, String),
     node: String,
     ordered: Time,
     cpu: f64,
-    reserve: i64,
+    pub(super) reserve: i64,
 }
 
 /// See the module page.
@@ -109,6 +116,9 @@ pub struct Ledger {
     pub states: BTreeMap<&'static str, u64>,
     pub reasons: BTreeMap<String, u64>,
     pub waits_ms: Vec<u64>,
+    pub use_of: Usage,
+    /// Allocations of now by tree and pool, those of operations directly in it.
+    pub by_pool: BTreeMap<(String, String), i64>,
     /// Operations that have ended since somebody asked.
     /// With the number of units, if it completed.
     pub ended: Vec<(OperationId, Option<u64>)>,
@@ -140,6 +150,8 @@ impl Ledger {
             states: BTreeMap::new(),
             reasons: BTreeMap::new(),
             waits_ms: Vec::new(),
+            by_pool: BTreeMap::new(),
+            use_of: Usage::default(),
             ended: Vec::new(),
             early: BTreeMap::new(),
             completed: Vec::new(),
@@ -188,19 +200,14 @@ impl Ledger {
     }
 
     /// An event of the log.
-    pub fn hear(
-        &mut self,
-        event: &Map,
-        yielded: &mut BTreeSet<JobId>,
-        sink: &mut Sink,
-    ) -> Result<(), SimError> {
+    pub fn hear(&mut self, event: &Map, told: &mut Told, sink: &mut Sink) -> Result<(), SimError> {
         let at = time(event, "time").unwrap_or(self.start);
         match text(event, "event") {
             // The start of a job is not durable: the log may know it only from the next life of the server.
             "job_started" | "job_adopted" => self.job_started(event, at),
-            "job_completed" => self.job_ended(event, at, "completed", yielded, sink)?,
-            "job_failed" => self.job_ended(event, at, "failed", yielded, sink)?,
-            "job_aborted" => self.job_ended(event, at, "aborted", yielded, sink)?,
+            "job_completed" => self.job_ended(event, at, "completed", told, sink)?,
+            "job_failed" => self.job_ended(event, at, "failed", told, sink)?,
+            "job_aborted" => self.job_ended(event, at, "aborted", told, sink)?,
             "operation_materialized" => {
                 if let Some(life) = id(event, "operation_id").and_then(|id| self.lives.get_mut(&id)) {
                     life.running_since.get_or_insert(at);
@@ -263,11 +270,13 @@ impl Ledger {
             cookie,
             index: event.get("task_job_index").and_then(Value::as_u64).unwrap_or_default(),
             number,
+            place: (text(event, "tree_id").to_owned(), text(event, "pool").to_owned()),
             node: text(event, "node_address").to_owned(),
             ordered: at,
             cpu: limits.and_then(|l| l.get("cpu")?.as_f64()).unwrap_or_default(),
             reserve: limits.and_then(|l| l.get("memory")?.as_i64()).unwrap_or_default(),
         };
+        *self.by_pool.entry(attempt.place.clone()).or_default() += 1;
         self.attempts.insert(job, attempt);
     }
 
@@ -285,14 +294,18 @@ impl Ledger {
         event: &Map,
         at: Time,
         outcome: &'static str,
-        yielded: &mut BTreeSet<JobId>,
+        told: &mut Told,
         sink: &mut Sink,
     ) -> Result<(), SimError> {
         let job = id::<JobId>(event, "job_id").or_else(|| self.unreported(event));
-        let gave_way = job.is_some_and(|job| yielded.remove(&job));
+        let gave_way = job.is_some_and(|job| told.yielded.remove(&job));
+        let cpu = job.and_then(|job| told.cpu.remove(&job));
         let Some(attempt) = job.and_then(|job| self.attempts.remove(&job)) else {
             return Ok(());
         };
+        if let Some(count) = self.by_pool.get_mut(&attempt.place) {
+            *count -= 1;
+        }
         let end = time(event, "finish_time").unwrap_or(at).max(attempt.ordered);
         let start = time(event, "start_time").filter(|_| event.contains("start_time"));
         let reason = text(event, "reason");
@@ -323,6 +336,12 @@ impl Ledger {
             counts.total_ms += ms;
             counts.longest_ms = counts.longest_ms.max(ms);
         }
+        let peak = peak(event);
+        let limit = self
+            .lives
+            .get(&attempt.operation)
+            .and_then(|life| life.operation.tasks.iter().find(|t| t.name == attempt.task).map(|t| t.memory));
+        self.use_of.add(&attempt, limit, peak, ran, outcome, cpu.as_ref());
         if !reason.is_empty() {
             *self.reasons.entry(reason.to_owned()).or_default() += 1;
         }
@@ -338,12 +357,18 @@ impl Ledger {
             }
         }
         if sink.wants_allocations() {
-            let peak = peak(event);
-            let preempted_for = event.get("preempted_for").map(show_preemptor).unwrap_or_default();
-            let row = self.row(&attempt, start, Some(end), outcome, reason, preempted_for, peak);
+            let preempted_for = event.get("preempted_for").map(|v| self.preemptor(v)).unwrap_or_default();
+            let row = self.row(&attempt, start, Some(end), outcome, reason, preempted_for, peak, cpu);
             sink.allocation(&row)?;
         }
         Ok(())
+    }
+
+    /// Of the workload, by the name that it has there.
+    fn preemptor(&self, value: &Value) -> String {
+        let id = value.get("operation_id").and_then(Value::as_str).unwrap_or_default();
+        let life = id.parse().ok().and_then(|id: OperationId| self.lives.get(&id));
+        life.map_or_else(|| id.to_owned(), |life| life.operation.id.clone())
     }
 
     #[allow(clippy::too_many_arguments)] // the columns of a row
@@ -356,7 +381,12 @@ impl Ledger {
         reason: &str,
         preempted_for: String,
         peak: Option<i64>,
+        cpu: Option<Figures>,
     ) -> Vec<Cell> {
+        let mean = |sum: &dyn Fn(&Figures) -> f64| match cpu.as_ref().filter(|f| f.ran > 0.0) {
+            Some(figures) => Cell::Number(sum(figures) / figures.ran),
+            None => Cell::Empty,
+        };
         let life = self.lives.get(&attempt.operation);
         let task = life.and_then(|l| l.operation.tasks.iter().find(|t| t.name == attempt.task));
         let some = |text: &str| if text.is_empty() { Cell::Empty } else { Cell::text(text) };
@@ -377,6 +407,8 @@ impl Ledger {
             task.map_or(Cell::Empty, |t| Cell::Int(t.memory)),
             Cell::Int(attempt.reserve),
             peak.filter(|p| *p > 0).map_or(Cell::Empty, Cell::Int),
+            mean(&|f| f.guaranteed),
+            mean(&|f| f.used),
             lost.map_or(Cell::Int(0), |ms| Cell::Int(ms as i64)),
         ]
     }
@@ -452,7 +484,7 @@ impl Ledger {
     pub fn finish(&mut self, sink: &mut Sink) -> Result<(), SimError> {
         for attempt in std::mem::take(&mut self.attempts).into_values() {
             if sink.wants_allocations() {
-                let row = self.row(&attempt, None, None, "running", "", String::new(), None);
+                let row = self.row(&attempt, None, None, "running", "", String::new(), None, None);
                 sink.allocation(&row)?;
             }
         }
@@ -471,11 +503,4 @@ fn peak(event: &Map) -> Option<i64> {
         let by_state = leaf.get("$")?;
         by_state.as_map()?.iter().next()?.1.as_map()?.iter().next()?.1.get("max")?.as_i64()
     })
-}
-
-fn show_preemptor(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.get("operation_id").and_then(Value::as_str).unwrap_or_default().to_owned(),
-    }
 }

@@ -1,14 +1,18 @@
 //! A node: the shipped [`NodeCore`] with hands that always succeed, and the jobs in them.
 
+use super::cpu::Division;
+use super::planted::{Planted, strikes};
 use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
+use crate::scenario::{CpuModel, Models};
 use kernel::{Input, NodeKey};
 use nodecore::{JobResult, KeptStderr, NodeCore, NodeEffect, NodeInput, ProxyOrder, Remains, Settings};
 use std::collections::BTreeMap;
 use vocab::{
-    AbortReason, Failure, InterruptionReason, JobId, JobOutcome, JobStatistics, Resources, Span, Time,
+    AbortReason, Cpu, Failure, InterruptionReason, JobId, JobOutcome, JobStatistics, Resources, Span, Time,
 };
 use wire::{NodeMessage, ServerMessage, StartJob};
+use yson::Map;
 
 /// See the module page.
 pub(super) struct Node {
@@ -25,6 +29,12 @@ pub(super) struct Node {
     pub settings: Settings,
     /// Its limits became smaller once: what runs may be more than it has now.
     pub shrunk: bool,
+    /// Its cores among its jobs, if that is modelled.
+    cpu: Option<Division>,
+    /// From the end of a job to the word of its proxy.
+    end_delay: Span,
+    /// Ends that nobody has heard of yet.
+    late_ends: BTreeMap<JobId, JobResult>,
 }
 
 /// A job whose proxy lives.
@@ -32,6 +42,9 @@ pub(super) struct Job {
     pub fate: Fate,
     start: Option<Time>,
     interrupted: Option<InterruptionReason>,
+    /// Cores that it was granted, and options of their monitor.
+    hard: Cpu,
+    options: Map,
     /// It has reached its peak.
     peaked: bool,
 }
@@ -58,9 +71,18 @@ pub struct Counts {
 }
 
 impl Node {
-    pub fn new(number: u32, group: usize, settings: Settings) -> Node {
+    pub fn new(number: u32, group: usize, settings: Settings, models: Models) -> Node {
         let name = settings.address.clone();
-        let core = NodeCore::new(settings.clone());
+        let coarse = match models.cpu {
+            CpuModel::Coarse(period) => Some(period),
+            _ => None,
+        };
+        let cores = settings.resource_limits.cpu.as_f64();
+        let mut own = settings.clone();
+        if strikes(Planted::TwiceTheCores, 1) {
+            own.resource_limits.cpu.0 *= 2;
+        }
+        let core = NodeCore::new(own);
         Node {
             name,
             number,
@@ -72,6 +94,9 @@ impl Node {
             wake: None,
             settings,
             shrunk: false,
+            cpu: (models.cpu != CpuModel::Off).then(|| Division::new(cores, coarse)),
+            end_delay: models.delays.job_end_to_scheduler,
+            late_ends: BTreeMap::new(),
         }
     }
 
@@ -93,6 +118,10 @@ impl Node {
     pub fn break_down(&mut self) {
         self.online = false;
         self.jobs.clear();
+        self.late_ends.clear();
+        if let Some(cpu) = &mut self.cpu {
+            cpu.clear();
+        }
         self.wake = None;
         self.settings.incarnation += 1;
         self.core = NodeCore::new(self.settings.clone());
@@ -101,6 +130,9 @@ impl Node {
     pub fn set_limits(&mut self, limits: Resources, around: &mut Around<'_>) {
         self.shrunk |= !limits.dominates(&self.settings.resource_limits);
         self.settings.resource_limits = limits;
+        if let Some(cpu) = &mut self.cpu {
+            cpu.set_cores(around.now, limits.cpu.as_f64());
+        }
         self.tell(NodeInput::ResourceLimits(limits), around);
         self.wake = Some(around.now);
         around.queue.push(around.now, Due::NodeWakes(self.number));
@@ -143,13 +175,34 @@ impl Node {
             if answers.is_empty() {
                 self.core.flush(around.now, &mut effects);
                 if effects.is_empty() {
-                    return;
+                    break;
                 }
             }
             for answer in answers {
                 self.core.handle(around.now, answer, &mut effects);
             }
         }
+        self.settle_cpu(around);
+    }
+
+    fn settle_cpu(&mut self, around: &mut Around<'_>) {
+        if let Some((at, number)) = self.cpu.as_mut().and_then(|cpu| cpu.settle(around.now)) {
+            around.queue.push(at, Due::CpuMoves(self.number, number));
+        }
+    }
+
+    /// A step of a curve, a check of a monitor, or the end of a job's work.
+    pub fn cpu_moves(&mut self, number: u32, around: &mut Around<'_>) {
+        let Some(cpu) = &mut self.cpu else { return };
+        let happened = cpu.wake(around.now, number);
+        // New guarantees of one instant go out together (5.7).
+        for (job_id, cores) in happened.moved {
+            self.tell(NodeInput::JobUsage { job_id, cpu: Some(cores), total_peak: None }, around);
+        }
+        for id in happened.ended {
+            self.job_ends(id, around);
+        }
+        self.settle_cpu(around);
     }
 
     fn act(&mut self, effect: NodeEffect, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
@@ -159,7 +212,8 @@ impl Node {
                 if matches!(message, NodeMessage::Heartbeat(_)) {
                     around.counts.heartbeats_processed += 1;
                 }
-                if let Some(node) = self.key {
+                let is_deaf = matches!(message, NodeMessage::Jobs(_)) && strikes(Planted::DeafServer, 1);
+                if let Some(node) = self.key.filter(|_| !is_deaf) {
                     around.inputs.push(Input::Node { node, message });
                 }
             }
@@ -187,6 +241,10 @@ impl Node {
             NodeEffect::ProxySend(job_id, order) => self.order(job_id, order, answers, around),
             NodeEffect::KillContainer(job_id) => {
                 self.jobs.remove(&job_id);
+                self.late_ends.remove(&job_id);
+                if let Some(cpu) = &mut self.cpu {
+                    cpu.stop(now, job_id);
+                }
                 answers.push(NodeInput::ContainerKilled { job_id, result: Ok(Remains::default()) });
             }
             NodeEffect::Cleanup { job_id, .. } => {
@@ -205,7 +263,8 @@ impl Node {
     fn spawn(&mut self, id: JobId, start: &StartJob, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
         let fate = around.physics.fate(start, self.group, &self.name);
         let delay = fate.start_delay;
-        self.jobs.insert(id, Job { fate, start: None, interrupted: None, peaked: false });
+        let (hard, options) = (start.resources.cpu, start.description.cpu_monitor.clone());
+        self.jobs.insert(id, Job { fate, start: None, interrupted: None, hard, options, peaked: false });
         if delay == Span::ZERO {
             answers.extend(self.begin(id, around));
         } else {
@@ -218,10 +277,12 @@ impl Node {
         let job = self.jobs.get_mut(&id).filter(|job| job.start.is_none())?;
         let now = around.now;
         job.start = Some(now);
-        around.queue.push(now + job.fate.runs_for, Due::JobEnds(self.number, id));
-        // Below the reserve nobody would notice it.
-        if let Some(after) = job.fate.peak_after {
-            around.queue.push(now + after, Due::MemoryPeak(self.number, id));
+        match (&mut self.cpu, job.fate.curve.take()) {
+            (Some(cpu), Some(curve)) => cpu.start(now, id, curve, job.fate.runs_for, job.hard, &job.options),
+            _ => around.queue.push(now + job.fate.runs_for, Due::JobEnds(self.number, id)),
+        }
+        if let Some((after, _)) = job.fate.steps.last() {
+            around.queue.push(now + *after, Due::MemoryStep(self.number, id));
         }
         Some(NodeInput::JobStarted { job_id: id, start_time: now })
     }
@@ -232,11 +293,21 @@ impl Node {
         }
     }
 
-    pub fn memory_peak(&mut self, id: JobId, around: &mut Around<'_>) {
+    pub fn memory_step(&mut self, id: JobId, around: &mut Around<'_>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.peaked = true;
-        let total_peak = Some(job.fate.peak + job.fate.proxy_memory);
-        self.tell(NodeInput::JobUsage { job_id: id, cpu: None, total_peak }, around);
+        let (Some(start), Some((_, bytes))) = (job.start, job.fate.steps.pop()) else { return };
+        job.peaked = job.fate.steps.is_empty();
+        if let Some((after, _)) = job.fate.steps.last() {
+            around.queue.push(start + *after, Due::MemoryStep(self.number, id));
+        }
+        self.tell(NodeInput::JobUsage { job_id: id, cpu: None, total_peak: Some(bytes) }, around);
+    }
+
+    /// The proxy says that a job is over.
+    pub fn end_is_heard(&mut self, id: JobId, around: &mut Around<'_>) {
+        if let Some(result) = self.late_ends.remove(&id) {
+            self.tell(NodeInput::JobEnded { job_id: id, result }, around);
+        }
     }
 
     /// The end that was its fate from the beginning.
@@ -254,16 +325,24 @@ impl Node {
     /// It was asked to stop, and does: what is not done is done by the next run.
     pub fn job_yields(&mut self, id: JobId, around: &mut Around<'_>) {
         let Some(job) = self.jobs.get(&id) else { return };
-        let done = job.start.map_or(Span::ZERO, |start| around.now.since(start));
+        // Lack of CPU has slowed it down.
+        let worked = self.cpu.as_ref().and_then(|cpu| cpu.worked(around.now, id));
+        let done = worked.unwrap_or_else(|| job.start.map_or(Span::ZERO, |start| around.now.since(start)));
         around.physics.keep_rest(&job.fate, done);
-        around.physics.yielded.insert(id);
+        around.physics.told.yielded.insert(id);
         let outcome = JobOutcome::Completed { interrupted: job.interrupted, restart_needed: true };
         self.end(id, outcome, around);
     }
 
     fn end(&mut self, id: JobId, outcome: JobOutcome, around: &mut Around<'_>) {
-        if let Some(input) = self.ended(id, outcome, around) {
-            self.tell(input, around);
+        match self.ended(id, outcome, around) {
+            Some(NodeInput::JobEnded { job_id, result }) if self.end_delay > Span::ZERO => {
+                self.late_ends.insert(job_id, result);
+                around.queue.push(around.now + self.end_delay, Due::EndIsHeard(self.number, id));
+                self.settle_cpu(around);
+            }
+            Some(input) => self.tell(input, around),
+            None => {}
         }
     }
 
@@ -272,7 +351,12 @@ impl Node {
         let exec = job.start.map_or(Span::ZERO, |start| around.now.since(start));
         let ended_well = matches!(outcome, JobOutcome::Completed { .. });
         let peak = if job.peaked || ended_well || job.fate.failure.is_some() { job.fate.peak } else { 0 };
-        let cpu = Span::from_micros((exec.as_micros() as f64 * job.fate.cpu_used) as u64);
+        let figures = self.cpu.as_mut().and_then(|cpu| cpu.stop(around.now, id));
+        let cpu_s = figures.map_or(exec.as_secs_f64() * job.fate.cpu_used, |figures| figures.used);
+        let cpu = Span::from_micros((cpu_s * 1e6) as u64);
+        if let Some(figures) = figures {
+            around.physics.told.cpu.insert(id, figures);
+        }
         let statistics = JobStatistics {
             exec,
             user_job_cpu_user: cpu,
@@ -294,6 +378,10 @@ impl Node {
     }
 
     fn order(&mut self, id: JobId, order: ProxyOrder, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
+        if self.late_ends.contains_key(&id) {
+            // It is over already; its proxy says so soon.
+            return;
+        }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match order {
             ProxyOrder::Interrupt { reason, timeout, .. } => {

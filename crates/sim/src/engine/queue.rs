@@ -26,8 +26,12 @@ pub(super) enum Due {
     JobStarts(u32, JobId),
     /// A job comes to its end by itself.
     JobEnds(u32, JobId),
-    /// A job reaches its memory peak.
-    MemoryPeak(u32, JobId),
+    /// A job takes the next step of its memory.
+    MemoryStep(u32, JobId),
+    /// Something happens to the CPU of a node, unless its jobs have changed since: number of the event.
+    CpuMoves(u32, u32),
+    /// The node's proxy is late with the end of a job.
+    EndIsHeard(u32, JobId),
     /// A job that was asked to stop does.
     JobYields(u32, JobId),
     /// The next operation of the workload.
@@ -47,7 +51,8 @@ impl Due {
         match self {
             Due::Scenario(_) | Due::ServerStarts | Due::NodeFails(_) | Due::NodeRepaired(_) => 1,
             Due::Fault | Due::NodeConnects(_) | Due::NodeHears(_) | Due::StoreLands => 1,
-            Due::JobStarts(..) | Due::JobEnds(..) | Due::MemoryPeak(..) | Due::JobYields(..) => 2,
+            Due::JobStarts(..) | Due::JobEnds(..) | Due::JobYields(..) => 2,
+            Due::MemoryStep(..) | Due::CpuMoves(..) | Due::EndIsHeard(..) => 2,
             Due::Submit | Due::Resubmit | Due::Until(_) => 3,
             Due::NodeWakes(_) => 6,
             Due::Sample => 7,

@@ -1,5 +1,6 @@
 //! The server without its edges: the shipped kernel, and a store that takes every batch at once.
 
+use super::planted::{Planted, strikes};
 use crate::error::SimError;
 use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request};
 use std::collections::{BTreeMap, VecDeque};
@@ -210,7 +211,7 @@ impl Server {
             return;
         }
         while let Some((seq, batch)) = self.in_flight.pop_front() {
-            if let Some(store) = &mut self.store {
+            if let Some(store) = self.store.as_mut().filter(|_| !strikes(Planted::LostBatch, 15)) {
                 apply(store, &batch);
             }
             self.durable = seq;

@@ -15,12 +15,8 @@ const PROXY_ESTIMATE: i64 = 256 << 20;
 const MAX_TOTAL_JOB_COUNT: i64 = 10_000_000;
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(
-        scenario: &'a Scenario,
-        folder: &Path,
-        options: Options,
-    ) -> Result<Engine<'a>, SimError> {
-        let workload = Workload::open(&scenario.workload)?;
+    pub(super) fn new(scenario: &'a Scenario, sink: Sink, options: Options) -> Result<Engine<'a>, SimError> {
+        let workload = Workload::open(&scenario.workload, &scenario.inline)?;
         let now = scenario.start;
         let mut config = Config::new("simulator:0", 0);
         config.default_tree.clone_from(&scenario.default_tree);
@@ -49,14 +45,14 @@ impl<'a> Engine<'a> {
             queue: Queue::default(),
             nodes: Vec::new(),
             keys: vec![None],
-            physics: Physics::new(scenario.seed, scenario.models.memory, scenario.groups.clone(), proxy),
+            physics: Physics::new(scenario, proxy),
             workload,
             by_name: BTreeMap::new(),
             owners: Vec::new(),
             inputs: Vec::new(),
             asked: BTreeMap::new(),
             ledger: Ledger::new(now),
-            sink: Sink::create(folder, scenario, options.format)?,
+            sink,
             pools: Pools::new(now, Span::ZERO),
             counts: Counts::default(),
             updates: 0,
@@ -176,7 +172,7 @@ impl<'a> Engine<'a> {
                     settings.waiting_jobs_timeout = timeout;
                 }
                 let at = self.nodes.len() as u32;
-                self.nodes.push(Node::new(at, index, settings));
+                self.nodes.push(Node::new(at, index, settings, self.scenario.models));
                 self.connect(at);
                 self.plan_failure(at);
             }

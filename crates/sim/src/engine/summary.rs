@@ -64,6 +64,8 @@ impl Engine<'_> {
                 "utilisation" => self.utilisation(&pools, progress.elapsed),
                 "counts" => counts,
                 "waste" => waste,
+                "memory" => self.ledger.use_of.memory(),
+                "cpu" => self.ledger.use_of.cpu(),
                 "operation_wait_s" => percentiles(std::mem::take(&mut self.ledger.waits_ms)),
             },
             "pools" => trees,
@@ -88,7 +90,7 @@ impl Engine<'_> {
 }
 
 /// Three digits are plenty, and the same everywhere.
-fn round(x: f64) -> Value {
+pub(super) fn round(x: f64) -> Value {
     ((x * 1000.0).round() / 1000.0).into()
 }
 
@@ -118,7 +120,7 @@ fn pools_of(pools: &BTreeMap<(String, String), Sums>, tree: &str) -> Map {
     out
 }
 
-fn percentiles(mut ms: Vec<u64>) -> Map {
+pub(super) fn percentiles(mut ms: Vec<u64>) -> Map {
     ms.sort_unstable();
     let at = |p: f64| {
         let index = ((ms.len() as f64 * p).ceil() as usize).saturating_sub(1);

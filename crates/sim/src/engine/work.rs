@@ -1,9 +1,10 @@
 //! What happens to a job, by the workload: how long it runs, what it uses, how it fails. All of it belongs
 //! to the unit of work and not to the attempt, except failures (simulator.md 5.4, 7).
 
+use super::cpu::Figures;
 use crate::random::{Draw, Kind, name_hash};
-use crate::scenario::{MemoryModel, NodeGroup};
-use crate::workload::{Operation, Task};
+use crate::scenario::{CpuModel, MemoryModel, NodeGroup, Scenario};
+use crate::workload::{CpuUsage, Curve, MemoryCurve, Operation, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{JobId, JobIdentity, OperationId, Span};
@@ -20,15 +21,25 @@ pub(super) struct Work {
 pub(super) struct Physics {
     seed: u64,
     memory: MemoryModel,
+    /// Jobs need curves of their CPU.
+    curves: bool,
     groups: Vec<NodeGroup>,
     /// Unfinished operations.
     pub works: BTreeMap<OperationId, Work>,
     /// Parts of units that are left after an interruption.
     rests: BTreeMap<(OperationId, u32, u32), f64>,
     proxy_estimate: i64,
-    /// Jobs that stopped because they were asked to, until their ends are in the log: one that was asked
-    /// and came to its own end before is done, and the log does not tell them apart.
+    pub told: Told,
+}
+
+/// What the log does not tell of jobs that ended, until their ends are in it.
+#[derive(Default)]
+pub struct Told {
+    /// Jobs that stopped because they were asked to: one that was asked and came to its own end before is
+    /// done, and the log does not tell them apart.
     pub yielded: BTreeSet<JobId>,
+    /// What their CPU came to.
+    pub cpu: BTreeMap<JobId, Figures>,
 }
 
 /// All that is decided of an attempt when it starts.
@@ -42,26 +53,29 @@ pub(super) struct Fate {
     full: Span,
     /// Why it fails at the end of that.
     pub failure: Option<&'static str>,
-    /// Cores in use.
+    /// Cores in use, on average.
     pub cpu_used: f64,
+    /// The same over the work, if the CPU is modelled.
+    pub curve: Option<Arc<Curve>>,
     /// Bytes at the peak.
     pub peak: i64,
     pub proxy_memory: i64,
-    /// When the peak comes, if the node has to know.
-    pub peak_after: Option<Span>,
+    /// Steps of its memory that the node has to know, the next one last: when, and bytes with the proxy.
+    pub steps: Vec<(Span, i64)>,
     pub interrupt_time: Span,
 }
 
 impl Physics {
-    pub fn new(seed: u64, memory: MemoryModel, groups: Vec<NodeGroup>, proxy_estimate: i64) -> Physics {
+    pub fn new(scenario: &Scenario, proxy_estimate: i64) -> Physics {
         Physics {
-            seed,
-            memory,
-            groups,
+            seed: scenario.seed,
+            memory: scenario.models.memory,
+            curves: scenario.models.cpu != CpuModel::Off,
+            groups: scenario.groups.clone(),
             works: BTreeMap::new(),
             rests: BTreeMap::new(),
             proxy_estimate,
-            yielded: BTreeSet::new(),
+            told: Told::default(),
         }
     }
 
@@ -124,29 +138,58 @@ impl Physics {
             runs_for *= part;
             failure = Some("The workload lets this attempt fail");
         }
-        let cpu = match (explicit, &task.cpu_usage) {
-            (Some(job), _) => job.cpu,
-            (None, Some(dist)) => dist.draw(&mut draw(Kind::Cpu, index), index),
-            (None, None) => task.cpu.as_f64(),
+        let even = match (explicit, &task.cpu_usage) {
+            (Some(job), None) => Some(job.cpu),
+            (_, Some(CpuUsage::Even(dist))) if explicit.is_none() => {
+                Some(dist.draw(&mut draw(Kind::Cpu, index), index))
+            }
+            (Some(job), Some(CpuUsage::Even(_))) => Some(job.cpu),
+            (_, Some(CpuUsage::Curve(_) | CpuUsage::Curves(_))) => None,
+            (_, _) => Some(task.cpu.as_f64()),
         };
-        let (mut peak, mut peak_after, mut proxy_memory) = (0, None, 0);
-        if self.memory == MemoryModel::Peak {
+        let curve = match (&task.cpu_usage, even) {
+            (_, Some(cores)) => self.curves.then(|| Arc::new(Curve::constant(cores))),
+            (Some(CpuUsage::Curve(curve)), None) => Some(curve.clone()),
+            (Some(CpuUsage::Curves(all)), None) => Some(all[(index % all.len() as u64) as usize].clone()),
+            _ => None,
+        };
+        let seconds = runs_for / 1e6;
+        let cpu = even.or(curve.as_ref().map(|curve| curve.mean(seconds))).unwrap_or_default();
+        let (mut peak, mut steps, mut proxy_memory) = (0, Vec::new(), 0);
+        if self.memory != MemoryModel::Off {
             let part = match explicit {
                 Some(job) => job.peak,
                 None => task.memory_usage.draw(&mut draw(Kind::Memory, index), index),
             };
             peak = (part * task.memory as f64) as i64;
-            proxy_memory = self.proxy_estimate;
-            let at = full * 0.5 * draw(Kind::MemoryStep, index).unit();
-            if peak > task.memory {
-                // The proxy sees it and ends the job (5.6, rule 1).
-                if at < runs_for {
+            proxy_memory = match &task.proxy {
+                Some(dist) => dist.draw(&mut draw(Kind::ProxyMemory, index), index) as i64,
+                None => self.proxy_estimate,
+            };
+            let at = 0.5 * draw(Kind::MemoryStep, index).unit();
+            let curve = match self.memory {
+                MemoryModel::Curve => &task.memory_curve,
+                _ => &MemoryCurve::Peak,
+            };
+            // Below the reserve nobody would notice it.
+            let mut noticed = start.resources.memory;
+            for (at, part) in curve.steps(at) {
+                let (at, bytes) = (full * at, (peak as f64 * part) as i64);
+                if at >= runs_for {
+                    break;
+                }
+                if bytes > task.memory {
+                    // The proxy sees it and ends the job (5.6, rule 1).
                     runs_for = at;
                     failure = Some("Memory limit exceeded");
+                    break;
                 }
-            } else if peak + proxy_memory > start.resources.memory && at < runs_for {
-                peak_after = Some(micros(at));
+                if bytes + proxy_memory > noticed {
+                    noticed = bytes + proxy_memory;
+                    steps.push((micros(at), noticed));
+                }
             }
+            steps.reverse();
         }
         let interrupt =
             task.interrupt_time.draw(&mut draw(Kind::Interruption, identity.task_job_index), index);
@@ -157,9 +200,10 @@ impl Physics {
             full: micros(full.max(1.0)),
             failure,
             cpu_used: cpu,
+            curve: curve.filter(|_| self.curves),
             peak,
             proxy_memory,
-            peak_after,
+            steps,
             interrupt_time: micros(interrupt * 1000.0),
         }
     }
@@ -194,9 +238,10 @@ impl Fate {
             full: Span::from_secs(1),
             failure: None,
             cpu_used: 0.0,
+            curve: None,
             peak: 0,
             proxy_memory: 0,
-            peak_after: None,
+            steps: Vec::new(),
             interrupt_time: Span::ZERO,
         }
     }

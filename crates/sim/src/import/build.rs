@@ -216,6 +216,7 @@ struct Batch {
     ms: u64,
     used: Option<f64>,
     peak: Option<f64>,
+    curve: Option<(String, String)>,
 }
 
 /// Operations by time.
@@ -262,6 +263,8 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
                 ms: (row.run_s * 1000.0).round().max(1.0) as u64,
                 used: row.used.map(|used| used * part),
                 peak: row.peak,
+                // A curve is of a whole job.
+                curve: row.row.curve.clone().filter(|_| part == 1.0),
             };
             if !tasks.contains_key(&ask) {
                 order.push(ask.clone());
@@ -344,9 +347,12 @@ fn task(name: &str, ask: &Ask, batches: &[Batch], mapping: &Mapping) -> Map {
     if mapping.gang && jobs > 1 {
         map.insert("gang", true);
     }
-    match &mapping.cpu_usage {
-        Some((_, value)) => drop(map.insert("cpu_usage", value.clone())),
-        None => drop(first.used.map(|used| map.insert("cpu_usage", rounded(used)))),
+    match (&mapping.cpu_usage, &first.curve) {
+        (Some((_, value)), _) => drop(map.insert("cpu_usage", value.clone())),
+        (None, Some((file, key))) => {
+            map.insert("cpu_usage", yson::map! {"curves" => file.as_str(), "key" => key.as_str()});
+        }
+        (None, None) => drop(first.used.map(|used| map.insert("cpu_usage", rounded(used)))),
     }
     if let Some(peak) = first.peak {
         map.insert("memory_usage", rounded(peak));

@@ -2,7 +2,7 @@
 
 use super::{Row, Skipped};
 use crate::error::SimError;
-use crate::workload::open;
+use crate::workload::{mean_of, open};
 use std::path::Path;
 
 const MIB: f64 = 1_048_576.0;
@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path, rows: &mut Vec<Row>, skipped: &mut Skipped) -> R
                     let place = header.iter().position(|h| h == name)?;
                     record.get(place).map(str::trim).filter(|text| !text.is_empty())
                 };
-                match row(&column) {
+                match row(path, &column) {
                     Ok(row) => rows.push(row),
                     Err(reason) => skipped.add(path, line, reason),
                 }
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path, rows: &mut Vec<Row>, skipped: &mut Skipped) -> R
     }
 }
 
-fn row<'a>(column: &dyn Fn(&str) -> Option<&'a str>) -> Result<Row, &'static str> {
+fn row<'a>(path: &Path, column: &dyn Fn(&str) -> Option<&'a str>) -> Result<Row, &'static str> {
     let number = |name: &str| match column(name) {
         None => Ok(None),
         Some(text) => match text.parse::<f64>() {
@@ -59,6 +59,9 @@ fn row<'a>(column: &dyn Fn(&str) -> Option<&'a str>) -> Result<Row, &'static str
         (None, Some(samples), Some(period)) => Some(samples * period),
         _ => None,
     };
+    let measured = column("curve").and_then(|text| mean_of(text, number("period_s").ok()??, run_s?));
+    let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let curve = measured.map(|_| (file.display().to_string(), id.clone()));
     Ok(Row {
         operation: name("op_id").unwrap_or_else(|| id.clone()),
         task: name("task").unwrap_or_else(|| "t".to_owned()),
@@ -74,9 +77,10 @@ fn row<'a>(column: &dyn Fn(&str) -> Option<&'a str>) -> Result<Row, &'static str
         time_limit_s: number("time_limit_s")?,
         jobs: jobs as u64,
         cpu: number("cpu_req")?,
-        cpu_used: number("cpu_used")?,
+        cpu_used: number("cpu_used")?.or(measured),
         memory: number("mem_req_mib")?.map(|mib| mib * MIB),
         memory_used: number("mem_used_mib")?.map(|mib| mib * MIB),
         gpu: number("gpu_req")?.unwrap_or(0.0),
+        curve,
     })
 }

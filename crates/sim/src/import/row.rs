@@ -29,6 +29,8 @@ pub(super) struct Row {
     pub memory_used: Option<f64>,
     /// Devices of a job.
     pub gpu: f64,
+    /// A measured curve: the file and the name in it.
+    pub curve: Option<(String, String)>,
 }
 
 impl Row {

@@ -59,6 +59,7 @@ fn row(line: &str) -> Result<Row, &'static str> {
         memory: field(10).filter(|m| *m > 0.0).map(|kib| kib * KIB * processors),
         memory_used: field(7).filter(|m| *m > 0.0).map(|kib| kib * KIB * processors),
         gpu: 0.0,
+        curve: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::build::constant;
 use crate::error::SimError;
-use crate::workload::{Operation, Reader, Task};
+use crate::workload::{CpuUsage, Operation, Reader, Task};
 use std::path::Path;
 use yson::Map;
 
@@ -162,7 +162,11 @@ fn add_task(task: &Task, sum: &mut Totals) {
     }
     let rest = task.job_count - task.explicit.len() as u64;
     let ms = constant(&task.duration).unwrap_or_default();
-    let used = task.cpu_usage.as_ref().map_or(Some(cpu), constant).unwrap_or(cpu);
+    let used = match &task.cpu_usage {
+        Some(CpuUsage::Even(dist)) => constant(dist).unwrap_or(cpu),
+        Some(CpuUsage::Curves(curves)) => curves[0].mean(ms / 1000.0),
+        _ => cpu,
+    };
     let peak = constant(&task.memory_usage).unwrap_or(1.0);
     sum.add(cpu, used, gpu, memory, peak, rest, ms / 1000.0);
 }

@@ -16,8 +16,8 @@ use yson::{JsonFormat, Map, Value};
 /// Where everything goes.
 pub struct Sink {
     folder: PathBuf,
-    pools: Table,
-    operations: Table,
+    pools: Option<Table>,
+    operations: Option<Table>,
     allocations: Option<Table>,
     events: Option<BufWriter<File>>,
 }
@@ -26,7 +26,7 @@ impl Sink {
     /// Begins the files of a run in a directory, which is made if it is not there.
     pub fn create(folder: &Path, scenario: &Scenario, format: Format) -> Result<Sink, SimError> {
         std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
-        write_json(&folder.join("scenario.json"), &scenario.document.value)?;
+        write_json(&folder.join("scenario.json"), &scenario.standalone())?;
         let events = match scenario.output.event_log {
             true => {
                 let path = folder.join("events.jsonl");
@@ -40,19 +40,24 @@ impl Sink {
         };
         Ok(Sink {
             folder: folder.to_owned(),
-            pools: Table::create(folder, "pools", pools::COLUMNS, format)?,
-            operations: Table::create(folder, "operations", OPERATIONS, format)?,
+            pools: Some(Table::create(folder, "pools", pools::COLUMNS, format)?),
+            operations: Some(Table::create(folder, "operations", OPERATIONS, format)?),
             allocations,
             events,
         })
     }
 
+    /// Of a run of which nothing is kept.
+    pub(crate) fn nowhere() -> Sink {
+        Sink { folder: PathBuf::new(), pools: None, operations: None, allocations: None, events: None }
+    }
+
     pub(crate) fn pool(&mut self, row: &[Cell]) -> Result<(), SimError> {
-        self.pools.row(row)
+        self.pools.as_mut().map_or(Ok(()), |table| table.row(row))
     }
 
     pub(crate) fn operation(&mut self, row: &[Cell]) -> Result<(), SimError> {
-        self.operations.row(row)
+        self.operations.as_mut().map_or(Ok(()), |table| table.row(row))
     }
 
     pub(crate) fn wants_allocations(&self) -> bool {
@@ -73,9 +78,9 @@ impl Sink {
     /// Writes the summary and closes everything.
     pub fn finish(self, summary: Map) -> Result<(), SimError> {
         let Sink { folder, pools, operations, allocations, events } = self;
-        pools.finish()?;
-        operations.finish()?;
-        allocations.map_or(Ok(()), Table::finish)?;
+        for table in [pools, operations, allocations].into_iter().flatten() {
+            table.finish()?;
+        }
         if let Some(mut file) = events {
             file.flush().map_err(|e| cannot_write(&folder.join("events.jsonl"), &e))?;
         }

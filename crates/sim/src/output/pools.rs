@@ -4,6 +4,7 @@ use super::table::Cell;
 use kernel::Kernel;
 use std::collections::BTreeMap;
 use vocab::{ObjectId, Resource, Resources, Share, Span, Time, Volume};
+use yson::Value;
 
 /// Columns of `pools.csv`.
 pub const COLUMNS: &[&str] = &[
@@ -18,6 +19,14 @@ pub const COLUMNS: &[&str] = &[
     "free_cpu",
     "guarantee_cpu",
     "accumulated_volume_cpu_s",
+    "integral_pool_capacity_cpu_s",
+    "estimated_burst_usage_duration_s",
+    "limits_cpu",
+    "running_operations",
+    "pending_operations",
+    "lightweight_operations",
+    "allocations",
+    "starving",
     "satisfaction",
     "demand_memory",
     "usage_memory",
@@ -39,7 +48,34 @@ pub struct State {
     volume: f64,
     satisfaction: f64,
     total: Resources,
+    now: Now,
 }
+
+/// What is asked for only when a sample is taken.
+#[derive(Clone, Copy, Default, Debug)]
+struct Now {
+    capacity: Option<f64>,
+    burst_s: Option<f64>,
+    limits_cpu: f64,
+    operations: i64,
+    running: i64,
+    lightweight: i64,
+    allocations: i64,
+    /// 0: no, 1: it starves, 2: aggressively.
+    starving: i64,
+}
+
+/// Attributes of a pool that [`Now`] is made of.
+const OF_NOW: &[&str] = &[
+    "integral_pool_capacity",
+    "estimated_burst_usage_duration_seconds",
+    "resource_limits",
+    "operation_count",
+    "running_operation_count",
+    "lightweight_running_operation_count",
+    "starvation_status",
+    "parent",
+];
 
 /// Of a pool, over the whole run. Core-seconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,6 +163,7 @@ impl Pools {
                     volume: volume.map_or(0.0, |v| v.cpu.as_f64()),
                     satisfaction: view.satisfaction,
                     total: tree.resource_limits,
+                    now: Now::default(),
                 };
                 let key = (tree.name.to_string(), name.to_string());
                 let (old, sums) = self.pools.entry(key).or_default();
@@ -141,19 +178,53 @@ impl Pools {
         }
     }
 
-    /// What is in use now, before a sample is taken of it.
-    pub fn look(&mut self, kernel: &Kernel) {
+    /// What is in use now, before a sample is taken of it. `allocations`: of operations that are directly in
+    /// a pool, by tree and pool.
+    pub fn look(&mut self, kernel: &Kernel, allocations: &BTreeMap<(String, String), i64>) {
+        let mut parents: BTreeMap<(&str, &str), String> = BTreeMap::new();
         for ((tree, pool), (state, _)) in &mut self.pools {
             if let Ok(usage) = kernel.scheduler().pool_usage(tree, pool) {
                 state.usage = usage;
             }
+            let snapshot = kernel.scheduler().snapshot();
+            let attributes = snapshot.tree(tree).and_then(|t| t.pool_attributes(pool, Some(OF_NOW)));
+            let Some(attributes) = attributes else { continue };
+            let inner = |name: &str| attributes.get(name)?.get("cpu")?.as_f64();
+            let count = |name: &str| attributes.get(name).and_then(Value::as_i64).unwrap_or_default();
+            state.now = Now {
+                capacity: inner("integral_pool_capacity"),
+                burst_s: attributes.get("estimated_burst_usage_duration_seconds").and_then(Value::as_f64),
+                limits_cpu: inner("resource_limits").unwrap_or_default(),
+                operations: count("operation_count"),
+                running: count("running_operation_count"),
+                lightweight: count("lightweight_running_operation_count"),
+                allocations: 0,
+                starving: match attributes.get("starvation_status").and_then(Value::as_str) {
+                    Some("starving") => 1,
+                    Some("aggressively_starving") => 2,
+                    _ => 0,
+                },
+            };
+            let parent = attributes.get("parent").and_then(Value::as_str).unwrap_or_default();
+            parents.insert((tree, pool), parent.to_owned());
+        }
+        let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
+        for ((tree, pool), count) in allocations {
+            let mut at = pool.clone();
+            while let Some(parent) = parents.get(&(tree.as_str(), at.as_str())).cloned() {
+                *sums.entry((tree.clone(), at)).or_default() += count;
+                at = parent;
+            }
+        }
+        for (key, (state, _)) in &mut self.pools {
+            state.now.allocations = sums.get(key).copied().unwrap_or_default();
         }
     }
 
     /// Rows of all pools.
     pub fn sample(&mut self, elapsed: Span) -> Vec<Vec<Cell>> {
         let rows = self.pools.iter_mut().map(|((tree, pool), (state, sums))| {
-            let v = state.volume;
+            let (v, now) = (state.volume, state.now);
             let (min, max, _) = sums.volume.unwrap_or((v, v, v));
             sums.volume = Some((min.min(v), max.max(v), v));
             let share = |r: Resource| state.fair_share[r] * state.total.get(r);
@@ -171,6 +242,14 @@ impl Pools {
                 Cell::Number(cores(state.free)),
                 Cell::Number(cores(state.strong + state.integral)),
                 Cell::Number(v),
+                now.capacity.map_or(Cell::Empty, Cell::Number),
+                now.burst_s.map_or(Cell::Empty, Cell::Number),
+                Cell::Number(now.limits_cpu),
+                Cell::Int(now.running),
+                Cell::Int(now.operations - now.running),
+                Cell::Int(now.lightweight),
+                Cell::Int(now.allocations),
+                Cell::Int(now.starving),
                 finite(state.satisfaction),
             ];
             for r in [Resource::Memory, Resource::Gpu] {

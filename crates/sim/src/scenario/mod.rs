@@ -8,7 +8,7 @@ mod models;
 pub use cluster::{Failures, NodeGroup};
 pub use events::{Event, EventKind, Which};
 pub use file::{Document, at_pointer, read_document, read_value, set_pointer};
-pub use models::{MemoryModel, Models, Output};
+pub use models::{CpuModel, Delays, MemoryModel, MemoryPolicy, Models, Output};
 
 use crate::error::SimError;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,12 @@ pub struct Scenario {
     pub controller_config: Map,
     /// Longest wait of a job for its resources on a node.
     pub waiting_jobs_timeout: Option<Span>,
+    /// `job_cpu_monitor` of operations that say nothing of it.
+    pub cpu_monitor: Map,
     /// Files of operations; `-` is standard input.
     pub workload: Vec<PathBuf>,
+    /// Operations that stand in no file, as lines of the workload format.
+    pub inline: Vec<u8>,
     /// In the order of their times; those of one time in the order of the file.
     pub events: Vec<Event>,
     /// What is modelled.
@@ -110,6 +114,20 @@ impl Scenario {
         scenario.document = document.clone();
         scenario.check().map_err(|e| document.locate(e))?;
         Ok(scenario)
+    }
+
+    /// The document as it can be run from anywhere: files of the workload by their whole paths.
+    pub fn standalone(&self) -> Value {
+        let mut value = self.document.value.clone();
+        let whole = |path: &PathBuf| match path == Path::new("-") {
+            true => path.clone(),
+            false => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+        };
+        let files = self.workload.iter().map(|path| Value::from(whole(path).display().to_string()));
+        if let Some(map) = value.as_map_mut() {
+            map.insert("workload", files.collect::<Vec<_>>());
+        }
+        value
     }
 
     /// Number of nodes.
@@ -171,12 +189,14 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
         heartbeat_period: Span::from_secs(5),
         controller_config: f.take_map("controller_config").or(&Map::new())?.clone(),
         waiting_jobs_timeout: None,
+        cpu_monitor: Map::new(),
         workload: f
             .take_str_list("workload")
             .required()?
             .into_iter()
             .map(|name| place(folder, name))
             .collect(),
+        inline: Vec::new(),
         events: events::read(f)?,
         models: f.nested("models", models::read_models)?.unwrap_or_default(),
         output: f.nested("output", models::read_output)?.unwrap_or_default(),
@@ -189,6 +209,10 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
     }
     f.nested("node_config", |f| {
         scenario.waiting_jobs_timeout = milliseconds(f, "waiting_jobs_timeout", 1..=YEAR_MS)?;
+        scenario.cpu_monitor = f.take_map("job_cpu_monitor").or(&Map::new())?.clone();
+        let mut options = Fields::new(&scenario.cpu_monitor, f.path_of("job_cpu_monitor"));
+        reserve::cpu_monitor::Options::read(&mut options)?;
+        options.finish()?;
         Ok::<_, FieldError>(())
     })?;
     read_volumes(f, &mut scenario.trees)?;

@@ -12,24 +12,85 @@ pub enum MemoryModel {
     /// One step to the peak, at a random time of the first half.
     #[default]
     Peak,
+    /// By the curve of the task.
+    Curve,
+}
+
+/// What is reserved for the memory of jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MemoryPolicy {
+    /// What the digests say, as in production.
+    #[default]
+    Digest,
+    /// The limit.
+    Limit,
+}
+
+/// How the CPU of jobs is modelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CpuModel {
+    /// Jobs use what they use, and always get it.
+    #[default]
+    Off,
+    /// Shared on the node, with the monitor's own checks.
+    Exact,
+    /// The same with so long between two checks.
+    Coarse(Span),
+}
+
+/// How late things are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Delays {
+    /// From the submission to the scheduler.
+    pub operation_prepare: Span,
+    /// From the end of a job to the scheduler.
+    pub job_end_to_scheduler: Span,
 }
 
 /// What is modelled.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Models {
     /// Memory of jobs.
     pub memory: MemoryModel,
+    /// What is reserved.
+    pub memory_policy: MemoryPolicy,
+    /// CPU of jobs.
+    pub cpu: CpuModel,
+    /// How late things are known.
+    pub delays: Delays,
 }
 
 pub(super) fn read_models(f: &mut Fields<'_>) -> Result<Models, FieldError> {
-    let memory = f.take_parsed("memory", "\"off\" or \"peak\"", |s| match s {
+    let memory = f.take_parsed("memory", "\"off\", \"peak\" or \"curve\"", |s| match s {
         "off" => Some(MemoryModel::Off),
         "peak" => Some(MemoryModel::Peak),
+        "curve" => Some(MemoryModel::Curve),
         _ => None,
     });
     let memory = memory.or(MemoryModel::Peak)?;
-    f.take_parsed("cpu", "\"off\"", |s| (s == "off").then_some(())).optional()?;
-    Ok(Models { memory })
+    let memory_policy = f.take_parsed("memory_policy", "\"digest\" or \"limit\"", |s| match s {
+        "digest" => Some(MemoryPolicy::Digest),
+        "limit" => Some(MemoryPolicy::Limit),
+        _ => None,
+    });
+    let memory_policy = memory_policy.or(MemoryPolicy::Digest)?;
+    const CPU: &str = "\"off\", \"exact\" or \"coarse:MS\" with 1 to 3600000 milliseconds between two checks";
+    let cpu = f.take_parsed("cpu", CPU, |s| match s {
+        "off" => Some(CpuModel::Off),
+        "exact" => Some(CpuModel::Exact),
+        _ => {
+            let ms = s.strip_prefix("coarse:")?.parse().ok().filter(|ms| (1..=3_600_000).contains(ms))?;
+            Some(CpuModel::Coarse(Span::from_millis(ms)))
+        }
+    });
+    let cpu = cpu.or(CpuModel::Off)?;
+    let delays = f.nested("delays", |f| {
+        let operation_prepare = milliseconds(f, "operation_prepare", 0..=86_400_000)?.unwrap_or_default();
+        let job_end_to_scheduler =
+            milliseconds(f, "job_end_to_scheduler", 0..=86_400_000)?.unwrap_or_default();
+        Ok::<_, FieldError>(Delays { operation_prepare, job_end_to_scheduler })
+    })?;
+    Ok(Models { memory, memory_policy, cpu, delays: delays.unwrap_or_default() })
 }
 
 /// What is written.

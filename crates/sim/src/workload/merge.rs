@@ -32,9 +32,15 @@ impl Source {
 }
 
 impl Workload {
-    /// Opens the files and looks at the first operation of each.
-    pub fn open(files: &[PathBuf]) -> Result<Workload, SimError> {
+    /// Opens the files and looks at the first operation of each. `inline`: lines that stand in no file.
+    pub fn open(files: &[PathBuf], inline: &[u8]) -> Result<Workload, SimError> {
         let mut sources = Vec::new();
+        if !inline.is_empty() {
+            let reader = Reader::of(inline.to_vec());
+            let mut source = Source { reader, next: None, last: Span::ZERO };
+            source.advance()?;
+            sources.push(source);
+        }
         for file in files {
             let mut source = Source { reader: Reader::open(file)?, next: None, last: Span::ZERO };
             source.advance()?;

@@ -1,13 +1,17 @@
 //! Workload in the native format (simulator.md 4): JSON lines, one operation each, read as a stream.
 
+mod curve;
 mod merge;
 mod operation;
 
+pub(crate) use curve::mean_of;
+pub use curve::{Curve, Curves};
 pub use merge::Workload;
-pub use operation::{Explicit, Operation, Task};
+pub use operation::{CpuUsage, Explicit, MemoryCurve, Operation, Task};
 
 use crate::error::SimError;
 use flate2::bufread::MultiGzDecoder;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -40,12 +44,26 @@ pub struct Reader {
     input: Box<dyn BufRead>,
     line: u64,
     buffer: Vec<u8>,
+    /// Files of measured curves that operations have named.
+    curves: BTreeMap<PathBuf, Curves>,
 }
 
 impl Reader {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Reader, SimError> {
-        Ok(Reader { path: path.to_owned(), input: open(path)?, line: 0, buffer: Vec::new() })
+        Ok(Reader {
+            path: path.to_owned(),
+            input: open(path)?,
+            line: 0,
+            buffer: Vec::new(),
+            curves: BTreeMap::new(),
+        })
+    }
+
+    /// Reads lines that stand in no file.
+    pub fn of(lines: Vec<u8>) -> Reader {
+        let (path, curves) = (PathBuf::from("(inline)"), BTreeMap::new());
+        Reader { path, input: Box::new(Cursor::new(lines)), line: 0, buffer: Vec::new(), curves }
     }
 
     /// Number of the line that was read last.
@@ -62,6 +80,26 @@ impl Reader {
     pub fn error(&self, pointer: &str, message: String) -> SimError {
         let file = self.path.display().to_string();
         SimError { file, line: Some(self.line), pointer: pointer.to_owned(), message }
+    }
+
+    /// Reads the curves that tasks name.
+    fn with_curves(&mut self, mut operation: Operation) -> Result<Operation, SimError> {
+        let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
+        for (number, task) in operation.tasks.iter_mut().enumerate() {
+            let Some(CpuUsage::Named { file, key }) = &task.cpu_usage else { continue };
+            let file = folder.join(file);
+            if !self.curves.contains_key(&file) {
+                let curves = Curves::load(&file)?;
+                self.curves.insert(file.clone(), curves);
+            }
+            let found = self.curves.get(&file).and_then(|curves| curves.of(key));
+            let found = found.ok_or_else(|| {
+                let what = format!("no curve {key:?} in {}", file.display());
+                self.error(&format!("/tasks/{number}/cpu_usage/key"), what)
+            })?;
+            task.cpu_usage = Some(CpuUsage::Curves(found));
+        }
+        Ok(operation)
     }
 
     /// The next operation; none at the end.
@@ -84,7 +122,8 @@ impl Reader {
                 .map_err(|e| self.error("", e.to_string()))?;
             let map = value.as_map().ok_or_else(|| self.error("", "expected a JSON object".into()))?;
             let operation = Operation::read(map, self.line);
-            return operation.map(Some).map_err(|e| SimError::field(&self.path, Some(self.line), e));
+            let operation = operation.map_err(|e| SimError::field(&self.path, Some(self.line), e))?;
+            return self.with_curves(operation).map(Some);
         }
     }
 }

@@ -1,7 +1,11 @@
 //! One operation: what it asks for, and what will happen to its jobs.
 
+use super::Curve;
 use crate::dist::Dist;
+use crate::scenario::{MemoryPolicy, Scenario};
 use controller::spec::MemoryOptions;
+use reserve::cpu_monitor::SECTION;
+use std::sync::Arc;
 use vocab::{Cpu, Span};
 use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
@@ -50,8 +54,12 @@ pub struct Task {
     pub duration: Dist,
     /// Peak as a part of `memory`.
     pub memory_usage: Dist,
+    /// How it gets there.
+    pub memory_curve: MemoryCurve,
+    /// Bytes that the job proxy uses; none: what is estimated of it.
+    pub proxy: Option<Dist>,
     /// Cores.
-    pub cpu_usage: Option<Dist>,
+    pub cpu_usage: Option<CpuUsage>,
     /// It can be asked to stop.
     pub interruptible: bool,
     /// From the order to the end, ms.
@@ -64,6 +72,47 @@ pub struct Task {
     pub gang: bool,
     /// Jobs that are told one by one.
     pub explicit: Vec<Explicit>,
+}
+
+/// Use of CPU.
+#[derive(Clone, Debug)]
+pub enum CpuUsage {
+    /// The same from beginning to end.
+    Even(Dist),
+    /// A curve over the work of the job.
+    Curve(Arc<Curve>),
+    /// A measured one, in a file that has not been read yet.
+    Named {
+        /// Beside the workload.
+        file: String,
+        /// Name of a job, or `cycle`.
+        key: String,
+    },
+    /// Measured ones, job by job, over and over.
+    Curves(Vec<Arc<Curve>>),
+}
+
+/// How a job gets to its peak of memory.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum MemoryCurve {
+    /// One step at a random time of the first half.
+    #[default]
+    Peak,
+    /// Eight steps, the last of them at seven eighths.
+    Ramp,
+    /// Part of the duration and part of the peak.
+    Points(Vec<(f64, f64)>),
+}
+
+impl MemoryCurve {
+    /// Part of the duration and part of the peak of each step; `peak_at`: of a single one.
+    pub fn steps(&self, peak_at: f64) -> Vec<(f64, f64)> {
+        match self {
+            MemoryCurve::Peak => vec![(peak_at, 1.0)],
+            MemoryCurve::Ramp => (0..8).map(|i| (f64::from(i) / 8.0, f64::from(i + 1) / 8.0)).collect(),
+            MemoryCurve::Points(points) => points.clone(),
+        }
+    }
 }
 
 /// A job of `jobs`.
@@ -86,10 +135,16 @@ impl Operation {
     }
 
     /// The production specification. Options of the memory reserve stand in the user script there.
-    pub fn spec(&self) -> Map {
+    pub fn spec(&self, scenario: &Scenario) -> Map {
         let mut spec = self.spec.clone();
-        let script: Map =
+        let mut script: Map =
             MemoryOptions::NAMES.iter().filter_map(|name| Some((*name, spec.remove(name)?))).collect();
+        if scenario.models.memory_policy == MemoryPolicy::Limit {
+            script.insert("memory_reserve_factor", 1.0);
+        }
+        if !scenario.cpu_monitor.is_empty() && !SECTION.iter().any(|name| spec.contains(name)) {
+            spec.insert(SECTION[0], scenario.cpu_monitor.clone());
+        }
         if let Some(pool) = &self.pool {
             spec.insert("pool", pool.as_str());
         }
@@ -214,7 +269,8 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
     // Production gives each job one slot and no network.
     f.take_u64("user_slots").within(1..=1).optional()?;
     f.take_u64("network").within(0..=0).optional()?;
-    f.take_parsed("memory_curve", "\"peak\"", |s| (s == "peak").then_some(())).optional()?;
+    let memory_curve = read_memory_curve(f)?;
+    let proxy = read_proxy(f)?;
     let disk = match f.take_value("disk").optional()? {
         None => None,
         Some(value) => match value.as_i64().filter(|bytes| *bytes >= 0) {
@@ -237,7 +293,9 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
         restart_completed_jobs: f.take_bool("restart_completed_jobs").or(false)?,
         duration,
         memory_usage: dist(f, "memory_usage")?.unwrap_or(Dist::Const(1.0)),
-        cpu_usage: dist(f, "cpu_usage")?,
+        memory_curve,
+        proxy,
+        cpu_usage: read_cpu_usage(f)?,
         interruptible: f.take_bool("interruptible").or(false)?,
         interrupt_time: dist(f, "interrupt_time")?.unwrap_or(Dist::Const(0.0)),
         fail_probability: f.take_f64("fail_probability").within(0.0..=1.0).or(0.0)?,
@@ -245,4 +303,61 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
         gang: f.take_bool("gang").or(false)?,
         explicit: Vec::new(),
     })
+}
+
+fn read_memory_curve(f: &mut Fields<'_>) -> Result<MemoryCurve, FieldError> {
+    let Some(value) = f.take_value("memory_curve").optional()? else { return Ok(MemoryCurve::Peak) };
+    let expected = "\"peak\", \"ramp\", or pairs [part of the duration, part of the peak] from 0 to 1, ascending in time";
+    let wrong = || f.expected("memory_curve", expected, value);
+    match value.as_str() {
+        Some("peak") => return Ok(MemoryCurve::Peak),
+        Some("ramp") => return Ok(MemoryCurve::Ramp),
+        Some(_) => return Err(wrong()),
+        None => {}
+    }
+    let pair = |v: &Value| match v.as_list()? {
+        [at, part] => Some((at.as_f64()?, part.as_f64()?)),
+        _ => None,
+    };
+    let points: Option<Vec<_>> = value.as_list().ok_or_else(wrong)?.iter().map(pair).collect();
+    let points = points.ok_or_else(wrong)?;
+    let within = |p: &(f64, f64)| (0.0..=1.0).contains(&p.0) && (0.0..=1.0).contains(&p.1);
+    if points.is_empty() || !points.iter().all(within) || !points.windows(2).all(|w| w[0].0 < w[1].0) {
+        return Err(wrong());
+    }
+    Ok(MemoryCurve::Points(points))
+}
+
+/// What is reserved for a proxy is `footprint_memory` of `controller_config`, for all tasks.
+fn read_proxy(f: &mut Fields<'_>) -> Result<Option<Dist>, FieldError> {
+    let Some(value) = f.take_value("job_proxy_memory").optional()? else { return Ok(None) };
+    let at = f.path_of("job_proxy_memory");
+    match value.get("usage") {
+        Some(usage) => {
+            let mut inner = Fields::new(value.as_map().unwrap_or(Map::EMPTY), at.as_str());
+            inner.ignore("usage");
+            inner.finish()?;
+            Dist::read(&format!("{at}/usage"), usage).map(Some)
+        }
+        None => Dist::read(&at, value).map(Some),
+    }
+}
+
+fn read_cpu_usage(f: &mut Fields<'_>) -> Result<Option<CpuUsage>, FieldError> {
+    let Some(value) = f.take_value("cpu_usage").optional()? else { return Ok(None) };
+    let at = f.path_of("cpu_usage");
+    if let Some(curve) = value.get("curve") {
+        let mut inner = Fields::new(value.as_map().unwrap_or(Map::EMPTY), at.as_str());
+        inner.ignore("curve");
+        inner.finish()?;
+        return Ok(Some(CpuUsage::Curve(Arc::new(Curve::read(&format!("{at}/curve"), curve)?))));
+    }
+    if value.get("curves").is_some() {
+        let mut inner = Fields::new(value.as_map().unwrap_or(Map::EMPTY), at);
+        let file = inner.take_str("curves").required()?.to_owned();
+        let key = inner.take_str("key").or("cycle")?.to_owned();
+        inner.finish()?;
+        return Ok(Some(CpuUsage::Named { file, key }));
+    }
+    Dist::read(&at, value).map(|dist| Some(CpuUsage::Even(dist)))
 }

@@ -2,6 +2,8 @@
 
 mod desk;
 mod import;
+mod models;
+mod pages;
 mod reference;
 mod refusals;
 mod runs;

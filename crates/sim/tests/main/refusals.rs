@@ -58,7 +58,12 @@ fn of_scenarios() {
             ("/events", r#"[{"at":1,"type":"nodes_offline","group":"m","count":1}]"#),
             ("/events", r#"[{"at":1,"type":"earthquake"}]"#),
             ("/workload", r#"["nowhere.jsonl"]"#),
-            ("/models", r#"{"cpu":"exact"}"#),
+            ("/models", r#"{"cpu":"coarse:0"}"#),
+            ("/models", r#"{"memory":"curves"}"#),
+            ("/models", r#"{"memory_policy":"oracle"}"#),
+            ("/models", r#"{"delays":{"operation_prepare":-1}}"#),
+            ("/node_config", r#"{"job_cpu_monitor":{"smoothing_factor":2}}"#),
+            ("/node_config", r#"{"job_cpu_monitor":{"smooth":0.5}}"#),
         ],
         expect![[r#"
             DIR/scenario.json: /format: expected "millpond-scenario/1", found string "millpond-scenario/2"
@@ -79,7 +84,12 @@ fn of_scenarios() {
             DIR/scenario.json: /events/0/group: no such node group "m", known are ["n"]
             DIR/scenario.json: /events/0/type: expected one of "nodes_offline", "nodes_online", "nodes_limits", "set_pool", "create_pool", "remove_pool", "set_tree_config", "set_scheduler_config", "update_operation", "suspend", "resume", "abort", "scheduler_restart", found "earthquake"
             DIR/nowhere.jsonl: cannot be read: No such file or directory (os error 2)
-            DIR/scenario.json: /models/cpu: expected "off", found string "exact""#]],
+            DIR/scenario.json: /models/cpu: expected "off", "exact" or "coarse:MS" with 1 to 3600000 milliseconds between two checks, found string "coarse:0"
+            DIR/scenario.json: /models/memory: expected "off", "peak" or "curve", found string "curves"
+            DIR/scenario.json: /models/memory_policy: expected "digest" or "limit", found string "oracle"
+            DIR/scenario.json: /models/delays/operation_prepare: expected uint64, found -1
+            DIR/scenario.json: /node_config/job_cpu_monitor/smoothing_factor: expected a number from 0 to 1, found 2
+            DIR/scenario.json: /node_config/job_cpu_monitor/smooth: unknown option"#]],
     );
 }
 

@@ -48,3 +48,21 @@ long_runs! {
     relaxed_pair => "relaxed-pair",
     burst_and_relaxed => "burst-and-relaxed",
 }
+
+/// Half a day of a thousand nodes and a hundred thousand jobs: the long way and the short way are the same.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "a hundred thousand jobs: in a release build")]
+fn scale_1k() {
+    let scenario = Scenario::load(&shared("scale-1k").join("scenario.json"), &[]);
+    let scenario = scenario.unwrap_or_else(|e| panic!("{e}"));
+    let folders = [true, false].map(|shortcuts| {
+        let folder = tempfile::tempdir().expect("a directory");
+        let ran = run(&scenario, folder.path(), Options { shortcuts, ..Options::default() });
+        assert!(ran.violations.is_empty(), "{:?}", ran.violations);
+        folder
+    });
+    for name in ["pools.csv", "operations.csv", "allocations.csv"] {
+        let [quick, slow] = [0, 1].map(|i| std::fs::read(folders[i].path().join(name)).expect("a file"));
+        assert!(quick == slow && quick.len() > 10_000, "{name}");
+    }
+}

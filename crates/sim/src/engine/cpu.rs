@@ -1,0 +1,339 @@
+//! CPU of the jobs of a node (simulator.md 5.7): what each wants, what it gets, and the shipped monitor that
+//! moves its guarantee.
+//!
+//! A job wants `d` cores at a position of its work. If all wishes fit on the node everybody gets what it
+//! wants; otherwise the cores are divided by guarantees, and nobody gets less than its part of them unless it
+//! wants less. The position moves at the speed `received / d`: lack of CPU prolongs the job. Between two
+//! events (a start, an end, a step of a curve, a check of a monitor) nothing changes, so sums are exact.
+
+use crate::workload::Curve;
+use reserve::cpu_monitor::{Fate, Monitor, Options};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vocab::{Cpu, JobId, Span, Time};
+use yson::Map;
+use yson::fields::Fields;
+
+/// Positions closer than this are one: times are whole microseconds.
+const NEAR: f64 = 2e-6;
+/// A job without a guarantee has this one when cores are divided: not nothing.
+const LEAST: f64 = 0.01;
+
+/// What a job came to, core-seconds.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Figures {
+    /// By its specification.
+    pub specified: f64,
+    /// By its guarantee of the moment.
+    pub guaranteed: f64,
+    /// What it got.
+    pub used: f64,
+    /// What it wanted above its guarantee.
+    pub at_risk: f64,
+    /// What it wanted and did not get.
+    pub missing: f64,
+    /// Times that the guarantee was moved.
+    pub changes: u64,
+    /// How long it ran, seconds.
+    pub ran: f64,
+    /// How long it would have run with all that it wanted.
+    pub work: f64,
+}
+
+impl Figures {
+    /// Sums of both.
+    pub fn add(&mut self, other: &Figures) {
+        self.specified += other.specified;
+        self.guaranteed += other.guaranteed;
+        self.used += other.used;
+        self.at_risk += other.at_risk;
+        self.missing += other.missing;
+        self.changes += other.changes;
+        self.ran += other.ran;
+        self.work += other.work;
+    }
+}
+
+struct Job {
+    curve: Arc<Curve>,
+    /// Seconds of work at full speed that are done, and after which it ends.
+    position: f64,
+    end: f64,
+    hard: f64,
+    guarantee: f64,
+    /// Of the moment: wish and receipt, cores.
+    wish: f64,
+    rate: f64,
+    start: Time,
+    monitor: Monitor,
+    period: Span,
+    next_check: Option<Time>,
+    figures: Figures,
+}
+
+impl Job {
+    fn speed(&self) -> f64 {
+        if self.wish > 0.0 { self.rate / self.wish } else { 1.0 }
+    }
+
+    /// When something of its own happens next.
+    fn next(&self, now: Time) -> Time {
+        let to = self.end.min(self.curve.next_step(self.position));
+        let speed = self.speed();
+        let check = self.next_check.unwrap_or(Time::MAX);
+        if speed <= 0.0 {
+            return check;
+        }
+        let us = ((to - self.position).max(0.0) / speed * 1e6).ceil();
+        check.min(now + Span::from_micros(us.clamp(1.0, 1e15) as u64))
+    }
+}
+
+/// What happened at an instant.
+#[derive(Default)]
+pub(super) struct Happened {
+    /// Jobs whose work is done.
+    pub ended: Vec<JobId>,
+    /// New guarantees.
+    pub moved: Vec<(JobId, Cpu)>,
+}
+
+/// See the module page.
+pub(super) struct Division {
+    cores: f64,
+    /// Between checks, instead of what the options say.
+    coarse: Option<Span>,
+    jobs: BTreeMap<JobId, Job>,
+    last: Time,
+    /// Events of the queue with another number are void.
+    version: u32,
+    stale: bool,
+}
+
+impl Division {
+    pub fn new(cores: f64, coarse: Option<Span>) -> Division {
+        Division { cores, coarse, jobs: BTreeMap::new(), last: Time::ZERO, version: 0, stale: false }
+    }
+
+    pub fn set_cores(&mut self, now: Time, cores: f64) {
+        self.advance(now);
+        self.cores = cores;
+        self.stale = true;
+    }
+
+    /// A job starts: `options` are those of its order, `hard` what it was granted.
+    pub fn start(
+        &mut self,
+        now: Time,
+        id: JobId,
+        curve: Arc<Curve>,
+        runs_for: Span,
+        hard: Cpu,
+        options: &Map,
+    ) {
+        self.advance(now);
+        // The controller has read and written them: they are good.
+        let options = Options::read(&mut Fields::new(options, "")).unwrap_or_default();
+        let period = self.coarse.unwrap_or(options.check_period).max(Span::from_millis(1));
+        let hard = hard.as_f64();
+        let job = Job {
+            curve,
+            position: 0.0,
+            end: runs_for.as_secs_f64(),
+            hard,
+            guarantee: hard,
+            wish: 0.0,
+            rate: 0.0,
+            start: now,
+            monitor: Monitor::new(options, hard),
+            period,
+            next_check: (hard > 0.0).then(|| now + period),
+            figures: Figures::default(),
+        };
+        self.jobs.insert(id, job);
+        self.stale = true;
+    }
+
+    /// A job is gone; gives what it came to.
+    pub fn stop(&mut self, now: Time, id: JobId) -> Option<Figures> {
+        self.advance(now);
+        let job = self.jobs.remove(&id)?;
+        self.stale = true;
+        Some(Figures { work: job.position, ran: now.since(job.start).as_secs_f64(), ..job.figures })
+    }
+
+    /// How far the work of a job is.
+    pub fn worked(&self, now: Time, id: JobId) -> Option<Span> {
+        let job = self.jobs.get(&id)?;
+        let position = job.position + now.since(self.last).as_secs_f64() * job.speed();
+        Some(Span::from_micros((position * 1e6).round() as u64))
+    }
+
+    /// All jobs are gone.
+    pub fn clear(&mut self) {
+        self.jobs.clear();
+        self.stale = true;
+    }
+
+    fn advance(&mut self, now: Time) {
+        let dt = now.since(self.last).as_secs_f64();
+        self.last = now;
+        if dt == 0.0 {
+            return;
+        }
+        for job in self.jobs.values_mut() {
+            job.position += dt * job.speed();
+            let f = &mut job.figures;
+            f.specified += job.hard * dt;
+            f.guaranteed += job.guarantee * dt;
+            f.used += job.rate * dt;
+            f.at_risk += (job.wish - job.guarantee).max(0.0) * dt;
+            f.missing += (job.wish - job.rate).max(0.0) * dt;
+        }
+    }
+
+    /// The event with this number is due: what happens?
+    pub fn wake(&mut self, now: Time, version: u32) -> Happened {
+        let mut happened = Happened::default();
+        if version != self.version {
+            return happened;
+        }
+        self.advance(now);
+        self.stale = true;
+        for (id, job) in &mut self.jobs {
+            if job.position >= job.end - NEAR {
+                happened.ended.push(*id);
+                continue;
+            }
+            if job.next_check.is_none_or(|at| at > now) {
+                continue;
+            }
+            job.next_check = Some(now + job.period);
+            let at = now.since(job.start).as_secs_f64();
+            let check = job.monitor.check_at(at, Some(job.figures.used), |_| true);
+            if let Some(change) = check.change.filter(|change| change.fate == Fate::Applied) {
+                job.guarantee = change.to;
+                job.figures.changes += 1;
+                happened.moved.push((*id, Cpu::from_f64(change.to)));
+            }
+        }
+        happened
+    }
+
+    /// Divides the cores anew, if something has changed; gives when to call next, with the number of the event.
+    pub fn settle(&mut self, now: Time) -> Option<(Time, u32)> {
+        if !std::mem::take(&mut self.stale) {
+            return None;
+        }
+        for job in self.jobs.values_mut() {
+            job.wish = job.curve.at(job.position);
+        }
+        self.divide();
+        self.version += 1;
+        let next = self.jobs.values().map(|job| job.next(now)).min()?;
+        Some((next, self.version))
+    }
+
+    fn divide(&mut self) {
+        let wishes: f64 = self.jobs.values().map(|job| job.wish).sum();
+        if wishes <= self.cores {
+            self.jobs.values_mut().for_each(|job| job.rate = job.wish);
+            return;
+        }
+        // Who wants least for its guarantee is served first; the rest of the others grows by what it leaves.
+        let weight = |job: &Job| job.guarantee.max(LEAST);
+        let mut order: Vec<&mut Job> = self.jobs.values_mut().collect();
+        order.sort_by(|a, b| (a.wish / weight(a)).total_cmp(&(b.wish / weight(b))));
+        let mut left = self.cores;
+        let mut weights: f64 = order.iter().map(|job| weight(job)).sum();
+        for job in order {
+            job.rate = job.wish.min(left * weight(job) / weights).max(0.0);
+            left -= job.rate;
+            weights -= weight(job);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u32) -> JobId {
+        format!("1-2-10384-{n:x}").parse().expect("an id")
+    }
+
+    /// Runs until all is done; when each job ended, and what it came to.
+    fn play(cores: f64, jobs: &[(f64, f64, f64)]) -> Vec<(f64, Figures)> {
+        let start = Time::from_secs(1000);
+        let mut division = Division::new(cores, None);
+        for (number, (hard, wish, seconds)) in jobs.iter().enumerate() {
+            let curve = Arc::new(Curve::constant(*wish));
+            let runs_for = Span::from_micros((seconds * 1e6) as u64);
+            division.start(start, id(number as u32), curve, runs_for, Cpu::from_f64(*hard), &Map::new());
+        }
+        let mut out = vec![(0.0, Figures::default()); jobs.len()];
+        let mut now = start;
+        while let Some((at, version)) = division.settle(now) {
+            now = at;
+            for ended in division.wake(now, version).ended {
+                let number = (0..jobs.len()).find(|n| id(*n as u32) == ended).expect("a job of the test");
+                let figures = division.stop(now, ended).expect("it runs");
+                out[number] = (now.since(start).as_secs_f64(), figures);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn enough_for_all() {
+        let ends = play(8.0, &[(4.0, 4.0, 10.0), (4.0, 2.0, 20.0)]);
+        assert!((ends[0].0 - 10.0).abs() < 1e-4 && (ends[1].0 - 20.0).abs() < 1e-4, "{ends:?}");
+        assert!((ends[1].1.used - 40.0).abs() < 1e-3 && ends[1].1.missing == 0.0);
+    }
+
+    #[test]
+    fn too_little_prolongs() {
+        // Guarantees 3 and 1 of four cores, both want four: parts are 3 and 1 until the first one ends.
+        let ends = play(4.0, &[(3.0, 4.0, 3.0), (1.0, 4.0, 3.0)]);
+        assert!((ends[0].0 - 4.0).abs() < 1e-4, "{ends:?}");
+        assert!((ends[1].0 - 6.0).abs() < 1e-4, "{ends:?}");
+        assert!(
+            (ends[0].1.missing - 4.0).abs() < 1e-3 && (ends[1].1.at_risk - 18.0).abs() < 1e-3,
+            "{ends:?}"
+        );
+    }
+
+    #[test]
+    fn who_wants_little_gets_it() {
+        // One core is wanted of a guarantee of two: the others share seven by their guarantees.
+        let ends = play(8.0, &[(2.0, 1.0, 10.0), (4.0, 8.0, 10.0), (2.0, 8.0, 10.0)]);
+        assert!((ends[0].0 - 10.0).abs() < 1e-4, "{ends:?}");
+        let work: f64 = ends.iter().map(|(_, f)| f.used).sum();
+        assert!((work - 170.0).abs() < 1e-2, "{work}");
+    }
+
+    #[test]
+    fn the_shipped_monitor_takes_what_is_idle() {
+        let start = Time::from_secs(1000);
+        let options = yson::map! {"enable_cpu_reclaim" => true};
+        let mut division = Division::new(16.0, None);
+        let curve = Arc::new(Curve::constant(1.0));
+        division.start(start, id(1), curve, Span::from_secs(3600), Cpu::from_f64(16.0), &options);
+        let (mut now, mut moves) = (start, Vec::new());
+        while let Some((at, version)) = division.settle(now) {
+            now = at;
+            let happened = division.wake(now, version);
+            moves.extend(happened.moved);
+            if !happened.ended.is_empty() {
+                break;
+            }
+        }
+        let figures = division.stop(now, id(1)).expect("it runs");
+        assert_eq!(figures.changes as usize, moves.len());
+        // It stops where one core is 60 % of the guarantee.
+        let last = moves.last().expect("a move").1.as_f64();
+        assert!((1.0 / 0.62..1.0 / 0.58).contains(&last), "{last}");
+        assert!(figures.guaranteed < 0.3 * figures.specified, "{figures:?}");
+        assert_eq!(figures.at_risk, 0.0);
+    }
+}

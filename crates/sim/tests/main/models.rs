@@ -1,0 +1,206 @@
+//! Memory, CPU and delays of jobs, driven through the shipped digests, node and monitor (simulator.md 5.6 to
+//! 5.9).
+
+use crate::desk::{Desk, figure, rows};
+use sim::Options;
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap_or(f64::NAN)
+}
+
+/// Jobs that use a quarter of their limits: what is reserved comes down to that.
+#[test]
+fn digests_learn_and_limits_do_not() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":300,"cpu":1,"memory":10737418240,"duration":{"uniform":[50000,70000]},"memory_usage":{"uniform":[0.2,0.25]}}]}"#;
+    let desk = Desk::new(2, 10, 3_600_000, &[work]);
+    let part = |models: &str| {
+        let ran =
+            desk.checked("out", &[("/models", models), ("/controller_config", r#"{"footprint_memory":1}"#)]);
+        assert_eq!(figure(&ran, "cluster/counts/jobs_completed"), 300.0);
+        let all = figure(&ran, "cluster/memory/completed/limit_gib_h");
+        (
+            figure(&ran, "cluster/memory/completed/reserved_gib_h") / all,
+            figure(&ran, "cluster/memory/completed/peak_gib_h") / all,
+        )
+    };
+    let (learnt, peak) = part(r#"{"memory":"peak"}"#);
+    assert!((0.2..0.25).contains(&peak) && (0.24..0.35).contains(&learnt), "{learnt} {peak}");
+    let (limit, _) = part(r#"{"memory":"peak","memory_policy":"limit"}"#);
+    assert!((limit - 1.0).abs() < 1e-3, "{limit}");
+}
+
+/// A node has memory for two jobs at their peaks and gets more of them: somebody must go, and does his work
+/// again with his whole limit reserved.
+#[test]
+fn overdraft_of_a_curve() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":12,"cpu":1,"memory":10000000000,"duration":60000,"memory_usage":0.9,"memory_curve":[[0,0.1],[0.5,1],[0.75,0.3]]}]}"#;
+    let desk = Desk::new(1, 10, 36_000_000, &[work]);
+    let node = ("/cluster/node_groups/0/resource_limits/memory", "20000000000");
+    let ran = desk.checked("curve", &[node, ("/models", r#"{"memory":"curve"}"#)]);
+    assert_eq!(figure(&ran, "cluster/counts/jobs_completed"), 12.0);
+    let over = figure(&ran, "cluster/waste/overdrafted_jobs");
+    assert!(over > 0.0, "nobody had to go");
+    let attempts = rows(&desk.read("curve/allocations.csv"));
+    for row in attempts.iter().filter(|r| r["reason"] == "resource_overdraft") {
+        // The step comes at half of the run, and not before.
+        assert_eq!(number(&row["end_ms"]) - number(&row["start_ms"]), 30_000.0, "{row:?}");
+        let again =
+            attempts.iter().find(|r| r["job_index"] == row["job_index"] && r["outcome"] == "completed");
+        let reserve = number(&again.expect("done in the end")["memory_reserve"]);
+        assert!(reserve >= 9_000_000_000.0, "{reserve}");
+    }
+    // A step above the limit is a failure, at its time.
+    let limit = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":1,"memory":10000000,"duration":80000,"memory_usage":1.2,"memory_curve":"ramp"}]}"#;
+    desk.write("workload.jsonl", &(limit.to_owned() + "\n"));
+    desk.checked("limit", &[("/models", r#"{"memory":"curve"}"#)]);
+    let row = &rows(&desk.read("limit/allocations.csv"))[0];
+    // Seven eighths of 1.2 are above 1.
+    assert_eq!((&*row["outcome"], number(&row["end_ms"])), ("failed", 60_000.0), "{row:?}");
+}
+
+/// Two jobs that want the whole node: by their guarantees they get three quarters and a quarter of it.
+#[test]
+fn too_little_cpu_prolongs() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[
+        {"name":"big","job_count":1,"cpu":3,"memory":1000000,"duration":30000,"cpu_usage":4},
+        {"name":"small","job_count":1,"cpu":1,"memory":1000000,"duration":30000,"cpu_usage":4}]}"#
+        .replace('\n', "");
+    let desk = Desk::new(1, 4, 3_600_000, &[&work]);
+    let end = |out: &str, task: &str| {
+        let found = rows(&desk.read(&format!("{out}/allocations.csv")));
+        number(&found.iter().find(|r| r["task"] == task).expect("a row")["end_ms"])
+    };
+    let ran = desk.checked("exact", &[("/models", r#"{"cpu":"exact"}"#)]);
+    // Times end on the next microsecond.
+    assert!((end("exact", "big") - 40_000.0).abs() <= 1.0 && (end("exact", "small") - 60_000.0).abs() <= 1.0);
+    assert!((figure(&ran, "cluster/cpu/used_core_h") * 3600.0 - 240.0).abs() < 4.0, "{:?}", ran.summary);
+    desk.checked("off", &[]);
+    assert_eq!((end("off", "big"), end("off", "small")), (30_000.0, 30_000.0));
+}
+
+/// An idle job gives its cores back, and more jobs run on the node at the same time.
+#[test]
+fn the_monitor_makes_room() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":4,"cpu":4,"memory":1000000,"duration":3600000,"cpu_usage":0.5}]}"#;
+    let desk = Desk::new(1, 8, 36_000_000, &[work]);
+    let hours = |out: &str, config: &str| {
+        let ran = desk.checked(out, &[("/models", r#"{"cpu":"exact"}"#), ("/node_config", config)]);
+        assert_eq!(figure(&ran, "cluster/counts/jobs_completed"), 4.0);
+        (figure(&ran, "virtual_ms") / 3.6e6, figure(&ran, "cluster/cpu/reclaimed_core_h"))
+    };
+    let (alone, nothing) = hours("off", "{}");
+    assert!((alone - 2.0).abs() < 0.1 && nothing == 0.0, "{alone} {nothing}");
+    let (together, reclaimed) = hours("on", r#"{"job_cpu_monitor":{"enable_cpu_reclaim":true}}"#);
+    assert!(together < 1.8 && reclaimed > 1.0, "{together} {reclaimed}");
+    let row = &rows(&desk.read("on/allocations.csv"))[0];
+    assert!(
+        number(&row["cpu_limit_mean"]) < 4.0 && (number(&row["cpu_used_mean"]) - 0.5).abs() < 0.01,
+        "{row:?}"
+    );
+}
+
+/// Steps of a curve, and curves of a file.
+#[test]
+fn curves_of_cpu() {
+    let lines = [
+        r#"{"id":"steps","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":4,"memory":1000000,"duration":40000,"cpu_usage":{"curve":[[0,1],[10000,3],[30000,0]]}}]}"#,
+        r#"{"id":"file","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":2,"cpu":4,"memory":1000000,"duration":60000,"cpu_usage":{"curves":"c.csv"}}]}"#,
+        r#"{"id":"key","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":4,"memory":1000000,"duration":60000,"cpu_usage":{"curves":"c.csv","key":"two"}}]}"#,
+    ];
+    let desk = Desk::new(4, 4, 3_600_000, &lines);
+    desk.write(
+        "c.csv",
+        "job_id,submit_s,cpu_req,period_s,samples,curve\none,0,4,30,2,100 300\ntwo,0,4,30,2,50x2\n",
+    );
+    desk.checked("out", &[("/models", r#"{"cpu":"exact"}"#)]);
+    let mut used: Vec<(String, f64)> = rows(&desk.read("out/allocations.csv"))
+        .iter()
+        .map(|r| (format!("{}.{}", r["operation"], r["job_index"]), number(&r["cpu_used_mean"])))
+        .collect();
+    used.sort_by(|a, b| a.0.cmp(&b.0));
+    let want = [("file.0", 2.0), ("file.1", 0.5), ("key.0", 0.5), ("steps.0", 1.75)];
+    for ((name, found), (want_name, want)) in used.iter().zip(want) {
+        assert!(name == want_name && (found - want).abs() < 0.001, "{used:?}");
+    }
+}
+
+#[test]
+fn delays() {
+    let work = r#"{"id":"x","at":5000,"user":"u","pool":"a","tasks":[{"name":"t","job_count":2,"cpu":4,"memory":1000000,"duration":20000}]}"#;
+    let desk = Desk::new(1, 4, 3_600_000, &[work]);
+    let models = r#"{"delays":{"operation_prepare":3000,"job_end_to_scheduler":2000}}"#;
+    desk.checked("out", &[("/models", models)]);
+    let found = rows(&desk.read("out/allocations.csv"));
+    let times: Vec<_> = found.iter().map(|r| (number(&r["start_ms"]), number(&r["end_ms"]))).collect();
+    // The second job starts when the scheduler has heard of the end of the first one.
+    assert_eq!(times, [(8_000.0, 28_000.0), (30_000.0, 50_000.0)]);
+}
+
+/// Everything at once, twice, and in the long way: the same bytes.
+#[test]
+fn the_same_each_time() {
+    let work: Vec<String> = (0..12)
+        .map(|i| {
+            format!(
+                r#"{{"id":"o{i}","at":{},"user":"u","pool":"{}","spec":{{"max_failed_job_count":100}},"tasks":[{{"name":"t","job_count":30,"cpu":2,"memory":4000000000,"duration":{{"lognormal":{{"median":60000,"sigma":0.8}}}},"memory_usage":{{"beta":{{"a":3,"b":3}}}},"memory_curve":"ramp","cpu_usage":{{"uniform":[0.2,3]}},"interruptible":{},"interrupt_time":{{"uniform":[0,5000]}},"fail_probability":0.02}}]}}"#,
+                i * 20_000,
+                if i % 2 == 0 { "a" } else { "b" },
+                i % 3 == 0,
+            )
+        })
+        .collect();
+    let lines: Vec<&str> = work.iter().map(String::as_str).collect();
+    let desk = Desk::new(6, 8, 7_200_000, &lines);
+    let changes = [
+        ("/models", r#"{"memory":"curve","cpu":"exact"}"#),
+        ("/node_config", r#"{"job_cpu_monitor":{"enable_cpu_reclaim":true}}"#),
+        ("/cluster/node_groups/0/resource_limits/memory", "14000000000"),
+        ("/cluster/failures", r#"{"node_mtbf_ms":900000,"node_mttr_ms":60000}"#),
+        (
+            "/events",
+            r#"[{"at":300000,"type":"scheduler_restart","downtime_ms":5000},{"at":400000,"type":"nodes_offline","group":"n","count":1},{"at":500000,"type":"nodes_online","group":"n","count":1},{"at":200000,"type":"set_pool","pool":"a","attributes":{"weight":3.0}}]"#,
+        ),
+        ("/output", r#"{"event_log":true}"#),
+    ];
+    let run = |out: &str, options: Options| {
+        desk.run(out, &changes, options).unwrap_or_else(|e| panic!("{e}"));
+        ["pools.csv", "operations.csv", "allocations.csv", "events.jsonl", "summary.json"]
+            .map(|name| desk.read(&format!("{out}/{name}")))
+    };
+    let first = run("one", Options { check_invariants: true, ..Options::default() });
+    assert!(
+        first[2].contains("node_offline") && first[2].lines().count() > 360,
+        "a run in which little happens"
+    );
+    assert!(first == run("two", Options::default()));
+    let slow = run("slow", Options { shortcuts: false, ..Options::default() });
+    for (quick, slow) in first.iter().zip(&slow).take(4) {
+        assert!(quick == slow);
+    }
+}
+
+/// Who wants to stop gets complete files up to that time.
+#[test]
+fn an_early_end_leaves_valid_files() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":2000,"cpu":1,"memory":1000000,"duration":{"uniform":[1000,9000]}}]}"#;
+    let desk = Desk::new(4, 10, 36_000_000, &[work]);
+    let scenario = desk.load(&[]).unwrap_or_else(|e| panic!("{e}"));
+    let mut looks = 0;
+    let mut watch = |_: &sim::Progress| {
+        looks += 1;
+        looks < 2
+    };
+    let out = desk.path().join("out");
+    let ran = sim::run(&scenario, &out, Options::default(), &mut watch, &mut |_| yson::Map::new());
+    let ran = ran.unwrap_or_else(|e| panic!("{e}"));
+    assert!(ran.interrupted);
+    let summary = crate::desk::json(&desk.read("out/summary.json"));
+    assert_eq!(summary.get("interrupted").and_then(yson::Value::as_bool), Some(true));
+    let attempts = rows(&desk.read("out/allocations.csv"));
+    assert!(
+        attempts.iter().any(|r| r["outcome"] == "completed")
+            && attempts.iter().any(|r| r["outcome"] == "running")
+    );
+    assert_eq!(rows(&desk.read("out/operations.csv"))[0]["state"], "running");
+    assert_eq!(figure(&ran, "cluster/counts/jobs_started"), attempts.len() as f64);
+}
