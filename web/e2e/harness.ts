@@ -39,7 +39,7 @@ export async function visit(
 ): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   const complaints: string[] = [];
   page.on('pageerror', error => complaints.push(String(error)));
   page.on('console', message => {
@@ -272,7 +272,7 @@ export const stateOfAt = async (api: string, headers: Record<string, string>, id
 export async function eventually<T>(
   ask: () => Promise<T>,
   is: (answer: T) => boolean,
-  ms = 30_000,
+  ms = 60_000,
 ): Promise<T> {
   const end = Date.now() + ms;
   for (;;) {

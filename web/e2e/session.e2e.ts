@@ -139,7 +139,7 @@ describe('signing in', () => {
     await other.getByRole('button', { name: 'Signed in as ann' }).click();
     await other.getByRole('menuitem', { name: 'Sign out' }).click();
     await form(other).waitFor();
-    await form(page).waitFor({ timeout: 20_000 });
+    await form(page).waitFor();
     await fill(page, 'ann', passwordOf('ann'));
     await page.getByText('of ann').first().waitFor();
     expect(new URL(page.url()).search).toBe('?user=ann');

@@ -117,7 +117,7 @@ describe('a server that is gone', () => {
       expect(await findings(late)).toEqual([]);
       line.mend();
       for (const one of [page, late]) {
-        await one.getByRole('button', { name: /^Live/ }).waitFor({ timeout: 20_000 });
+        await one.getByRole('button', { name: /^Live/ }).waitFor();
         await one.locator('h1').first().waitFor();
         await one.getByRole('alert').first().waitFor({ state: 'detached' });
       }
@@ -139,7 +139,7 @@ describe('a server that answers nonsense', () => {
         .waitFor();
       expect(await findings(page)).toEqual([]);
       line.mend();
-      await page.getByRole('alert').first().waitFor({ state: 'detached', timeout: 20_000 });
+      await page.getByRole('alert').first().waitFor({ state: 'detached' });
       await page.locator('h1').first().waitFor();
     } finally {
       line.mend();

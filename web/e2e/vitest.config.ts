@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['e2e/**/*.e2e.ts'],
     // One cluster and one browser: tests would disturb each other.
     fileParallelism: false,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });
