@@ -156,6 +156,12 @@ def test_a_session_ends_with_what_it_began_with(guarded):
     by_password = sign_in(guarded, user="carl", password="one")
     guarded.command("revoke_token", user="carl", token_sha256=hashlib.sha256(token.encode()).hexdigest())
     assert (whoami(by_password), whoami(by_token)) == (200, 401)
+    by_password, by_token = sign_in(guarded, user="carl", password="one"), sign_in(guarded, token=guarded.command("issue_token", user="carl"))
+    guarded.set("//sys/users/carl/@banned", True)
+    assert (whoami(by_password), whoami(by_token)) == (403, 403)
+    assert ask(guarded, "/login", "POST", json.dumps({"user": "carl", "password": "one"}).encode())[0] == 403
+    guarded.set("//sys/users/carl/@banned", False)
+    by_password = sign_in(guarded, user="carl", password="one")
     guarded.remove("//sys/users/carl")
     guarded.command("create", type="user", attributes={"name": "carl"})
     assert whoami(by_password) == 401, "another user of the same name"

@@ -200,11 +200,12 @@ def test_a_client_that_dies_in_the_middle_leaves_nothing(client, cluster, home):
     host, port = cluster.address.split(":")
     connection = socket.create_connection((host, int(port)))
     parameters = json.dumps({"path": table})
-    connection.sendall((f"PUT /api/v4/write_table HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    connection.sendall((f"PUT /api/v4/write_table HTTP/1.1\r\nHost: {cluster.address}\r\nTransfer-Encoding: chunked\r\n"
                         f"X-YT-Parameters: {parameters}\r\n\r\n").encode())
     piece = b'{"a"=1;};' * 10000
     for _ in range(20):
         connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+    wait_for(lambda: sorted(path.name for path in cluster.directory.rglob("blobs/*")) != blobs, what="a part")
     connection.close()
     wait_for(lambda: sorted(path.name for path in cluster.directory.rglob("blobs/*")) == blobs, what="the part to be gone")
     assert read(client, table) == ROWS

@@ -1,6 +1,7 @@
 //! Who asks: the seam between a request's credentials and a user name (http-api.md 2.9).
 
 use crate::BoxFuture;
+use std::net::IpAddr;
 use vocab::Failure;
 
 /// What a request says about its sender.
@@ -25,8 +26,8 @@ pub trait Authenticator: Send + Sync + 'static {
     /// The user that the request runs as.
     fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>>;
 
-    /// Opens a session for a browser.
-    fn sign_in(&self, _proof: Proof) -> BoxFuture<Result<Session, Failure>> {
+    /// Opens a session for a browser that asks from this address.
+    fn sign_in(&self, _proof: Proof, _from: Option<IpAddr>) -> BoxFuture<Result<Session, Failure>> {
         let failure = Failure::new("Nobody signs in here: this server does not ask who its users are");
         Box::pin(std::future::ready(Err(failure)))
     }

@@ -54,6 +54,11 @@ pub(crate) struct Runtime {
     hierarchies: Vec<PathBuf>,
 }
 
+/// A path as one name: no two paths have the same.
+fn one_name(path: &str) -> String {
+    path.replace('%', "%25").replace('/', "%2F")
+}
+
 impl Runtime {
     /// Looks for one; the error says what is missing.
     pub fn find(root_group: &str, mounts: &MountTable) -> Result<Runtime, String> {
@@ -65,7 +70,7 @@ impl Runtime {
         }
         Ok(Runtime {
             program,
-            state: Path::new(STATE).join(root_group.replace('/', "_")),
+            state: Path::new(STATE).join(one_name(root_group)),
             root_group: PathBuf::from(root_group),
             hierarchies: mounts.all(),
         })
@@ -292,6 +297,12 @@ impl Drop for Adopting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_do_not_share_a_directory() {
+        let names: Vec<String> = ["a_b/c", "a/b_c", "a%2Fb_c", "a", "a_b"].map(one_name).to_vec();
+        assert_eq!(names, ["a_b%2Fc", "a%2Fb_c", "a%252Fb_c", "a", "a_b"]);
+    }
 
     #[test]
     fn the_last_error_is_told() {

@@ -205,9 +205,9 @@ impl Tree {
             "effective_acl" => self.effective_acl(node.id),
             "opaque" => self.is_opaque(node).into(),
             "ref_counter" => 1.into(),
-            "lock_count" => self.locks(node.id).len().into(),
+            "lock_count" => self.lock_count(node.id).into(),
             "lock_mode" => self.own_mode(node.id).map_or("none", |mode| mode.name()).into(),
-            "locks" => Value::List(self.locks(node.id).iter().map(|lock| lock.to_map().into()).collect()),
+            "locks" => Value::List(self.locks(node.id).map(|lock| lock.to_map().into()).collect()),
             "resource_usage" => usage(std::iter::once(node)),
             "recursive_resource_usage" => {
                 usage(self.subtree(node.id).into_iter().filter_map(|id| self.node(id)))

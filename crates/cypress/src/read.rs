@@ -12,6 +12,9 @@ use crate::resolve::{Last, Place, Resolved};
 use crate::tree::Tree;
 use crate::walk::{value_exists, value_get, value_list};
 
+/// Of links: is there nothing where they lead?
+const BROKEN: &str = "broken";
+
 /// Options of `get` and `list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetOptions {
@@ -21,6 +24,8 @@ pub struct GetOptions {
     pub max_size: Option<usize>,
     /// Nodes that are not shown: `#` and no attributes stand for them.
     pub closed: BTreeSet<ObjectId>,
+    /// Links whose targets whoever asks may know nothing of: they look broken, whether they are or not.
+    pub blind: BTreeSet<ObjectId>,
 }
 
 impl Tree {
@@ -29,7 +34,14 @@ impl Tree {
         let node = self.expect_node(place.node)?;
         match (place.rest.as_slice(), &node.body) {
             ([], _) => Ok(self.show_node(place.node, options, true)),
-            ([Step::AllAttributes], _) => Ok(self.attributes(place.node, &options.attributes).into()),
+            ([Step::AllAttributes], _) => {
+                Ok(self.shown_attributes(place.node, &options.attributes, options).into())
+            }
+            ([Step::Attribute(name)], _)
+                if name == BROKEN.as_bytes() && options.blind.contains(&place.node) =>
+            {
+                Ok(true.into())
+            }
             ([Step::Attribute(name), inside @ ..], _) => {
                 let value = self.expect_attribute(place.node, name)?;
                 let at = || self.show(&Place { node: place.node, rest: vec![place.rest[0].clone()] });
@@ -103,6 +115,14 @@ impl Tree {
         self.attribute(id, name).ok_or_else(|| no_attribute(&self.path(id), name))
     }
 
+    fn shown_attributes(&self, id: ObjectId, names: &[String], options: &GetOptions) -> Map {
+        let mut attributes = self.attributes(id, names);
+        if options.blind.contains(&id) && attributes.get(BROKEN).is_some() {
+            attributes.insert(BROKEN, true);
+        }
+        attributes
+    }
+
     /// A node with everything below it that is not opaque. The depth of the tree is bounded by
     /// [`crate::Limits::max_depth`], hence the recursion is.
     fn show_node(&self, id: ObjectId, options: &GetOptions, is_top: bool) -> Value {
@@ -111,7 +131,7 @@ impl Tree {
         };
         let mut attributes = match options.attributes.as_slice() {
             [] => Map::new(),
-            names => self.attributes(id, names),
+            names => self.shown_attributes(id, names, options),
         };
         let limit = options.max_size.unwrap_or(usize::MAX);
         let value = match &node.body {
@@ -139,7 +159,7 @@ impl Tree {
         match options.attributes.as_slice() {
             [] => name,
             _ if options.closed.contains(&id) => name,
-            names => name.with_attributes(self.attributes(id, names)),
+            names => name.with_attributes(self.shown_attributes(id, names, options)),
         }
     }
 }

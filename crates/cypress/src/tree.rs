@@ -14,7 +14,7 @@ use crate::failures::{join, no_object};
 use crate::limits::Limits;
 use crate::node::{Body, Node};
 use crate::resolve::MountId;
-use crate::transactions::locks::Lock;
+use crate::transactions::node_locks::NodeLocks;
 use crate::types::NodeType;
 use vocab::Failure;
 
@@ -35,7 +35,7 @@ pub struct Tree {
     pub(crate) groups: OrdSet<(String, ObjectId)>,
     pub(crate) mounts: OrdMap<ObjectId, MountId>,
     /// Locks that transactions have or wait for, by node.
-    pub(crate) locks: OrdMap<ObjectId, Vec<Lock>>,
+    pub(crate) locks: OrdMap<ObjectId, NodeLocks>,
     /// The transaction whose view this is; none for the trunk.
     pub(crate) seen_by: Option<ObjectId>,
     pub(crate) root: ObjectId,

@@ -201,13 +201,16 @@ pub enum Command {
         size: u64,
         /// Hexadecimal digest if `compute_md5` was given.
         md5: Option<String>,
-        /// Append to what is there (the edge has already joined the contents).
-        append: bool,
+        /// It begins with this content, behind which more was appended (the edge has joined the two); 0 stands for
+        /// the content of a file that was never written. 402 if the file has another one by now.
+        behind: Option<u64>,
     },
     /// Where the content of a file is: `{id, revision, blob, size, md5, executable, file_name}`.
     LocateFile {
         /// The file.
         path: YPath,
+        /// More is to be appended to it: then who may write it needs not be one who may read it.
+        to_write: bool,
     },
     /// The end of `write_table`: the rows are already durable in the blob store.
     TableWritten {
@@ -220,6 +223,8 @@ pub enum Command {
     LocateTable {
         /// The table.
         path: YPath,
+        /// Rows are to be written to it: then who may write it needs not be one who may read it.
+        to_write: bool,
     },
     /// `alter_table`.
     AlterTable {

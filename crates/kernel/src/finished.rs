@@ -16,6 +16,7 @@ pub(crate) struct Finished {
     by_start: BTreeMap<(Time, OperationId), Summary>,
     by_id: BTreeMap<OperationId, Time>,
     by_end: BTreeSet<(Time, OperationId)>,
+    by_size: BTreeSet<(u64, OperationId)>,
     /// In the archive, of all of them.
     bytes: u64,
 }
@@ -24,6 +25,7 @@ impl Finished {
     pub fn insert(&mut self, summary: Summary) {
         self.by_id.insert(summary.id, summary.start_time);
         self.by_end.insert((summary.end(), summary.id));
+        self.by_size.insert((summary.archived_bytes, summary.id));
         self.bytes += summary.archived_bytes;
         self.by_start.insert((summary.start_time, summary.id), summary);
     }
@@ -45,10 +47,17 @@ impl Finished {
         let (first_end, _) = *self.by_end.first()?;
         Some(Held { operations: self.by_id.len(), bytes: self.bytes, first_end })
     }
-    fn pop_first_ended(&mut self) -> Option<Summary> {
-        let (_, id) = self.by_end.pop_first()?;
+    /// Takes out the one that ended first, of those with more than `bytes` if there are any.
+    fn pop_first_ended(&mut self, bytes: Option<u64>) -> Option<Summary> {
+        let large = |bytes: u64| {
+            let all = self.by_size.range((bytes + 1, OperationId::default())..);
+            all.filter_map(|(_, id)| self.get(*id)).map(|summary| (summary.end(), summary.id)).min()
+        };
+        let (end, id) = bytes.and_then(large).or_else(|| self.by_end.first().copied())?;
+        self.by_end.remove(&(end, id));
         let start = self.by_id.remove(&id)?;
         let summary = self.by_start.remove(&(start, id))?;
+        self.by_size.remove(&(summary.archived_bytes, id));
         self.bytes = self.bytes.saturating_sub(summary.archived_bytes);
         Some(summary)
     }
@@ -80,11 +89,13 @@ impl Kernel {
     /// Keeps the archive within its bounds; who ended first goes first.
     pub(crate) fn forget_old_operations(&mut self, now: Time, out: &mut Vec<Effect>) {
         for _ in 0..FORGET_AT_ONCE {
-            match self.finished.held() {
-                Some(held) if self.config.retention.is_exceeded(now, held) => {}
+            let share = match self.finished.held() {
+                Some(held) if self.config.retention.is_exceeded(now, held) => {
+                    self.config.retention.share_exceeded(now, held)
+                }
                 _ => return,
-            }
-            let Some(summary) = self.finished.pop_first_ended() else { return };
+            };
+            let Some(summary) = self.finished.pop_first_ended(share) else { return };
             if let Some(alias) = &summary.alias
                 && self.aliases.get(alias) == Some(&summary.id)
             {

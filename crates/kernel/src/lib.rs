@@ -401,18 +401,20 @@ impl Kernel {
         match command {
             Command::Get { path, attributes, max_size, fields } => {
                 let closed = self.closed_to(who, &path, true);
-                self.get(now, &path, GetOptions { attributes, max_size, closed }, fields)
+                let blind = self.blind_links(who, &path, &attributes, true);
+                self.get(now, &path, GetOptions { attributes, max_size, closed, blind }, fields)
             }
             Command::List { path, attributes, max_size } => {
                 let closed = match attributes.is_empty() {
                     true => BTreeSet::new(),
                     false => self.closed_to(who, &path, false),
                 };
-                self.list(now, &path, GetOptions { attributes, max_size, closed })
+                let blind = self.blind_links(who, &path, &attributes, false);
+                self.list(now, &path, GetOptions { attributes, max_size, closed, blind })
             }
             Command::Exists { path } => self.exists(now, &path),
-            Command::LocateFile { path } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
-            Command::LocateTable { path } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
+            Command::LocateFile { path, .. } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
+            Command::LocateTable { path, .. } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
             }

@@ -15,6 +15,9 @@ pub struct Retention {
     pub max_bytes: Option<u64>,
 }
 
+/// One operation may have this part of the bytes of all; one with more goes before others do.
+const SHARE: u64 = 10;
+
 impl Default for Retention {
     fn default() -> Retention {
         Retention {
@@ -37,6 +40,14 @@ pub(crate) struct Held {
 }
 
 impl Retention {
+    /// Is it only the size that is exceeded? Then operations of more than so many bytes go first: nobody's past is
+    /// forgotten because another's was large.
+    pub(crate) fn share_exceeded(&self, now: Time, held: Held) -> Option<u64> {
+        let others = Retention { max_bytes: None, ..*self };
+        let most = self.max_bytes.filter(|most| held.bytes > *most && !others.is_exceeded(now, held))?;
+        Some(most / SHARE)
+    }
+
     /// Must the operation that ended first go?
     pub(crate) fn is_exceeded(&self, now: Time, held: Held) -> bool {
         held.operations > self.max_operations
@@ -64,6 +75,16 @@ mod tests {
         check(limits, Held { operations: 4, ..fine }, true);
         check(limits, Held { bytes: 1001, ..fine }, true);
         check(limits, Held { first_end: Time::from_secs(1_000_000 - 3601), ..fine }, true);
+    }
+
+    #[test]
+    fn the_share_of_one_counts_when_the_size_alone_is_exceeded() {
+        let now = Time::from_secs(1_000_000);
+        let limits = Retention { max_operations: 3, max_age: Some(HOUR), max_bytes: Some(1000) };
+        let held = Held { operations: 3, bytes: 1001, first_end: now };
+        assert_eq!(limits.share_exceeded(now, held), Some(100));
+        assert_eq!(limits.share_exceeded(now, Held { bytes: 1000, ..held }), None);
+        assert_eq!(limits.share_exceeded(now, Held { operations: 4, ..held }), None);
     }
 
     #[test]

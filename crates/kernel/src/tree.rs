@@ -8,7 +8,7 @@ use cypress::{
 };
 use scheduler::config::SchedulerConfig;
 use vocab::batch::Table;
-use vocab::{Failure, ObjectId, Time};
+use vocab::{Failure, ObjectId, Time, code};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
@@ -111,10 +111,13 @@ impl Kernel {
                 let id = self.edit(now, user, out, |edit| edit.link(&target, &place, &options))?;
                 Ok(node_id(id))
             }
-            Command::FileWritten { path, blob, size, md5, append: _ } => {
+            Command::FileWritten { path, blob, size, md5, behind } => {
                 let place = self.resolve_local(&path, Last::Follow, "write_file")?;
                 if !place.rest.is_empty() {
                     return Err(self.tree.missing(&place));
+                }
+                if let Some(behind) = behind {
+                    self.check_unchanged(place.node, behind)?;
                 }
                 self.edit(now, user, out, |edit| {
                     edit.set_file_content(place.node, Some(cypress::Content { blob, size, md5 }))
@@ -222,6 +225,22 @@ impl Kernel {
                     .with("path", shown))
             }
         }
+    }
+
+    /// 402 if a file has another content than the one that more was appended to: that of somebody else would be
+    /// lost.
+    fn check_unchanged(&self, node: ObjectId, content: u64) -> Result<(), Failure> {
+        let found = match &self.tree.expect_node(node)?.body {
+            cypress::Body::File(found) => found.as_ref().map_or(0, |found| found.blob),
+            // What is no file is refused in other words.
+            _ => return Ok(()),
+        };
+        if found == content {
+            return Ok(());
+        }
+        let path = self.tree.path(node);
+        let message = format!("The content of {path} was changed while more was appended to it");
+        Err(Failure::coded(code::LOCK_CONFLICT, message).with("path", path))
     }
 
     /// Runs commands of the tree and puts what changed into the batch. A change that would make the

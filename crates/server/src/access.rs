@@ -5,17 +5,18 @@
 
 use crate::backend::ServerBackend;
 use crate::configured_tokens::ConfiguredTokens;
+use crate::password_checks::PasswordChecks;
 use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
 use api::{Authenticator, BoxFuture, Credentials, Proof, Session};
 use kernel::{Command, command};
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
 use vocab::{Failure, code};
 use yson::Value;
 
@@ -29,10 +30,6 @@ const SESSIONS: usize = 100_000;
 /// users may have changed.
 const REMEMBERED: Duration = Duration::from_secs(5);
 const REMEMBERED_MAX: usize = 10_000;
-/// Wrong passwords cost a core a while: not all of them at once.
-const PASSWORD_CHECKS: usize = 1;
-/// More do not wait for their turn: each waits for as long as all before it take.
-const WAITING_CHECKS: usize = 1000;
 
 /// See the module page.
 #[derive(Clone)]
@@ -42,9 +39,7 @@ struct Inner {
     backend: ServerBackend,
     tokens: ConfiguredTokens,
     state: Mutex<State>,
-    password_checks: Semaphore,
-    /// Places in the queue for `password_checks`.
-    waiting_checks: Semaphore,
+    password_checks: PasswordChecks,
 }
 
 #[derive(Default)]
@@ -96,9 +91,8 @@ const CSRF: i64 = 110;
 impl Access {
     /// Users are the kernel's, and so are the tokens that are not of the configuration.
     pub fn new(backend: ServerBackend, tokens: ConfiguredTokens) -> Access {
-        let password_checks = Semaphore::new(PASSWORD_CHECKS);
-        let waiting_checks = Semaphore::new(WAITING_CHECKS);
-        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks, waiting_checks }))
+        let password_checks = PasswordChecks::default();
+        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -167,11 +161,11 @@ impl Access {
         user.map(str::to_owned).ok_or_else(|| refused("Nobody knows who this is"))
     }
 
-    async fn open_session(self, proof: Proof) -> Result<Session, Failure> {
+    async fn open_session(self, proof: Proof, from: Option<IpAddr>) -> Result<Session, Failure> {
         let proof = match proof {
             Proof::Token(token) => self.of_token(&token),
             Proof::Password { user, password } => {
-                let hash = self.check_password(&user, &password).await?;
+                let hash = self.check_password(&user, &password, from).await?;
                 command::Proof::Password { user, hash }
             }
         };
@@ -186,18 +180,18 @@ impl Access {
 
     /// The hash that the password has. The same refusal, after the same time, for a wrong password and
     /// for a user without one.
-    async fn check_password(&self, user: &str, password: &str) -> Result<String, Failure> {
+    async fn check_password(
+        &self,
+        user: &str,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> Result<String, Failure> {
         static NOBODYS: OnceLock<String> = OnceLock::new();
         let asked = Command::PasswordHash { user: user.to_owned() };
         let hash = self.0.backend.value("root".into(), asked).await?;
         let hash = hash.as_str().map(str::to_owned);
         let password = sha256(password);
-        let _place = self
-            .0
-            .waiting_checks
-            .try_acquire()
-            .map_err(|_| too_many("Too many people sign in at this moment: try again in a minute"))?;
-        let _turn = self.0.password_checks.acquire().await;
+        let _turn = self.0.password_checks.turn(user, from).await?;
         let check = tokio::task::spawn_blocking(move || match hash {
             Some(hash) => is_password(&password, &hash).then_some(hash),
             None => {
@@ -207,7 +201,10 @@ impl Access {
             }
         });
         match check.await {
-            Ok(Some(hash)) => Ok(hash),
+            Ok(Some(hash)) => {
+                self.0.password_checks.succeeded(user, from);
+                Ok(hash)
+            }
             _ => Err(refused("Invalid credentials: the user or the password is wrong")),
         }
     }
@@ -218,8 +215,8 @@ impl Authenticator for Access {
         Box::pin(self.clone().user(credentials))
     }
 
-    fn sign_in(&self, proof: Proof) -> BoxFuture<Result<Session, Failure>> {
-        Box::pin(self.clone().open_session(proof))
+    fn sign_in(&self, proof: Proof, from: Option<IpAddr>) -> BoxFuture<Result<Session, Failure>> {
+        Box::pin(self.clone().open_session(proof, from))
     }
 
     fn sign_out(&self, session: &str) {

@@ -168,7 +168,12 @@ fn may_change_subjects(command: &Command) -> bool {
 }
 
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {
-    answer.await.unwrap_or_else(|_| Err(Failure::new("The server is stopping")))
+    answer.await.unwrap_or_else(|_| Err(stopping()))
+}
+
+/// What became of a command is not known.
+pub(crate) fn stopping() -> Failure {
+    Failure::new("The server is stopping")
 }
 
 impl Backend for ServerBackend {

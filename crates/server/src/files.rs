@@ -1,7 +1,7 @@
 //! Contents of files: streamed into blobs, streamed out of them.
 
 use crate::archive::unreadable;
-use crate::backend::ServerBackend;
+use crate::backend::{ServerBackend, stopping};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
 use kernel::Command;
@@ -20,6 +20,10 @@ use yson::ypath::YPath;
 const CHUNK: usize = 256 << 10;
 /// Chunks that may wait for a slow reader or for the disk.
 const CHUNKS_AHEAD: usize = 4;
+/// How often what is appended is joined anew when the file is overwritten again and again meanwhile.
+const APPEND_ATTEMPTS: usize = 100;
+/// Turns of those who append to a file, by its id.
+static APPENDS: [tokio::sync::Mutex<()>; 64] = [const { tokio::sync::Mutex::const_new(()) }; 64];
 
 /// The blobs of the store, seen as contents of files.
 #[derive(Clone)]
@@ -41,7 +45,8 @@ impl Files {
         Files { store }
     }
 
-    /// Streams a content into a blob, then makes it the file's: the file changes whole or not at all.
+    /// Streams a content into a blob, then makes it the file's: the file changes whole or not at all. Once all of
+    /// it has come this goes on to its end whether the client waits or not.
     pub async fn write(
         self,
         backend: &ServerBackend,
@@ -50,23 +55,81 @@ impl Files {
         body: ByteStream,
     ) -> Result<(), Failure> {
         let WriteFile { path, append, compute_md5, transaction } = request;
+        let of = |blob: u64, size: u64, md5: Option<String>, behind: Option<u64>| {
+            Command::FileWritten { path: path.clone(), blob, size, md5, behind }.through(transaction)
+        };
         // Before the content comes, not after gigabytes of it.
-        let written = Command::FileWritten { path: path.clone(), blob: 0, size: 0, md5: None, append };
-        let may = Command::Authorize(Box::new(written)).through(transaction);
-        backend.value(user.clone(), may).await?;
-        let old = locate(backend, &user, &path, transaction).await?;
+        let may = Command::FileWritten { path: path.clone(), blob: 0, size: 0, md5: None, behind: None };
+        backend.value(user.clone(), Command::Authorize(Box::new(may)).through(transaction)).await?;
+        let target = locate(backend, &user, &path, transaction, true).await?;
         let store = Arc::clone(&self.store);
-        let base = append.then_some(old).filter(|old| old.blob != 0);
-        let Written { blob, size, md5 } =
-            pump(body, move |pieces| write_blob(&*store, base, compute_md5, pieces)).await?;
-        let command = Command::FileWritten { path, blob, size, md5, append }.through(transaction);
-        let done = backend.value(user, command).await;
-        // The node is gone, or may not be written: nobody will ever refer to this content. When the store has
-        // failed that is not known, and the next start finds out.
+        // What is appended may have to be joined with another content than there is now.
+        let digest = compute_md5 && !append;
+        let written = pump(body, move |pieces| write_blob(&*store, digest, pieces)).await?;
+        if !append {
+            let Written { blob, size, md5 } = written;
+            return self.settle(backend, user, of(blob, size, md5, None), blob).await;
+        }
+        let Written { blob: tail, size: tail_size, .. } = written;
+        // One after another: of many that append at once each would else copy for nothing until all others are
+        // through.
+        let turn = &APPENDS[target.id.0.0[3] as usize % APPENDS.len()];
+        let _turn = turn.lock().await;
+        let mut attempt = 0;
+        let done = loop {
+            attempt += 1;
+            let base = match locate(backend, &user, &path, transaction, true).await {
+                Ok(base) => base,
+                Err(failure) => break Err(failure),
+            };
+            let behind = base.blob;
+            let joined = match self.join([(base.blob, base.size), (tail, tail_size)], compute_md5).await {
+                Ok(Written { blob, size, md5 }) => {
+                    self.settle(backend, user.clone(), of(blob, size, md5, Some(behind)), blob).await
+                }
+                Err(failure) => Err(failure),
+            };
+            match joined {
+                // Somebody has written the file meanwhile: behind that, then.
+                Err(_)
+                    if attempt < APPEND_ATTEMPTS
+                        && locate(backend, &user, &path, transaction, true)
+                            .await
+                            .is_ok_and(|now| now.blob != behind) => {}
+                done => break done,
+            }
+        };
+        let _ = self.store.delete_blob(tail);
+        done
+    }
+
+    /// Makes a blob the content of a file. One that is refused is removed: nobody will ever refer to it. When it
+    /// is not known what became of the change the blob stays, and the next start finds out.
+    async fn settle(
+        &self,
+        backend: &ServerBackend,
+        user: String,
+        change: Command,
+        blob: u64,
+    ) -> Result<(), Failure> {
+        let done = match backend.ask(user, None, change) {
+            Ok(answer) => match answer.await {
+                Ok(done) => done,
+                Err(_) => return Err(stopping()),
+            },
+            Err(failure) => Err(failure),
+        };
         if done.is_err() && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
         done.map(drop)
+    }
+
+    /// One content behind another.
+    async fn join(&self, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {
+        let store = Arc::clone(&self.store);
+        let joined = tokio::task::spawn_blocking(move || join_blobs(&*store, parts, compute_md5)).await;
+        joined.map_err(|e| Failure::new(format!("Joining the contents failed: {e}")))?
     }
 
     /// Opens a content.
@@ -77,7 +140,7 @@ impl Files {
         request: ReadFile,
     ) -> Result<FileContent, Failure> {
         let ReadFile { path, offset, length, transaction } = request;
-        let located = locate(backend, &user, &path, transaction).await?;
+        let located = locate(backend, &user, &path, transaction, false).await?;
         let offset = offset.min(located.size);
         let length = length.unwrap_or(u64::MAX).min(located.size - offset);
         let body = self.stream(located.blob, offset, length);
@@ -157,43 +220,59 @@ struct Written {
     md5: Option<String>,
 }
 
-fn write_blob(
-    store: &dyn Store,
-    base: Option<Located>,
-    compute_md5: bool,
-    mut pieces: Pieces,
-) -> Result<Written, Failure> {
-    let mut writer = store.begin_blob().map_err(unreadable)?;
-    let mut md5 = compute_md5.then(Md5::new);
-    let mut add = |writer: &mut Box<dyn BlobWriter>, chunk: &[u8]| -> Result<(), Failure> {
-        if let Some(md5) = &mut md5 {
+/// A blob on its way to be a content.
+struct Draft {
+    writer: Box<dyn BlobWriter>,
+    md5: Option<Md5>,
+}
+
+impl Draft {
+    fn begin(store: &dyn Store, compute_md5: bool) -> Result<Draft, Failure> {
+        Ok(Draft { writer: store.begin_blob().map_err(unreadable)?, md5: compute_md5.then(Md5::new) })
+    }
+
+    fn add(&mut self, chunk: &[u8]) -> Result<(), Failure> {
+        if let Some(md5) = &mut self.md5 {
             md5.update(chunk);
         }
-        writer.append(chunk).map_err(unreadable)
-    };
-    if let Some(base) = base {
+        self.writer.append(chunk).map_err(unreadable)
+    }
+
+    fn finish(self) -> Result<Written, Failure> {
+        let size = self.writer.len();
+        let blob = self.writer.finish().map_err(unreadable)?;
+        let md5 = self.md5.map(|md5| {
+            md5.finalize().iter().fold(String::new(), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+        });
+        Ok(Written { blob, size, md5 })
+    }
+}
+
+fn write_blob(store: &dyn Store, compute_md5: bool, mut pieces: Pieces) -> Result<Written, Failure> {
+    let mut draft = Draft::begin(store, compute_md5)?;
+    while let Some(piece) = pieces.next()? {
+        draft.add(&piece)?;
+    }
+    draft.finish()
+}
+
+fn join_blobs(store: &dyn Store, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {
+    let mut draft = Draft::begin(store, compute_md5)?;
+    for (blob, size) in parts {
         let mut at = 0;
-        while at < base.size {
-            let chunk = store.read_blob(base.blob, at, CHUNK).map_err(unreadable)?;
+        while blob != 0 && at < size {
+            let chunk = store.read_blob(blob, at, CHUNK).map_err(unreadable)?;
             if chunk.is_empty() {
-                break;
+                return Err(Failure::new("The content of the file is shorter than it should be"));
             }
             at += chunk.len() as u64;
-            add(&mut writer, &chunk)?;
+            draft.add(&chunk)?;
         }
     }
-    while let Some(piece) = pieces.next()? {
-        add(&mut writer, &piece)?;
-    }
-    let size = writer.len();
-    let blob = writer.finish().map_err(unreadable)?;
-    let md5 = md5.map(|md5| {
-        md5.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    });
-    Ok(Written { blob, size, md5 })
+    draft.finish()
 }
 
 async fn locate(
@@ -201,8 +280,9 @@ async fn locate(
     user: &str,
     path: &YPath,
     transaction: Option<ObjectId>,
+    to_write: bool,
 ) -> Result<Located, Failure> {
-    let command = Command::LocateFile { path: path.clone() }.through(transaction);
+    let command = Command::LocateFile { path: path.clone(), to_write }.through(transaction);
     let value = backend.value(user.to_owned(), command).await?;
     let number = |key: &str| value.get(key).and_then(Value::as_u64).unwrap_or_default();
     let id = value.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());

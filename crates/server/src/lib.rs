@@ -27,6 +27,7 @@ mod metrics;
 mod node_service;
 mod outbox;
 mod page;
+mod password_checks;
 mod run;
 mod shells;
 mod tables;

@@ -1,7 +1,7 @@
 //! Rows of tables: streamed into chunks, streamed out of them.
 
 use crate::archive::unreadable;
-use crate::backend::ServerBackend;
+use crate::backend::{ServerBackend, stopping};
 use crate::files::{Pieces, pump};
 use ::tables::{Checker, Control, Index, Printer, Schema, Selection, TRAILER, Writer};
 use api::{ByteStream, ReadTable, TableContent, WriteTable};
@@ -53,7 +53,7 @@ impl Tables {
         // Before the rows come, not after gigabytes of them.
         let may = Command::Authorize(Box::new(written(TableRows::default()))).through(transaction);
         backend.value(user.clone(), may).await?;
-        let located = locate(backend, &user, &path, transaction).await?;
+        let located = locate(backend, &user, &path, transaction, true).await?;
         let replace_schema = schema.is_some();
         let schema = schema.unwrap_or(located.schema);
         let checked = Schema::parse(&schema)?;
@@ -67,8 +67,15 @@ impl Tables {
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
         let unused = chunks.is_empty();
         let rows = TableRows { chunks, append, sorted_by, schema, replace_schema };
-        let done = backend.value(user, written(rows).through(transaction)).await;
-        // When the store has failed it is not known whether somebody refers to it: the next start finds out.
+        let done = match backend.ask(user, None, written(rows).through(transaction)) {
+            Ok(answer) => match answer.await {
+                Ok(done) => done,
+                // What became of it is not known: the next start finds out whether somebody refers to it.
+                Err(_) => return Err(stopping()),
+            },
+            Err(failure) => Err(failure),
+        };
+        // Nor is it when the store has failed.
         if (done.is_err() || unused) && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
@@ -84,7 +91,7 @@ impl Tables {
     ) -> Result<TableContent, Failure> {
         let ReadTable { path, format, control, transaction } = request;
         let control = Control::parse(&control)?;
-        let located = locate(backend, &user, &path, transaction).await?;
+        let located = locate(backend, &user, &path, transaction, false).await?;
         let row_count = located.chunks.iter().map(|c| c.rows).sum();
         let Selection { columns, ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
@@ -240,8 +247,9 @@ async fn locate(
     user: &str,
     path: &YPath,
     transaction: Option<ObjectId>,
+    to_write: bool,
 ) -> Result<Located, Failure> {
-    let command = Command::LocateTable { path: path.clone() }.through(transaction);
+    let command = Command::LocateTable { path: path.clone(), to_write }.through(transaction);
     let value = backend.value(user.to_owned(), command).await?;
     let malformed = || Failure::new("Malformed description of a table");
     let list = |key: &str| value.get(key).and_then(Value::as_list).ok_or_else(malformed);

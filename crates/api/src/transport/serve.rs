@@ -1,14 +1,15 @@
 //! Connections.
 
 use super::tls::Tls;
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -22,6 +23,8 @@ const MAX_HEADERS: usize = 1024;
 const IDLE: Duration = Duration::from_secs(600);
 /// How long a client may take to say something: until then nothing else bounds it.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
+/// Bytes that are taken before it is known what they are.
+const FIRST_PIECE: usize = 4 << 10;
 /// What HTTP/2 begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Between two looks at a client that has begun to say it.
@@ -33,6 +36,10 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// After a failed accept (no file descriptors left) it is no use to try again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where a request comes from, as far as the connection tells: with each request, as an extension.
+#[derive(Clone, Copy)]
+pub(super) struct Peer(pub IpAddr);
 
 /// Serves connections, with TLS if there is something for it, until `shutdown` resolves; then takes no more, lets running requests end for
 /// at most `grace`, and returns.
@@ -53,8 +60,9 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                drop(tokio::spawn(connection(stream, tls.clone(), router.clone(), stopped.clone())));
+            Ok((stream, peer)) => {
+                let router = router.clone().layer(Extension(Peer(peer.ip())));
+                drop(tokio::spawn(connection(stream, tls.clone(), router, stopped.clone())));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -85,14 +93,30 @@ async fn connection(
                 () = told_to_stop(&mut stopped) => Ok(false),
             };
             match spoken {
-                Ok(true) => speak(stream, router, stopped).await,
+                Ok(true) => speak(stream, Language::Any, router, stopped).await,
                 Ok(false) => {}
                 Err(_) => tracing::debug!("a client that said nothing is cut off"),
             }
         }
         Some(tls) => match tls.accept(stream).await {
-            // What is said under TLS cannot be looked at without taking it: who got so far is trusted to go on.
-            Ok(stream) => speak(stream, router, stopped).await,
+            Ok(stream) => {
+                // Agreed on in the handshake.
+                let language = match stream.get_ref().1.alpn_protocol() {
+                    Some(b"h2") => Language::Http2,
+                    _ => Language::Http1,
+                };
+                // What is said under TLS cannot be looked at without taking it, so it goes through a buffer.
+                let mut stream = BufReader::with_capacity(FIRST_PIECE, stream);
+                let spoken = tokio::select! {
+                    spoken = tokio::time::timeout(FIRST_WORDS, stream.fill_buf()) => spoken,
+                    () = told_to_stop(&mut stopped) => return,
+                };
+                match spoken {
+                    Ok(Ok(words)) if !words.is_empty() => speak(stream, language, router, stopped).await,
+                    Ok(_) => {}
+                    Err(_) => tracing::debug!("a client that said nothing under TLS is cut off"),
+                }
+            }
             Err(error) => tracing::debug!(%error, "no TLS connection came about"),
         },
     }
@@ -111,13 +135,28 @@ async fn has_spoken(stream: &TcpStream) -> bool {
     }
 }
 
+/// Which HTTP is spoken on a connection.
+#[derive(Clone, Copy)]
+enum Language {
+    /// The first words tell.
+    Any,
+    Http1,
+    Http2,
+}
+
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    language: Language,
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) {
     // HTTP/2 is for gRPC services that share the port with the API.
     let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder = match language {
+        Language::Any => builder,
+        Language::Http1 => builder.http1_only(),
+        Language::Http2 => builder.http2_only(),
+    };
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -9,6 +9,7 @@ use super::failure::HttpFailure;
 use super::headers;
 use super::origin::refuse_foreign_page;
 use super::routes::{Shared, json, wrong_method};
+use super::serve::Peer;
 use crate::Proof;
 use crate::api::Api;
 use axum::body::Body;
@@ -55,7 +56,8 @@ async fn sign_in(api: &Api, request: Request) -> Result<Response<Body>, HttpFail
         Some(proof) => proof,
         None => from_body(&bytes).map_err(HttpFailure::of_authentication)?,
     };
-    let session = api.authenticator.sign_in(proof).await.map_err(HttpFailure::of_authentication)?;
+    let from = parts.extensions.get::<Peer>().map(|peer| peer.0);
+    let session = api.authenticator.sign_in(proof, from).await.map_err(HttpFailure::of_authentication)?;
     let mut response = identity(api, session.user, session.csrf).await?;
     set_cookie(api, &mut response, &session.id, session.seconds);
     Ok(response)

@@ -49,11 +49,9 @@ impl Forest {
         }
         match here {
             None => {
+                self.note_trunk(&journal);
                 let mut done = journal.settle(&mut self.trunk, value);
                 done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
-                if !done.changes.is_empty() {
-                    self.version += 1;
-                }
                 Ok(done)
             }
             Some(transaction) => {
@@ -62,11 +60,7 @@ impl Forest {
                 self.take_implicit(now, ids, transaction, wanted, &mut done);
                 // The view has the change already; only what others see of it is new.
                 self.version += 1;
-                if let Some(view) = &mut self.view {
-                    view.tree.revision = self.trunk.revision;
-                    view.tree.locks = self.trunk.locks.clone();
-                    view.version = self.version;
-                }
+                self.keep_view();
                 Ok(done.with(value))
             }
         }
@@ -78,10 +72,18 @@ impl Forest {
         context: Context<'_>,
         commands: impl FnOnce(&mut Edit<'_>) -> Result<T, Failure>,
     ) -> Result<Committed<T>, Failure> {
-        let mut done = self.trunk.edit(context, commands)?;
+        let (value, journal) = self.trunk.run(context, commands)?;
+        self.note_trunk(&journal);
+        let mut done = journal.settle(&mut self.trunk, value);
         done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
-        self.version += 1;
         Ok(done)
+    }
+
+    /// Views are to see what an edit of the trunk has changed.
+    pub(super) fn note_trunk(&mut self, journal: &Journal) {
+        let changed: Vec<ObjectId> =
+            journal.differences(&self.trunk).map(|difference| difference.id).collect();
+        changed.into_iter().for_each(|id| self.note(None, id));
     }
 
     /// What an edit of the view has changed becomes branches of the transaction.
@@ -106,6 +108,15 @@ impl Forest {
         done
     }
 
+    /// The view that was entered shows what is, but for locks.
+    pub(super) fn keep_view(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.tree.revision = self.trunk.revision;
+            view.tree.locks = self.trunk.locks.clone();
+            view.version = self.version;
+        }
+    }
+
     fn take_implicit(
         &mut self,
         now: Time,
@@ -116,8 +127,7 @@ impl Forest {
     ) {
         for (node, mode) in wanted {
             // Those of the command `lock` do not count: they may be dropped while the change stays.
-            let mine = |lock: &&Lock| lock.implicit && lock.transaction == transaction;
-            if self.trunk.locks(node).iter().filter(mine).any(|lock| mode.is_covered_by(&lock.mode)) {
+            if self.trunk.node_locks(node).is_some_and(|locks| locks.is_covered(transaction, &mode)) {
                 continue;
             }
             let id = ObjectId(ids.next(vocab::object_type::LOCK));
@@ -129,11 +139,13 @@ impl Forest {
     }
 
     pub(super) fn insert_lock(&mut self, lock: Lock) {
-        self.lock_nodes.insert(lock.id, lock.node);
         if let Some(transaction) = self.transactions.get_mut(&lock.transaction) {
             transaction.locked.insert(lock.node);
         }
-        self.trunk.add_lock(lock);
+        let id = lock.id;
+        let node = lock.node;
+        let turn = self.trunk.locks.entry(node).or_default().push(lock);
+        self.lock_nodes.insert(id, (node, turn));
         self.version += 1;
     }
 

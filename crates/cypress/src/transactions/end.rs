@@ -1,18 +1,22 @@
 //! The end of a transaction: its branches go to its parent, or are forgotten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vocab::{Failure, ObjectId, Time, code};
 
 use super::Forest;
-use super::locks::Mode;
+use super::locks::{Lock, Mode};
+use super::node_locks::Turn;
 use super::transaction::Branch;
 use super::view::merged;
 use crate::edit::{Committed, Context, Edit};
 use crate::node::Node;
 use crate::record::Change;
 use crate::tree::Tree;
+
+/// What locks were against that are gone from nodes.
+type Freed = BTreeMap<ObjectId, BTreeSet<Mode>>;
 
 impl Forest {
     /// `commit_transaction`: the transactions inside it are aborted, what it changed becomes part of
@@ -25,11 +29,11 @@ impl Forest {
     ) -> Result<Committed<()>, Failure> {
         let (parent, prerequisites) = self.expect(id).map(|t| (t.parent, t.prerequisites.clone()))?;
         self.check_prerequisites(&prerequisites)?;
-        let mut done = match parent {
+        let (mut done, freed) = match parent {
             Some(parent) => self.commit_to_parent(id, parent),
-            None => self.commit_to_trunk(context, id, check)?,
+            None => (self.commit_to_trunk(context, id, check)?, Freed::new()),
         };
-        self.abandon(id, &mut done);
+        self.abandon(id, freed, &mut done);
         Ok(done)
     }
 
@@ -37,7 +41,7 @@ impl Forest {
     pub fn abort(&mut self, id: ObjectId) -> Result<Committed<()>, Failure> {
         self.expect(id)?;
         let mut done = Committed::of(());
-        self.abandon(id, &mut done);
+        self.abandon(id, Freed::new(), &mut done);
         Ok(done)
     }
 
@@ -47,22 +51,17 @@ impl Forest {
         while let Some((time, id)) = self.expiry.first().copied()
             && time <= now
         {
-            let gone = self.abandon(id, &mut done);
+            let gone = self.abandon(id, Freed::new(), &mut done);
             done.value.extend(gone);
         }
         done
     }
 
     /// Forgets a transaction and what is inside it, inner ones first; gives back who they were.
-    fn abandon<T>(&mut self, id: ObjectId, done: &mut Committed<T>) -> Vec<ObjectId> {
-        let mut family = vec![id];
-        let mut next = 0;
-        while let Some(member) = family.get(next) {
-            family.extend(self.transactions.get(member).into_iter().flat_map(|t| t.nested.iter().copied()));
-            next += 1;
-        }
+    /// `freed` are locks that it has had and that are somebody else's by now.
+    fn abandon<T>(&mut self, id: ObjectId, mut freed: Freed, done: &mut Committed<T>) -> Vec<ObjectId> {
+        let mut family = self.family(id);
         family.reverse();
-        let mut unlocked = Vec::new();
         for id in &family {
             let Some(entry) = self.transactions.get(id) else { continue };
             let (branches, locked): (Vec<_>, Vec<_>) =
@@ -71,8 +70,8 @@ impl Forest {
                 self.set_branch(*id, node, None, &mut done.released_blobs);
             }
             for node in locked {
-                self.drop_locks_of(*id, node, |_| true, done);
-                unlocked.push(node);
+                let dropped = self.drop_locks_of(*id, node, |_| true, done);
+                freed.entry(node).or_default().extend(dropped);
             }
             if let Some(entry) = self.transactions.remove(id) {
                 self.expiry.remove(&(entry.expires(), *id));
@@ -83,16 +82,21 @@ impl Forest {
             done.ended.push(*id);
         }
         // Nobody waits for what is gone: its records go as a whole.
-        done.transactions.retain(|change| !done.ended.iter().any(|id| change.is_of(*id)));
-        self.grant(&unlocked, done);
+        let ended: BTreeSet<ObjectId> = family.iter().copied().collect();
+        self.parked.retain(|view| !ended.contains(&view.of));
+        done.transactions.retain(|change| change.transaction().is_none_or(|id| !ended.contains(&id)));
+        for (node, dropped) in freed {
+            self.grant(node, &dropped, done);
+        }
         self.version += 1;
         family
     }
 
     /// Branches and locks pass to the transaction around.
-    fn commit_to_parent(&mut self, id: ObjectId, parent: ObjectId) -> Committed<()> {
+    fn commit_to_parent(&mut self, id: ObjectId, parent: ObjectId) -> (Committed<()>, Freed) {
         let mut done = Committed::of(());
-        let mut above = self.view_of(parent);
+        self.look_at(parent);
+        let mut above = self.view.as_ref().map_or_else(|| self.view_of(parent), |view| view.tree.clone());
         above.seen_by = Some(id);
         let branches: Vec<(ObjectId, Branch)> =
             self.transactions.get(&id).map(|t| t.branches.clone()).unwrap_or_default().into_iter().collect();
@@ -104,34 +108,40 @@ impl Forest {
                 Branch::Removed if by_parent => None,
                 Branch::Removed => Some(Branch::Removed),
                 Branch::Changed { node, created } => {
-                    Some(Branch::Changed { node: merged(&above, node), created: *created || by_parent })
+                    let shown = merged(above.node(node.id), node, above.own_locks(node.id));
+                    Some(Branch::Changed { node: shown, created: *created || by_parent })
                 }
             };
             done.transactions.push(Change::of_branch(parent, node, merged.as_ref()));
             self.set_branch(parent, node, merged, &mut done.released_blobs);
         }
-        self.pass_locks(id, parent, &mut done);
-        done
+        let freed = self.pass_locks(id, parent, &mut done);
+        (done, freed)
     }
 
-    fn pass_locks(&mut self, id: ObjectId, parent: ObjectId, done: &mut Committed<()>) {
+    fn pass_locks(&mut self, id: ObjectId, parent: ObjectId, done: &mut Committed<()>) -> Freed {
         let locked: Vec<ObjectId> =
             self.transactions.get(&id).into_iter().flat_map(|t| t.locked.iter().copied()).collect();
+        let mut freed = Freed::new();
         for node in locked {
-            let mine = |lock: &&mut super::Lock| {
-                lock.transaction == id && lock.acquired && lock.mode != Mode::Snapshot
-            };
-            for lock in self.trunk.locks.get_mut(&node).into_iter().flatten().filter(mine) {
-                done.transactions.push(Change::without_lock(lock));
-                lock.transaction = parent;
-                done.transactions.push(Change::of_lock(lock));
+            let Some(locks) = self.trunk.locks.get_mut(&node) else { continue };
+            let mine = |lock: &Lock| lock.acquired && lock.mode != Mode::Snapshot;
+            let turns: Vec<Turn> =
+                locks.of(id).filter(|(_, lock)| mine(lock)).map(|(turn, _)| turn).collect();
+            for turn in turns {
+                done.transactions.extend(locks.get(turn).map(Change::without_lock));
+                if let Some(lock) = locks.change(turn, |lock| lock.transaction = parent) {
+                    done.transactions.push(Change::of_lock(&lock));
+                    freed.entry(node).or_default().insert(lock.mode);
+                }
             }
-            if self.trunk.locks(node).iter().any(|lock| lock.transaction == parent)
+            if locks.has_any_of(parent)
                 && let Some(entry) = self.transactions.get_mut(&parent)
             {
                 entry.locked.insert(node);
             }
         }
+        freed
     }
 
     fn commit_to_trunk(
@@ -157,6 +167,7 @@ impl Forest {
         });
         self.trunk.seen_by = None;
         let ((), journal) = ran?;
+        self.note_trunk(&journal);
         let mut done = journal.settle(&mut self.trunk, ());
         done.released_blobs.retain(|blob| !self.holds_blob(*blob));
         Ok(done)
@@ -171,7 +182,7 @@ impl Edit<'_> {
         if there.is_some_and(|there| there != id) || self.node(id).is_none() != *created {
             return Err(outdated(id));
         }
-        let mut node: Node = Arc::unwrap_or_clone(merged(self, node));
+        let mut node: Node = Arc::unwrap_or_clone(merged(self.node(id), node, self.own_locks(id)));
         let (old, stamp) = (self.node(id), self.stamp());
         if old.is_none_or(|old| old.attribute_revision != node.attribute_revision) {
             node.attribute_revision = stamp;

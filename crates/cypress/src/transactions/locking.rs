@@ -1,11 +1,13 @@
 //! The commands `lock` and `unlock` (http-api.md 8.1).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vocab::{Failure, ObjectId, object_type};
 
 use super::Forest;
 use super::locks::{Lock, Mode, conflict};
+use super::node_locks::Turn;
 use super::transaction::Branch;
 use crate::edit::{Committed, Context};
 use crate::node::Body;
@@ -46,7 +48,7 @@ impl Forest {
             return Err(Failure::new("A lock needs a transaction: \"transaction_id\" is missing"));
         };
         let (path, revision) = (self.path(node), self.expect_node(node)?.revision());
-        if self.trunk.locks(node).len() >= MAX_LOCKS {
+        if self.trunk.lock_count(node) >= MAX_LOCKS {
             let message = format!("Node {path} has {MAX_LOCKS} locks, which is the limit");
             return Err(Failure::new(message).with("path", path));
         }
@@ -73,6 +75,8 @@ impl Forest {
         if pins {
             self.pin(transaction, node, &mut done);
         }
+        // What it sees is what it saw: the view goes on.
+        self.keep_view();
         Ok(done)
     }
 
@@ -82,13 +86,20 @@ impl Forest {
         if self.transactions.get(&transaction).is_some_and(pinned) {
             return;
         }
-        let tree = self.view_of(transaction);
+        let seen = match &self.view {
+            Some(view) if self.inside && view.of == transaction => None,
+            _ => Some(self.view_of(transaction)),
+        };
+        let tree = seen.as_ref().unwrap_or(&**self);
         let Some(node) = tree.nodes.get(&id) else { return };
         let children = matches!(node.body, Body::Map).then(|| tree.children.get(&id).cloned()).flatten();
         let branch = Branch::Pinned { node: Arc::clone(node), children };
         done.transactions.push(Change::of_branch(transaction, id, Some(&branch)));
+        let keeps_children = matches!(branch, Branch::Pinned { children: Some(_), .. });
         self.set_branch(transaction, id, Some(branch), &mut done.released_blobs);
-        self.version += 1;
+        if let Some(view) = self.view.as_mut().filter(|view| view.of == transaction) {
+            view.keeps_children |= keeps_children;
+        }
     }
 
     /// `unlock`: drops the explicit locks of the transaction that was entered on one node. What it has
@@ -103,53 +114,70 @@ impl Forest {
             done.transactions.push(Change::of_branch(transaction, node, None));
             self.set_branch(transaction, node, None, &mut done.released_blobs);
         }
-        self.drop_locks_of(transaction, node, |lock| !lock.implicit, &mut done);
-        self.grant(&[node], &mut done);
+        let dropped = self.drop_locks_of(transaction, node, |lock| !lock.implicit, &mut done);
+        self.grant(node, &dropped, &mut done);
         self.version += 1;
         Ok(done)
     }
 
-    /// Drops locks of a transaction on a node, with their records.
+    /// Drops locks of a transaction on a node, with their records; what those that were taken were against.
     pub(super) fn drop_locks_of<T>(
         &mut self,
         transaction: ObjectId,
         node: ObjectId,
         which: impl Fn(&Lock) -> bool,
         done: &mut Committed<T>,
-    ) {
-        let goes = |lock: &Lock| lock.transaction == transaction && which(lock);
-        for lock in self.trunk.locks(node).iter().filter(|lock| goes(lock)) {
+    ) -> BTreeSet<Mode> {
+        let mut dropped = BTreeSet::new();
+        let Some(locks) = self.trunk.locks.get_mut(&node) else { return dropped };
+        let gone: Vec<Turn> =
+            locks.of(transaction).filter(|(_, lock)| which(lock)).map(|(turn, _)| turn).collect();
+        for lock in gone.into_iter().filter_map(|turn| locks.remove(turn)) {
             self.lock_nodes.remove(&lock.id);
-            done.transactions.push(Change::without_lock(lock));
+            done.transactions.push(Change::without_lock(&lock));
+            if lock.acquired {
+                dropped.insert(lock.mode.clone());
+            }
         }
-        self.trunk.drop_locks(node, goes);
-        if !self.trunk.locks(node).iter().any(|lock| lock.transaction == transaction)
-            && let Some(entry) = self.transactions.get_mut(&transaction)
-        {
+        let has_more = locks.has_any_of(transaction);
+        if locks.len() == 0 {
+            self.trunk.locks.remove(&node);
+        }
+        if !has_more && let Some(entry) = self.transactions.get_mut(&transaction) {
             entry.locked.remove(&node);
         }
+        dropped
     }
 
     /// Gives locks that wait, in the order in which they were asked for, as far as nothing is in
-    /// their way any more.
-    pub(super) fn grant<T>(&mut self, nodes: &[ObjectId], done: &mut Committed<T>) {
-        for node in nodes {
-            loop {
-                let next = self.trunk.locks(*node).iter().position(|lock| {
-                    let line = self.line(Some(lock.transaction));
-                    !lock.acquired && self.trunk.lock_in_the_way(&line, *node, &lock.mode).is_none()
-                });
-                let Some(next) = next else { break };
-                let Some(lock) = self.trunk.locks.get_mut(node).and_then(|locks| locks.get_mut(next)) else {
-                    break;
-                };
-                lock.acquired = true;
-                let lock = lock.clone();
-                done.transactions.push(Change::of_lock(&lock));
-                if lock.mode == Mode::Snapshot {
-                    self.pin(lock.transaction, *node, done);
-                }
+    /// their way any more now that locks of these modes are gone.
+    pub(super) fn grant<T>(&mut self, node: ObjectId, dropped: &BTreeSet<Mode>, done: &mut Committed<T>) {
+        let mut after = None;
+        while let Some((turn, free)) = self.next_waiting(node, after, dropped) {
+            after = Some(turn);
+            if !free {
+                continue;
+            }
+            let taken = self.trunk.locks.get_mut(&node).and_then(|l| l.change(turn, |l| l.acquired = true));
+            let Some(lock) = taken else { continue };
+            done.transactions.push(Change::of_lock(&lock));
+            if lock.mode == Mode::Snapshot {
+                self.pin(lock.transaction, node, done);
             }
         }
+    }
+
+    /// The next that waits and may perhaps be taken, and whether nothing is in its way.
+    fn next_waiting(
+        &self,
+        node: ObjectId,
+        after: Option<Turn>,
+        dropped: &BTreeSet<Mode>,
+    ) -> Option<(Turn, bool)> {
+        let locks = self.trunk.node_locks(node).filter(|locks| locks.any_waits())?;
+        let turn = locks.next_waiting(after, dropped, &|id| self.family(id))?;
+        let lock = locks.get(turn)?;
+        let line = self.line(Some(lock.transaction));
+        Some((turn, locks.in_the_way(&line, &lock.mode).is_none()))
     }
 }

@@ -8,6 +8,7 @@
 use vocab::{Failure, ObjectId, Time, code};
 use yson::{Bytes, Map, Value};
 
+use super::node_locks::NodeLocks;
 use crate::tree::Tree;
 
 /// What a lock is against.
@@ -83,22 +84,6 @@ impl Mode {
             ))),
         }
     }
-
-    /// Can two transactions that have nothing to do with each other not have both?
-    fn is_against(&self, other: &Mode) -> bool {
-        match (self, other) {
-            (Mode::Snapshot, _) | (_, Mode::Snapshot) => false,
-            (Mode::Exclusive, _) | (_, Mode::Exclusive) => true,
-            (Mode::Shared(Part::Unnamed), _) => false,
-            (Mode::Shared(one), Mode::Shared(another)) => one == another,
-        }
-    }
-
-    /// Who has the second one needs not take the first one.
-    pub(crate) fn is_covered_by(&self, other: &Mode) -> bool {
-        let any_share = *self == Mode::Shared(Part::Unnamed) && matches!(other, Mode::Shared(_));
-        self == other || any_share || (*other == Mode::Exclusive && *self != Mode::Snapshot)
-    }
 }
 
 impl Lock {
@@ -121,48 +106,33 @@ impl Lock {
 }
 
 impl Tree {
-    /// Locks on a node, those that wait behind those that are taken.
-    pub fn locks(&self, node: ObjectId) -> &[Lock] {
-        self.locks.get(&node).map_or(&[], |locks| locks)
+    /// Locks on a node, taken or waited for, in the order in which they were asked for.
+    pub fn locks(&self, node: ObjectId) -> impl Iterator<Item = &Lock> {
+        self.node_locks(node).into_iter().flat_map(NodeLocks::iter)
+    }
+
+    /// How many locks are on a node.
+    pub fn lock_count(&self, node: ObjectId) -> usize {
+        self.node_locks(node).map_or(0, NodeLocks::len)
+    }
+
+    pub(crate) fn node_locks(&self, node: ObjectId) -> Option<&NodeLocks> {
+        self.locks.get(&node)
+    }
+
+    /// The locks on a node, with the transaction through which this tree is seen.
+    pub(crate) fn own_locks(&self, node: ObjectId) -> Option<(ObjectId, &NodeLocks)> {
+        Some((self.seen_by?, self.node_locks(node)?))
     }
 
     /// The strongest lock that the transaction through which this tree is seen has on a node.
     pub(crate) fn own_mode(&self, node: ObjectId) -> Option<&Mode> {
-        let mine = |lock: &&Lock| lock.acquired && Some(lock.transaction) == self.seen_by;
-        self.locks(node).iter().filter(mine).map(|lock| &lock.mode).max()
+        self.node_locks(node)?.strongest_of(self.seen_by?)
     }
 
-    /// The lock that keeps a transaction (or a change outside of all) from taking another. `line` is
-    /// the transaction with those around it: their locks are not in its way.
+    /// The lock that keeps a transaction (or a change outside of all) from taking another.
     pub(crate) fn lock_in_the_way(&self, line: &[ObjectId], node: ObjectId, mode: &Mode) -> Option<&Lock> {
-        self.locks(node).iter().find(|lock| {
-            let (mine, ours) = (line.first() == Some(&lock.transaction), line.contains(&lock.transaction));
-            let (has_snapshot, wants_snapshot) = (lock.mode == Mode::Snapshot, *mode == Mode::Snapshot);
-            lock.acquired
-                && if ours {
-                    // What is kept as it was cannot be changed as well, neither by who keeps it nor by
-                    // those inside; and what one has changed is not what it was.
-                    (has_snapshot && !wants_snapshot) || (mine && wants_snapshot && !has_snapshot)
-                } else {
-                    mode.is_against(&lock.mode)
-                }
-        })
-    }
-
-    pub(crate) fn add_lock(&mut self, lock: Lock) {
-        self.locks.entry(lock.node).or_default().push(lock);
-    }
-
-    /// Removes locks; gives back whether there were any.
-    pub(crate) fn drop_locks(&mut self, node: ObjectId, which: impl Fn(&Lock) -> bool) -> bool {
-        let Some(locks) = self.locks.get_mut(&node) else { return false };
-        let before = locks.len();
-        locks.retain(|lock| !which(lock));
-        let dropped = locks.len() < before;
-        if locks.is_empty() {
-            self.locks.remove(&node);
-        }
-        dropped
+        self.node_locks(node)?.in_the_way(line, mode)
     }
 }
 

@@ -22,12 +22,13 @@ mod edit;
 mod end;
 mod locking;
 pub mod locks;
+pub(crate) mod node_locks;
 mod record;
 mod start;
 mod transaction;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
 use vocab::{Failure, ObjectId, Time, code};
@@ -38,8 +39,9 @@ use crate::layout::Layout;
 use crate::resolve::MountId;
 use crate::tree::Tree;
 use locks::Lock;
+use node_locks::Turn;
 use transaction::{Branch, Transaction};
-use view::View;
+use view::{Trail, View};
 
 pub use locking::{LockOptions, Locked};
 pub use start::StartOptions;
@@ -52,14 +54,18 @@ pub struct Forest {
     transactions: BTreeMap<ObjectId, Transaction>,
     /// When transactions expire, soonest first.
     expiry: BTreeSet<(Time, ObjectId)>,
-    /// Nodes of locks, by the locks' ids.
-    lock_nodes: BTreeMap<ObjectId, ObjectId>,
+    /// Nodes of locks and their places there, by the locks' ids.
+    lock_nodes: BTreeMap<ObjectId, (ObjectId, Turn)>,
     /// Contents that branches refer to, and how many do.
     blobs: BTreeMap<u64, usize>,
     /// Counts whatever may change a view.
     version: u64,
-    /// The last view that was made.
+    /// What views have not seen yet.
+    trail: Trail,
+    /// The view that was entered last.
     view: Option<View>,
+    /// Others that were, the latest first.
+    parked: VecDeque<View>,
     /// Reads go to the view.
     inside: bool,
 }
@@ -84,7 +90,9 @@ impl Forest {
             lock_nodes: BTreeMap::new(),
             blobs: BTreeMap::new(),
             version: 0,
+            trail: Trail::default(),
             view: None,
+            parked: VecDeque::new(),
             inside: false,
         }
     }
@@ -109,11 +117,7 @@ impl Forest {
     /// From now on the forest is seen through this transaction; 11000 if it does not exist.
     pub fn enter(&mut self, transaction: ObjectId) -> Result<(), Failure> {
         self.expect(transaction)?;
-        let fresh = |view: &View| view.of == transaction && view.version == self.version;
-        if !self.view.as_ref().is_some_and(fresh) {
-            let tree = self.view_of(transaction);
-            self.view = Some(View { of: transaction, version: self.version, tree });
-        }
+        self.look_at(transaction);
         self.inside = true;
         Ok(())
     }
@@ -155,8 +159,8 @@ impl Forest {
 
     /// A lock by its id.
     pub fn lock_by_id(&self, id: ObjectId) -> Option<&Lock> {
-        let node = self.lock_nodes.get(&id)?;
-        self.trunk.locks(*node).iter().find(|lock| lock.id == id)
+        let (node, turn) = self.lock_nodes.get(&id)?;
+        self.trunk.node_locks(*node)?.get(*turn)
     }
 
     /// Ids of all locks.
@@ -183,6 +187,17 @@ impl Forest {
         std::iter::successors(transaction, |id| self.transactions.get(id)?.parent).collect()
     }
 
+    /// The transaction and those inside it, outer ones first.
+    fn family(&self, id: ObjectId) -> Vec<ObjectId> {
+        let mut family = vec![id];
+        let mut next = 0;
+        while let Some(member) = family.get(next) {
+            family.extend(self.transactions.get(member).into_iter().flat_map(|t| t.nested.iter().copied()));
+            next += 1;
+        }
+        family
+    }
+
     /// Sets what a transaction has of a node, keeping count of contents. Contents that nobody refers
     /// to any more are added to `released`.
     fn set_branch(
@@ -203,6 +218,7 @@ impl Forest {
         for blob in old.iter().flat_map(Branch::blobs) {
             self.release_blob(blob, released);
         }
+        self.note(Some(transaction), node);
     }
 
     fn release_blob(&mut self, blob: u64, released: &mut Vec<u64>) {

@@ -90,9 +90,9 @@ impl Change {
         Change { key: key(transaction, BRANCH, node), value }
     }
 
-    /// Is it about this transaction?
-    pub(super) fn is_of(&self, transaction: ObjectId) -> bool {
-        self.key.starts_with(&transaction.0.to_bytes())
+    /// The transaction that it is about.
+    pub(super) fn transaction(&self) -> Option<ObjectId> {
+        Some(ObjectId(Guid::from_bytes(*self.key.first_chunk()?)))
     }
 }
 
@@ -111,8 +111,8 @@ impl Forest {
             let mut changes = vec![Change::of_transaction(*id, transaction)];
             changes
                 .extend(transaction.branches.iter().map(|(node, b)| Change::of_branch(*id, *node, Some(b))));
-            let locks = transaction.locked.iter().flat_map(|node| self.trunk.locks(*node));
-            changes.extend(locks.filter(|lock| lock.transaction == *id).map(Change::of_lock));
+            let locks = transaction.locked.iter().filter_map(|node| self.trunk.node_locks(*node));
+            changes.extend(locks.flat_map(|locks| locks.of(*id)).map(|(_, lock)| Change::of_lock(lock)));
             changes
         };
         self.transactions.iter().flat_map(of).filter_map(|change| Some((change.key, change.value?)))

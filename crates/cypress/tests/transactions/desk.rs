@@ -200,7 +200,7 @@ fn picture(forest: &mut Forest, at: Tx) -> String {
         }
         let mut attributes = node.user_attributes.clone();
         attributes.sort_keys();
-        let locks: Vec<_> = forest.locks(id).iter().map(|lock| text(&lock.to_map().into())).collect();
+        let locks: Vec<_> = forest.locks(id).map(|lock| text(&lock.to_map().into())).collect();
         lines += &format!("{} {:?} {:?} {locks:?}\n", forest.path(id), node.body, attributes);
     }
     forest.leave();

@@ -2,6 +2,7 @@
 
 mod desk;
 mod model;
+mod waiting;
 
 use std::collections::BTreeSet;
 

@@ -84,11 +84,12 @@ impl Kernel {
         }
         let demand = |permission, object: &Object, shown: &str| self.demand(who, permission, object, shown);
         match command {
-            Command::Get { path, .. }
-            | Command::List { path, .. }
-            | Command::LocateFile { path }
-            | Command::LocateTable { path } => {
+            Command::Get { path, .. } | Command::List { path, .. } => {
                 demand(Read, &self.find(path, Last::Follow)?.object, &path.text())
+            }
+            Command::LocateFile { path, to_write } | Command::LocateTable { path, to_write } => {
+                let needed = if *to_write { Write } else { Read };
+                demand(needed, &self.find(path, Last::Follow)?.object, &path.text())
             }
             Command::Exists { path } => match self.find(path, Last::Follow) {
                 Ok(found) => demand(Read, &found.object, &path.text()),

@@ -5,7 +5,7 @@ use super::{Who, denied};
 use crate::Kernel;
 use crate::mounts::POOL_TREES;
 use crate::pools::{ROOT, canonical_name, canonical_names};
-use cypress::{Body, Node, NodeType, Permission};
+use cypress::{Body, Last, Node, NodeType, Permission};
 use std::collections::BTreeSet;
 use vocab::{Failure, ObjectId};
 use yson::ypath::{Step, YPath};
@@ -234,6 +234,46 @@ impl Kernel {
     /// Children whose attributes a `list` leaves out.
     pub(super) fn closed_children(&self, who: &Who, top: ObjectId) -> BTreeSet<ObjectId> {
         self.closed(who, top, |_| false)
+    }
+
+    /// Links of which a `get` or `list` shows the attribute `broken` though this user may not look where they lead.
+    pub(crate) fn blind_links(
+        &self,
+        who: Option<&Who>,
+        path: &YPath,
+        attributes: &[String],
+        deep: bool,
+    ) -> BTreeSet<ObjectId> {
+        let mut blind = BTreeSet::new();
+        let Some(who) = who.filter(|who| !who.is_superuser()) else { return blind };
+        let Ok(Found { object: Object::Node(top), rest }) = self.find(path, Last::Follow) else {
+            return blind;
+        };
+        let asked = rest.iter().any(|step| matches!(step, Step::Attribute(_) | Step::AllAttributes));
+        if !asked && !attributes.iter().any(|name| name == "broken") {
+            return blind;
+        }
+        let mut look = |node: &Node| {
+            if node.node_type == NodeType::Link && !self.may_look_behind(who, node.id) {
+                blind.insert(node.id);
+            }
+        };
+        self.tree.node(top).into_iter().for_each(&mut look);
+        if !asked {
+            let _ = self.walk_below(top, self.levels_below_list(top), &mut |node, _| {
+                look(node);
+                Ok(deep && !self.tree.is_opaque(node))
+            });
+        }
+        blind
+    }
+
+    fn may_look_behind(&self, who: &Who, link: ObjectId) -> bool {
+        let root = yson::ypath::Root::Object(link.to_string());
+        let path = YPath { attributes: Map::new(), root, steps: Vec::new() };
+        // One that leads nowhere at all tells nothing.
+        let target = self.find(&path, Last::Follow);
+        target.is_ok_and(|found| self.decision(who, Permission::Read, &found.object).is_allowed())
     }
 
     fn closed(&self, who: &Who, top: ObjectId, descends: impl Fn(&Node) -> bool) -> BTreeSet<ObjectId> {

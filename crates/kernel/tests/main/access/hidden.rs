@@ -6,7 +6,7 @@ fn link(target: &str, at: &str, force: bool) -> Command {
     Command::Link {
         target: path(target),
         link: path(at),
-        recursive: false,
+        recursive: true,
         ignore_existing: false,
         force,
         attributes: Map::new(),
@@ -73,6 +73,94 @@ fn a_link_opens_nothing() {
     guarded.done("ann", make_unless_there("//tmp/door"));
 }
 
+/// Nor does it tell whether there is anything behind it.
+#[test]
+fn a_link_does_not_tell_what_is_behind_it() {
+    let mut guarded = Guarded::new();
+    guarded.done("bob", link("//home/ann/paper", "//tmp/links/there", true));
+    guarded.done("bob", link("//home/ann/nothing", "//tmp/links/missing", true));
+    guarded.done("bob", link("//tmp/plain", "//tmp/links/open", true));
+    guarded.done("bob", link("//tmp/nothing", "//tmp/links/lost", true));
+    let asks = |name: &str| {
+        let at = format!("//tmp/links/{name}&");
+        [
+            get(&format!("{at}/@broken")),
+            get(&format!("{at}/@")),
+            with_broken(&at, true),
+            with_broken(&at, false),
+        ]
+    };
+    for (number, (there, missing)) in asks("there").into_iter().zip(asks("missing")).enumerate() {
+        let mut told = |command: Command| match guarded.ask("bob", command) {
+            Ok(Body::Value(value)) => broken_in(&value),
+            Ok(_) => panic!("a value"),
+            Err(failure) => panic!("{failure}"),
+        };
+        assert_eq!((told(there), told(missing)), (vec![true], vec![true]), "question {number}");
+    }
+    let all = |command: Command, guarded: &mut Guarded, user: &str| broken_in(&guarded.done(user, command));
+    for deep in [true, false] {
+        // Sorted by name: lost, missing, open, there.
+        let ask = || with_broken("//tmp/links", deep);
+        assert_eq!(all(ask(), &mut guarded, "bob"), [true, true, false, true], "deep: {deep}");
+        assert_eq!(all(ask(), &mut guarded, "ann"), [true, true, false, false], "deep: {deep}");
+    }
+}
+
+fn with_broken(at: &str, deep: bool) -> Command {
+    let attributes = vec!["broken".to_owned()];
+    // What is no map is not listed, but asked for as it is.
+    match deep || at.ends_with('&') {
+        true => Command::Get { path: path(at), attributes, max_size: None, fields: None },
+        false => Command::List { path: path(at), attributes, max_size: None },
+    }
+}
+
+/// What is said of `broken` anywhere in an answer.
+fn broken_in(value: &Value) -> Vec<bool> {
+    let of = |value: &Value| value.attributes().and_then(|a| a.get("broken")).and_then(Value::as_bool);
+    let mut found: Vec<bool> = of(value).or(value.as_bool()).into_iter().collect();
+    found.extend(value.get("broken").filter(|v| !v.is_entity()).and_then(Value::as_bool));
+    found.extend(value.as_list().into_iter().flatten().filter_map(of));
+    found.extend(value.as_map().into_iter().flat_map(|m| m.iter()).filter_map(|(_, v)| of(v)));
+    found
+}
+
+/// Who may write a file or a table needs not be one who may read it.
+#[test]
+fn to_write_is_not_to_read() {
+    let mut guarded = Guarded::new();
+    guarded.done("root", create("file", Some("//tmp/box"), "{}"));
+    guarded.done("root", create("table", Some("//tmp/rows"), "{}"));
+    for at in ["//tmp/box", "//tmp/rows"] {
+        guarded.done(
+            "root",
+            set(&format!("{at}/@acl"), "[{action=deny;subjects=[bob];permissions=[read]};{action=allow;subjects=[bob];permissions=[write]}]"),
+        );
+    }
+    let file = |to_write| Command::LocateFile { path: path("//tmp/box"), to_write };
+    let table = |to_write| Command::LocateTable { path: path("//tmp/rows"), to_write };
+    for (to_write, to_read) in [(file(true), file(false)), (table(true), table(false))] {
+        assert_eq!(guarded.ask("bob", to_read).expect_err("not to be read").code, 901);
+        guarded.done("bob", to_write);
+    }
+}
+
+/// What was appended to the content of somebody else would hide what came meanwhile.
+#[test]
+fn nothing_is_appended_to_what_was() {
+    let mut guarded = Guarded::new();
+    guarded.done("root", create("file", Some("//tmp/log"), "{}"));
+    let written =
+        |blob, behind| Command::FileWritten { path: path("//tmp/log"), blob, size: blob, md5: None, behind };
+    guarded.done("root", written(1, Some(0)));
+    guarded.done("root", written(2, Some(1)));
+    let refused = guarded.ask("root", written(3, Some(1))).expect_err("it has content 2 by now");
+    assert_eq!(refused.code, vocab::code::LOCK_CONFLICT);
+    assert_eq!(guarded.done("root", get("//tmp/log/@uncompressed_data_size")).as_u64(), Some(2));
+    guarded.done("root", written(4, None));
+}
+
 /// Whoever may write users must not let in one who may do everything.
 #[test]
 fn who_may_do_everything_stays_banned() {
@@ -105,7 +193,7 @@ fn a_cache_is_no_way_around() {
         blob: 1,
         size: 3,
         md5: Some(MD5.to_owned()),
-        append: false,
+        behind: None,
     };
     guarded.done("root", written);
     guarded.done("root", create("map_node", Some("//tmp/cache"), "{}"));

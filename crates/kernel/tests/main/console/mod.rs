@@ -297,7 +297,7 @@ impl Console {
                 self.create(line, "file", Some(ypath(path)), Map::new());
                 let blob = blob.parse().expect("the number of a blob");
                 let command =
-                    Command::FileWritten { path: ypath(path), blob, size: 10, md5: None, append: false };
+                    Command::FileWritten { path: ypath(path), blob, size: 10, md5: None, behind: None };
                 self.send(line, None, command);
             }
             ["get", path, attributes @ ..] => {
