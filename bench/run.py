@@ -1,6 +1,6 @@
 """The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
 
-Parts: throughput, latency, operations, memory, nodes, idle, tables. Prints a table and writes build/bench.json. Compare
+Parts: throughput, latency, start, operations, memory, nodes, idle, tables, get, submit. Prints a table and writes build/bench.json. Compare
 figures of one run with each other, never with those of another machine or another day: the ceiling
 of the same run is printed beside.
 """
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle", "tables"]
+PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle", "tables", "get", "submit"]
 
 
 # --- tools
@@ -352,6 +352,62 @@ def tables(size):
         return figures
 
 
+def load_tool():
+    """wrk, installed if it is not there."""
+    if shutil.which("wrk") is None:
+        subprocess.run(["bash", ROOT / "tests" / "setup.sh", "bench"], check=True)
+    return "wrk"
+
+
+UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
+
+
+def load(url, seconds, connections, *arguments):
+    """What wrk says of so many connections that ask one thing again and again."""
+    command = [load_tool(), "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", *arguments, url]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = [line.split() for line in said.stdout.splitlines() if line.split()]
+    share = {line[0]: line[1] for line in lines if line[0] in ("50%", "99%")}
+
+    def milliseconds(text):
+        unit = text.lstrip("0123456789.")
+        return float(text.removesuffix(unit)) * UNITS[unit]
+    refused = [line for line in lines if line[0] in ("Non-2xx", "Socket")]
+    assert not refused, said.stdout + said.stderr
+    return {"per_second": next(float(line[1]) for line in lines if line[0] == "Requests/sec:"),
+            "p50_ms": milliseconds(share["50%"]), "p99_ms": milliseconds(share["99%"])}
+
+
+def pin(pid, cores):
+    """All threads of a process to some cores."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(task.name), cores)
+
+
+def get(seconds):
+    """One attribute over connections that stay open, the server on a core of its own."""
+    cores = sorted(os.sched_getaffinity(0))
+    with running(nodes=0) as cluster:
+        pin(cluster.server.popen.pid, cores[:1])
+        path = "//sys/pool_trees/@default_tree"
+        os.sched_setaffinity(0, set(cores[1:] or cores))
+        try:
+            return load(f"http://{cluster.address}/api/v4/get?path={path}", seconds, 32)
+        finally:
+            os.sched_setaffinity(0, set(cores))
+
+
+def submit(seconds):
+    """Operations submitted over connections that stay open; no node runs them."""
+    with running(nodes=0) as cluster:
+        url = f"http://{cluster.address}/api/v4/start_operation"
+        figures = load(url, seconds, 32, "-s", str(ROOT / "bench" / "start_operation.lua"))
+        figures["operations"] = cluster.pool_orchid("bench")["operation_count"]
+        assert figures["operations"] > 0
+        return figures
+
+
 # --- report
 
 def driver_with_groups():
@@ -447,6 +503,13 @@ def main():
                     f"read_table {rate / r[style]['read_seconds']:.0f} MiB/s: {r[style]['copy_seconds'] / r[style]['write_seconds']:.2f} and "
                     f"{r[style]['copy_seconds'] / r[style]['read_seconds']:.2f} of a copy")
             for style in ("binary", "text")])
+
+    for part, measure, what in (("get", get, "get of one attribute, 32 connections, the server on one core"),
+                                ("submit", submit, "start_operation, 32 connections")):
+        if part in parts:
+            r = results[part] = measure(20 // scale)
+            table(what, [("requests", f"{r['per_second']:.0f} /s"),
+                         ("latency", f"p50 {r['p50_ms']:.2f} ms   p99 {r['p99_ms']:.2f} ms")])
 
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")

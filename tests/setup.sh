@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|oci|web|browser
+# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|oci|web|browser|bench
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -71,6 +71,11 @@ oci() {
     done
 }
 
+# The load tool of two parts of bench/run.py.
+bench() {
+    apt_install wrk wrk
+}
+
 # What the web page is built with. Vite wants a Node.js that not every distribution has, and the binary can
 # do without its page, so nothing here ends the run.
 web() {
@@ -105,5 +110,6 @@ case "${1:-base}" in
     oci) oci ;;
     web) web ;;
     browser) browser ;;
-    *) echo "usage: setup.sh base|python|vm|oci|web|browser" >&2; exit 2 ;;
+    bench) bench ;;
+    *) echo "usage: setup.sh base|python|vm|oci|web|browser|bench" >&2; exit 2 ;;
 esac

@@ -79,7 +79,8 @@ fn a_link_does_not_tell_what_is_behind_it() {
     let mut guarded = Guarded::new();
     guarded.done("bob", link("//home/ann/paper", "//tmp/links/there", true));
     guarded.done("bob", link("//home/ann/nothing", "//tmp/links/missing", true));
-    guarded.done("bob", link("//tmp/plain", "//tmp/links/open", true));
+    guarded.done("bob", create("document", Some("//tmp/paper"), "{}"));
+    guarded.done("bob", link("//tmp/paper", "//tmp/links/open", true));
     guarded.done("bob", link("//tmp/nothing", "//tmp/links/lost", true));
     let asks = |name: &str| {
         let at = format!("//tmp/links/{name}&");
