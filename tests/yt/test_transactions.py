@@ -89,7 +89,7 @@ def test_the_command_line(cluster, place):
     def yt(*arguments):
         return cluster.yt(*arguments)[1].strip()
 
-    tx = yt("start-tx", "--timeout", "60000")
+    tx = yt("start-tx", "--timeout", "600000")
     yt("--tx", tx, "set", f"{place}/a", "5")
     assert yt("exists", f"{place}/a") == "false"
     assert yt("--tx", tx, "get", f"{place}/a") == "5"
@@ -100,7 +100,7 @@ def test_the_command_line(cluster, place):
     yt("commit-tx", tx)
     assert yt("get", f"{place}/a") == "5"
     assert "No such transaction" in cluster.yt("ping-tx", tx, check=False)[2]
-    tx = yt("start-tx")
+    tx = yt("start-tx", "--timeout", "600000")
     yt("--tx", tx, "remove", f"{place}/a")
     yt("abort-tx", tx)
     assert yt("get", f"{place}/a") == "5"
