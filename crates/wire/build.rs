@@ -14,6 +14,7 @@ fn compile() {
         .build_transport(false)
         .bytes(".millpond.node.v1.Chunk.data")
         .bytes(".millpond.node.v1.StderrChunk.data")
+        .bytes(".millpond.node.v1.RowsChunk.data")
         .compile_fds(files)
         .expect("code for proto/node.proto can be generated");
 }

@@ -21,7 +21,7 @@ use crate::group::{Group, named};
 use crate::init::{Init, carry_out};
 use crate::isolation::{Isolation, Kind, Plan};
 use crate::mounts::MountTable;
-use crate::spawn::{ProcessSpec, Spawned};
+use crate::spawn::{MAX_DESCRIPTORS, ProcessSpec, Spawned};
 use crate::sys;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -40,8 +40,6 @@ const NAME: &str = "runc";
 const STATE: &str = "/run/millpond-oci";
 /// Of the root group: places for the runtime's own groups.
 const GROUPS: &str = "oci";
-/// Descriptors that a process is given are below this.
-const DESCRIPTORS: RawFd = 10;
 
 /// An installed runtime, and where it may write.
 pub(crate) struct Runtime {
@@ -131,7 +129,7 @@ impl Runtime {
             .write(true)
             .open("/dev/null")
             .map_err(CageError::io("open", "/dev/null"))?;
-        let mut sources = [null.as_raw_fd(); DESCRIPTORS as usize];
+        let mut sources = [null.as_raw_fd(); MAX_DESCRIPTORS as usize];
         for (source, target) in spec.descriptors {
             sources[*target as usize] = source.as_raw_fd();
         }
@@ -257,13 +255,13 @@ fn said(log: &str) -> Option<String> {
 }
 
 /// Descriptors below `most` are these, all others are closed at the next exec. False with `errno` set.
-fn arrange(sources: &[RawFd; DESCRIPTORS as usize], most: RawFd) -> bool {
+fn arrange(sources: &[RawFd; MAX_DESCRIPTORS as usize], most: RawFd) -> bool {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    let mut copies: [RawFd; DESCRIPTORS as usize] = [-1; DESCRIPTORS as usize];
+    let mut copies: [RawFd; MAX_DESCRIPTORS as usize] = [-1; MAX_DESCRIPTORS as usize];
     // SAFETY (the block): plain system calls on descriptors, in a process of our own.
     unsafe {
         for (copy, source) in copies.iter_mut().zip(sources).take(most as usize + 1) {
-            *copy = libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, DESCRIPTORS);
+            *copy = libc::fcntl(*source, libc::F_DUPFD_CLOEXEC, MAX_DESCRIPTORS);
             if *copy < 0 {
                 return false;
             }

@@ -27,7 +27,7 @@ pub struct ProcessSpec<'a> {
     pub environment: &'a [CString],
     /// Working directory.
     pub working_directory: &'a CStr,
-    /// Descriptors that the process gets, with their numbers (all below 10); every other is closed.
+    /// Descriptors that the process gets, with their numbers (all below [`MAX_DESCRIPTORS`]); every other is closed.
     pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
     /// User and group; none: those of the caller.
     pub user: Option<(u32, u32)>,
@@ -40,6 +40,10 @@ pub struct ProcessSpec<'a> {
     /// Descriptor 0 is a terminal, and becomes the one that the process is controlled by.
     pub terminal: bool,
 }
+
+/// Numbers of descriptors that a process may be given: a hundred output tables are 1, 4, 7, ..., 301
+/// (jobs-and-nodes.md 5.2).
+pub const MAX_DESCRIPTORS: RawFd = 310;
 
 /// A started process. Not reaped on drop: the caller does.
 #[derive(Debug)]
@@ -145,7 +149,11 @@ pub(crate) fn spawn(
     place: &Birthplace<'_>,
     init: Option<&Init>,
 ) -> Result<Spawned, CageError> {
-    assert!(spec.descriptors.iter().all(|(_, n)| (0..10).contains(n)), "descriptor numbers must be below 10");
+    assert!(
+        spec.descriptors.len() <= MAX_DESCRIPTORS as usize
+            && spec.descriptors.iter().all(|(_, n)| (0..MAX_DESCRIPTORS).contains(n)),
+        "descriptor numbers must be below {MAX_DESCRIPTORS}"
+    );
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
         list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
     };
@@ -444,9 +452,9 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, NO_NEW_PRIVS)?;
 
         // First copies above all targets, so that no target overwrites a later source.
-        let mut copies: [RawFd; 10] = [-1; 10];
+        let mut copies: [RawFd; MAX_DESCRIPTORS as usize] = [-1; MAX_DESCRIPTORS as usize];
         for (copy, (source, _)) in copies.iter_mut().zip(spec.descriptors) {
-            *copy = libc::fcntl(source.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 10);
+            *copy = libc::fcntl(source.as_raw_fd(), libc::F_DUPFD_CLOEXEC, MAX_DESCRIPTORS);
             check(*copy >= 0, DESCRIPTORS)?;
         }
         const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;

@@ -120,6 +120,14 @@ impl<'a> JobView<'a> {
     pub fn gang_rank(&self) -> Option<u32> {
         self.task.rank_of(self.joblet.identity.cookie)
     }
+    /// Part of its input that it has read; 0 without tables.
+    pub fn progress(&self) -> f64 {
+        let read = self.joblet.statistics.as_ref().and_then(|s| s.tables.as_ref()).map(|t| t.input.row_count);
+        match self.task.rows_of(self.joblet.identity.cookie).map(|rows| rows.end - rows.start) {
+            Some(all) if all > 0 => (read.unwrap_or(0) as f64 / all as f64).clamp(0.0, 1.0),
+            _ => 0.0,
+        }
+    }
     /// Statistics so far.
     pub fn samples(&self, now: Time) -> JobSamples {
         JobSamples::new(&self.joblet.facts(self.task, now), self.joblet.statistics.as_deref())
@@ -135,12 +143,12 @@ impl<'a> JobView<'a> {
     /// Element of list_jobs; `pool` and `brief_statistics` are the caller's to add.
     pub fn to_value(&self) -> Map {
         let j = self.joblet;
-        identity_value(&j.identity, j.predecessor, self.competition())
+        identity_value(&j.identity, self.task.spec.job_type, j.predecessor, self.competition())
             .with("state", self.state())
             .with("controller_state", self.state())
             .with("address", &*j.node)
             .with("start_time", j.start_time)
-            .with("progress", 0.0)
+            .with("progress", self.progress())
             .with("operation_incarnation", self.incarnation)
             .with_some("gang_rank", self.gang_rank())
             .with_some("stderr_size", (j.stderr_size > 0).then_some(j.stderr_size))
@@ -153,13 +161,14 @@ impl<'a> JobView<'a> {
 /// The keys that say which job it is, after which (jobs-and-nodes.md 2.4) and beside which (6.7).
 pub(crate) fn identity_value(
     identity: &JobIdentity,
+    job_type: &str,
     predecessor: Option<JobId>,
     competition: Option<JobId>,
 ) -> Map {
     yson::map! {
         "id" => identity.job_id,
         "operation_id" => identity.operation_id,
-        "type" => "vanilla",
+        "type" => job_type,
         "task_name" => identity.task.as_str(),
         "pool_tree" => identity.tree.as_str(),
         "job_cookie" => u64::from(identity.cookie),

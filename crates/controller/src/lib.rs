@@ -12,6 +12,7 @@
 //! spec::parse(type, map, options)              typed spec and its public forms, or the first error
 //! OperationController::new(id, spec, ...)
 //!   file_requests() -> set_artifacts(task, ..) once the metadata tree has resolved the paths
+//!   set_tables(task, ..)                       the same for tables; their rows are cut into units ([`cut`])
 //! loop:
 //!   demand()                                   pushed to the scheduler whenever it has changed
 //!   settle(now, grant)                         a granted allocation becomes a job
@@ -28,7 +29,7 @@
 //!
 //! * [`spec`]: all options, the full spec, the unrecognized rest.
 //! * [`operation`]: the controller itself, by what happens to it.
-//! * [`units`], [`counter`], [`memory`], [`statistics`]: its parts, each on its own.
+//! * [`units`], [`cut`](mod@cut), [`counter`], [`memory`], [`statistics`]: its parts, each on its own.
 //! * [`job`] and [`record`]: running and finished jobs as others see them.
 //!
 //! # Invariants
@@ -45,6 +46,7 @@ pub mod spec;
 pub mod operation;
 
 pub mod counter;
+pub mod cut;
 pub mod job;
 pub mod memory;
 pub mod options;

@@ -44,6 +44,8 @@ pub struct JobRecord {
     pub gang_rank: Option<u32>,
     /// Final statistics.
     pub samples: JobSamples,
+    /// `vanilla` or `map`.
+    pub job_type: String,
 }
 
 /// Bytes that are not a record, or of a version that this program does not know.
@@ -58,7 +60,7 @@ impl JobRecord {
     /// Element of list_jobs (http-api.md 10.1); `pool` is the caller's to add.
     pub fn to_value(&self) -> Map {
         let interruption = self.interruption_reason.map(|r| interruption_value(r, self.preempted_for));
-        identity_value(&self.identity, self.predecessor, self.competition)
+        identity_value(&self.identity, &self.job_type, self.predecessor, self.competition)
             .with("state", self.state)
             .with("controller_state", self.state)
             .with("archive_state", self.state)
@@ -133,6 +135,7 @@ impl JobRecord {
             self.preempted_for.map(|(a, o)| vec![guid(a.0), guid(o.0)]).into(),
             self.predecessor.map(|job| guid(job.0)).into(),
             self.competition.map(|job| guid(job.0)).into(),
+            self.job_type.as_str().into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -195,6 +198,8 @@ impl JobRecord {
                 None => None,
                 Some(v) => optional(v, |v| guid(v).map(JobId))?,
             },
+            // Not in records of older programs, which knew of no other.
+            job_type: next().map_or(Some("vanilla".to_owned()), text)?,
         })
     }
 }

@@ -2,13 +2,15 @@
 
 use crate::copies::Copies;
 use crate::counter::{JobCounter, Totals};
+use crate::cut::UnitRows;
 use crate::memory::{Factors, Group, MemoryReserve, reserve_of};
 use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
 use crate::spec::{RootOptions, TaskSpec};
 use crate::statistics::TaskStatistics;
 use crate::units::UnitPool;
-use vocab::{Artifact, Resources, Time};
+use std::ops::Range;
+use vocab::{Artifact, Resources, TableIo, Time};
 
 /// State of one task.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,8 +35,21 @@ pub(crate) struct Task {
     pub copies: Copies,
     pub start_time: Option<Time>,
     pub completion_time: Option<Time>,
+    /// Its tables, once they are resolved.
+    pub tables: Option<TaskTables>,
+    /// Units whose job was interrupted in the middle, and the row with which a new unit begins; oldest first.
+    pub splits: Vec<(u32, u64)>,
     /// Changed since its state was last taken.
     pub dirty: bool,
+}
+
+/// Tables of a task's jobs.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct TaskTables {
+    /// What every job is told; the rows of the input are those of its unit.
+    pub io: TableIo,
+    /// Which rows each unit has.
+    pub rows: UnitRows,
 }
 
 impl Task {
@@ -52,6 +67,8 @@ impl Task {
             copies: Copies::default(),
             start_time: None,
             completion_time: None,
+            tables: None,
+            splits: Vec::new(),
             dirty: true,
             spec,
         }
@@ -95,6 +112,22 @@ impl Task {
             Group::Retries => self.pending_retries().next(),
             Group::Copies => self.copies.peek().map(|(cookie, _)| cookie),
         }
+    }
+
+    /// Rows that a unit has; none in tasks that read no tables.
+    pub fn rows_of(&self, cookie: u32) -> Option<Range<u64>> {
+        self.tables.as_ref().map(|tables| tables.rows.of(cookie))
+    }
+
+    /// The rest of a unit, from this row on, is a unit of its own from now on. False: there is no rest.
+    pub fn split(&mut self, cookie: u32, row: u64) -> bool {
+        let Some(fresh) = self.tables.as_mut().and_then(|tables| tables.rows.split(cookie, row)) else {
+            return false;
+        };
+        self.splits.push((cookie, row));
+        self.units.add(fresh);
+        self.job_count += 1;
+        true
     }
 
     pub fn totals(&self) -> Totals {

@@ -153,6 +153,10 @@ impl UnitPool {
         assert!(was_running, "unit {cookie} is not running");
         self.unwanted.remove(cookie)
     }
+    /// One more unit, to be done.
+    pub fn add(&mut self, cookie: u32) {
+        self.pending.insert(cookie);
+    }
     /// All done units must be run again; says how many.
     pub fn lose_all(&mut self) -> u32 {
         let lost = std::mem::take(&mut self.done);

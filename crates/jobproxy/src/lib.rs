@@ -9,7 +9,8 @@
 //! 1. [`spawner::Spawner::start`], then [`protocol::ToSpawner::Start`] per job;
 //! 2. listen on the unix socket; proxies connect and speak [`protocol`];
 //! 3. [`record`]: what a proxy leaves in the job's directory, for restarts and for dead proxies;
-//! 4. [`recovery`]: what to do with a job whose proxy died.
+//! 4. [`rows`]: where the rows are that a job is to read and those that it has written;
+//! 5. [`recovery`]: what to do with a job whose proxy died.
 //!
 //! The binary's `main` hands `millpond job-proxy-spawner` to [`spawner_main`] before it starts any
 //! thread.
@@ -25,6 +26,7 @@ pub mod protocol;
 pub mod proxy;
 pub mod record;
 pub mod recovery;
+pub mod rows;
 pub mod spawner;
 pub mod stderr;
 

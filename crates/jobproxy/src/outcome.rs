@@ -103,6 +103,17 @@ pub fn time_limit_exceeded(limit: Span) -> JobOutcome {
     )
 }
 
+/// The job stopped when it was asked to, but it is not known which rows of its input it has done (5.6).
+pub fn interruption_failed(reason: InterruptionReason) -> JobOutcome {
+    let text = "Job was interrupted before it had read the rows that it was given";
+    let error = Failure::new(text).with("interruption_reason", reason);
+    match reason {
+        InterruptionReason::Preemption => aborted(AbortReason::Preemption, error),
+        InterruptionReason::UserRequest => aborted(AbortReason::UserRequest, error),
+        _ => aborted(AbortReason::Other, error),
+    }
+}
+
 /// The job did not stop in time (3.9): a preempted job is reported as preempted.
 pub fn interruption_timeout(reason: InterruptionReason, timeout: Span, text: &str) -> JobOutcome {
     let message = if text.is_empty() { "Interruption is timed out" } else { text };

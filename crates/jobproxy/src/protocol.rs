@@ -21,15 +21,15 @@ use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
     AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, Failure,
-    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, PreparationMeasures, ShellAnswer,
-    ShellRequest, Span, Time, TmpfsUsage, shell::Terminal,
+    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, OutputTable, PreparationMeasures,
+    RowFlow, ShellAnswer, ShellRequest, Span, TableIo, TableStatistics, Time, TmpfsUsage, shell::Terminal,
 };
 use yson::Map;
 
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 4;
+pub const PROXY_PROTOCOL_VERSION: u32 = 5;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -211,6 +211,8 @@ pub struct JobStart {
     pub restart_exit_code: Option<i32>,
     /// At most this many custom statistics.
     pub custom_statistics_count_limit: u32,
+    /// Tables that it reads and writes; see [`crate::rows`].
+    pub tables: Option<Box<TableIo>>,
 }
 
 /// `pids_limit` of [`JobStart::new`]: more than an honest job needs, little enough for a fork bomb.
@@ -255,6 +257,7 @@ impl JobStart {
             signal_root_process_only: description.signal_root_process_only,
             restart_exit_code: description.restart_exit_code,
             custom_statistics_count_limit: description.custom_statistics_count_limit,
+            tables: description.tables.clone(),
         }
     }
 }
@@ -436,8 +439,12 @@ wire!(struct JobStart {
     job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
     job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
     custom_statistics_count_limit, cpu_monitor, memory_request, user_job_memory_reserve, job_proxy_memory_reserve,
-    job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes,
+    job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes, tables,
 });
+wire!(struct TableIo {
+    input_rows, input_format, output_format, outputs, first_output, check_input_fully_consumed,
+});
+wire!(struct OutputTable { schema, sorted_by });
 wire!(struct Holds { cpu, total_peak });
 wire!(struct Progress { holds, statistics, user_memory, proxy_memory, stderr_size });
 wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr, survivors });
@@ -448,8 +455,10 @@ wire!(struct JobStatistics {
     job_proxy_bytes_read, job_proxy_bytes_written, user_job_max_memory, user_job_peak_memory, user_job_tmpfs,
     user_job_tmpfs_volumes, user_job_current_rss, user_job_current_mapped_file, user_job_major_page_faults,
     user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom, user_job_disk,
-    job_proxy_cpu_wait, preparation,
+    job_proxy_cpu_wait, preparation, tables,
 });
+wire!(struct TableStatistics { input, not_fully_consumed, outputs });
+wire!(struct RowFlow { row_count, data_weight, uncompressed_data_size });
 wire!(struct PreparationMeasures {
     prepare_root_fs, cache_hit_artifacts_size, cache_miss_artifacts_size, cache_bypassed_artifacts_size,
 });

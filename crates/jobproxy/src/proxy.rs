@@ -11,16 +11,19 @@
 //! node is told, so that a job waits for nobody. The proxy makes the container itself: the node
 //! need not block for it, and jobs are made in parallel.
 //!
-//! Here: the order of things. `launch`: the user's process; `job`: the loop; `link`: the connection to the
-//! node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use; `shell`: who
+//! Here: the order of things. `launch`: the user's process; `job`: the loop; `rows`: tables on their way in
+//! (`feed`) and out (`harvest`); `link`: the connection to the node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use; `shell`: who
 //! looks into the running job.
 
 mod disk;
+mod feed;
+mod harvest;
 mod job;
 mod launch;
 mod link;
 mod monitor;
 mod oom_score;
+mod rows;
 mod samples;
 mod shell;
 mod terminal;

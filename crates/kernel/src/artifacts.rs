@@ -1,7 +1,7 @@
 //! Files of jobs: `file_paths` of a spec become contents that nodes can fetch.
 
 use crate::Kernel;
-use crate::operation::Pinned;
+use crate::operation::{Operation, Pinned};
 use controller::spec::FileRequest;
 use cypress::{Last, Resolved};
 use vocab::{Artifact, Failure, ObjectId, code};
@@ -108,12 +108,12 @@ impl Kernel {
 
     /// Contents that files of the tree refer to: what else is in the store is garbage.
     pub fn blobs(&self) -> impl Iterator<Item = u64> {
-        let pinned = self.operations.values().flat_map(|o| o.pinned.iter().map(|p| p.blob));
+        let pinned = self.operations.values().flat_map(Operation::pinned_blobs);
         self.tree.all_blobs().chain(pinned)
     }
 
     /// Does an unfinished operation still need this content?
     pub(crate) fn is_pinned(&self, blob: u64) -> bool {
-        self.operations.values().any(|o| o.pinned.iter().any(|p| p.blob == blob))
+        self.operations.values().any(|o| o.pinned_blobs().any(|pinned| pinned == blob))
     }
 }

@@ -242,6 +242,11 @@ pub enum Command {
         /// Behind those that it has.
         append: bool,
     },
+    /// Where the rows are that a job is to read: `{pieces; columns; control}`. Nodes ask this.
+    LocateJobInput {
+        /// The job.
+        job_id: JobId,
+    },
     /// Where the content of a job's file is: `{blob, size}`. Nodes ask this.
     LocateArtifact {
         /// The file.
@@ -678,6 +683,7 @@ impl Command {
                 | Command::LocateTable { .. }
                 | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
+                | Command::LocateJobInput { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
                 | Command::GetMetrics

@@ -78,7 +78,8 @@ impl Kernel {
             summary
         });
         if let Some(operation) = self.operations.remove(&id) {
-            for blob in operation.pinned.into_iter().map(|p| p.blob) {
+            let pinned: BTreeSet<u64> = operation.pinned_blobs().collect();
+            for blob in pinned {
                 if blob != 0 && !self.is_pinned(blob) && !self.tree.holds_blob(blob) {
                     self.delete_blob(blob, out);
                 }

@@ -2,6 +2,7 @@
 
 use crate::command::Request;
 use crate::effect::NodeKey;
+use cypress::Chunk;
 use vocab::{Failure, JobId};
 use wire::NodeMessage;
 
@@ -29,6 +30,15 @@ pub enum Input {
         blob: u64,
         /// Bytes.
         size: u64,
+    },
+    /// Rows that a job has written to one of its output tables were uploaded; its end is reported afterwards.
+    RowsUploaded {
+        /// Of which job.
+        job_id: JobId,
+        /// Number of the table.
+        table: u32,
+        /// Where they are now.
+        chunk: Box<Chunk>,
     },
     /// The event log has everything up to this number, safely.
     EventsWritten(u64),

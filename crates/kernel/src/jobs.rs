@@ -4,7 +4,9 @@
 use crate::records::job_key;
 use crate::{Effect, Kernel, Seq, Topic};
 use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
+use cypress::Chunk;
 use scheduler::{RevivedAllocation, SettleFailure};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::{
@@ -20,6 +22,8 @@ pub(crate) struct Jobs {
     by_allocation: BTreeMap<AllocationId, JobId>,
     /// Long stderrs that arrived before the end of their job: size and blob.
     pub uploaded: BTreeMap<JobId, (u64, u64)>,
+    /// Rows that arrived before the end of their job, by output table.
+    outputs: BTreeMap<JobId, BTreeMap<u32, Chunk>>,
 }
 
 /// Where a job runs and for whom.
@@ -43,6 +47,14 @@ impl Jobs {
     }
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
         self.by_id.keys().copied()
+    }
+    /// Rows that a job has written to a table; those that came before are given back.
+    pub fn keep_output(&mut self, job: JobId, table: u32, chunk: Chunk) -> Option<Chunk> {
+        self.outputs.entry(job).or_default().insert(table, chunk)
+    }
+    /// What has come of a job.
+    pub fn output(&self, job: JobId) -> Cow<'_, BTreeMap<u32, Chunk>> {
+        self.outputs.get(&job).map_or_else(Cow::default, Cow::Borrowed)
     }
     fn confirm(&mut self, job: JobId) {
         if let Some(job) = self.by_id.get_mut(&job) {
@@ -126,6 +138,9 @@ impl Kernel {
         if self.jobs.get(job_id).is_none() {
             self.adopt_finished(address, &finished);
         }
+        let has_all_output = self.has_all_output(job_id, &finished);
+        let output = self.jobs.outputs.remove(&job_id).unwrap_or_default();
+        let mut dropped: BTreeSet<u64> = output.values().map(|chunk| chunk.blob).collect();
         let known = self.release_job(job_id);
         if let Some(job) = known
             && let Some(operation) = self.operations.get_mut(&job.operation)
@@ -134,6 +149,10 @@ impl Kernel {
                 // We told it to stop; how it died does not matter, unless it had done its work.
                 Some(reason) if !matches!(finished.outcome, JobOutcome::Completed { .. }) => {
                     aborted_by_us(reason, finished.outcome)
+                }
+                _ if matches!(finished.outcome, JobOutcome::Completed { .. }) && !has_all_output => {
+                    let text = "Rows that the job has written were lost in a restart of the server";
+                    aborted_by_us(AbortReason::Other, JobOutcome::Failed { error: Failure::new(text) })
                 }
                 _ => finished.outcome,
             };
@@ -151,6 +170,10 @@ impl Kernel {
             };
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
+                if let Some(first_row) = verdict.unit_done {
+                    dropped.clear();
+                    self.note_output(job.operation, first_row, output);
+                }
                 let others = std::mem::take(&mut verdict.aborted_with_it);
                 let content = match (verdict.keep_stderr, finished.stderr, upload) {
                     (true, Some(bytes), _) => Some(Stderr::Inline(bytes)),
@@ -174,7 +197,22 @@ impl Kernel {
         } else if let Some((_, blob)) = upload {
             self.delete_blob(blob, out);
         }
+        dropped.into_iter().for_each(|blob| self.delete_blob(blob, out));
         self.release_end(address, job_id);
+    }
+
+    /// Rows of jobs that were given up before their end came.
+    pub(crate) fn drop_stray_output(&mut self, out: &mut Vec<Effect>) {
+        let Jobs { by_id, outputs, .. } = &mut self.jobs;
+        if outputs.keys().all(|job| by_id.contains_key(job)) {
+            return;
+        }
+        let (kept, stray): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(outputs).into_iter().partition(|(job, _)| by_id.contains_key(job));
+        *outputs = kept;
+        for chunk in stray.into_values().flat_map(BTreeMap::into_values) {
+            self.delete_blob(chunk.blob, out);
+        }
     }
 
     /// A node may forget the end of a job when the open batch is durable.

@@ -261,6 +261,11 @@ impl Kernel {
                     self.delete_blob(lost, out);
                 }
             }
+            Input::RowsUploaded { job_id, table, chunk } => {
+                if let Some(lost) = self.jobs.keep_output(job_id, table, *chunk) {
+                    self.delete_blob(lost.blob, out);
+                }
+            }
             Input::EventsWritten(number) => self.events.written(number),
             Input::EventsFailing(why) => self.events.failing(why),
             Input::EventsLost { from, to } => self.events.lost(from, to),
@@ -292,6 +297,7 @@ impl Kernel {
             over(Phase::Shares);
         }
         self.schedule(now, out);
+        self.drop_stray_output(out);
         over(Phase::Heartbeats);
         if updated {
             self.record_pool_history(now);
@@ -417,6 +423,9 @@ impl Kernel {
             Command::LocateTable { path, .. } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
+            }
+            Command::LocateJobInput { job_id } => {
+                (Waits::Nothing, self.locate_job_input(job_id).map(Body::Value))
             }
             Command::LocateArtifact { file_id, revision } => {
                 (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))

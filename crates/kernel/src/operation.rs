@@ -1,6 +1,7 @@
 //! One unfinished operation, as the kernel keeps it: the controller, the life cycle around it, and
 //! what the tree shows of it.
 
+use crate::operations::tables::WorkTables;
 use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
@@ -38,6 +39,8 @@ pub(crate) struct Operation {
     pub result: Option<Failure>,
     /// Contents of files that its jobs may still fetch.
     pub pinned: Vec<Pinned>,
+    /// What its jobs read and write.
+    pub tables: Option<WorkTables>,
     /// Since when no online node could hold one of its jobs.
     pub unsuitable_since: Option<Time>,
     /// The batch that has the static part of its record: what the operation leads to waits for it.
@@ -89,6 +92,12 @@ impl Operation {
         }
         self.pinned = pinned;
         Ok(())
+    }
+
+    /// Contents of files and tables that must stay.
+    pub fn pinned_blobs(&self) -> impl Iterator<Item = u64> {
+        let files = self.pinned.iter().map(|p| p.blob);
+        files.chain(self.tables.iter().flat_map(WorkTables::blobs))
     }
 
     /// Enters a state; every one is recorded.

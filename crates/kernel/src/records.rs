@@ -2,12 +2,14 @@
 //!
 //! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'd'` the changing part
 //! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps;
+//! `id + 'o' + first row + table` a chunk that a job has written, of a unit that is done;
 //! `id + 'a'` how many bytes its finished jobs take in the archive.
 //!
 //! `OperationArchive`: `id` all attributes of a finished operation; `id + 'l'` those of them that
 //! `list_operations` shows unless it is asked for others: a page of a thousand reads little.
 
 use crate::operation::{Event, InTree, Operation, Pinned};
+use crate::operations::tables::WorkTables;
 use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
 use yson::{Map, Value};
 
@@ -15,6 +17,7 @@ pub(crate) const STATIC: u8 = b's';
 pub(crate) const DYNAMIC: u8 = b'd';
 pub(crate) const CONTROLLER: u8 = b'c';
 pub(crate) const ARCHIVED: u8 = b'a';
+pub(crate) const OUTPUT: u8 = b'o';
 
 pub(crate) fn operation_prefix(id: OperationId) -> Vec<u8> {
     id.0.to_bytes().to_vec()
@@ -55,6 +58,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "spec" => operation.spec.provided.clone(),
         "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
+    .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))
     .with_some("user_transaction_id", operation.user_transaction)
     .with_some("secure_vault", operation.secure_vault.clone());
     yson::to_binary(&map.into())

@@ -109,6 +109,7 @@ impl Kernel {
         if self.tree.next_expiry() > now {
             return;
         }
+        self.keep_output_transactions(now);
         let done = self.tree.expire(now);
         let ended = self.absorb(done, out);
         self.abort_operations_of(now, ended, out);
@@ -130,7 +131,10 @@ impl Kernel {
         let theirs: Vec<(OperationId, ObjectId)> = self
             .operations
             .iter()
-            .filter_map(|(id, operation)| Some((*id, of(operation.user_transaction)?)))
+            .filter_map(|(id, operation)| {
+                let own = operation.tables.as_ref().map(|tables| tables.transaction);
+                Some((*id, of(operation.user_transaction).or(of(own))?))
+            })
             .collect();
         for (id, transaction) in theirs {
             let error = Failure::new(format!("Transaction {transaction} has expired or was aborted"))

@@ -23,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cage", &["yson", "vocab"]),
     ("api", &["yson", "vocab", "kernel"]),
     ("client", &["yson", "vocab"]),
-    ("jobproxy", &["yson", "vocab", "reserve", "cage"]),
+    ("jobproxy", &["yson", "vocab", "reserve", "cage", "tables"]),
     ("server", &["yson", "vocab", "wire", "kernel", "store", "api", "tables"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
     ("sim", &["yson", "vocab", "wire", "reserve", "controller", "scheduler", "kernel", "nodecore"]),

@@ -15,6 +15,7 @@ mod records;
 mod recovery;
 mod remover;
 mod room;
+mod rows;
 mod sandbox;
 mod shells;
 mod slots;
@@ -107,6 +108,8 @@ struct Held {
     writes_root: bool,
     /// It was given files.
     has_files: bool,
+    /// It reads or writes tables.
+    has_rows: bool,
     /// Requests for stderr that the proxy has not answered: number, offset, limit.
     questions: Vec<(u64, u64, u64)>,
     /// Requests for shells that the proxy has not answered.
@@ -231,6 +234,7 @@ impl RealHands {
         held.max_stderr_size = description.max_stderr_size.max(1).unsigned_abs();
         held.writes_root = description.file_system.writable_root;
         held.has_files = !description.files.is_empty();
+        held.has_rows = description.tables.is_some();
         self.layers.pin(job_id, &description.file_system.layers);
         if !description.file_system.tmpfs_volumes.is_empty() {
             held.volumes = room::volume_paths(&self.layout.sandbox(record.slot), &description.file_system);
@@ -365,8 +369,13 @@ impl RealHands {
         self.cache.unpin(job_id);
         self.layers.unpin(job_id);
         let job = self.layout.job(slot);
-        let wrote_nothing =
-            self.held.remove(&job_id).is_some_and(|held| held.ended && held.stderr_total == 0);
+        let held = self.held.remove(&job_id);
+        if held.as_ref().is_some_and(|held| held.has_rows)
+            && let Err(e) = jobproxy::rows::remove(&job)
+        {
+            tracing::warn!("rows of job {job_id} cannot be removed: {e}");
+        }
+        let wrote_nothing = held.is_some_and(|held| held.ended && held.stderr_total == 0);
         let stderr = if wrote_nothing { Ok(()) } else { records::remove_stderr(&job) };
         if let Err(e) = stderr.and_then(|()| records::remove(&job)) {
             tracing::warn!("record of job {job_id} cannot be removed: {e}");
@@ -532,7 +541,8 @@ impl Hands for RealHands {
             }
             NodeEffect::ProxySend(job_id, order) => self.order(job_id, order),
             NodeEffect::KillContainer(job_id) => self.kill_container(job_id),
-            NodeEffect::UploadStderr { job_id, .. } => self.upload_stderr(job_id),
+            NodeEffect::FetchRows { job_id, slot } => self.fetch_rows(job_id, slot),
+            NodeEffect::Upload { job_id, slot, stderr, rows } => self.upload(job_id, slot, stderr, rows),
             NodeEffect::ReadStderr { request_id, job_id, offset, limit, .. } => {
                 self.read_stderr(request_id, job_id, offset, limit);
             }

@@ -306,6 +306,7 @@ pub fn description(command: &str) -> JobDescription {
         prepare_time_limit: None,
         port_count: 0,
         file_system: Default::default(),
+        tables: None,
     }
 }
 

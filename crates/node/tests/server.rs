@@ -95,6 +95,7 @@ type Reply<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl pb::node_service_server::NodeService for Service {
     type ConnectStream = Reply<pb::ServerMessage>;
     type FetchFileStream = Reply<pb::Chunk>;
+    type FetchRowsStream = Reply<pb::Chunk>;
 
     async fn connect(
         &self,
@@ -138,6 +139,17 @@ impl pb::node_service_server::NodeService for Service {
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn fetch_rows(
+        &self,
+        _: Request<pb::RowsRequest>,
+    ) -> Result<Response<Self::FetchRowsStream>, Status> {
+        Err(Status::not_found("this world has no tables"))
+    }
+
+    async fn upload_rows(&self, _: Request<Streaming<pb::RowsChunk>>) -> Result<Response<pb::Empty>, Status> {
+        Err(Status::not_found("this world has no tables"))
     }
 
     async fn upload_stderr(

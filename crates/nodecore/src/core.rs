@@ -109,7 +109,7 @@ impl NodeCore {
             NodeInput::JobEnded { job_id, result } => self.job_ended(now, job_id, result, fx),
             NodeInput::ProxyLost { job_id, outcome } => self.proxy_lost(now, job_id, outcome, fx),
             NodeInput::ContainerKilled { job_id, result } => self.container_killed(now, job_id, result, fx),
-            NodeInput::StderrUploaded { job_id, result } => self.stderr_uploaded(job_id, result, fx),
+            NodeInput::Uploaded { job_id, result } => self.uploaded(job_id, result, fx),
             NodeInput::CleanedUp { job_id, result } => self.cleaned_up(now, job_id, result, fx),
             NodeInput::ResourceLimits(limits) => self.set_limits(limits),
             NodeInput::FreeMemory(bytes) => self.host_has_free(bytes),

@@ -56,12 +56,23 @@ pub enum NodeEffect {
     ProxySend(JobId, ProxyOrder),
     /// Kill everything of the job, proxy included, and return only then. Answer: `ContainerKilled`.
     KillContainer(JobId),
-    /// Send the kept stderr to the server. Answer: `StderrUploaded`.
-    UploadStderr {
+    /// Bring the rows that the job is to read. Answer: `ArtifactFetched`.
+    FetchRows {
+        /// Which job.
+        job_id: JobId,
+        /// Where they shall lie.
+        slot: u32,
+    },
+    /// Send what the job has left to the server. Answer: `Uploaded`.
+    Upload {
         /// Which job.
         job_id: JobId,
         /// Where it lies.
         slot: u32,
+        /// The kept stderr.
+        stderr: bool,
+        /// The chunks of its output tables.
+        rows: bool,
     },
     /// Answer a request for stderr on the stream; the job has a slot.
     ReadStderr {

@@ -7,7 +7,8 @@ use crate::core::aborted;
 use crate::job::{Holds, Job, Room, Stage};
 use crate::{JobResult, KeptStderr, NodeCore, NodeEffect, Remains};
 
-/// A server that does not take a stderr three times in a row will not have it.
+/// A server that does not take what a job has left three times in a row will not have it; of rows that it
+/// has not got it knows by the end of the job.
 const UPLOAD_ATTEMPTS: u32 = 3;
 
 impl NodeCore {
@@ -194,27 +195,22 @@ impl NodeCore {
         self.look_at_waiting = true;
     }
 
-    /// Tells the server, after a long stderr has been brought to it.
+    /// Tells the server, after a long stderr and rows of tables have been brought to it.
     pub(crate) fn report(&mut self, id: JobId, fx: &mut Vec<NodeEffect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(end) = &job.end else { return };
-        if let (true, Stage::Over, Some(slot)) = (job.long_stderr, job.stage, job.slot) {
+        if let (true, Stage::Over, Some(slot)) = (job.must_upload(), job.stage, job.slot) {
             job.stage = Stage::Uploading;
             job.upload_attempts = 0;
             if self.registration.is_registered() {
-                fx.push(NodeEffect::UploadStderr { job_id: id, slot });
+                fx.push(job.upload(id, slot));
             }
             return;
         }
         self.outbox.push(JobEvent::Finished(end.clone()));
     }
 
-    pub(crate) fn stderr_uploaded(
-        &mut self,
-        id: JobId,
-        result: Result<(), Failure>,
-        fx: &mut Vec<NodeEffect>,
-    ) {
+    pub(crate) fn uploaded(&mut self, id: JobId, result: Result<(), Failure>, fx: &mut Vec<NodeEffect>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let (Stage::Uploading, Some(end)) = (job.stage, &job.end) else { return };
         if result.is_err() {
@@ -223,7 +219,7 @@ impl NodeCore {
             }
             job.upload_attempts += 1;
             if let (true, Some(slot)) = (job.upload_attempts < UPLOAD_ATTEMPTS, job.slot) {
-                fx.push(NodeEffect::UploadStderr { job_id: id, slot });
+                fx.push(job.upload(id, slot));
                 return;
             }
         }

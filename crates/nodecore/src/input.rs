@@ -33,7 +33,7 @@ pub enum NodeInput {
         /// Those that are in use by others.
         busy: Vec<u16>,
     },
-    /// One file of the job's list is in the cache, or cannot be.
+    /// One file of the job's list is in the cache, or the rows of its input are there, or cannot be.
     ArtifactFetched {
         /// Which job.
         job_id: JobId,
@@ -105,8 +105,8 @@ pub enum NodeInput {
         /// What the job left behind; an error means that processes survive.
         result: Result<Remains, Failure>,
     },
-    /// Answer to [`crate::NodeEffect::UploadStderr`].
-    StderrUploaded {
+    /// Answer to [`crate::NodeEffect::Upload`].
+    Uploaded {
         /// Which job.
         job_id: JobId,
         /// An error while connected means that the server will not have it.
@@ -150,6 +150,8 @@ pub enum Source {
     Server,
     /// It was fetched past the cache (`bypass_artifact_cache`).
     Bypass,
+    /// It is no file, but rows of tables.
+    Rows,
 }
 
 /// What a proxy says at the end.

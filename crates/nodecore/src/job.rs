@@ -7,7 +7,7 @@ use vocab::{
 use wire::{FinishedJob, JobReport, StartJob};
 
 use crate::settings::Settings;
-use crate::{JobRecord, KeptStderr};
+use crate::{JobRecord, KeptStderr, NodeEffect};
 
 /// Where the job is on its way. It only moves forward, and may skip to `Killing`, `Uploading` or `Over`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Stage {
     Running,
     /// The proxy is dead or deaf: the container is being killed over its head.
     Killing,
-    /// Over; its long stderr is on its way to the server.
+    /// Over; its long stderr or its rows are on their way to the server.
     Uploading,
     /// Over and ready to be reported.
     Over,
@@ -144,6 +144,25 @@ impl Job {
 
     pub fn id(&self) -> JobId {
         self.start.identity.job_id
+    }
+
+    /// Is there anything that must be brought to the server before it hears of the end: a long stderr, or rows
+    /// that a completed job has written to tables?
+    pub fn must_upload(&self) -> bool {
+        self.long_stderr || self.has_output()
+    }
+
+    /// The order to do so.
+    pub fn upload(&self, job_id: JobId, slot: u32) -> NodeEffect {
+        NodeEffect::Upload { job_id, slot, stderr: self.long_stderr, rows: self.has_output() }
+    }
+
+    /// Rows that count as soon as the server hears of the end.
+    pub fn has_output(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        let tables = end.statistics.tables.as_ref();
+        matches!(end.outcome, JobOutcome::Completed { .. })
+            && tables.is_some_and(|t| t.outputs.iter().any(|output| output.row_count > 0))
     }
 
     /// May the server hear of its end? Not before a long stderr is there.

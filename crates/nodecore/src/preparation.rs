@@ -72,13 +72,15 @@ impl NodeCore {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let description = &job.start.description;
         let wanted = || description.files.iter().chain(&description.file_system.layers);
-        let missing = wanted().count();
+        let rows = description.tables.as_ref().and_then(|t| t.input_rows).and(job.slot);
+        let missing = wanted().count() + usize::from(rows.is_some());
         if missing == 0 {
             return self.prepare_sandbox(now, id, fx);
         }
         fx.extend(
             wanted().map(|artifact| NodeEffect::FetchArtifact { job_id: id, artifact: artifact.clone() }),
         );
+        fx.extend(rows.map(|slot| NodeEffect::FetchRows { job_id: id, slot }));
         job.stage = Stage::Fetching { missing };
     }
 
@@ -100,11 +102,14 @@ impl NodeCore {
         };
         let sizes = &mut job.preparation;
         let sum = match supply.source {
-            Source::Cache => &mut sizes.cache_hit_artifacts_size,
-            Source::Server => &mut sizes.cache_miss_artifacts_size,
-            Source::Bypass => &mut sizes.cache_bypassed_artifacts_size,
+            Source::Cache => Some(&mut sizes.cache_hit_artifacts_size),
+            Source::Server => Some(&mut sizes.cache_miss_artifacts_size),
+            Source::Bypass => Some(&mut sizes.cache_bypassed_artifacts_size),
+            Source::Rows => None,
         };
-        *sum = sum.saturating_add_unsigned(supply.size);
+        if let Some(sum) = sum {
+            *sum = sum.saturating_add_unsigned(supply.size);
+        }
         *missing -= 1;
         if *missing == 0 {
             job.fetched_time = Some(now);

@@ -63,7 +63,7 @@ impl NodeCore {
         self.outbox.clear();
         self.registration = Registration::Greeted;
         for job in self.jobs.values_mut() {
-            if job.stage == Stage::Over && job.long_stderr && !job.released {
+            if job.stage == Stage::Over && job.must_upload() && !job.released {
                 // This may be another life of the server, which has not got it. What was released only waits
                 // to be clean: nobody is to hear of it again.
                 job.stage = Stage::Uploading;
@@ -93,7 +93,7 @@ impl NodeCore {
         for (id, job) in &mut self.jobs {
             if let (Stage::Uploading, Some(slot)) = (job.stage, job.slot) {
                 job.upload_attempts = 0;
-                fx.push(NodeEffect::UploadStderr { job_id: *id, slot });
+                fx.push(job.upload(*id, slot));
             }
         }
     }

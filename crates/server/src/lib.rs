@@ -23,6 +23,7 @@ mod files;
 mod garbage;
 mod hub;
 mod job_list;
+mod job_rows;
 mod metrics;
 mod node_service;
 mod outbox;

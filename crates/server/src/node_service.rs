@@ -1,6 +1,7 @@
 //! The server's side of the node protocol.
 
 use crate::backend::{ServerBackend, wait};
+use crate::job_rows::{self, JobInput};
 use api::secrets::same_secret;
 use kernel::{Body, Command, Input, NodeKey};
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use vocab::{JobId, ObjectId};
 use wire::NodeMessage;
 use wire::proto::pb::node_service_server::NodeService;
 use wire::proto::{id_from, pb};
-use yson::Value;
+use yson::{Format, Style, Value};
 
 /// See the module page.
 pub struct Nodes {
@@ -48,6 +49,7 @@ type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl NodeService for Nodes {
     type ConnectStream = Out<pb::ServerMessage>;
     type FetchFileStream = Out<pb::Chunk>;
+    type FetchRowsStream = Out<pb::Chunk>;
 
     async fn connect(
         &self,
@@ -115,6 +117,34 @@ impl NodeService for Nodes {
         self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
         Ok(Response::new(pb::Empty {}))
     }
+
+    async fn fetch_rows(
+        &self,
+        request: Request<pb::RowsRequest>,
+    ) -> Result<Response<Self::FetchRowsStream>, Status> {
+        let job_id = JobId(id_from("job_id", &request.into_inner().job_id)?);
+        let input = JobInput::locate(&self.backend, job_id).await?;
+        let rows = input.stream(Arc::clone(&self.store), Format::Yson(Style::Binary)).map_err(status)?;
+        let pieces = rows.map(|piece| match piece {
+            Ok(data) => Ok(pb::Chunk { data }),
+            Err(failure) => Err(Status::data_loss(failure.to_string())),
+        });
+        Ok(Response::new(Box::pin(pieces)))
+    }
+
+    async fn upload_rows(
+        &self,
+        request: Request<Streaming<pb::RowsChunk>>,
+    ) -> Result<Response<pb::Empty>, Status> {
+        let (job_id, table, chunk) = job_rows::receive(&self.store, request.into_inner()).await?;
+        // As with stderr: the end of the job comes later.
+        self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });
+        Ok(Response::new(pb::Empty {}))
+    }
+}
+
+fn status(failure: vocab::Failure) -> Status {
+    Status::invalid_argument(failure.to_string())
 }
 
 async fn listen(

@@ -96,30 +96,22 @@ impl Tables {
         let Selection { columns, ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
         let wanted = ranges.iter().map(|r| r.end - r.start).sum();
-        let printer = Printer::new(format, columns);
-        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
-        tokio::task::spawn_blocking(move || {
-            let mut out = Outlet { sender, printer, piece: Vec::new(), gone: false };
-            let mut read = || -> Result<(), Failure> {
-                for (index, range) in ranges.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
-                    for mark in control.marks(0, index as u64, range.start) {
-                        out.printer.mark(&mark, &mut out.piece)?;
-                    }
-                    for slice in slices(&located.chunks, range) {
-                        read_slice(&*self.store, &slice, &mut |rows| out.rows(rows))?;
-                        if out.gone {
-                            return Ok(());
-                        }
+        let mut printer = Printer::new(format, columns);
+        let body = Outlet::stream(move |out| {
+            for (index, range) in ranges.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
+                for mark in control.marks(0, index as u64, range.start) {
+                    printer.mark(&mark, &mut out.piece)?;
+                }
+                for slice in slices(&located.chunks, range) {
+                    read_slice(&*self.store, &slice, &mut |rows| out.print(&mut printer, rows))?;
+                    if out.gone {
+                        return Ok(());
                     }
                 }
-                out.flush();
-                Ok(())
-            };
-            if let Err(failure) = read() {
-                let _ = out.sender.blocking_send(Err(failure));
             }
+            Ok(())
         });
-        Ok(TableContent { start_row_index, row_count: wanted, body: Box::pin(ReceiverStream::new(receiver)) })
+        Ok(TableContent { start_row_index, row_count: wanted, body })
     }
 }
 
@@ -148,20 +140,44 @@ fn order(
 }
 
 /// Where rows go on their way to a reader.
-struct Outlet {
+pub struct Outlet {
     sender: mpsc::Sender<Result<Bytes, Failure>>,
-    printer: Printer,
     piece: Vec<u8>,
     gone: bool,
 }
 
 impl Outlet {
+    /// What is put into an outlet, on a thread that may wait, by somebody who fails or comes to an end.
+    pub fn stream(work: impl FnOnce(&mut Outlet) -> Result<(), Failure> + Send + 'static) -> ByteStream {
+        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+        tokio::task::spawn_blocking(move || {
+            let mut out = Outlet { sender, piece: Vec::new(), gone: false };
+            match work(&mut out) {
+                Ok(()) => out.flush(),
+                Err(failure) => {
+                    let _ = out.sender.blocking_send(Err(failure));
+                }
+            }
+        });
+        Box::pin(ReceiverStream::new(receiver))
+    }
+
+    /// Nobody reads any more.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Adds what is printed already.
+    pub fn put(&mut self, printed: &[u8]) {
+        self.piece.extend_from_slice(printed);
+    }
+
     /// False if nobody reads any more.
-    fn rows(&mut self, rows: Bytes) -> Result<bool, Failure> {
-        if self.piece.is_empty() && self.printer.copies() && rows.len() >= PIECE {
+    pub fn print(&mut self, printer: &mut Printer, rows: Bytes) -> Result<bool, Failure> {
+        if self.piece.is_empty() && printer.copies() && rows.len() >= PIECE {
             self.gone |= self.sender.blocking_send(Ok(rows)).is_err();
         } else {
-            self.printer.print(&rows, &mut self.piece)?;
+            printer.print(&rows, &mut self.piece)?;
             if self.piece.len() >= PIECE {
                 self.flush();
             }

@@ -31,6 +31,29 @@ pub struct Summary {
     pub bounds: Option<(Vec<Value>, Vec<Value>)>,
 }
 
+impl Summary {
+    /// `{rows; row_bytes; weight; bounds}`.
+    pub fn to_value(&self) -> Value {
+        let bounds = self.bounds.clone().map(|(first, last)| vec![Value::List(first), Value::List(last)]);
+        yson::map! {"rows" => self.rows, "row_bytes" => self.size, "weight" => self.weight}
+            .with_some("bounds", bounds)
+            .into()
+    }
+
+    /// The inverse; none if it is malformed.
+    pub fn from_value(value: &Value) -> Option<Summary> {
+        let number = |key: &str| value.get(key)?.as_u64();
+        let bounds = match value.get("bounds") {
+            None => None,
+            Some(list) => {
+                let [first, last] = list.as_list()? else { return None };
+                Some((first.as_list()?.to_vec(), last.as_list()?.to_vec()))
+            }
+        };
+        Some(Summary { rows: number("rows")?, weight: number("weight")?, size: number("row_bytes")?, bounds })
+    }
+}
+
 impl Writer {
     /// Rows in this format that must pass this check.
     pub fn new(format: Format, checker: Checker) -> Writer {
@@ -57,6 +80,12 @@ impl Writer {
     /// Rows so far.
     pub fn count(&self) -> u64 {
         self.rows.chunk.rows()
+    }
+
+    /// What was written so far, without the keys.
+    pub fn so_far(&self) -> Summary {
+        let Rows { chunk, weight, size, .. } = &self.rows;
+        Summary { rows: chunk.rows(), weight: *weight, size: *size, bounds: None }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::{
     AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span, Time,
 };
-use yson::Map;
+use yson::{Map, Value};
 
 /// Everything that says *which* job this is. Nodes repeat it in every registration, so that a
 /// restarted server can adopt running jobs that it never stored.
@@ -115,6 +115,34 @@ pub struct JobDescription {
     pub port_count: u32,
     /// Memory file systems, bounds on disk, root file system.
     pub file_system: FileSystemRequest,
+    /// Tables that it reads and writes; none: neither.
+    pub tables: Option<Box<TableIo>>,
+}
+
+/// Tables that a job reads and writes (jobs-and-nodes.md 5.2, 8.4).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TableIo {
+    /// Rows of its unit of work, all tables together; none: it reads no tables.
+    pub input_rows: Option<u64>,
+    /// Description of the format of standard input.
+    pub input_format: Value,
+    /// Description of the format of the output tables.
+    pub output_format: Value,
+    /// Output tables, in the order of the spec.
+    pub outputs: Vec<OutputTable>,
+    /// Descriptor of the first of them; the next is three further (5.2).
+    pub first_output: u32,
+    /// Input that is left unread fails the job.
+    pub check_input_fully_consumed: bool,
+}
+
+/// What rows of an output table must be.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct OutputTable {
+    /// Schema as the user gave it, or the entity.
+    pub schema: Value,
+    /// Columns by which the rows must be sorted.
+    pub sorted_by: Vec<String>,
 }
 
 /// What a job has used so far, or in all. Plain numbers: the controller gives them their public
@@ -181,6 +209,30 @@ pub struct JobStatistics {
     pub cpu_monitor: Option<CpuMonitorReport>,
     /// Custom statistics that the job wrote to descriptor 5: name parts joined by `/`, summary.
     pub custom: Vec<(String, Summary)>,
+    /// Rows that it has read and written, of a job with tables.
+    pub tables: Option<Box<TableStatistics>>,
+}
+
+/// Rows that a job has read and written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TableStatistics {
+    /// Given to it.
+    pub input: RowFlow,
+    /// It did not read all that it was given.
+    pub not_fully_consumed: bool,
+    /// Written to each output table.
+    pub outputs: Vec<RowFlow>,
+}
+
+/// Rows on their way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RowFlow {
+    /// How many.
+    pub row_count: i64,
+    /// What they weigh: bytes of their values.
+    pub data_weight: i64,
+    /// Bytes in the form in which tables keep them.
+    pub uncompressed_data_size: i64,
 }
 
 /// What the preparation of a job took.

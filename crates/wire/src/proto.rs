@@ -9,6 +9,7 @@ mod job;
 mod message;
 mod shell;
 mod statistics;
+mod tables;
 
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,9 @@ pub enum Malformed {
         /// What was there and what is allowed.
         error: vocab::states::UnknownName,
     },
+    /// Bytes that should be a YSON value.
+    #[error("Field {0:?} of the node protocol is not a YSON value")]
+    Yson(&'static str),
     /// Values in values without end.
     #[error("A value or error of the node protocol is nested deeper than {0} levels")]
     TooDeep(usize),

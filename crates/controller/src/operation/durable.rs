@@ -22,6 +22,7 @@ use crate::durations::Durations;
 use crate::memory::{MemoryReserve, Reserved};
 use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
+use crate::packed::{Packer, Unpacker};
 use crate::spec::OperationSpec;
 use crate::statistics::TaskStatistics;
 use crate::task::Task;
@@ -161,6 +162,7 @@ fn task_state(task: &Task) -> Map {
         "statistics" => task.statistics.to_value(),
         "start_time" => task.start_time.map(Time::as_micros),
         "completion_time" => task.completion_time.map(Time::as_micros),
+        "splits" => Value::String(pack_splits(&task.splits)),
     };
     own.into_iter().chain(counter(&task.counter)).collect()
 }
@@ -214,10 +216,30 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     task.statistics = TaskStatistics::from_value(state.get("statistics")?)?;
     task.start_time = state.time("start_time")?;
     task.completion_time = state.time("completion_time")?;
+    // Not in states of older programs, whose jobs had no tables.
+    if let Some(splits) = state.later("splits") {
+        task.splits = unpack_splits(splits.as_bytes()?)?;
+    }
     state.missing = "done";
     let agree = task.counter.completed.values().sum::<u64>() == u64::from(units.done());
     task.units = units;
     agree.then_some(())
+}
+
+fn pack_splits(splits: &[(u32, u64)]) -> Vec<u8> {
+    let mut out = Packer::default();
+    for (cookie, row) in splits {
+        out.unsigned(u64::from(*cookie)).unsigned(*row);
+    }
+    out.finish()
+}
+
+fn unpack_splits(bytes: &[u8]) -> Option<Vec<(u32, u64)>> {
+    let (mut splits, mut input) = (Vec::new(), Unpacker::new(bytes));
+    while !input.is_empty() {
+        splits.push((input.unsigned()?.try_into().ok()?, input.unsigned()?));
+    }
+    Some(splits)
 }
 
 fn reasons<K: Copy + Into<Value> + std::fmt::Display>(map: &BTreeMap<K, u64>) -> Map {

@@ -32,6 +32,8 @@ pub struct FinishedJob {
 pub struct JobVerdict {
     /// Keep its stderr.
     pub keep_stderr: bool,
+    /// Its unit is done by this run: what it has written to tables counts. The first row of the unit.
+    pub unit_done: Option<u64>,
     /// For the archive.
     pub record: JobRecord,
     /// What it means for the operation.
@@ -58,6 +60,8 @@ pub enum OperationEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Done,
+    /// Done up to this row of the input; the rest is a new unit.
+    DoneUpTo(u64),
     /// Run again; the run counts as lost.
     Again,
     /// Run again; the run counts as completed, interrupted (6.8).
@@ -88,10 +92,12 @@ impl OperationController {
         // Before anybody asks what the next job needs (2.3).
         task.learn(&joblet, &outcome);
         let competitor = task.competitor(&joblet);
-        let breaks_gang = match abandoned {
+        let settled = match abandoned {
             true => abandon_unit(task, &joblet),
             false => settle_unit(task, &joblet, &outcome),
         };
+        let first_row = task.rows_of(joblet.identity.cookie).map_or(0, |rows| rows.start);
+        let breaks_gang = settled.breaks_gang;
         if let (JobOutcome::Completed { .. }, false, Some(start)) =
             (&outcome, abandoned, joblet.exec_start_time)
         {
@@ -106,6 +112,7 @@ impl OperationController {
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
         let mut verdict = self.close(&joblet, outcome.clone(), finish_time, counts);
+        verdict.unit_done = settled.output_counts.then_some(first_row);
         // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
         let loser =
             competitor.filter(|_| !self.tasks[joblet.task as usize].units.is_running(joblet.identity.cookie));
@@ -161,7 +168,7 @@ impl OperationController {
         task.dirty = true;
         let error = Failure::new("Job aborted").with("abort_reason", reason);
         let outcome = JobOutcome::Aborted { reason, error };
-        settle_unit(task, &joblet, &outcome);
+        let _ = settle_unit(task, &joblet, &outcome);
         task.note_completion(now);
         let number = joblet.task as usize;
         let verdict = self.close(&joblet, outcome, now, true);
@@ -208,8 +215,15 @@ impl OperationController {
             operation_incarnation: self.incarnation_name.clone(),
             gang_rank: task.rank_of(joblet.identity.cookie),
             samples,
+            job_type: task.spec.job_type.to_owned(),
         };
-        JobVerdict { keep_stderr, record, operation_event: None, aborted_with_it: Vec::new() }
+        JobVerdict {
+            keep_stderr,
+            unit_done: None,
+            record,
+            operation_event: None,
+            aborted_with_it: Vec::new(),
+        }
     }
 
     fn aggregate(&mut self, joblet: &Joblet, state: JobState, samples: &JobSamples) {
@@ -258,10 +272,16 @@ impl OperationController {
     }
 }
 
-/// Moves the unit of a job that is over, unless another job of it runs on, and counts the end. Says
-/// whether it breaks the job's gang: a ranked job failed, was aborted, stopped because it was asked to, or
-/// is run again (6.9).
-fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
+/// What the end of a job did to its unit and its gang.
+struct Settled {
+    /// A ranked job failed, was aborted, stopped because it was asked to, or is run again (6.9).
+    breaks_gang: bool,
+    /// What it has written is the unit's output.
+    output_counts: bool,
+}
+
+/// Moves the unit of a job that is over, unless another job of it runs on, and counts the end.
+fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> Settled {
     let cookie = joblet.identity.cookie;
     let ranked = task.rank_of(cookie).is_some();
     let goes_on = task.competitor(joblet).is_some();
@@ -273,9 +293,14 @@ fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
     match outcome {
         JobOutcome::Completed { interrupted, restart_needed } => {
             let interrupted = interrupted.unwrap_or(InterruptionReason::None);
-            let fate = fate(task, interrupted, *restart_needed);
+            let fate = fate(task, joblet, interrupted, *restart_needed);
             match fate {
                 Fate::Done => {
+                    task.units.complete(cookie);
+                    task.count(joblet, |ends| *ends.completed.entry(interrupted).or_default() += 1);
+                }
+                Fate::DoneUpTo(row) => {
+                    task.split(cookie, row);
                     task.units.complete(cookie);
                     task.count(joblet, |ends| *ends.completed.entry(interrupted).or_default() += 1);
                 }
@@ -288,32 +313,45 @@ fn settle_unit(task: &mut Task, joblet: &Joblet, outcome: &JobOutcome) -> bool {
                     task.count(joblet, |ends| *ends.made_room.entry(interrupted).or_default() += 1);
                 }
             }
-            ranked && (fate != Fate::Done || interrupted != InterruptionReason::None)
+            Settled {
+                breaks_gang: ranked && (fate != Fate::Done || interrupted != InterruptionReason::None),
+                output_counts: matches!(fate, Fate::Done | Fate::DoneUpTo(_)),
+            }
         }
         JobOutcome::Failed { .. } => {
             give_back(task);
             task.count(joblet, |ends| ends.failed += 1);
-            ranked
+            Settled { breaks_gang: ranked, output_counts: false }
         }
         JobOutcome::Aborted { reason, .. } => {
             give_back(task);
             task.count(joblet, |ends| *ends.aborted.entry(*reason).or_default() += 1);
-            ranked
+            Settled { breaks_gang: ranked, output_counts: false }
         }
     }
 }
 
-/// A user's word ends a unit, even in tasks that run their units again and again.
-fn abandon_unit(task: &mut Task, joblet: &Joblet) -> bool {
+/// A user's word ends a unit, even in tasks that run their units again and again; what the job has written is
+/// dropped (6.3).
+fn abandon_unit(task: &mut Task, joblet: &Joblet) -> Settled {
     task.units.complete(joblet.identity.cookie);
     task.count(joblet, |ends| *ends.completed.entry(InterruptionReason::None).or_default() += 1);
-    false
+    Settled { breaks_gang: false, output_counts: false }
 }
 
-fn fate(task: &Task, interrupted: InterruptionReason, restart_needed: bool) -> Fate {
+fn fate(task: &Task, joblet: &Joblet, interrupted: InterruptionReason, restart_needed: bool) -> Fate {
     let was_interrupted = interrupted != InterruptionReason::None;
     if restart_needed {
         Fate::Again
+    } else if let (true, Some(rows)) = (was_interrupted, task.rows_of(joblet.identity.cookie)) {
+        // It has done what it has read (5.6).
+        let measured = joblet.statistics.as_ref().and_then(|s| s.tables.as_ref());
+        let read = measured.map_or(0, |t| t.input.row_count.max(0).unsigned_abs());
+        match rows.start.saturating_add(read) {
+            end if end >= rows.end => Fate::Done,
+            _ if read == 0 => Fate::MadeRoom,
+            end => Fate::DoneUpTo(end),
+        }
     } else if was_interrupted && task.spec.script.restart_exit_code.is_none() {
         // The job does not say whether it is done, so it is not.
         Fate::MadeRoom

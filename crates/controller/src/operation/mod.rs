@@ -23,17 +23,20 @@ pub use resize::Resized;
 pub use revive::{AdoptError, HeldJob};
 pub use settle::{Grant, SettleError};
 
+use crate::cut::UnitRows;
 use crate::job::{JobView, Joblet};
 use crate::memory::Group;
 use crate::memory::settings_of;
 use crate::options::ControllerOptions;
 use crate::spec::{FileRequest, OperationSpec, RootOptions, check_sandbox_path};
-use crate::task::Task;
+use crate::task::{Task, TaskTables};
+use crate::units::UnitPool;
 use limits::Life;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use vocab::{
     AllocationId, Artifact, Failure, InterruptionReason, JobId, JobPhase, JobStatistics, OperationId,
-    Resources, Time,
+    Resources, TableIo, Time,
 };
 
 /// Jobs that a task wants: what one needs at least, and how many.
@@ -144,6 +147,36 @@ impl OperationController {
         task.artifacts = artifacts;
         task.layers = layers;
         Ok(())
+    }
+
+    /// The tables of a task and the ends of its units, as [`crate::cut::cut`] gave them when the operation was
+    /// prepared; call it before the first grant, and after a restore with the same ends.
+    pub fn set_tables(&mut self, task: u32, io: TableIo, ends: &[u64]) {
+        let task = &mut self.tasks[task as usize];
+        let rows = UnitRows::new(ends, &task.splits);
+        // After a restore the state knows what is done.
+        if task.job_count == 0 {
+            task.job_count = ends.len() as u32;
+            task.units = UnitPool::new(task.job_count);
+            task.dirty = true;
+        }
+        task.tables = Some(TaskTables { io, rows });
+    }
+
+    /// Rows of the input that a running job is to read.
+    pub fn rows_of_job(&self, job_id: JobId) -> Option<Range<u64>> {
+        let joblet = self.jobs.get(&job_id)?;
+        self.tasks[joblet.task as usize].rows_of(joblet.identity.cookie)
+    }
+
+    /// Rows of the input that a unit of a task has.
+    pub fn rows_of_unit(&self, task: &str, cookie: u32) -> Option<Range<u64>> {
+        self.tasks.iter().find(|t| t.spec.name == task)?.rows_of(cookie)
+    }
+
+    /// Nothing is to be done and nothing is at work: an operation whose input is empty is over when it begins.
+    pub fn is_done(&self) -> bool {
+        self.tasks.iter().all(|task| task.units.is_complete())
     }
 
     /// Completed, failed or closed: nothing is started any more.

@@ -34,7 +34,8 @@ impl OperationController {
             .tasks
             .iter()
             .map(|t| {
-                let vertex = yson::map! {"job_type" => "vanilla", "job_counter" => t.totals().to_value()};
+                let vertex =
+                    yson::map! {"job_type" => t.spec.job_type, "job_counter" => t.totals().to_value()};
                 (t.spec.name.as_str(), vertex)
             })
             .collect();
@@ -73,10 +74,14 @@ fn task_value(task: &Task) -> Map {
     let factors = task.memory.current_factors();
     let settings = task.memory.settings();
     let script = &task.spec.script;
+    let title = match task.spec.job_type {
+        "map" => "Map".to_owned(),
+        _ => format!("Vanilla({})", task.spec.name),
+    };
     yson::map! {
         "task_name" => task.spec.name.as_str(),
-        "job_type" => "vanilla",
-        "title" => format!("Vanilla({})", task.spec.name),
+        "job_type" => task.spec.job_type,
+        "title" => title,
         "has_user_job" => true,
         "job_counter" => task.totals().to_value(),
         "speculative_job_counter" => task.copies.totals().to_value(),

@@ -5,7 +5,9 @@ use super::limits::Life;
 use crate::job::Joblet;
 use crate::memory::{Group, MemoryRequest, Reserved};
 use crate::task::Task;
-use vocab::{AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, Time};
+use vocab::{
+    AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, TableIo, Time,
+};
 use yson::Value;
 
 /// Resources on a node that the scheduler gave to a task.
@@ -109,7 +111,7 @@ impl OperationController {
         let predecessor = task.memory.predecessor(cookie);
         let origins = Some(task.memory.origins(cookie));
         let environment = self.environment(task_number, &identity, host);
-        let description = self.describe(&self.tasks[task_number as usize], reserve, environment);
+        let description = self.describe(&self.tasks[task_number as usize], cookie, reserve, environment);
         let joblet = Joblet {
             identity: identity.clone(),
             task: task_number,
@@ -153,7 +155,8 @@ impl OperationController {
         put("YT_TASK_NAME", id.task.clone());
         put("YT_POOL_TREE", id.tree.clone());
         put("YT_NODE_HOST", host.to_owned());
-        put("YT_START_ROW_INDEX", "0".to_owned());
+        let first_row = task.rows_of(id.cookie).map_or(0, |rows| rows.start);
+        put("YT_START_ROW_INDEX", first_row.to_string());
         // With redirection descriptor 1 is stderr and tables begin at 4 (http-api.md 13).
         let first_table = if script.redirect_stdout_to_stderr { "4" } else { "1" };
         put("YT_FIRST_OUTPUT_TABLE_FD", first_table.to_owned());
@@ -180,6 +183,7 @@ impl OperationController {
     fn describe(
         &self,
         task: &Task,
+        cookie: u32,
         reserve: MemoryRequest,
         environment: Vec<(String, String)>,
     ) -> JobDescription {
@@ -212,6 +216,10 @@ impl OperationController {
                 layers: task.layers.clone(),
                 writable_root: script.make_rootfs_writable,
             },
+            tables: task.tables.as_ref().map(|tables| {
+                let rows = tables.rows.of(cookie);
+                Box::new(TableIo { input_rows: Some(rows.end - rows.start), ..tables.io.clone() })
+            }),
         }
     }
 }

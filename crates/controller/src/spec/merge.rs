@@ -35,13 +35,7 @@ pub struct MergeSpec {
 
 impl MergeSpec {
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<MergeSpec, Failure> {
-        let at = r.path_of("input_table_paths");
-        let inputs = r.list("input_table_paths").required()?;
-        if inputs.is_empty() {
-            return Err(refuse_at(&at, "expected at least one table"));
-        }
-        let inputs = inputs.iter().enumerate().map(|(i, v)| path(v, &format!("{at}/{i}")));
-        let inputs = inputs.collect::<Result<_, _>>()?;
+        let inputs = paths(r, "input_table_paths")?;
         let at = r.path_of("output_table_path");
         let output = path(&r.any("output_table_path").required()?, &at)?;
         let name = r.string("mode").or("unordered".to_owned())?;
@@ -66,7 +60,17 @@ impl MergeSpec {
     }
 }
 
-fn path(value: &Value, at: &str) -> Result<YPath, Failure> {
+/// A list of tables, at least one.
+pub(super) fn paths(r: &mut Reader<'_>, name: &'static str) -> Result<Vec<YPath>, Failure> {
+    let at = r.path_of(name);
+    let listed = r.list(name).required()?;
+    if listed.is_empty() {
+        return Err(refuse_at(&at, "expected at least one table"));
+    }
+    listed.iter().enumerate().map(|(i, v)| path(v, &format!("{at}/{i}"))).collect()
+}
+
+pub(super) fn path(value: &Value, at: &str) -> Result<YPath, Failure> {
     if value.as_bytes().is_none() {
         return Err(refuse_at(at, expected("path", value)));
     }

@@ -6,6 +6,7 @@
 mod reader;
 
 mod files;
+mod map;
 mod memory;
 mod merge;
 mod root;
@@ -15,6 +16,7 @@ mod speculation;
 mod task;
 
 pub use files::{FileRequest, check_sandbox_path, is_variable_name};
+pub use map::MapSpec;
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use merge::{MergeMode, MergeSpec};
 pub use root::RootOptions;
@@ -31,7 +33,7 @@ use yson::{Map, Value};
 /// A spec, typed: what the controller works with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperationSpec {
-    /// Vanilla or merge.
+    /// Vanilla, map or merge.
     pub operation_type: OperationType,
     /// Options of the whole operation.
     pub root: RootOptions,
@@ -39,6 +41,8 @@ pub struct OperationSpec {
     pub tasks: Vec<TaskSpec>,
     /// What a merge is to do.
     pub merge: Option<MergeSpec>,
+    /// The tables of a map, whose only task is its mapper.
+    pub map: Option<MapSpec>,
     /// For the scheduler.
     pub scheduling: SchedulingOptions,
 }
@@ -64,9 +68,9 @@ pub fn parse(
     spec: &Map,
     options: &ControllerOptions,
 ) -> Result<ParsedSpec, Failure> {
-    if !matches!(operation_type, OperationType::Vanilla | OperationType::Merge) {
+    if !matches!(operation_type, OperationType::Vanilla | OperationType::Map | OperationType::Merge) {
         return Err(Failure::new(format!(
-            "Operation type {operation_type:?} is not supported: only \"vanilla\" and \"merge\" operations can be started",
+            "Operation type {operation_type:?} is not supported: only \"vanilla\", \"map\" and \"merge\" operations can be started",
             operation_type = operation_type.as_str()
         ))
         .with("operation_type", operation_type.as_str()));
@@ -74,17 +78,22 @@ pub fn parse(
     let mut r = Reader::new(spec, "");
     let root = RootOptions::read(&mut r)?;
     let scheduling = SchedulingOptions::read(&mut r)?;
-    let (tasks, merge) = match operation_type {
-        OperationType::Merge => (Vec::new(), Some(MergeSpec::read(&mut r)?)),
-        _ => (read_tasks(&mut r, &root, options)?, None),
+    let (tasks, merge, map) = match operation_type {
+        OperationType::Merge => (Vec::new(), Some(MergeSpec::read(&mut r)?), None),
+        OperationType::Map => {
+            let digest = &root.job_proxy_memory_digest;
+            let (map, task) = MapSpec::read(&mut r, digest, options.max_total_job_count)?;
+            (vec![task], None, Some(map))
+        }
+        _ => (read_tasks(&mut r, &root, options)?, None, None),
     };
     check_gangs(&root, &tasks)?;
     let (full, unrecognized) = r.finish();
     let mut provided = spec.clone();
     provided.remove("secure_vault");
-    let brief = brief(&root, &scheduling, &tasks, merge.as_ref());
+    let brief = brief(&root, &scheduling, &tasks, (merge.as_ref(), map.as_ref()));
     Ok(ParsedSpec {
-        spec: OperationSpec { operation_type, root, tasks, merge, scheduling },
+        spec: OperationSpec { operation_type, root, tasks, merge, map, scheduling },
         provided,
         full,
         unrecognized,
@@ -172,22 +181,25 @@ fn brief(
     root: &RootOptions,
     scheduling: &SchedulingOptions,
     tasks: &[TaskSpec],
-    merge: Option<&MergeSpec>,
+    (merge, map): (Option<&MergeSpec>, Option<&MapSpec>),
 ) -> Map {
-    let tasks: Map = tasks
+    let scripts: Map = tasks
         .iter()
         .map(|t| {
-            (
-                t.name.as_str(),
-                yson::map! {"command" => t.script.command.as_str(), "job_count" => i64::from(t.job_count)},
-            )
+            let count = map.is_none().then_some(i64::from(t.job_count));
+            let script = yson::map! {"command" => t.script.command.as_str()}.with_some("job_count", count);
+            (t.name.as_str(), script)
         })
         .collect();
+    let mapper = scripts.iter().next().map(|(_, script)| script.clone()).filter(|_| map.is_some());
+    let inputs = merge.map(|m| &m.inputs).or(map.map(|m| &m.inputs));
+    let outputs = merge.map(|m| std::slice::from_ref(&m.output)).or(map.map(|m| m.outputs.as_slice()));
     Map::new()
         .with_some("title", root.title.as_deref())
         .with_some("alias", root.alias.as_deref())
         .with_some("pool", scheduling.pool.as_deref())
-        .with_some("tasks", merge.is_none().then_some(tasks))
-        .with_some("input_table_paths", merge.map(|m| brief_paths(&m.inputs)))
-        .with_some("output_table_paths", merge.map(|m| brief_paths(std::slice::from_ref(&m.output))))
+        .with_some("tasks", (merge.is_none() && map.is_none()).then_some(scripts))
+        .with_some("mapper", mapper)
+        .with_some("input_table_paths", inputs.map(|paths| brief_paths(paths)))
+        .with_some("output_table_paths", outputs.map(brief_paths))
 }

@@ -63,6 +63,12 @@ pub struct UserScript {
     pub job_speculation_timeout: Option<Span>,
     /// Memory of mapped files counts.
     pub include_memory_mapped_files: bool,
+    /// Description of the format in which rows come.
+    pub input_format: Value,
+    /// Description of the format in which rows are written.
+    pub output_format: Value,
+    /// Input that is left unread fails the job.
+    pub check_input_fully_consumed: bool,
 }
 
 const MIB: i64 = 1 << 20;
@@ -71,7 +77,10 @@ const EVER: Span = Span(u64::MAX);
 impl UserScript {
     /// Reads the script's options; `root_digest` is the operation's `job_proxy_memory_digest`.
     pub(crate) fn read(r: &mut Reader<'_>, root_digest: &ProxyDigestOptions) -> Result<UserScript, Failure> {
-        accept_formats_and_hints(r)?;
+        let format = r.any("format").or("yson".into())?;
+        let input_format = r.any("input_format").or(format.clone())?;
+        let output_format = r.any("output_format").or(format)?;
+        accept_hints(r)?;
         let (layers, make_rootfs_writable) = read_root_file_system(r)?;
         let disk = read_disk_request(r)?;
         accept_monitoring(r)?;
@@ -116,6 +125,9 @@ impl UserScript {
                 .span("job_speculation_timeout", Span::from_millis(1)..=EVER)
                 .optional()?,
             include_memory_mapped_files: r.bool("include_memory_mapped_files").or(true)?,
+            input_format,
+            output_format,
+            check_input_fully_consumed: r.bool("check_input_fully_consumed").or(false)?,
         };
         if r.bool("use_yamr_descriptors").or(false)? && script.redirect_stdout_to_stderr {
             return Err(r.refuse("use_yamr_descriptors", "it excludes \"redirect_stdout_to_stderr\""));
@@ -129,15 +141,11 @@ impl UserScript {
     }
 }
 
-/// Options that a vanilla job without tables has no use for, or that nodes do not act on yet: they
-/// are checked and shown, so that a spec written for the reference starts here.
-fn accept_formats_and_hints(r: &mut Reader<'_>) -> Result<(), Failure> {
-    for name in ["format", "input_format", "output_format"] {
-        r.any(name).or("yson".into())?;
-    }
+/// Options that nodes do not act on yet: they are checked and shown, so that a spec written for the
+/// reference starts here.
+fn accept_hints(r: &mut Reader<'_>) -> Result<(), Failure> {
     r.bool("use_smaps_memory_tracker").or(false)?;
     r.bool("use_porto_memory_tracking").or(false)?;
-    r.bool("check_input_fully_consumed").or(false)?;
     r.bool("force_core_dump").or(false)?;
     r.bool("fail_job_on_core_dump").or(true)?;
     r.string("network_project").optional()?;

@@ -1,4 +1,4 @@
-//! One task of a vanilla operation: a user script and how many times to run it
+//! One task of an operation: a user script and how many times to run it
 //! (jobs-and-nodes.md 8.3).
 
 use super::reader::{Reader, expected};
@@ -12,6 +12,8 @@ use vocab::Failure;
 pub struct TaskSpec {
     /// Key in `tasks`; also the job type in statistics.
     pub name: String,
+    /// Type of its jobs: `vanilla` or `map`.
+    pub job_type: &'static str,
     /// What a job runs.
     pub script: UserScript,
     /// Units of work.
@@ -65,6 +67,7 @@ impl TaskSpec {
             (speculates && !root.try_avoid_duplicating_jobs).then(|| Speculation::of(&script, root));
         Ok(TaskSpec {
             name: name.to_owned(),
+            job_type: "vanilla",
             script,
             speculation,
             job_count: job_count as u32,

@@ -1,6 +1,6 @@
 //! Sums over the jobs of one task (jobs-and-nodes.md 7.3).
 
-use super::samples::{JobSamples, PATHS, volume_at, volume_path, volume_place};
+use super::samples::{JobSamples, PATHS, numbered_path};
 use crate::packed::{Packer, Unpacker};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub struct Group {
     pub tree: String,
     /// By place in [`PATHS`].
     pub system: Vec<Summary>,
-    /// Size and largest size of each memory file system.
-    pub volumes: Vec<[Summary; 2]>,
+    /// What a job may have several of, by the place in durable records.
+    pub numbered: BTreeMap<u64, Summary>,
     /// By name.
     pub custom: BTreeMap<String, Summary>,
 }
@@ -26,11 +26,9 @@ impl Group {
     /// Paths and summaries of everything but custom statistics.
     pub(crate) fn system_paths(&self) -> impl Iterator<Item = (Cow<'static, str>, &Summary)> {
         let system = PATHS.iter().map(|path| Cow::Borrowed(*path)).zip(&self.system);
-        let volumes = self.volumes.iter().enumerate().flat_map(|(volume, parts)| {
-            let path = move |part| Cow::Owned(volume_path(volume, part));
-            parts.iter().enumerate().map(move |(part, s)| (path(part), s))
-        });
-        system.chain(volumes).filter(|(_, s)| s.count != 0)
+        let numbered = self.numbered.iter();
+        let numbered = numbered.filter_map(|(place, s)| Some((Cow::Owned(numbered_path(*place)?), s)));
+        system.chain(numbered).filter(|(_, s)| s.count != 0)
     }
 }
 
@@ -55,10 +53,8 @@ impl TaskStatistics {
                 summary.add(*x);
             }
         }
-        let volumes = group.volumes.len().max(samples.volumes.len());
-        group.volumes.resize(volumes, Default::default());
-        for (summaries, sample) in group.volumes.iter_mut().zip(&samples.volumes) {
-            summaries.iter_mut().zip(sample).for_each(|(summary, x)| summary.add(*x));
+        for (place, sample) in &samples.numbered {
+            group.numbered.entry(*place).or_default().add(*sample);
         }
         for (name, summary) in &samples.custom {
             match group.custom.get_mut(name) {
@@ -84,7 +80,7 @@ impl TaskStatistics {
                 state,
                 tree: tree.to_owned(),
                 system,
-                volumes: Vec::new(),
+                numbered: BTreeMap::new(),
                 custom: BTreeMap::new(),
             });
             self.groups.len() - 1
@@ -97,10 +93,8 @@ impl TaskStatistics {
         let pack = |group: &Group| {
             let mut out = Packer::default();
             let system = (0..).zip(&group.system);
-            let volumes = group.volumes.iter().enumerate().flat_map(|(volume, parts)| {
-                parts.iter().enumerate().map(move |(part, s)| (volume_place(volume, part), s))
-            });
-            for (place, s) in system.chain(volumes).filter(|(_, s)| s.count != 0) {
+            let numbered = group.numbered.iter().map(|(place, s)| (*place, s));
+            for (place, s) in system.chain(numbered).filter(|(_, s)| s.count != 0) {
                 out.unsigned(place);
                 pack_summary(&mut out, s);
             }
@@ -125,14 +119,13 @@ impl TaskStatistics {
     pub(crate) fn from_value(value: &Value) -> Option<TaskStatistics> {
         let groups = value.as_list()?.iter().map(|g| {
             let mut system = vec![Summary::default(); PATHS.len()];
-            let mut volumes: Vec<[Summary; 2]> = Vec::new();
+            let mut numbered = BTreeMap::new();
             let mut input = Unpacker::new(g.get("system")?.as_bytes()?);
             while !input.is_empty() {
                 let place = input.unsigned()?;
                 let summary = unpack_summary(&mut input)?;
-                if let Some((volume, part)) = volume_at(place) {
-                    volumes.resize(volumes.len().max(volume + 1), Default::default());
-                    volumes[volume][part] = summary;
+                if numbered_path(place).is_some() {
+                    numbered.insert(place, summary);
                 } else if let Some(slot) = system.get_mut(usize::try_from(place).ok()?) {
                     *slot = summary;
                 }
@@ -145,7 +138,7 @@ impl TaskStatistics {
                 state: g.get("state")?.as_str()?.parse().ok()?,
                 tree: g.get("tree")?.as_str()?.to_owned(),
                 system,
-                volumes,
+                numbered,
                 custom: custom.collect::<Option<_>>()?,
             })
         });

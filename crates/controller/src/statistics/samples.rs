@@ -2,6 +2,7 @@
 
 use crate::memory::{Factors, MemoryRequest};
 use crate::packed::{Packer, Unpacker};
+use std::collections::BTreeMap;
 use vocab::{Cpu, JobStatistics, Span, Summary};
 
 /// Public paths of system statistics (jobs-and-nodes.md 7.2).
@@ -68,31 +69,46 @@ pub const PATHS: &[&str] = &[
     "exec_agent/artifacts/cache_hit_artifacts_size",
     "exec_agent/artifacts/cache_miss_artifacts_size",
     "exec_agent/artifacts/cache_bypassed_artifacts_size",
+    "data/input/row_count",
+    "data/input/data_weight",
+    "data/input/uncompressed_data_size",
+    "data/input/not_fully_consumed",
 ];
 
-/// Memory file systems are numbered in the public paths, so they have no place in [`PATHS`]. In durable
-/// records they follow from this place on, two for each.
-const VOLUMES: usize = 1 << 10;
-
-/// Parts of a memory file system's path, `user_job/tmpfs_volumes/<k>/<part>`, in the order of places.
-pub(super) const VOLUME_PARTS: [&str; 2] = ["size", "max_size"];
-
-/// Number of the volume, and of its part, at a place of a durable record.
-pub(super) fn volume_at(place: u64) -> Option<(usize, usize)> {
-    let offset = usize::try_from(place).ok()?.checked_sub(VOLUMES)?;
-    (offset < 2 * MAX_VOLUMES).then_some((offset / 2, offset % 2))
+/// Things of which a job may have several: they are numbered in the public paths, so they have no place in
+/// [`PATHS`]. In durable records each kind follows from a place of its own on, `parts` for each thing.
+struct Numbered {
+    first: u64,
+    path: &'static str,
+    parts: &'static [&'static str],
 }
 
-/// Inverse of [`volume_at`].
-pub(super) fn volume_place(volume: usize, part: usize) -> u64 {
-    (VOLUMES + 2 * volume + part) as u64
+/// Memory file systems, and output tables. Append only.
+const NUMBERED: [Numbered; 2] = [
+    Numbered { first: 1 << 10, path: "user_job/tmpfs_volumes", parts: &["size", "max_size"] },
+    Numbered {
+        first: 1 << 14,
+        path: "data/output",
+        parts: &["row_count", "data_weight", "uncompressed_data_size"],
+    },
+];
+const VOLUMES: usize = 0;
+const OUTPUTS: usize = 1;
+/// More than any job has of one kind; a bound for what is read from the store.
+const MAX_NUMBER: usize = 1 << 10;
+
+fn numbered_place(kind: usize, number: usize, part: usize) -> u64 {
+    let Numbered { first, parts, .. } = NUMBERED[kind];
+    first + (number * parts.len() + part) as u64
 }
 
-/// More than any job has; a bound for what is read from the store.
-const MAX_VOLUMES: usize = 1 << 10;
-
-pub(super) fn volume_path(volume: usize, part: usize) -> String {
-    format!("user_job/tmpfs_volumes/{volume}/{}", VOLUME_PARTS[part])
+/// The path at a place of a durable record that is not in [`PATHS`].
+pub(super) fn numbered_path(place: u64) -> Option<String> {
+    NUMBERED.iter().find_map(|kind| {
+        let offset = usize::try_from(place.checked_sub(kind.first)?).ok()?;
+        let (number, part) = (offset / kind.parts.len(), offset % kind.parts.len());
+        (number < MAX_NUMBER).then(|| format!("{}/{number}/{}", kind.path, kind.parts[part]))
+    })
 }
 
 /// What the controller itself knows about a job.
@@ -119,8 +135,8 @@ pub struct JobFacts {
 pub struct JobSamples {
     /// By place in [`PATHS`]; shorter if it comes from an older record.
     pub system: Vec<Option<i64>>,
-    /// Size and largest size of each memory file system.
-    pub volumes: Vec<[i64; 2]>,
+    /// What a job may have several of, by the place in durable records.
+    pub numbered: BTreeMap<u64, i64>,
     /// Custom statistics: name (one key, whatever it contains), summary.
     pub custom: Vec<(String, Summary)>,
 }
@@ -207,13 +223,27 @@ impl JobSamples {
             preparation.map(|p| p.cache_miss_artifacts_size),
             preparation.map(|p| p.cache_bypassed_artifacts_size),
         ]);
+        let tables = measured.and_then(|m| m.tables.as_deref());
+        system.extend([
+            tables.map(|t| t.input.row_count),
+            tables.map(|t| t.input.data_weight),
+            tables.map(|t| t.input.uncompressed_data_size),
+            tables.map(|t| t.not_fully_consumed.into()),
+        ]);
         debug_assert_eq!(system.len(), PATHS.len());
-        let volumes = measured.map(|m| m.user_job_tmpfs_volumes.as_slice()).unwrap_or_default();
-        JobSamples {
-            system,
-            volumes: volumes.iter().map(|v| [v.size, v.max_size]).collect(),
-            custom: measured.map(|m| m.custom.clone()).unwrap_or_default(),
+        let mut numbered = BTreeMap::new();
+        let mut put = |kind: usize, number: usize, values: &[i64]| {
+            for (part, value) in values.iter().enumerate().filter(|_| number < MAX_NUMBER) {
+                numbered.insert(numbered_place(kind, number, part), *value);
+            }
+        };
+        for (number, v) in measured.iter().flat_map(|m| m.user_job_tmpfs_volumes.iter().enumerate()) {
+            put(VOLUMES, number, &[v.size, v.max_size]);
         }
+        for (number, o) in tables.iter().flat_map(|t| t.outputs.iter().enumerate()) {
+            put(OUTPUTS, number, &[o.row_count, o.data_weight, o.uncompressed_data_size]);
+        }
+        JobSamples { system, numbered, custom: measured.map(|m| m.custom.clone()).unwrap_or_default() }
     }
 
     /// The system sample at a path.
@@ -230,23 +260,20 @@ impl JobSamples {
                 out.unsigned(place as u64).signed(*value);
             }
         }
-        for (volume, parts) in self.volumes.iter().enumerate() {
-            for (part, value) in parts.iter().enumerate() {
-                out.unsigned(volume_place(volume, part)).signed(*value);
-            }
+        for (place, value) in &self.numbered {
+            out.unsigned(*place).signed(*value);
         }
         out.finish()
     }
 
     /// Inverse of [`JobSamples::pack_system`]. Places of a newer program are passed over.
     pub(crate) fn unpack_system(bytes: &[u8], custom: Vec<(String, Summary)>) -> Option<JobSamples> {
-        let mut samples = JobSamples { system: vec![None; PATHS.len()], volumes: Vec::new(), custom };
+        let mut samples = JobSamples { system: vec![None; PATHS.len()], numbered: BTreeMap::new(), custom };
         let mut input = Unpacker::new(bytes);
         while !input.is_empty() {
             let (place, value) = (input.unsigned()?, input.signed()?);
-            if let Some((volume, part)) = volume_at(place) {
-                samples.volumes.resize(samples.volumes.len().max(volume + 1), [0; 2]);
-                samples.volumes[volume][part] = value;
+            if numbered_path(place).is_some() {
+                samples.numbered.insert(place, value);
             } else if let Some(slot) = usize::try_from(place).ok().and_then(|p| samples.system.get_mut(p)) {
                 *slot = Some(value);
             }

@@ -1,7 +1,7 @@
 //! Statistics as the API shows them: nested maps by parts of the path (http-api.md 9.3, 10.1).
 
 use super::aggregate::TaskStatistics;
-use super::samples::{JobSamples, PATHS, volume_path};
+use super::samples::{JobSamples, PATHS, numbered_path};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use vocab::Summary;
@@ -15,9 +15,9 @@ pub fn of_job(samples: &JobSamples) -> Map {
             *leaf(&mut tree, path) = full_summary(&Summary::of(*x)).into();
         }
     }
-    for (volume, parts) in samples.volumes.iter().enumerate() {
-        for (part, x) in parts.iter().enumerate() {
-            *leaf(&mut tree, &volume_path(volume, part)) = full_summary(&Summary::of(*x)).into();
+    for (place, x) in &samples.numbered {
+        if let Some(path) = numbered_path(*place) {
+            *leaf(&mut tree, &path) = full_summary(&Summary::of(*x)).into();
         }
     }
     for (name, summary) in &samples.custom {

@@ -5,6 +5,7 @@ use super::launch::launch;
 use super::link::Link;
 use super::monitor::{self, CpuWatch};
 use super::oom_score::OomScore;
+use super::rows::Rows;
 use super::samples::Samples;
 use super::shell::Shells;
 use super::{Known, now};
@@ -39,6 +40,7 @@ pub(super) struct Job<'a> {
     /// Read ends; none when they have ended.
     stderr_pipe: Option<File>,
     statistics_pipe: Option<File>,
+    rows: Rows,
     stderr: StderrFile,
     custom: CustomStatistics,
     disk: DiskWatch,
@@ -102,8 +104,11 @@ impl<'a> Job<'a> {
         // What they look at is opened before the job can move it.
         let disk = DiskWatch::new(&start, Instant::now());
         let samples = Samples::new(&shared.config, &start);
-        match launch(&start, container.as_mut()) {
-            Ok((process, stderr_pipe, statistics_pipe)) => {
+        let launched = Rows::open(&start).and_then(|(rows, ends)| {
+            launch(&start, container.as_mut(), &ends).map(|launched| (rows, launched))
+        });
+        match launched {
+            Ok((rows, (process, stderr_pipe, statistics_pipe))) => {
                 let stderr = StderrFile::new(&start.job_directory, start.max_stderr_size);
                 let custom = CustomStatistics::new(start.custom_statistics_count_limit);
                 let started_at = Instant::now();
@@ -116,6 +121,7 @@ impl<'a> Job<'a> {
                     started_at,
                     stderr_pipe: Some(stderr_pipe),
                     statistics_pipe: Some(statistics_pipe),
+                    rows,
                     stderr,
                     custom,
                     disk,
@@ -151,9 +157,7 @@ impl<'a> Job<'a> {
         let mut reporting = Beat::new(self.started_at, config.job_proxy_heartbeat_period);
         let mut root_ended = false;
         // Ends when the process *and* its pipes have ended, or when there is a verdict (5.2).
-        while self.verdict.is_none()
-            && !(root_ended && self.stderr_pipe.is_none() && self.statistics_pipe.is_none())
-        {
+        while self.verdict.is_none() && !(root_ended && self.pipes_have_ended()) {
             let look_after = self.container.look_after(Instant::now()).unwrap_or(sampling.next);
             let ready = self.wait(link, sampling.next.min(look_after), root_ended);
             if ready.node {
@@ -163,6 +167,9 @@ impl<'a> Job<'a> {
                 link.flush();
             }
             self.read_pipes(ready.stderr, ready.statistics);
+            if let Err(outcome) = self.rows.work(&mut self.buffer) {
+                self.judge(outcome);
+            }
             root_ended |= ready.process;
             let now = Instant::now();
             if ready.shells || self.shells.next_deadline().is_some_and(|at| at <= now) {
@@ -243,6 +250,8 @@ impl<'a> Job<'a> {
         let node = add(&mut fds, to_node.map(|(fd, _)| fd), wanted);
         let first_of_shells = fds.len();
         self.shells.watch(&mut fds);
+        let behind_shells = fds.len();
+        self.rows.watch(&mut fds);
         // An interrupted wait is an early wake-up: everything is checked again.
         let _ = poll(&mut fds, Some(&timeout));
         let fired = |i: Option<usize>| i.is_some_and(|i| !fds[i].revents().is_empty());
@@ -251,7 +260,7 @@ impl<'a> Job<'a> {
             stderr: fired(stderr),
             statistics: fired(statistics),
             node: fired(node),
-            shells: fds[first_of_shells..].iter().any(|fd| !fd.revents().is_empty()),
+            shells: fds[first_of_shells..behind_shells].iter().any(|fd| !fd.revents().is_empty()),
         }
     }
 
@@ -313,6 +322,7 @@ impl<'a> Job<'a> {
             let sent = self.container.signal(signal);
             self.log_error(sent);
         }
+        self.rows.stop_feeding();
         let deadline = Instant::now() + Duration::from_micros(timeout.as_micros());
         self.interrupt = Some(Interrupt { reason, timeout, text, deadline });
     }
@@ -409,8 +419,13 @@ impl<'a> Job<'a> {
         progress.statistics.user_job_disk = self.disk.usage();
         progress.statistics.exec = Span(self.started_at.elapsed().as_micros() as u64);
         progress.statistics.custom = self.custom.summaries();
+        progress.statistics.tables = self.rows.statistics();
         progress.stderr_size = self.stderr.total();
         progress
+    }
+
+    fn pipes_have_ended(&self) -> bool {
+        self.stderr_pipe.is_none() && self.statistics_pipe.is_none() && self.rows.has_ended()
     }
 
     fn read_pipes(&mut self, stderr: bool, statistics: bool) {
@@ -488,11 +503,11 @@ impl<'a> Job<'a> {
             return outcome::user_job_failed(Failure::new(e.to_string()));
         }
         match exit {
-            Some(exit) => outcome::of_exit(
-                exit,
-                self.start.restart_exit_code,
-                self.interrupt.as_ref().map(|i| i.reason),
-            ),
+            Some(exit) => {
+                let interrupted = self.interrupt.as_ref().map(|i| i.reason);
+                let ended = outcome::of_exit(exit, self.start.restart_exit_code, interrupted);
+                self.rows.conclude(&self.start, ended, interrupted)
+            }
             None => outcome::environment_fault(Failure::new("The job's process cannot be waited for")),
         }
     }

@@ -21,12 +21,13 @@ const STATISTICS_FD: i32 = 5;
 pub(super) fn launch(
     start: &JobStart,
     container: &mut dyn Container,
+    rows: &super::rows::Ends,
 ) -> Result<(Spawned, File, File), JobOutcome> {
     let fault = |what: &str, e: &dyn std::fmt::Display| {
         outcome::environment_fault(Failure::new(format!("Cannot {what}: {e}")))
     };
-    let (stderr_pipe, stderr_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
-    let (statistics_pipe, statistics_end) = user_pipe().map_err(|e| fault("create a pipe", &e))?;
+    let (stderr_pipe, stderr_end) = pipe_out_of_job().map_err(|e| fault("create a pipe", &e))?;
+    let (statistics_pipe, statistics_end) = pipe_out_of_job().map_err(|e| fault("create a pipe", &e))?;
     let null = File::open("/dev/null").map_err(|e| fault("open /dev/null", &e))?;
     let directory = match &start.isolation {
         // Seen from here it may be somewhere else, or nowhere.
@@ -36,12 +37,15 @@ pub(super) fn launch(
     let working_directory = cage::spawn::c_path(&directory).map_err(|e| fault("enter the sandbox", &e))?;
     let environment = command::environment(&start.environment, &start.job_id.to_string());
 
-    let descriptors = [
+    let mut descriptors = vec![
         (null.as_fd(), 0),
         (stderr_end.as_fd(), 1),
         (stderr_end.as_fd(), 2),
         (statistics_end.as_fd(), STATISTICS_FD),
     ];
+    // Tables instead of nothing and of stderr.
+    descriptors.retain(|(_, number)| rows.iter().all(|(_, of_rows)| of_rows != number));
+    descriptors.extend(rows.iter().map(|(end, number)| (end.as_fd(), *number)));
     let mut attempt = |plan: &Plan| {
         container.spawn(&ProcessSpec {
             program: &plan.program,
@@ -163,10 +167,17 @@ fn spawn_failure(e: &CageError, own_root: bool) -> JobOutcome {
 }
 
 /// Read end (non-blocking) and write end (blocking: the user's programs expect that).
-fn user_pipe() -> io::Result<(File, OwnedFd)> {
+pub(super) fn pipe_out_of_job() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::fs::fcntl_setfl(&read, rustix::fs::OFlags::NONBLOCK)?;
     Ok((File::from(read), write))
+}
+
+/// Write end (non-blocking) and read end (blocking).
+pub(super) fn pipe_into_job() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::fs::fcntl_setfl(&write, rustix::fs::OFlags::NONBLOCK)?;
+    Ok((File::from(write), read))
 }
 
 /// The directory's path as `getcwd` gives it inside.

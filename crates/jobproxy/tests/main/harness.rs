@@ -129,6 +129,7 @@ impl FakeNode {
             job_proxy_memory_overcommit_limit: None,
             include_memory_mapped_files: true,
             tmpfs_volumes: Vec::new(),
+            tables: None,
         }
     }
 

@@ -5,4 +5,5 @@ mod bomb;
 mod harness;
 mod jobs;
 mod measures;
+mod rows;
 mod shells;

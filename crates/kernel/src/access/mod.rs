@@ -244,9 +244,10 @@ impl Kernel {
             }
             Command::Authorize(command) => self.authorize(who, command),
             // Only the server itself asks these, as `root`.
-            Command::LocateArtifact { .. } | Command::Identify { .. } | Command::PasswordHash { .. } => {
-                Err(denied(who, Administer, "the server", None))
-            }
+            Command::LocateArtifact { .. }
+            | Command::LocateJobInput { .. }
+            | Command::Identify { .. }
+            | Command::PasswordHash { .. } => Err(denied(who, Administer, "the server", None)),
             // Transactions are their owners'; the kernel looks at that when it enters one.
             Command::In { .. }
             | Command::StartTransaction(_)

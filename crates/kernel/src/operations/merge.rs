@@ -10,7 +10,7 @@ use vocab::{Failure, OperationId, OperationState, Time, code};
 use yson::ypath::YPath;
 
 impl Kernel {
-    /// Does the merges that the scheduler lets run.
+    /// Does the merges that the scheduler lets run, and ends what has nothing to do.
     pub(crate) fn run_merges(&mut self, now: Time, out: &mut Vec<Effect>) {
         for id in std::mem::take(&mut self.pending_work.merges) {
             let Some(operation) = self.operations.get(&id) else { continue };
@@ -22,7 +22,13 @@ impl Kernel {
                 self.pending_work.merges.insert(id);
                 continue;
             }
-            let Some(merge) = operation.spec.spec.merge.clone() else { continue };
+            let Some(merge) = operation.spec.spec.merge.clone() else {
+                // Tables without rows give a map nothing to do.
+                if operation.controller.is_done() {
+                    self.finish_operation(now, id, OperationState::Completed, None, out);
+                }
+                continue;
+            };
             let (user, transaction) = (operation.user.clone(), operation.user_transaction);
             // It is seen through the operation's transaction, whoever's command brought us here.
             let around = self.tree.entered();
@@ -46,9 +52,9 @@ impl Kernel {
         }
     }
 
-    /// An operation may go on: a merge has nothing to wait for then.
+    /// An operation may go on: a merge has nothing to wait for then, nor has what has no jobs.
     pub(crate) fn note_merge(&mut self, id: OperationId) {
-        if self.operations.get(&id).is_some_and(|o| o.spec.spec.merge.is_some()) {
+        if self.operations.get(&id).is_some_and(|o| o.controller.is_done()) {
             self.pending_work.merges.insert(id);
         }
     }
@@ -139,7 +145,7 @@ impl Kernel {
     }
 }
 
-fn is_append(path: &YPath) -> Result<bool, Failure> {
+pub(super) fn is_append(path: &YPath) -> Result<bool, Failure> {
     match path.attributes.get("append").filter(|v| !v.is_entity()) {
         None => Ok(false),
         Some(value) => value.as_bool().ok_or_else(|| {

@@ -7,6 +7,7 @@ mod actions;
 mod checks;
 mod describe;
 mod merge;
+pub(crate) mod tables;
 
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
@@ -43,6 +44,7 @@ impl Kernel {
                 .with("operation_id", *other));
         }
         self.refuse_secret_files(user, &parsed)?;
+        self.refuse_secret_tables(user, parsed.spec.map.as_ref())?;
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
         for tree in &desc.trees {
@@ -80,6 +82,7 @@ impl Kernel {
                 .unwrap_or_default(),
             result: None,
             pinned: Vec::new(),
+            tables: None,
             unsuitable_since: None,
             spec_seq: None,
             dirty: true,
@@ -113,7 +116,7 @@ impl Kernel {
     fn prepare_operation(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.enter(now, OperationState::Preparing);
-        match self.attach_files(id) {
+        match self.attach_files(id).and_then(|()| self.attach_tables(now, id, out)) {
             Ok(()) => {
                 if let Some(operation) = self.operations.get_mut(&id) {
                     operation.enter(now, OperationState::Pending);
@@ -282,6 +285,15 @@ impl Kernel {
         if operation.state.is_finished() || operation.state.is_finishing() {
             return;
         }
+        if end == OperationState::Completed {
+            if let Err(inner) = self.publish_tables(now, id, out) {
+                let error = Failure::new("Output of the operation cannot be written").because(inner);
+                return self.finish_operation(now, id, OperationState::Failed, Some(error), out);
+            }
+        } else {
+            self.drop_tables(id, out);
+        }
+        let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.enter(now, finishing);
         // Before the nodes are back: their jobs will be killed when they are, and counted by nobody.
         self.log_unreported(id, reason);

@@ -4,12 +4,14 @@ use super::{Records, broken::Broken, parse};
 use crate::Kernel;
 use crate::operation::Operation;
 use crate::operations::note_admission;
+use crate::operations::tables::{WorkTables, parse_output};
 use crate::records::{
-    ARCHIVED, CONTROLLER, DYNAMIC, STATIC, event_from_value, parse_operation_key, pinned_from_value,
+    ARCHIVED, CONTROLLER, DYNAMIC, OUTPUT, STATIC, event_from_value, parse_operation_key, pinned_from_value,
     tree_from_value,
 };
 use crate::summary::Summary;
 use controller::{ControllerOptions, OperationController, StatePart};
+use cypress::Chunk;
 use scheduler::{Admission, OperationDesc};
 use std::collections::BTreeMap;
 use vocab::batch::Table;
@@ -22,6 +24,8 @@ pub(super) struct StoredOperation {
     pub fixed: Value,
     pub changing: Value,
     parts: Vec<StatePart>,
+    /// Chunks of units that are done.
+    outputs: BTreeMap<(u64, u32), Chunk>,
     /// Bytes that its jobs take in the archive.
     pub archived_bytes: u64,
     /// The first of its records that could not be read.
@@ -38,6 +42,11 @@ impl StoredOperation {
                 self.archived_bytes = bytes
                     .map(u64::from_be_bytes)
                     .map_err(|_| Failure::new(format!("Malformed count of archived bytes: {value:02x?}")))?;
+            }
+            (OUTPUT, _) => {
+                let (place, chunk) = parse_output(rest, &value)
+                    .ok_or_else(|| Failure::new(format!("Malformed chunk of an output table: {rest:?}")))?;
+                self.outputs.insert(place, chunk);
             }
             (CONTROLLER, Ok(number)) => {
                 self.parts.push(StatePart { part: u32::from_be_bytes(number), bytes: value });
@@ -233,6 +242,7 @@ impl Kernel {
             annotations: changing.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
             result: changing.get("result").map(Failure::from_value),
             pinned: Vec::new(),
+            tables: None,
             unsuitable_since: None,
             spec_seq: Some(0),
             dirty: false,
@@ -241,6 +251,10 @@ impl Kernel {
             spec,
         };
         operation.pin(pinned.ok_or_else(|| broken("files"))?)?;
+        if let Some(value) = record.fixed.get("tables") {
+            let tables = WorkTables::from_value(value, record.outputs.clone());
+            operation.set_tables(tables.ok_or_else(|| broken("tables"))?);
+        }
         Ok(operation)
     }
 }

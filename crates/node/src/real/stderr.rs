@@ -1,10 +1,9 @@
 //! Stderr of jobs: reading a part of it for the server, bringing all of it there.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use jobproxy::protocol::ToProxy;
-use nodecore::{KeptStderr, NodeInput, Remains};
+use nodecore::{KeptStderr, Remains};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
 use vocab::{Failure, JobId};
@@ -92,19 +91,6 @@ impl RealHands {
             max_size: held.max_stderr_size,
             total: held.stderr_total,
         })
-    }
-
-    pub(super) fn upload_stderr(&self, job_id: JobId) {
-        let Some(source) = self.stderr_source(job_id) else { return };
-        let current = self.current.clone();
-        self.beside(async move {
-            let result = upload(current, job_id, source).await;
-            if let Err(e) = &result {
-                tracing::warn!("stderr of job {job_id} was not uploaded: {e}");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-            RealNews::Input(NodeInput::StderrUploaded { job_id, result })
-        });
     }
 
     /// A living proxy knows best; after it the file does.

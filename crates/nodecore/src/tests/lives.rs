@@ -114,12 +114,12 @@ fn a_long_stderr_goes_first() {
     d.end(1, JobResult { stderr_size: 1 << 20, stderr: KeptStderr::OnDisk, ..completed(now) });
     d.note("the connection is lost meanwhile");
     d.tell(NodeInput::Disconnected);
-    d.tell(NodeInput::StderrUploaded { job_id: job_id(1), result: Err(Failure::new("lost")) });
+    d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Err(Failure::new("lost")) });
     d.note("and comes back");
     d.tell(NodeInput::Connected);
     d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
     d.note("uploaded");
-    d.tell(NodeInput::StderrUploaded { job_id: job_id(1), result: Ok(()) });
+    d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Ok(()) });
     d.expect(expect![[r#"
         job 1 ends
           upload stderr of 1

@@ -147,8 +147,12 @@ impl World {
             NodeEffect::KillContainer(job_id) => {
                 self.owed.push(NodeInput::ContainerKilled { job_id, result: Ok(Remains::default()) });
             }
-            NodeEffect::UploadStderr { job_id, .. } => {
-                self.owed.push(NodeInput::StderrUploaded { job_id, result: Ok(()) });
+            NodeEffect::FetchRows { job_id, .. } => {
+                let supply = Supply { source: Source::Rows, size: 0 };
+                self.owed.push(NodeInput::ArtifactFetched { job_id, result: Ok(supply) });
+            }
+            NodeEffect::Upload { job_id, .. } => {
+                self.owed.push(NodeInput::Uploaded { job_id, result: Ok(()) });
             }
             NodeEffect::Cleanup { job_id, slot } => {
                 assert!(!self.alive.contains(&job_id), "cleaned while it lives");
@@ -183,7 +187,7 @@ impl World {
             NodeInput::ArtifactFetched { result, .. } if !good => *result = Err(error()),
             NodeInput::SandboxReady { result, .. } if !good => *result = Err(error()),
             NodeInput::PortsProbed { busy, .. } if good => busy.clear(),
-            NodeInput::StderrUploaded { result, .. } if !good => *result = Err(error()),
+            NodeInput::Uploaded { result, .. } if !good => *result = Err(error()),
             NodeInput::ContainerKilled { result, .. } if !good => *result = Err(error()),
             NodeInput::ContainerKilled { job_id, .. } | NodeInput::JobEnded { job_id, .. } => {
                 self.alive.remove(job_id);

@@ -56,7 +56,7 @@ fn a_released_job_that_is_not_clean_yet_is_not_told_again() {
     d.bring_up(1);
     let now = d.now;
     d.end(1, JobResult { stderr_size: 1 << 20, stderr: KeptStderr::OnDisk, ..completed(now) });
-    d.tell(NodeInput::StderrUploaded { job_id: job_id(1), result: Ok(()) });
+    d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Ok(()) });
     d.release(1);
     d.tell(NodeInput::Disconnected);
     d.transcript.clear();

@@ -61,6 +61,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
             prepare_time_limit: None,
             port_count: 0,
             file_system: Default::default(),
+            tables: None,
         },
     }
 }
@@ -234,7 +235,12 @@ fn line(effect: &NodeEffect) -> String {
         }
         ProxySend(id, order) => format!("tell {}: {order:?}", number(*id)),
         KillContainer(id) => format!("kill {}", number(*id)),
-        UploadStderr { job_id, .. } => format!("upload stderr of {}", number(*job_id)),
+        FetchRows { job_id, .. } => format!("fetch rows of {}", number(*job_id)),
+        Upload { job_id, stderr, rows, .. } => {
+            let what = [(*stderr, "stderr"), (*rows, "rows")];
+            let what: Vec<&str> = what.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+            format!("upload {} of {}", what.join(" and "), number(*job_id))
+        }
         ReadStderr { request_id, job_id, offset, limit, .. } => {
             format!("read stderr of {} for {request_id}: {limit} bytes from {offset}", number(*job_id))
         }

@@ -250,8 +250,12 @@ impl Node {
             NodeEffect::Cleanup { job_id, .. } => {
                 answers.push(NodeInput::CleanedUp { job_id, result: Ok(()) });
             }
-            NodeEffect::UploadStderr { job_id, .. } => {
-                answers.push(NodeInput::StderrUploaded { job_id, result: Ok(()) });
+            NodeEffect::FetchRows { job_id, .. } => {
+                let supply = nodecore::Supply { source: nodecore::Source::Rows, size: 0 };
+                answers.push(NodeInput::ArtifactFetched { job_id, result: Ok(supply) });
+            }
+            NodeEffect::Upload { job_id, .. } => {
+                answers.push(NodeInput::Uploaded { job_id, result: Ok(()) });
             }
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }

@@ -90,6 +90,7 @@ impl From<&JobDescription> for pb::JobDescription {
             prepare_time_limit: d.prepare_time_limit.map(|x| x.0),
             port_count: d.port_count,
             file_system: (d.file_system != FileSystemRequest::default()).then(|| (&d.file_system).into()),
+            tables: d.tables.as_deref().map(Into::into),
         }
     }
 }
@@ -117,6 +118,7 @@ impl TryFrom<pb::JobDescription> for JobDescription {
             prepare_time_limit: d.prepare_time_limit.map(Span),
             port_count: d.port_count,
             file_system: d.file_system.map(TryInto::try_into).transpose()?.unwrap_or_default(),
+            tables: d.tables.map(|t| t.try_into().map(Box::new)).transpose()?,
         })
     }
 }

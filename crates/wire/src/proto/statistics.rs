@@ -55,6 +55,7 @@ impl From<&JobStatistics> for pb::JobStatistics {
             job_proxy_cpu_wait: s.job_proxy_cpu_wait.0,
             preparation: s.preparation.as_deref().map(Into::into),
             custom: s.custom.iter().map(custom).collect(),
+            tables: s.tables.as_deref().map(Into::into),
         }
     }
 }
@@ -99,6 +100,7 @@ impl From<pb::JobStatistics> for JobStatistics {
             job_proxy_cpu_wait: Span(s.job_proxy_cpu_wait),
             preparation: s.preparation.map(|p| Box::new(p.into())),
             custom: s.custom.into_iter().map(custom).collect(),
+            tables: s.tables.map(|t| Box::new(t.into())),
         }
     }
 }

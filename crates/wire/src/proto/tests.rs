@@ -98,6 +98,18 @@ fn file_system() -> impl Strategy<Value = FileSystemRequest> {
         },
     )
 }
+fn table_io(n: i64) -> TableIo {
+    let format = yson::Value::from("yson").with_attributes(yson::map! {"format" => "binary"});
+    let output = OutputTable { schema: format.clone(), sorted_by: vec![n.to_string()] };
+    TableIo {
+        input_rows: u64::try_from(n).ok(),
+        input_format: format,
+        output_format: "json".into(),
+        outputs: vec![output; n.rem_euclid(3) as usize],
+        first_output: n.rem_euclid(5) as u32,
+        check_input_fully_consumed: n % 2 == 0,
+    }
+}
 fn description() -> impl Strategy<Value = JobDescription> {
     (
         text(),
@@ -128,6 +140,7 @@ fn description() -> impl Strategy<Value = JobDescription> {
             prepare_time_limit: more.1.map(|n| Span(n.unsigned_abs())),
             port_count: n.3 / 2,
             file_system: more.2,
+            tables: more.1.map(|n| Box::new(table_io(n))),
         })
 }
 fn tmpfs([size, max_size]: [i64; 2]) -> TmpfsUsage {
@@ -204,6 +217,15 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
                 .into_iter()
                 .map(|(name, [sum, count, min, max, last])| (name, Summary { sum, count, min, max, last }))
                 .collect(),
+            tables: (i[14] % 2 == 0).then(|| {
+                let flow = |k: usize| RowFlow {
+                    row_count: i[k],
+                    data_weight: i[k + 1],
+                    uncompressed_data_size: i[k + 2],
+                };
+                let outputs = (0..i[0].rem_euclid(3) as usize).map(flow).collect();
+                Box::new(TableStatistics { input: flow(1), not_fully_consumed: i[1] % 2 == 0, outputs })
+            }),
         },
     )
 }

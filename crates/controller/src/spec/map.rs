@@ -1,0 +1,115 @@
+//! What a map is asked to do (jobs-and-nodes.md 8.4).
+
+use super::memory::ProxyDigestOptions;
+use super::merge::{path, paths};
+use super::reader::Reader;
+use super::script::UserScript;
+use super::task::TaskSpec;
+use crate::cut::Cutting;
+use vocab::Failure;
+use yson::ypath::YPath;
+use yson::{Format, Map, Value};
+
+/// A map: rows of the inputs go through the mapper, what it writes becomes rows of the outputs. Its tables are
+/// resolved by the owner of the metadata tree.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MapSpec {
+    /// In order, at least one; may have columns and ranges.
+    pub inputs: Vec<YPath>,
+    /// In the order of the mapper's descriptors; may have `append`.
+    pub outputs: Vec<YPath>,
+    /// Rows are given to jobs, and outputs put together, in the order of the input. They always are.
+    pub ordered: bool,
+    /// How the input becomes units of work.
+    pub cutting: Cutting,
+    /// Marks between rows that the mapper wants: `{enable_table_index; enable_row_index; enable_range_index}`.
+    pub control_attributes: Map,
+}
+
+/// Name of the only task.
+const TASK: &str = "map";
+/// More outputs than descriptors of a process are for.
+const MAX_OUTPUTS: usize = 100;
+const DATA_WEIGHT_PER_JOB: i64 = 128 << 20;
+
+impl MapSpec {
+    pub(crate) fn read(
+        r: &mut Reader<'_>,
+        digest: &ProxyDigestOptions,
+        max_job_count: u32,
+    ) -> Result<(MapSpec, TaskSpec), Failure> {
+        let inputs = paths(r, "input_table_paths")?;
+        let listed = r.list(["output_table_paths", "output_paths"]).required()?;
+        let at = r.path_of("output_table_paths");
+        let outputs: Vec<YPath> = listed
+            .iter()
+            .enumerate()
+            .map(|(i, v)| path(v, &format!("{at}/{i}")))
+            .collect::<Result<_, _>>()?;
+        if outputs.len() > MAX_OUTPUTS {
+            let why =
+                format_args!("at most {MAX_OUTPUTS} output tables are allowed, found {}", outputs.len());
+            return Err(r.refuse("output_table_paths", why));
+        }
+        for (i, output) in outputs.iter().enumerate() {
+            if outputs[..i].iter().any(|other| other.text() == output.text()) {
+                return Err(r.refuse("output_table_paths", "Duplicate entries in output_table_paths"));
+            }
+        }
+        if r.raw("mapper")?.is_none() {
+            return Err(Failure::new("Missing required option /mapper of the spec").with("path", "/mapper"));
+        }
+        let (script, table_index) = r.section("mapper", |r| {
+            let script = UserScript::read(r, digest)?;
+            check_format(r, "input_format", &script.input_format)?;
+            check_format(r, "output_format", &script.output_format)?;
+            Ok((script, r.bool("enable_input_table_index").optional()?))
+        })?;
+        let table_index = table_index.unwrap_or(inputs.len() > 1);
+        let control_attributes = r.section("job_io", |r| read_control_attributes(r, table_index))?;
+        let any = 1..=i64::MAX;
+        let job_count = r.int("job_count", 1..=i64::from(max_job_count)).optional()?;
+        let weight = r.int(["data_weight_per_job", "data_size_per_job"], any).or(DATA_WEIGHT_PER_JOB)?;
+        let most = i64::from(max_job_count);
+        let max = r.int("max_job_count", 1..=most).or(most)?;
+        let ordered = r.bool("ordered").or(false)?;
+        // Advice about chunks, which are never small here, and about where to put them.
+        for option in ["auto_merge", "table_writer"] {
+            r.map(option).optional()?;
+        }
+        let cutting = Cutting {
+            job_count: job_count.map(|n| n as u32),
+            data_weight_per_job: weight.unsigned_abs(),
+            max_job_count: max as u32,
+        };
+        let task = TaskSpec {
+            name: TASK.to_owned(),
+            job_type: "map",
+            script,
+            // Known when the tables are.
+            job_count: 0,
+            restart_completed_jobs: false,
+            gang_size: None,
+            speculation: None,
+            output_table_paths: listed,
+        };
+        Ok((MapSpec { inputs, outputs, ordered, cutting, control_attributes }, task))
+    }
+}
+
+fn check_format(r: &Reader<'_>, name: &str, format: &Value) -> Result<(), Failure> {
+    Format::from_value(format).map(drop).map_err(|e| r.refuse(name, e))
+}
+
+fn read_control_attributes(r: &mut Reader<'_>, table_index: bool) -> Result<Map, Failure> {
+    for option in ["table_reader", "table_writer"] {
+        r.map(option).optional()?;
+    }
+    r.section("control_attributes", |r| {
+        Ok(yson::map! {
+            "enable_table_index" => r.bool("enable_table_index").or(table_index)?,
+            "enable_row_index" => r.bool("enable_row_index").or(false)?,
+            "enable_range_index" => r.bool("enable_range_index").or(false)?,
+        })
+    })
+}

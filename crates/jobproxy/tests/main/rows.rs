@@ -1,0 +1,152 @@
+//! Rows of tables through a real command, into chunks.
+
+use crate::harness::FakeNode;
+use crate::jobs::drivers;
+use jobproxy::protocol::{JobStart, ProxyResult};
+use jobproxy::rows;
+use tables::{Index, Printer, TRAILER};
+use vocab::{JobOutcome, OutputTable, TableIo};
+use yson::{Format, Style, Value};
+
+/// `{n=0}` and so on, in the inner form.
+fn input(count: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    for n in 0..count {
+        yson::write::write_row(&yson::map! {"n" => n as i64}.into(), Style::Binary, &mut out);
+    }
+    out
+}
+
+fn job(
+    node: &mut FakeNode,
+    command: &str,
+    rows_in: Option<u64>,
+    change: impl FnOnce(&mut TableIo),
+) -> JobStart {
+    let mut job = node.job(command);
+    rows::make_directory(&job.job_directory).expect("a directory for rows");
+    if let Some(count) = rows_in {
+        std::fs::write(rows::input(&job.job_directory), input(count)).expect("written");
+    }
+    let text = Value::from("yson").with_attributes(yson::map! {"format" => "text"});
+    let mut tables = TableIo {
+        input_rows: rows_in,
+        input_format: text.clone(),
+        output_format: text,
+        outputs: vec![OutputTable::default(); 2],
+        first_output: 1,
+        check_input_fully_consumed: false,
+    };
+    change(&mut tables);
+    job.tables = Some(Box::new(tables));
+    job
+}
+
+/// Rows of an output table, as text.
+fn output(job: &JobStart, table: usize) -> String {
+    let outputs = rows::outputs(&job.job_directory, job.job_id).expect("a list of chunks");
+    let Some(found) = outputs.iter().find(|output| output.table == table) else { return String::new() };
+    let bytes = std::fs::read(rows::output(&job.job_directory, table)).expect("a chunk");
+    let trailer = &bytes[bytes.len() - TRAILER..];
+    let place = Index::place(trailer, bytes.len() as u64).expect("a trailer");
+    let index = Index::parse(&bytes[place.start as usize..place.end as usize], trailer).expect("an index");
+    let mut printer = Printer::new(Format::Yson(Style::Text), None);
+    let mut text = Vec::new();
+    let all = 0..found.summary.rows;
+    for block in index.blocks_with(&all) {
+        let bytes = &bytes[block.offset as usize..][..block.size];
+        printer.print(block.rows(bytes, &all).expect("rows"), &mut text).expect("printed");
+    }
+    String::from_utf8(text).expect("text")
+}
+
+fn numbers(range: std::ops::Range<u64>) -> String {
+    range.map(|n| format!("{{\"n\"={n};}};\n")).collect()
+}
+
+fn flow(result: &ProxyResult) -> (i64, bool, Vec<i64>) {
+    let tables = result.statistics.tables.as_ref().expect("statistics of tables");
+    let outputs = tables.outputs.iter().map(|o| o.row_count).collect();
+    (tables.input.row_count, tables.not_fully_consumed, outputs)
+}
+
+fn completed(result: &ProxyResult) -> bool {
+    matches!(result.outcome, JobOutcome::Completed { interrupted: None, restart_needed: false })
+}
+
+/// More than pipes hold, in and out.
+#[test]
+fn rows_go_in_and_come_out() {
+    for driver in drivers() {
+        let mut node = FakeNode::new(driver);
+        let start = job(&mut node, "tee /dev/fd/4", Some(50_000), |_| {});
+        let result = node.run(start.clone());
+        assert!(completed(&result), "{:?}", result.outcome);
+        assert_eq!(flow(&result), (50_000, false, vec![50_000, 50_000]));
+        for table in 0..2 {
+            assert_eq!(output(&start, table), numbers(0..50_000));
+        }
+    }
+}
+
+#[test]
+fn input_may_be_left_and_output_may_be_missing() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    for command in ["true", "exec <&-; sleep 0.2", "head -c 10 > /dev/null"] {
+        let start = job(&mut node, command, Some(100_000), |_| {});
+        let result = node.run(start.clone());
+        assert!(completed(&result), "{command}: {:?}", result.outcome);
+        let (_, left, outputs) = flow(&result);
+        assert!(left && outputs == [0, 0], "{command}");
+        assert_eq!(rows::outputs(&start.job_directory, start.job_id).expect("a list"), []);
+        let start = job(&mut node, command, Some(100_000), |io| io.check_input_fully_consumed = true);
+        let result = node.run(start);
+        assert!(
+            matches!(&result.outcome, JobOutcome::Failed { error } if error.to_string().contains("not fully consumed"))
+        );
+    }
+}
+
+#[test]
+fn what_is_not_rows_fails_the_job_for_good() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    let sorted = |io: &mut TableIo| io.outputs[1].sorted_by = vec!["n".to_owned()];
+    for (command, table, error) in [
+        ("echo '{a=1};{a='", 0, "Cannot parse row 1"),
+        ("echo 5 >&4", 1, "must be a map"),
+        ("echo '{n=2};{n=1};' >&4; sleep 1000", 1, "sorted"),
+    ] {
+        let start = job(&mut node, command, Some(3), sorted);
+        let result = node.run(start);
+        let JobOutcome::Failed { error: found } = &result.outcome else {
+            panic!("{command}: {:?}", result.outcome)
+        };
+        assert_eq!(found.find_attribute("fatal"), Some(&Value::from(true)), "{command}");
+        assert_eq!(found.find_attribute("table_index").and_then(Value::as_u64), Some(table), "{command}");
+        assert!(found.to_string().contains(error), "{command}: {found}");
+    }
+}
+
+#[test]
+fn descriptors_begin_behind_stderr_if_that_is_wanted() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    let start =
+        job(&mut node, "echo said; echo '{a=1}' >&4; echo '{b=1}' >&7", None, |io| io.first_output = 4);
+    let result = node.run(start.clone());
+    assert!(completed(&result), "{:?}", result.outcome);
+    assert_eq!(result.stderr.map(|text| text.0), Some(b"said\n".to_vec()));
+    assert_eq!([output(&start, 0), output(&start, 1)], ["{\"a\"=1;};\n", "{\"b\"=1;};\n"]);
+}
+
+/// The rows on the disk are not those that the job was promised.
+#[test]
+fn input_that_is_cut_is_nobodys_fault() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    let start = job(&mut node, "cat > /dev/null", Some(10), |io| io.input_rows = Some(11));
+    let result = node.run(start);
+    assert!(matches!(result.outcome, JobOutcome::Aborted { .. }), "{:?}", result.outcome);
+}

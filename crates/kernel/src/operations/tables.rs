@@ -1,0 +1,456 @@
+//! Tables of operations with jobs (jobs-and-nodes.md 8.4, http-api.md 13): what they read stays as it was when
+//! they began, what they write is hidden until they complete.
+//!
+//! When the operation is prepared its outputs are locked by a transaction of its own, and the rows that it will
+//! read are written down: chunks never change, so the inputs may become whatever they like. The rows are cut
+//! into units, and that is written down too. A job that has done its unit has left a chunk for each output
+//! table; these are noted in the batch that counts the end of the job. The end of the operation makes them
+//! rows of the outputs and commits the transaction, all in one batch.
+
+use crate::command::LockMode;
+use crate::operation::Operation;
+use crate::records::{OUTPUT, operation_key};
+use crate::table::TableRows;
+use crate::{Effect, Kernel};
+use controller::cut::{Piece, cut};
+use controller::spec::MapSpec;
+use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use tables::Selection;
+use vocab::batch::Table;
+use vocab::{Failure, JobId, ObjectId, OperationId, OutputTable, Span, TableIo, Time};
+use yson::ypath::YPath;
+use yson::{Map, Value};
+
+/// What an operation reads and writes.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct WorkTables {
+    /// Holds the locks on the outputs.
+    pub transaction: ObjectId,
+    /// Rows to read, in order.
+    pub pieces: Vec<InputPiece>,
+    /// Of each input table; none: all.
+    pub columns: Vec<Option<Vec<Vec<u8>>>>,
+    /// Ends of the units, in rows of all pieces together.
+    pub ends: Vec<u64>,
+    pub outputs: Vec<Target>,
+    /// What was written, by the first row of the unit and the number of the output table.
+    pub done: BTreeMap<(u64, u32), Chunk>,
+}
+
+/// Rows that lie together in one chunk.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct InputPiece {
+    /// Number of the input table.
+    pub table: u32,
+    /// Number of the range in it.
+    pub range: u32,
+    /// Number of the first row in the table.
+    pub row_index: u64,
+    pub blob: u64,
+    /// Bytes of the blob.
+    pub size: u64,
+    /// Which rows of the chunk.
+    pub rows: Range<u64>,
+}
+
+/// An output table.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Target {
+    pub table: ObjectId,
+    pub append: bool,
+    /// The table gets this schema; else it has it.
+    pub replace_schema: bool,
+    pub schema: Value,
+    pub sorted_by: Vec<String>,
+}
+
+/// Nothing is ever written to a record of a transaction for a sign of life, so it may be long.
+const TRANSACTION_TIMEOUT: Span = Span::from_secs(3600);
+
+impl Kernel {
+    /// Tables that are not for this user are refused with the call; those that are missing fail the operation
+    /// when it is prepared.
+    pub(crate) fn refuse_secret_tables(&self, user: &str, map: Option<&MapSpec>) -> Result<(), Failure> {
+        let Some(map) = map else { return Ok(()) };
+        let inputs = map.inputs.iter().map(|path| (Permission::Read, path));
+        let outputs = map.outputs.iter().map(|path| (Permission::Write, path));
+        for (permission, path) in inputs.chain(outputs) {
+            match self.demand_path(user, permission, path) {
+                Err(failure) if failure.code == vocab::code::ACCESS_DENIED => return Err(failure),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the tables of an operation, through the transaction that it was started in, and locks the outputs.
+    pub(super) fn attach_tables(
+        &mut self,
+        now: Time,
+        id: OperationId,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let Some(operation) = self.operations.get(&id) else { return Ok(()) };
+        let Some(map) = operation.spec.spec.map.clone() else { return Ok(()) };
+        let (user, parent) = (operation.user.clone(), operation.user_transaction);
+        for path in &map.inputs {
+            self.demand_path(&user, Permission::Read, path)?;
+        }
+        for path in &map.outputs {
+            self.demand_path(&user, Permission::Write, path)?;
+        }
+        let (pieces, weights, columns) = self.input_pieces(&map)?;
+        let ends = cut(&weights, &map.cutting);
+        let targets = map.outputs.iter().map(|path| self.target(path));
+        let outputs = targets.collect::<Result<Vec<_>, _>>()?;
+        for (i, target) in outputs.iter().enumerate() {
+            if outputs[..i].iter().any(|other| other.table == target.table) {
+                let path = self.tree.path(target.table);
+                return Err(Failure::new(format!("Output table {path} is there twice")).with("path", path));
+            }
+        }
+        let attributes = yson::map! {"title" => format!("Output of operation {id}"), "operation_id" => id};
+        let options = StartOptions {
+            parent,
+            timeout: TRANSACTION_TIMEOUT,
+            deadline: None,
+            prerequisites: Vec::new(),
+            attributes,
+        };
+        let started = self.tree.start(Context { now, user: &user, ids: &mut self.ids }, options)?;
+        let transaction = self.absorb(started, out);
+        let locked = self.inside(transaction, |kernel| {
+            for target in &outputs {
+                let context = Context { now, user: &user, ids: &mut kernel.ids };
+                let options = LockOptions { mode: LockMode::Exclusive, waitable: false };
+                let done = kernel.tree.lock(context, target.table, options)?;
+                kernel.absorb(done, out);
+            }
+            Ok(())
+        });
+        if let Err(failure) = locked {
+            self.end_transaction(transaction, out);
+            return Err(failure);
+        }
+        if let Some(operation) = self.operations.get_mut(&id) {
+            let done = BTreeMap::new();
+            operation.set_tables(WorkTables { transaction, pieces, columns, ends, outputs, done });
+        }
+        Ok(())
+    }
+
+    /// Does something with the eyes of a transaction, whoever's were in use before.
+    fn inside(
+        &mut self,
+        transaction: ObjectId,
+        work: impl FnOnce(&mut Kernel) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let around = self.tree.entered();
+        self.tree.leave();
+        let done = self.tree.enter(transaction).and_then(|()| work(self));
+        self.tree.leave();
+        if let Some(around) = around {
+            // It was there a moment ago.
+            let _ = self.tree.enter(around);
+        }
+        done
+    }
+
+    fn end_transaction(&mut self, transaction: ObjectId, out: &mut Vec<Effect>) {
+        // It may be gone with the one around it.
+        if let Ok(done) = self.tree.abort(transaction) {
+            self.absorb(done, out);
+        }
+    }
+
+    /// The rows of the inputs, what they weigh, and the columns that are wanted of each table.
+    #[allow(clippy::type_complexity)] // three lists that are made in one go
+    fn input_pieces(
+        &self,
+        map: &MapSpec,
+    ) -> Result<(Vec<InputPiece>, Vec<Piece>, Vec<Option<Vec<Vec<u8>>>>), Failure> {
+        let (mut pieces, mut weights, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        for (table, path) in (0..).zip(&map.inputs) {
+            let (_, content) = self.table(path)?;
+            let selection = Selection::of(path, content.row_count())?;
+            for (range, wanted) in (0..).zip(&selection.ranges) {
+                let mut first = 0;
+                for chunk in &content.chunks {
+                    let rows =
+                        wanted.start.max(first) - first..wanted.end.clamp(first, first + chunk.rows) - first;
+                    if rows.start < rows.end {
+                        let count = rows.end - rows.start;
+                        let weight = u128::from(chunk.weight) * u128::from(count) / u128::from(chunk.rows);
+                        weights.push(Piece { rows: count, weight: weight as u64 });
+                        let (blob, size) = (chunk.blob, chunk.size);
+                        let row_index = first + rows.start;
+                        pieces.push(InputPiece { table, range, row_index, blob, size, rows });
+                    }
+                    first += chunk.rows;
+                }
+            }
+            columns.push(selection.columns);
+        }
+        Ok((pieces, weights, columns))
+    }
+
+    fn target(&self, path: &YPath) -> Result<Target, Failure> {
+        let (table, content) = self.table(path)?;
+        let append = super::merge::is_append(path)?;
+        let given = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity()).cloned();
+        let (replace_schema, schema) = match given("schema") {
+            Some(schema) => (true, schema),
+            None => (false, content.schema.clone()),
+        };
+        let parsed = tables::Schema::parse(&schema)?;
+        let sorted_by = match (&parsed, given("sorted_by")) {
+            (Some(schema), _) => schema.key_columns(),
+            (None, Some(asked)) => {
+                let names =
+                    asked.as_list().and_then(|l| l.iter().map(|n| n.as_str().map(str::to_owned)).collect());
+                names.ok_or_else(|| {
+                    let found = asked.type_name();
+                    let text = format!(
+                        "Attribute \"sorted_by\" of the path must be a list of strings, found {found}"
+                    );
+                    Failure::new(text)
+                })?
+            }
+            (None, None) => Vec::new(),
+        };
+        let schema = if parsed.is_some() { schema } else { Value::Entity };
+        Ok(Target { table, append, replace_schema, schema, sorted_by })
+    }
+
+    /// The end of an operation that completes: what its jobs have written becomes rows of its outputs.
+    pub(super) fn publish_tables(
+        &mut self,
+        now: Time,
+        id: OperationId,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        let Some(operation) = self.operations.get(&id) else { return Ok(()) };
+        let Some(tables) = operation.tables.clone() else { return Ok(()) };
+        let user = operation.user.clone();
+        self.inside(tables.transaction, |kernel| {
+            for (number, target) in (0..).zip(&tables.outputs) {
+                let of_table = tables.done.iter().filter(|((_, table), _)| *table == number);
+                let mut chunks: Vec<Chunk> = of_table.map(|(_, chunk)| chunk.clone()).collect();
+                if !target.sorted_by.is_empty() {
+                    // Each is sorted; the order of the units says nothing about the order of what they wrote.
+                    chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
+                        (Some((a, _)), Some((b, _))) => tables::compare_keys(a, b),
+                        _ => std::cmp::Ordering::Equal,
+                    });
+                }
+                let rows = TableRows {
+                    chunks,
+                    append: target.append,
+                    sorted_by: target.sorted_by.clone(),
+                    schema: target.schema.clone(),
+                    replace_schema: target.replace_schema,
+                };
+                let path =
+                    YPath { root: yson::ypath::Root::Object(target.table.to_string()), ..YPath::default() };
+                kernel.table_written(now, &user, &path, rows, out)?;
+            }
+            Ok(())
+        })?;
+        self.commit_transaction(now, &user, tables.transaction, out)
+    }
+
+    /// The end of an operation that does not complete.
+    pub(super) fn drop_tables(&mut self, id: OperationId, out: &mut Vec<Effect>) {
+        let transaction = self.operations.get(&id).and_then(|o| o.tables.as_ref()).map(|t| t.transaction);
+        if let Some(transaction) = transaction {
+            self.end_transaction(transaction, out);
+        }
+    }
+
+    /// Locks of operations do not expire.
+    pub(crate) fn keep_output_transactions(&mut self, now: Time) {
+        let kept: Vec<ObjectId> =
+            self.operations.values().filter_map(|o| o.tables.as_ref()).map(|t| t.transaction).collect();
+        for transaction in kept {
+            // One that is gone ends its operation elsewhere.
+            let _ = self.tree.ping(now, transaction, false);
+        }
+    }
+
+    /// What a completed job says that it has written must be there: it is not if the server was another one
+    /// when it came.
+    pub(crate) fn has_all_output(&self, job_id: JobId, finished: &wire::FinishedJob) -> bool {
+        let written = finished.statistics.tables.iter().flat_map(|t| &t.outputs);
+        let there = self.jobs.output(job_id);
+        (0u32..).zip(written).filter(|(_, flow)| flow.row_count > 0).all(|(table, flow)| {
+            there.get(&table).is_some_and(|chunk| chunk.rows == flow.row_count.unsigned_abs())
+        })
+    }
+
+    /// The rows of a unit that is done.
+    pub(crate) fn note_output(&mut self, id: OperationId, first_row: u64, chunks: BTreeMap<u32, Chunk>) {
+        let Some(tables) = self.operations.get_mut(&id).and_then(|o| o.tables.as_mut()) else { return };
+        for (table, chunk) in chunks {
+            let key = [first_row.to_be_bytes().as_slice(), &table.to_be_bytes()].concat();
+            self.open.batch.put(
+                Table::Operations,
+                operation_key(id, OUTPUT, &key),
+                yson::to_binary(&chunk.to_value()),
+            );
+            tables.done.insert((first_row, table), chunk);
+        }
+    }
+
+    /// What a job is to read: `{pieces=[[table; range; row_index; blob; size; from; to]...]; columns; control}`.
+    /// Nodes ask this.
+    pub(crate) fn locate_job_input(&self, job_id: JobId) -> Result<Value, Failure> {
+        let none = || Failure::resolve(format!("No running job {job_id} that reads tables"));
+        let job = self.jobs.get(job_id).ok_or_else(none)?;
+        let operation = self.operations.get(&job.operation).ok_or_else(none)?;
+        let rows = operation.controller.rows_of_job(job_id).ok_or_else(none)?;
+        operation.input_of(rows).ok_or_else(none)
+    }
+}
+
+impl Operation {
+    /// Tables that were found: the controller gets its units.
+    pub(crate) fn set_tables(&mut self, tables: WorkTables) {
+        if let Some(task) = self.spec.spec.tasks.first() {
+            let script = &task.script;
+            let io = TableIo {
+                input_rows: None,
+                input_format: script.input_format.clone(),
+                output_format: script.output_format.clone(),
+                outputs: tables
+                    .outputs
+                    .iter()
+                    .map(|t| OutputTable { schema: t.schema.clone(), sorted_by: t.sorted_by.clone() })
+                    .collect(),
+                first_output: if script.redirect_stdout_to_stderr { 4 } else { 1 },
+                check_input_fully_consumed: script.check_input_fully_consumed,
+            };
+            self.controller.set_tables(0, io, &tables.ends);
+        }
+        self.tables = Some(tables);
+    }
+
+    fn input_of(&self, rows: Range<u64>) -> Option<Value> {
+        let (tables, map) = (self.tables.as_ref()?, self.spec.spec.map.as_ref()?);
+        let mut first = 0;
+        let mut pieces = Vec::new();
+        for piece in &tables.pieces {
+            let count = piece.rows.end - piece.rows.start;
+            let (from, to) = (rows.start.max(first) - first, rows.end.clamp(first, first + count) - first);
+            if from < to {
+                let rows = piece.rows.start + from..piece.rows.start + to;
+                pieces
+                    .push(InputPiece { row_index: piece.row_index + from, rows, ..piece.clone() }.to_value());
+            }
+            first += count;
+        }
+        let columns = tables.columns.iter().map(columns_value).collect::<Vec<_>>();
+        let control = map.control_attributes.clone();
+        Some(yson::map! {"pieces" => pieces, "columns" => columns, "control" => control}.into())
+    }
+}
+
+fn columns_value(columns: &Option<Vec<Vec<u8>>>) -> Value {
+    match columns {
+        None => Value::Entity,
+        Some(names) => Value::List(names.iter().map(|n| Value::String(n.clone())).collect()),
+    }
+}
+
+fn columns_from(value: &Value) -> Option<Option<Vec<Vec<u8>>>> {
+    if value.is_entity() {
+        return Some(None);
+    }
+    value.as_list()?.iter().map(|n| n.as_bytes().map(<[u8]>::to_vec)).collect::<Option<_>>().map(Some)
+}
+
+impl InputPiece {
+    fn to_value(&self) -> Value {
+        let numbers = [
+            self.table.into(),
+            self.range.into(),
+            self.row_index,
+            self.blob,
+            self.size,
+            self.rows.start,
+            self.rows.end,
+        ];
+        Value::List(numbers.into_iter().map(Value::from).collect())
+    }
+
+    fn from_value(value: &Value) -> Option<InputPiece> {
+        let numbers: Vec<u64> = value.as_list()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
+        let [table, range, row_index, blob, size, from, to] = numbers.try_into().ok()?;
+        let (table, range) = (table.try_into().ok()?, range.try_into().ok()?);
+        Some(InputPiece { table, range, row_index, blob, size, rows: from..to })
+    }
+}
+
+impl WorkTables {
+    /// Contents that must stay.
+    pub fn blobs(&self) -> impl Iterator<Item = u64> {
+        self.pieces.iter().map(|p| p.blob).chain(self.done.values().map(|chunk| chunk.blob))
+    }
+
+    /// The part that never changes.
+    pub fn to_value(&self) -> Value {
+        let target = |t: &Target| -> Map {
+            yson::map! {
+                "table" => t.table,
+                "append" => t.append,
+                "replace_schema" => t.replace_schema,
+                "schema" => t.schema.clone(),
+                "sorted_by" => t.sorted_by.clone(),
+            }
+        };
+        yson::map! {
+            "transaction_id" => self.transaction,
+            "pieces" => self.pieces.iter().map(InputPiece::to_value).collect::<Vec<_>>(),
+            "columns" => self.columns.iter().map(columns_value).collect::<Vec<_>>(),
+            "ends" => self.ends.iter().map(|end| Value::from(*end)).collect::<Vec<_>>(),
+            "outputs" => self.outputs.iter().map(target).collect::<Vec<_>>(),
+        }
+        .into()
+    }
+
+    /// The inverse, with what is done so far.
+    pub fn from_value(value: &Value, done: BTreeMap<(u64, u32), Chunk>) -> Option<WorkTables> {
+        let list = |key: &str| value.get(key).and_then(Value::as_list);
+        let target = |v: &Value| {
+            Some(Target {
+                table: v.get("table")?.as_str()?.parse().ok()?,
+                append: v.get("append")?.as_bool()?,
+                replace_schema: v.get("replace_schema")?.as_bool()?,
+                schema: v.get("schema")?.clone(),
+                sorted_by: v
+                    .get("sorted_by")?
+                    .as_list()?
+                    .iter()
+                    .map(|n| n.as_str().map(str::to_owned))
+                    .collect::<Option<_>>()?,
+            })
+        };
+        Some(WorkTables {
+            transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
+            pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
+            columns: list("columns")?.iter().map(columns_from).collect::<Option<_>>()?,
+            ends: list("ends")?.iter().map(Value::as_u64).collect::<Option<_>>()?,
+            outputs: list("outputs")?.iter().map(target).collect::<Option<_>>()?,
+            done,
+        })
+    }
+}
+
+/// A record of what is done: key behind the operation and its part, and the chunk.
+pub(crate) fn parse_output(rest: &[u8], value: &[u8]) -> Option<((u64, u32), Chunk)> {
+    let (row, table) = rest.split_first_chunk::<8>()?;
+    let table = u32::from_be_bytes(table.try_into().ok()?);
+    let chunk = Chunk::from_value(&yson::parse_record(value).ok()?)?;
+    Some(((u64::from_be_bytes(*row), table), chunk))
+}

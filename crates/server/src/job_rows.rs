@@ -1,0 +1,115 @@
+//! Rows of tables for jobs and from them: what a job reads goes to its node before it starts, what it has
+//! written comes before its end is told.
+
+use crate::backend::{ServerBackend, wait};
+use crate::tables::{Outlet, Slice, read_slice};
+use ::tables::{Control, Printer, Summary};
+use api::ByteStream;
+use kernel::{Body, Chunk, Command};
+use std::sync::Arc;
+use store::Store;
+use tonic::{Status, Streaming};
+use vocab::{Failure, JobId};
+use wire::proto::{id_from, pb};
+use yson::{Format, Value};
+
+/// Rows of a unit of work.
+pub struct JobInput {
+    pieces: Vec<Piece>,
+    columns: Vec<Option<Vec<Vec<u8>>>>,
+    control: Control,
+}
+
+/// Some of them that lie together.
+struct Piece {
+    table: u64,
+    range: u64,
+    row_index: u64,
+    slice: Slice,
+}
+
+impl JobInput {
+    /// Of a running job. One that is not known may be so in a moment: this server may be a new one.
+    pub async fn locate(backend: &ServerBackend, job_id: JobId) -> Result<JobInput, Status> {
+        let unavailable = |f: Failure| Status::unavailable(f.to_string());
+        let answer =
+            backend.ask("root".into(), None, Command::LocateJobInput { job_id }).map_err(unavailable)?;
+        match wait(answer).await.map_err(unavailable)? {
+            Body::Value(located) => {
+                JobInput::from_value(&located).ok_or_else(|| Status::internal("Malformed input of a job"))
+            }
+            _ => Err(Status::internal("not a location")),
+        }
+    }
+
+    fn from_value(value: &Value) -> Option<JobInput> {
+        let pieces = value.get("pieces")?.as_list()?.iter().map(|piece| {
+            let numbers: Vec<u64> = piece.as_list()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
+            let [table, range, row_index, blob, size, from, to] = numbers.try_into().ok()?;
+            Some(Piece { table, range, row_index, slice: Slice { blob, size, rows: from..to } })
+        });
+        let columns = value.get("columns")?.as_list()?.iter().map(|list| {
+            let names = list.as_list().unwrap_or_default().iter();
+            let names = names.map(|name| name.as_bytes().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
+            Some((!list.is_entity()).then_some(names))
+        });
+        Some(JobInput {
+            pieces: pieces.collect::<Option<_>>()?,
+            columns: columns.collect::<Option<_>>()?,
+            control: Control::parse(value.get("control")?.as_map()?).ok()?,
+        })
+    }
+
+    /// The rows, with the marks that are wanted between them.
+    pub fn stream(self, store: Arc<dyn Store>, format: Format) -> Result<ByteStream, Failure> {
+        Ok(Outlet::stream(move |out| {
+            let mut printers: Vec<Printer> =
+                self.columns.into_iter().map(|columns| Printer::new(format.clone(), columns)).collect();
+            let mut before = None;
+            for Piece { table, range, row_index, slice } in self.pieces {
+                let Some(printer) = printers.get_mut(table as usize) else {
+                    return Err(Failure::new(format!("Input table {table} of a job is not known")));
+                };
+                if before != Some((table, range, row_index)) {
+                    let mut marks = Vec::new();
+                    for mark in self.control.marks(table, range, row_index) {
+                        printer.mark(&mark, &mut marks)?;
+                    }
+                    out.put(&marks);
+                }
+                before = Some((table, range, row_index + (slice.rows.end - slice.rows.start)));
+                read_slice(&*store, &slice, &mut |rows| out.print(printer, rows))?;
+                if out.is_gone() {
+                    break;
+                }
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// Takes a chunk that a job has written; whose it is, and of which table.
+pub async fn receive(
+    store: &Arc<dyn Store>,
+    mut incoming: Streaming<pb::RowsChunk>,
+) -> Result<(JobId, u32, Chunk), Status> {
+    let unavailable = |e: store::StoreError| Status::unavailable(e.to_string());
+    let first = incoming.message().await?;
+    let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
+    let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
+    let summary = yson::parse_record(&first.summary).ok().as_ref().and_then(Summary::from_value);
+    let summary = summary.ok_or_else(|| Status::invalid_argument("Malformed summary of a chunk"))?;
+    let mut writer = store.begin_blob().map_err(unavailable)?;
+    let mut next = Some(first);
+    while let Some(piece) = next {
+        // The disk may be slow, and who else is served by this thread must not wait for it.
+        let appended = tokio::task::spawn_blocking(move || writer.append(&piece.data).map(|()| writer)).await;
+        writer = appended.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
+        next = incoming.message().await?;
+    }
+    let size = writer.len();
+    let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
+    let blob = finished.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
+    let Summary { rows, weight, size: row_bytes, bounds } = summary;
+    Ok((job_id, table, Chunk { blob, size, rows, row_bytes, weight, bounds }))
+}

@@ -1,0 +1,54 @@
+"""Python functions as jobs, through the SDK as it is (http-api.md 13): the function and its modules are pickled,
+uploaded into the file cache, and run by the SDK's own runner inside the job."""
+
+import subprocess
+import sys
+
+import pytest
+import yt.wrapper
+
+ROWS = [{"id": n, "text": f"some words of row {n}"} for n in range(50)]
+SMALL = {"cpu_limit": 0.5, "memory_limit": 256 << 20}
+
+
+# What jobs see of the host's programs.
+PYTHON = "/usr/bin/python3"
+
+
+@pytest.fixture
+def client(cluster):
+    """Pickled functions are understood by the version that pickled them."""
+    version = "%d.%d" % sys.version_info[:2]
+    try:
+        said = subprocess.run([PYTHON, "--version"], capture_output=True, text=True).stdout
+    except OSError as error:
+        said = str(error)
+    if f"Python {version}." not in said:
+        pytest.skip(f"jobs need {PYTHON} of version {version} to run functions of these tests, found: {said.strip()}")
+    client = cluster.client()
+    client.config["pickling"]["python_binary"] = PYTHON
+    return client
+
+
+@pytest.fixture
+def home(client, request):
+    path = f"//tmp/{request.node.name}"
+    client.create("map_node", path, recursive=True)
+    return path
+
+
+def read(client, path):
+    return list(client.read_table(path))
+
+
+def words(row):
+    for word in row["text"].split():
+        yield {"word": word, "id": row["id"]}
+
+
+def test_a_function_of_rows(client, home):
+    client.write_table(f"{home}/a", ROWS)
+    operation = client.run_map(words, f"{home}/a", f"{home}/b", spec={"job_count": 2, "mapper": SMALL})
+    assert operation.get_state() == "completed"
+    assert read(client, f"{home}/b") == [{"word": w, "id": row["id"]} for row in ROWS for w in row["text"].split()]
+    assert client.exists("//tmp/yt_wrapper/file_storage")
