@@ -6,6 +6,7 @@ import {
   eventually,
   findings,
   makePool,
+  rowsAre,
   startOperation,
   stateOf,
   useBrowser,
@@ -135,6 +136,33 @@ test('columns of jobs: kind and progress', async () => {
     () => row.innerText(),
     text => /vanilla/.test(text) && /100 %/.test(text),
   );
+});
+
+test('a slow job and its copy know of each other', async () => {
+  const id = await startOperation(
+    'asked',
+    'runs twice',
+    { enable_speculative_jobs: true, cpu_limit: 0.1 },
+    { job_speculation_timeout: 1_000 },
+  );
+  const ids = (await runningJobs(id, 2)).map(job => job.id);
+  const { job_competition_id: slow } = await command<{ job_competition_id: string }>('get_job', {
+    operation_id: id,
+    job_id: ids[0],
+  });
+  const copy = ids.find(job => job !== slow);
+  const page = await visit(`/operations/${id}/jobs/${slow}`);
+  const both = page.getByRole('table', { name: 'A slow job and its copy' });
+  await both.getByRole('row', { name: /the slow one, this job/ }).waitFor();
+  await both
+    .getByRole('row', { name: /its copy/ })
+    .getByRole('link')
+    .click();
+  await page.waitForURL(new RegExp(`/jobs/${copy}`));
+  await both.getByRole('row', { name: /its copy, this job/ }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  const jobs = await visit(`/operations/${id}?tab=jobs&with=competitors`);
+  await rowsAre(jobs, 'Jobs', 2, 'running');
 });
 
 test('an error is shown whole: what is inside, its attributes, and a copy', async () => {

@@ -288,6 +288,9 @@ export interface Job {
   abort_reason?: string;
   interruption_info?: { interruption_reason?: string; preempted_for?: { operation_id?: string } };
   operation_incarnation?: string;
+  has_competitors?: boolean;
+  /** The slow job of which there is a copy. */
+  job_competition_id?: string;
   /** By paths like `user_job/max_memory`. */
   brief_statistics?: Record<string, Json>;
   events?: Event[];
@@ -325,6 +328,7 @@ export interface JobQuery {
   with_interruption_info?: boolean | undefined;
   with_spec?: boolean | undefined;
   with_competitors?: boolean | undefined;
+  job_competition_id?: string | undefined;
   with_monitoring_descriptor?: boolean | undefined;
   monitoring_descriptor?: string | undefined;
   sort_field?: string | undefined;

@@ -6,7 +6,7 @@ import { useState } from 'react';
 import type { Json } from '../../api/client';
 import { Refusal } from '../../api/errors';
 import { useLive } from '../../api/live';
-import { getJob, getStderr, type JobDetails } from '../../api/operations';
+import { getJob, getStderr, listJobs, type JobDetails } from '../../api/operations';
 import { Allowed } from '../../api/session-context';
 import { Async } from '../../components/Async';
 import { ErrorView } from '../../components/ErrorView';
@@ -142,7 +142,62 @@ function Details({ job, operation }: { job: JobDetails; operation: string }) {
           <Events job={job} />
         </Card>
       </div>
+      {job.has_competitors === true && job.job_competition_id !== undefined && (
+        <Competitors operation={operation} competition={job.job_competition_id} self={job.id} />
+      )}
     </>
+  );
+}
+
+/** A slow job and its copy: the first of the two to complete counts. */
+function Competitors({
+  operation,
+  competition,
+  self,
+}: {
+  operation: string;
+  competition: string;
+  self: string;
+}) {
+  const { data } = useLive(`operation/${operation}`, ['competitors', operation, competition], () =>
+    listJobs(operation, {
+      job_competition_id: competition,
+      sort_field: 'start_time',
+      sort_order: 'ascending',
+      limit: 10,
+      offset: 0,
+    }),
+  );
+  return (
+    <Card title="A slow job and its copy: the first to complete counts">
+      <div className="sheet-box" tabIndex={0}>
+        <table className="sheet" aria-label="A slow job and its copy">
+          <tbody>
+            {data?.jobs.map(job => (
+              <tr key={job.id}>
+                <td>
+                  <Link href={links.job(operation, job.id)} className="mono" title={job.id}>
+                    {shortId(job.id)}
+                  </Link>
+                </td>
+                <td className="secondary">
+                  {job.id === competition ? 'the slow one' : 'its copy'}
+                  {job.id === self && ', this job'}
+                </td>
+                <td>
+                  <State state={job.state} />
+                </td>
+                <td className="secondary">{words(job.abort_reason ?? '')}</td>
+                <td>{job.address}</td>
+                <td>
+                  <Elapsed start={job.start_time} end={job.finish_time} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
   );
 }
 
