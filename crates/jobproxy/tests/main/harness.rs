@@ -148,7 +148,13 @@ impl FakeNode {
         self.finished(job_id)
     }
 
+    /// To a proxy that is connected, or about to be again.
     pub fn send(&mut self, job_id: JobId, message: ToProxy) {
+        let give_up = Instant::now() + PATIENCE;
+        while !self.connections.iter().any(|c| c.job_id == Some(job_id)) {
+            assert!(Instant::now() < give_up, "no connection within {PATIENCE:?}");
+            self.pump(Duration::from_millis(200));
+        }
         let connection = self.connections.iter_mut().find(|c| c.job_id == Some(job_id)).expect("connected");
         let mut frame = Vec::new();
         encode_frame(&message, &mut frame);
