@@ -224,18 +224,17 @@ impl Runtime {
         [self.containers(), self.state.join("bundles")].iter().flat_map(|place| named(place)).collect()
     }
 
-    /// Removes all places for groups and notes; what is not empty stays.
+    /// Removes all places for groups and notes; what is not empty stays, and so does what nodes share: one of
+    /// them may be about to make something in there, and the runtime does not try twice.
     pub fn remove_root(&self) {
         for hierarchy in &self.hierarchies {
-            let _ = fs::remove_dir(hierarchy.join(&self.root_group).join(GROUPS));
-            for parent in self.root_group.ancestors().filter(|path| !path.as_os_str().is_empty()) {
-                let _ = fs::remove_dir(hierarchy.join(parent));
-            }
+            let root = hierarchy.join(&self.root_group);
+            let _ = fs::remove_dir(root.join(GROUPS));
+            let _ = fs::remove_dir(root);
         }
         for name in ["containers", "bundles", ""] {
             let _ = fs::remove_dir(self.state.join(name));
         }
-        let _ = fs::remove_dir(STATE);
     }
 }
 
