@@ -19,8 +19,8 @@ struct File {
 static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/page_files.rs"));
 
 /// First parts of the addresses of the page's views (`web/src/app.tsx`). All others stay errors in JSON.
-const VIEWS: [&str; 8] =
-    ["login", "scheduling", "operations", "nodes", "preemptions", "tree", "system", "submit"];
+const VIEWS: [&str; 9] =
+    ["login", "scheduling", "operations", "nodes", "preemptions", "people", "tree", "system", "submit"];
 
 /// What the document may load: its own files, and nothing from anywhere else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -127,6 +127,26 @@ mod tests {
     fn types_of_files() {
         assert_eq!(content_type("assets/a-1.b.js"), "text/javascript; charset=utf-8");
         assert_eq!(content_type("LICENSE"), "application/octet-stream");
+    }
+
+    /// An address can be opened anew, not only be come to by a link.
+    #[test]
+    fn each_view_of_the_page_is_one_here() {
+        let page = include_str!("../../../web/src/app.tsx");
+        let mut views: Vec<&str> = page
+            .split("<Route path=\"/")
+            .skip(1)
+            .filter_map(|route| route.split(['/', '"']).next())
+            .filter(|view| !view.is_empty())
+            .collect();
+        views.dedup();
+        assert!(views.len() > 5, "{views:?}");
+        for view in &views {
+            assert!(VIEWS.contains(view), "{view} is not among {VIEWS:?}");
+        }
+        for view in VIEWS {
+            assert!(views.contains(&view), "the page has no {view}");
+        }
     }
 
     /// With and without the page: an answer in words, or the document under its policy.
