@@ -67,7 +67,7 @@ pub use figures::{JobFigures, Spent};
 pub use job::JobView;
 pub use operation::{
     AdoptError, Deadline, Demand, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,
-    OperationEvent, Resized, SettleError, StateError, StatePart,
+    OperationEvent, Resized, Reuse, SettleError, StateError, StatePart,
 };
 pub use options::ControllerOptions;
 pub use record::{JobRecord, MalformedRecord};

@@ -78,15 +78,26 @@ impl Kernel {
 
     /// The place of a job is free again. Nothing happens if it was freed before.
     pub(crate) fn release_job(&mut self, job_id: JobId) -> Option<Job> {
+        let job = self.vacate(job_id)?;
+        self.leave_place(&job);
+        Some(job)
+    }
+
+    /// The place that a job had is free.
+    pub(crate) fn leave_place(&mut self, place: &Job) {
+        self.scheduler.allocation_finished(place.allocation);
+        self.forget_order(place.allocation);
+        self.pending_work.heard.insert(place.node.clone());
+    }
+
+    /// The job is gone from its place, which is not free yet.
+    pub(crate) fn vacate(&mut self, job_id: JobId) -> Option<Job> {
         let job = self.jobs.by_id.remove(&job_id)?;
         self.end_job_history(self.events.now(), job_id);
         self.jobs.by_allocation.remove(&job.allocation);
         if let Some(node) = self.nodes.get_mut(&job.node) {
             node.jobs.remove(&job_id);
         }
-        self.scheduler.allocation_finished(job.allocation);
-        self.forget_order(job.allocation);
-        self.pending_work.heard.insert(job.node.clone());
         Some(job)
     }
 
@@ -175,6 +186,7 @@ impl Kernel {
                     self.note_output(job.operation, first_row, output);
                 }
                 let others = std::mem::take(&mut verdict.aborted_with_it);
+                let reuse = std::mem::take(&mut verdict.reuse);
                 let content = match (verdict.keep_stderr, finished.stderr, upload) {
                     (true, Some(bytes), _) => Some(Stderr::Inline(bytes)),
                     (true, None, Some((_, blob))) => Some(Stderr::Blob(blob)),
@@ -187,9 +199,7 @@ impl Kernel {
                 self.archive_job(&verdict, Some(&job), content);
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
-                for other in others {
-                    self.drop_job(other, out);
-                }
+                self.begin_anew(now, job.operation, others, reuse, out);
                 if let Some(event) = event {
                     self.operation_event(now, job.operation, event, out);
                 }
@@ -408,9 +418,9 @@ impl Kernel {
         self.archive_job(&verdict, Some(&job), None);
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
-        for other in std::mem::take(&mut verdict.aborted_with_it) {
-            self.drop_job(other, out);
-        }
+        let others = std::mem::take(&mut verdict.aborted_with_it);
+        let reuse = std::mem::take(&mut verdict.reuse);
+        self.begin_anew(now, job.operation, others, reuse, out);
         if let Some(event) = event {
             self.operation_event(now, job.operation, event, out);
         }

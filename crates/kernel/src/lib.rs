@@ -38,6 +38,7 @@ mod artifacts;
 mod audit;
 mod audit_log;
 mod finished;
+mod gangs;
 mod history_chart;
 mod invariants;
 mod jobs;

@@ -102,6 +102,12 @@ impl Node {
         limits
     }
 
+    /// It is connected, and nobody has said that it is to run no more jobs.
+    pub fn may_start_jobs(&self) -> bool {
+        let refuses = self.leaving || self.settings.banned || self.settings.disable_scheduler_jobs;
+        self.key.is_some() && !refuses
+    }
+
     /// Jobs that are accepted and have not got their resources yet.
     fn note_waiting(&mut self, jobs: &[JobReport]) {
         let waiting = jobs.iter().filter(|job| job.phase == JobPhase::Created);

@@ -2,6 +2,7 @@
 //! (jobs-and-nodes.md 5.4, 6.3, 6.8).
 
 use super::OperationController;
+use super::gang::Reuse;
 use super::limits::Life;
 use super::rules::located;
 use crate::job::Joblet;
@@ -42,6 +43,8 @@ pub struct JobVerdict {
     /// was slower), each with its reason in its record: their nodes are to kill them. Their later reports
     /// are unknown here.
     pub aborted_with_it: Vec<JobVerdict>,
+    /// Units that may begin anew in the allocations of some of those (a gang's restart).
+    pub reuse: Vec<Reuse>,
 }
 
 /// News about the whole operation. After `Completed` and `Failed` the controller starts nothing;
@@ -122,7 +125,13 @@ impl OperationController {
         let mut event = is_restart.then(|| self.consequences(&joblet, &outcome)).flatten();
         let goes_on = self.life == Life::Running && !matches!(event, Some(OperationEvent::Failed(_)));
         if breaks_gang && goes_on {
+            let reusable = self.reusable();
             let (aborted, refused) = self.switch_incarnation(now);
+            // Whoever is suspended by this starts nothing, and during a revival nobody does: who has not been
+            // heard of yet may still run.
+            if refused.is_none() && event.is_none() && !self.reviving {
+                verdict.reuse = reusable;
+            }
             verdict.aborted_with_it.extend(aborted);
             event = refused.or(event);
         }
@@ -223,6 +232,7 @@ impl OperationController {
             record,
             operation_event: None,
             aborted_with_it: Vec::new(),
+            reuse: Vec::new(),
         }
     }
 

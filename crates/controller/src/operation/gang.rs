@@ -1,11 +1,26 @@
 //! Gangs: jobs that only make sense together (jobs-and-nodes.md 6.9).
 //!
 //! All jobs of an operation belong to its current incarnation. When a ranked job of a gang ends in
-//! any way but well, everything starts anew under a new incarnation. Jobs start in fresh
-//! allocations: those of the old incarnation are given up.
+//! any way but well, everything starts anew under a new incarnation, as far as possible where it was:
+//! an allocation whose job is aborted for this gets the next run of the same unit. Only that of the job
+//! that broke the gang is given up; if a reserved job of its task has one, the vacant rank takes that.
 
 use super::{JobVerdict, OperationController, OperationEvent};
-use vocab::{AbortReason, Failure, OperationId, Time};
+use crate::job::Joblet;
+use std::collections::BTreeSet;
+use vocab::{AbortReason, Failure, JobId, OperationId, Time};
+
+/// A unit that may begin anew in the allocation of a job that was aborted with its gang
+/// ([`OperationController::settle_again`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reuse {
+    /// Whose allocation.
+    pub job_id: JobId,
+    /// Task's number.
+    pub task: u32,
+    /// Which unit.
+    pub cookie: u32,
+}
 
 impl OperationController {
     /// Begins a new incarnation: other running jobs are aborted, all units are pending again.
@@ -27,6 +42,32 @@ impl OperationController {
             task.dirty = true;
         }
         (aborted, None)
+    }
+
+    /// Who of the running jobs may leave its allocation to which unit. Whoever is on its way out does not.
+    pub(super) fn reusable(&self) -> Vec<Reuse> {
+        let stays = |joblet: &&Joblet| joblet.interruption.is_none();
+        let mut places: Vec<Reuse> = self
+            .jobs
+            .values()
+            .filter(stays)
+            .filter(|joblet| {
+                !self.tasks[joblet.task as usize]
+                    .copies
+                    .is_copy(joblet.identity.cookie, joblet.identity.job_id)
+            })
+            .map(|j| Reuse { job_id: j.identity.job_id, task: j.task, cookie: j.identity.cookie })
+            .collect();
+        places.sort_by_key(|place| (place.task, place.cookie));
+        for (number, task) in (0u32..).zip(&self.tasks) {
+            let taken: BTreeSet<u32> = places.iter().filter(|p| p.task == number).map(|p| p.cookie).collect();
+            let vacant = (0..task.spec.gang_size.unwrap_or(0)).filter(|rank| !taken.contains(rank));
+            let spares = places.iter_mut().filter(|p| p.task == number && task.rank_of(p.cookie).is_none());
+            for (rank, spare) in vacant.zip(spares.filter(|_| task.spec.gang_size.is_some())) {
+                spare.cookie = rank;
+            }
+        }
+        places
     }
 
     /// The current incarnation, as jobs see it in `YT_OPERATION_INCARNATION`.

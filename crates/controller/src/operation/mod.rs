@@ -18,6 +18,7 @@ pub mod speculation;
 
 pub use durable::{StateError, StatePart};
 pub use finish::{FinishedJob, JobVerdict, OperationEvent};
+pub use gang::Reuse;
 pub use limits::Deadline;
 pub use resize::Resized;
 pub use revive::{AdoptError, HeldJob};

@@ -72,16 +72,48 @@ impl OperationController {
         now: Time,
         grant: Grant<'_>,
     ) -> Result<(JobIdentity, JobDescription), SettleError> {
+        self.check_place(&grant)?;
+        let (task_number, group) = self.group(grant.task).ok_or(SettleError::EmptyInput)?;
+        let task = self.tasks.get(task_number as usize).ok_or(SettleError::EmptyInput)?;
+        let cookie = task.peek(group).ok_or(SettleError::EmptyInput)?;
+        self.settle_unit(now, grant, (task_number, group, cookie))
+    }
+
+    /// Settles a certain unit into an allocation that the operation has already: its job there was aborted
+    /// with its gang ([`JobVerdict::reuse`](super::JobVerdict::reuse)). `grant.task` is the task's number.
+    pub fn settle_again(
+        &mut self,
+        now: Time,
+        grant: Grant<'_>,
+        cookie: u32,
+    ) -> Result<(JobIdentity, JobDescription), SettleError> {
+        self.check_place(&grant)?;
+        let task = self.tasks.get(grant.task as usize).ok_or(SettleError::EmptyInput)?;
+        if !task.units.is_pending(cookie) {
+            return Err(SettleError::EmptyInput);
+        }
+        self.settle_unit(now, grant, (grant.task, Group::Usual, cookie))
+    }
+
+    /// Whatever is to be started: may it start there?
+    fn check_place(&self, grant: &Grant<'_>) -> Result<(), SettleError> {
         if self.life != Life::Running {
             return Err(SettleError::NotRunning);
         }
-        let host = host_of(grant.node_address);
         if self.banned_nodes.contains(grant.node_address) {
             return Err(SettleError::NodeBanned(grant.node_address.to_owned()));
         }
-        let (task_number, group) = self.group(grant.task).ok_or(SettleError::EmptyInput)?;
-        let task = self.tasks.get_mut(task_number as usize).ok_or(SettleError::EmptyInput)?;
-        let cookie = task.peek(group).ok_or(SettleError::EmptyInput)?;
+        Ok(())
+    }
+
+    fn settle_unit(
+        &mut self,
+        now: Time,
+        grant: Grant<'_>,
+        (task_number, group, cookie): (u32, Group, u32),
+    ) -> Result<(JobIdentity, JobDescription), SettleError> {
+        let host = host_of(grant.node_address);
+        let task = &mut self.tasks[task_number as usize];
         let factors = task.memory.factors(cookie);
         let needed = task.needed(factors);
         if !grant.resources.dominates(&needed) {

@@ -1,7 +1,7 @@
 //! Lives of operations: scripts of events, read line by line.
 
 use crate::script::*;
-use controller::{ControllerOptions, Deadline, SettleError};
+use controller::{ControllerOptions, Deadline, Grant, JobVerdict, SettleError};
 use expect_test::{Expect, expect};
 use vocab::*;
 
@@ -241,6 +241,56 @@ fn a_gang_starts_anew_together() {
             6:ok         total=4 running=0 pending=1 completed=3 failed=2 aborted=1 lost=1      -
         "#]],
     );
+}
+
+/// (task, cookie) of the units that begin anew, by the number of the job whose allocation they get.
+fn reused(verdict: &JobVerdict) -> Vec<(u32, u32, u32)> {
+    verdict.reuse.iter().map(|place| (place.job_id.0.0[0], place.task, place.cookie)).collect()
+}
+
+#[test]
+fn a_gang_stays_where_it_is() {
+    let mut b =
+        Bench::new("{tasks={a={job_count=4;command=x;gang_options={size=3}};b={job_count=1;command=x}}}");
+    (0..4).for_each(|_| drop(b.settle(0).expect("a unit")));
+    b.settle(1).expect("a unit");
+    let verdict = b.finish(1, failed(1)).expect("known");
+    // The rank of the lost one is taken over by the reserved job, whose own unit waits for a new place.
+    assert_eq!(reused(&verdict), [(0, 0, 0), (2, 0, 2), (3, 0, 1), (4, 1, 0)]);
+    for place in &verdict.reuse {
+        let grant = Grant {
+            task: place.task,
+            allocation_id: AllocationId(Guid([7, place.job_id.0.0[0], 0, 1])),
+            job_id: Bench::job_id(100 + place.job_id.0.0[0]),
+            resources: Resources::INFINITE,
+            tree: TREE,
+            node_address: NODE,
+        };
+        let (identity, _) = b.controller.settle_again(b.now, grant, place.cookie).expect("pending");
+        assert_eq!(identity.cookie, place.cookie);
+        let again = Grant { job_id: Bench::job_id(999), ..grant };
+        assert_eq!(b.controller.settle_again(b.now, again, place.cookie), Err(SettleError::EmptyInput));
+    }
+    assert_eq!(b.counts(), "total=5 running=4 pending=1 completed=0 failed=1 aborted=4 lost=0");
+    assert_eq!(b.settle(0).expect("the reserved one").0.cookie, 3);
+}
+
+#[test]
+fn who_is_on_its_way_out_of_a_gang_does_not_stay() {
+    let mut b = Bench::new("{tasks={a={job_count=3;command=x;gang_options={}}}}");
+    (0..3).for_each(|_| drop(b.settle(0).expect("a unit")));
+    b.controller.job_interrupted(Bench::job_id(2), InterruptionReason::Preemption, None);
+    let verdict = b.finish(0, failed(1)).expect("known");
+    assert_eq!((verdict.aborted_with_it.len(), reused(&verdict)), (2, vec![(1, 0, 1)]));
+}
+
+#[test]
+fn a_gang_that_is_suspended_by_its_failure_does_not_begin_anew() {
+    let mut b =
+        Bench::new("{suspend_on_job_failure=%true; tasks={a={job_count=2;command=x;gang_options={}}}}");
+    (0..2).for_each(|_| drop(b.settle(0).expect("a unit")));
+    let verdict = b.finish(0, failed(1)).expect("known");
+    assert_eq!((verdict.aborted_with_it.len(), reused(&verdict)), (1, vec![]));
 }
 
 #[test]

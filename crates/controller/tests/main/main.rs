@@ -14,7 +14,7 @@
 //! | 6.6 progress | `jobs::progress_has_the_shape_of_the_api` |
 //! | 6.7 copies of slow jobs | `copies`; of vanilla tasks only if they ask for it |
 //! | 6.8 interruption | `life::interrupted_jobs_make_room_unless_they_can_say_they_are_done`, n `stops::interruptions`, k `preemption` |
-//! | 6.9 gangs | `life::a_gang_*`, `revival::a_gang_*`, `properties::gangs_start_anew_as_a_whole`. Jobs of a new incarnation get new allocations |
+//! | 6.9 gangs | `life::a_gang_*`, `revival::a_gang_*`, `properties::gangs_start_anew_as_a_whole`; in the same allocations: `life::a_gang_stays_where_it_is`, k `units::a_gang_*`, c `test_gangs` |
 //! | 6.10 `job_count` at run time | `life::job_count_changes_at_run_time`, `life::job_count_is_refused_with_a_reason` |
 //! | 6.11 alerts | `alerts`; vanilla jobs are never suspicious |
 //! | 6.12 limits of a spec | `specs::errors_say_what_and_where` |

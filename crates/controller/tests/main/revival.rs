@@ -141,6 +141,19 @@ fn a_gang_that_is_not_whole_starts_anew() {
     assert_eq!(b.counts(), "total=2 running=0 pending=2 completed=0 failed=0 aborted=2 lost=0");
 }
 
+/// Somebody who has not been heard of may still run: nobody takes over from him before it is known.
+#[test]
+fn a_gang_that_breaks_before_all_are_back_waits_for_them() {
+    let mut b = Bench::new("{tasks={t={job_count=4; command=x; gang_options={size=3}}}}");
+    let jobs: Vec<JobIdentity> = (0..4).map(|_| b.settle(0).expect("a unit").0).collect();
+    restart(&mut b);
+    for job in [&jobs[0], &jobs[1], &jobs[3]] {
+        b.controller.adopt_job(job, held()).expect("awaited");
+    }
+    let verdict = b.finish(0, failed(1)).expect("known");
+    assert_eq!((verdict.aborted_with_it.len(), verdict.reuse), (2, vec![]));
+}
+
 #[test]
 fn a_gang_that_is_whole_goes_on() {
     let mut b = Bench::new("{tasks={t={job_count=3; command=x; gang_options={}}}}");

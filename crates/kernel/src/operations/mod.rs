@@ -9,6 +9,7 @@ mod describe;
 mod merge;
 pub(crate) mod tables;
 
+use crate::jobs::Job;
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
 use controller::{JobVerdict, OperationController, OperationEvent};
@@ -329,14 +330,22 @@ impl Kernel {
     /// A job that the controller has given up: archived, its place given back, its node told. One that
     /// does not count as aborted was abandoned.
     pub(crate) fn drop_job(&mut self, verdict: JobVerdict, out: &mut Vec<Effect>) {
+        if let Some(place) = self.give_up_job(verdict, out) {
+            self.leave_place(&place);
+        }
+    }
+
+    /// The same, but for its place: that is given back.
+    pub(crate) fn give_up_job(&mut self, verdict: JobVerdict, out: &mut Vec<Effect>) -> Option<Job> {
         let reason = verdict.record.abort_reason.unwrap_or(AbortReason::Abandoned);
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
-        let job = self.release_job(job_id);
+        let job = self.vacate(job_id);
         self.archive_job(&verdict, job.as_ref(), None);
         for other in verdict.aborted_with_it {
             self.drop_job(other, out);
         }
+        job
     }
 }
 

@@ -110,6 +110,114 @@ fn a_gang_begins_anew_when_one_is_lost() {
     );
 }
 
+/// Nobody comes in between, though somebody waits for every place that gets free.
+#[test]
+fn a_gang_stays_where_it_is() {
+    check(
+        "node n1 cpu=2
+         node n2 cpu=1
+         pool create p
+         pool create q
+         op start p jobs=3 gang=3 as g
+         op start q jobs=3 as o
+         show nodes
+         fail g/1
+         show ops
+         show nodes
+         op suspend g
+         fail g/0
+         show ops
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > pool create q
+              ok, an object
+            > op start p jobs=3 gang=3 as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+              n2 <- start g/2#2
+            > op start q jobs=3 as o
+              {"operation_id"="o";}
+            > show nodes
+              n1 online g/0#0 g/1#1
+              n2 online g/2#2
+            > fail g/1
+              n2 <- abort g/2#2 operation_incarnation_changed
+              n1 <- abort g/0#0 operation_incarnation_changed
+              n1 <- start g/0#3
+              n2 <- start g/2#4
+              n1 <- start o/0#0
+              n1 <- release g/1#1 g/0#0
+              n2 <- release g/2#2
+            > show ops
+              g running total=3 running=2 completed=0 pending=1 failed=1 aborted=2
+              o running total=3 running=1 completed=0 pending=2 failed=0 aborted=0
+            > show nodes
+              n1 online g/0#3 o/0#0
+              n2 online g/2#4
+            > op suspend g
+              ok
+            > fail g/0
+              n2 <- abort g/2#4 operation_incarnation_changed
+              n1 <- start o/1#1
+              n2 <- start o/2#2
+              n1 <- release g/0#3
+              n2 <- release g/2#4
+            > show ops
+              g running total=3 running=0 completed=0 pending=3 failed=2 aborted=3 suspended
+              o running total=3 running=3 completed=0 pending=0 failed=0 aborted=0
+            > show nodes
+              n1 online o/0#0 o/1#1
+              n2 online o/2#2
+        "#]],
+    );
+}
+
+/// A node that is to run no more jobs gets none back.
+#[test]
+fn a_gang_leaves_a_node_that_is_banned() {
+    check(
+        "node n1 cpu=2
+         node n2 cpu=1
+         pool create p
+         op start p jobs=3 gang=3 as g
+         set //sys/cluster_nodes/n2/@banned %true
+         show nodes
+         show ops",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 gang=3 as g
+              {"operation_id"="g";}
+              n1 <- start g/0#0 g/1#1
+              n2 <- start g/2#2
+            > set //sys/cluster_nodes/n2/@banned %true
+              n2 <- abort g/2#2 node_banned
+              ok
+              n1 <- abort g/1#1 operation_incarnation_changed
+              n1 <- abort g/0#0 operation_incarnation_changed
+              n1 <- start g/0#3
+              n1 <- start g/1#4
+              n1 <- release g/1#1 g/0#0
+              n2 <- release g/2#2
+            > show nodes
+              n1 online g/0#3 g/1#4
+              n2 online
+            > show ops
+              g running total=3 running=2 completed=0 pending=1 failed=0 aborted=3
+        "#]],
+    );
+}
+
 #[test]
 fn files_are_kept_for_those_who_need_them() {
     check(
