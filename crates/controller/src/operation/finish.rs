@@ -158,8 +158,16 @@ impl OperationController {
 
     /// Ends all running jobs with one reason, when the operation ends or its jobs may not go on
     /// (suspension with abort). Their nodes are to kill them; later reports are unknown here. The
-    /// rules about restarts are not asked: this is a decision of somebody else.
-    pub fn abort_all(&mut self, now: Time, reason: AbortReason) -> Vec<JobVerdict> {
+    /// rules about restarts are not asked: this is a decision of somebody else. But if the units of these
+    /// jobs were all that was left, and none of them is wanted any more, the operation is over.
+    pub fn abort_all(&mut self, now: Time, reason: AbortReason) -> (Vec<JobVerdict>, Option<OperationEvent>) {
+        let verdicts = self.drop_all(now, reason);
+        let event = self.end_if_done();
+        self.heed(event.as_ref());
+        (verdicts, event)
+    }
+
+    pub(super) fn drop_all(&mut self, now: Time, reason: AbortReason) -> Vec<JobVerdict> {
         let jobs = std::mem::take(&mut self.jobs);
         jobs.into_values().map(|joblet| self.drop_job(now, joblet, reason)).collect()
     }

@@ -30,7 +30,7 @@ impl OperationController {
             return (Vec::new(), Some(OperationEvent::Failed(Failure::new(why))));
         }
         // The records of these jobs name the incarnation that they ran in, so they are closed first.
-        let aborted = self.abort_all(now, AbortReason::OperationIncarnationChanged);
+        let aborted = self.drop_all(now, AbortReason::OperationIncarnationChanged);
         self.incarnation += 1;
         self.incarnation_name = incarnation_name(self.id, self.incarnation);
         self.dirty = true;

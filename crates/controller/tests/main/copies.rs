@@ -186,8 +186,8 @@ fn abandoning_one_ends_the_other() {
 #[test]
 fn all_jobs_end_together() {
     let mut b = race("", "job_count=2");
-    let ended = b.controller.abort_all(b.now, AbortReason::OperationSuspended);
-    assert_eq!(ended.len(), 2);
+    let (ended, event) = b.controller.abort_all(b.now, AbortReason::OperationSuspended);
+    assert_eq!((ended.len(), event), (2, None));
     assert_eq!(b.counts(), "total=2 running=0 pending=2 completed=0 failed=0 aborted=2 lost=0");
 }
 

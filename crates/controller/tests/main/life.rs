@@ -1,7 +1,7 @@
 //! Lives of operations: scripts of events, read line by line.
 
 use crate::script::*;
-use controller::{ControllerOptions, Deadline, Grant, JobVerdict, SettleError};
+use controller::{ControllerOptions, Deadline, Grant, JobVerdict, OperationEvent, SettleError};
 use expect_test::{Expect, expect};
 use vocab::*;
 
@@ -354,11 +354,24 @@ fn nothing_starts_when_the_operation_is_over() {
     b.finish(0, failed(1)).expect("known");
     assert_eq!(b.settle(0), Err(SettleError::NotRunning));
     assert!(b.controller.demand().is_empty());
-    let rest = b.controller.abort_all(b.now, AbortReason::OperationFailed);
-    assert_eq!(rest.len(), 1);
+    let (rest, event) = b.controller.abort_all(b.now, AbortReason::OperationFailed);
+    assert_eq!((rest.len(), event), (1, None));
     assert_eq!(rest[0].record.abort_reason, Some(AbortReason::OperationFailed));
     assert_eq!(b.finish(1, done()), None, "its end is counted already");
     assert_eq!(b.counts(), "total=3 running=0 pending=3 completed=0 failed=1 aborted=1 lost=0");
+}
+
+/// Suspended with abort while the only jobs left are those of units that were taken away.
+#[test]
+fn an_operation_whose_last_jobs_are_unwanted_ends_with_them() {
+    let mut b = Bench::new("{tasks={t={job_count=2; command=x}}}");
+    (0..2).for_each(|_| drop(b.settle(0).expect("a unit")));
+    b.finish(0, done()).expect("known");
+    let resized = b.controller.set_job_count(b.now, "t", 1).expect("allowed");
+    assert_eq!((resized.jobs_to_abort.len(), resized.operation_event), (1, None));
+    let (aborted, event) = b.controller.abort_all(b.now, AbortReason::OperationSuspended);
+    assert_eq!((aborted.len(), event), (1, Some(OperationEvent::Completed)));
+    assert_eq!(b.counts(), "total=1 running=0 pending=0 completed=1 failed=0 aborted=1 lost=0");
 }
 
 #[test]

@@ -36,8 +36,10 @@ impl Kernel {
             let text = format!("Operation suspended by user request: {reason}");
             operation.alerts.insert("operation_suspended".into(), Failure::new(text));
         }
-        if abort_running_jobs {
-            self.abort_all_jobs(now, id, AbortReason::OperationSuspended, out);
+        if abort_running_jobs
+            && let Some(event) = self.abort_all_jobs(now, id, AbortReason::OperationSuspended, out)
+        {
+            self.operation_event(now, id, event, out);
         }
         Ok(())
     }

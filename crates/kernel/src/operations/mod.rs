@@ -300,7 +300,8 @@ impl Kernel {
         self.log_unreported(id, reason);
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.controller.close_operation();
-        self.abort_all_jobs(now, id, reason, out);
+        // There is no news of an operation that is closed.
+        let _ = self.abort_all_jobs(now, id, reason, out);
         self.tell_scheduler(|s| s.unregister_operation(id));
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.result = error;
@@ -316,15 +317,21 @@ impl Kernel {
         self.pending_work.schedule = true;
     }
 
-    /// Counts all running jobs as aborted, and has their nodes kill them.
-    fn abort_all_jobs(&mut self, now: Time, id: OperationId, reason: AbortReason, out: &mut Vec<Effect>) {
-        let Some(operation) = self.operations.get_mut(&id) else { return };
-        let verdicts = operation.controller.abort_all(now, reason);
+    /// Counts all running jobs as aborted, and has their nodes kill them. What that means for the operation.
+    fn abort_all_jobs(
+        &mut self,
+        now: Time,
+        id: OperationId,
+        reason: AbortReason,
+        out: &mut Vec<Effect>,
+    ) -> Option<OperationEvent> {
+        let (verdicts, event) = self.operations.get_mut(&id)?.controller.abort_all(now, reason);
         self.pending_work.dirty.insert(id);
         self.pending_work.demand.insert(id);
         for verdict in verdicts {
             self.drop_job(verdict, out);
         }
+        event
     }
 
     /// A job that the controller has given up: archived, its place given back, its node told. One that
