@@ -347,6 +347,56 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
+def start_race(cluster, source, target):
+    """A map of one unit whose first run is slow. Each run writes its rows, says so, and waits for a file with its own
+    number; gives the operation when both have written everything."""
+    shared = cluster.shared
+    command = (f"umask 0; while IFS= read -r line; do echo \"{{run=$YT_JOB_INDEX}};\"; done; touch {shared}/wrote-$YT_JOB_INDEX; "
+               f"while [ ! -e {shared}/go-$YT_JOB_INDEX ]; do sleep 0.1; done")
+    cluster.command("create", type="table", path=target)
+    spec = {"input_table_paths": [source], "output_table_paths": [target], "job_count": 1, "job_speculation_timeout": 1000,
+            "mapper": {**SMALL, "command": command, "format": TEXT}}
+    operation = cluster.command("start_operation", operation_type="map", spec=spec)["operation_id"]
+    for run in range(2):
+        wait_for((shared / f"wrote-{run}").exists, what=f"run {run} to write", timeout=120)
+    return operation
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_of_a_slow_job_and_its_copy_one_has_written(winner):
+    with make_cluster() as cluster:
+        client = cluster.client()
+        client.write_table("//tmp/a", ROWS)
+        operation = start_race(cluster, "//tmp/a", "//tmp/b")
+        original, copy = [job["id"] for job in sorted(cluster.jobs(operation), key=lambda job: job["start_time"])]
+        (cluster.shared / f"go-{winner}").touch()
+        cluster.wait_state(operation, "completed", timeout=120)
+        assert read(client, "//tmp/b") == [{"run": winner}] * len(ROWS)
+        ends = {job["id"]: (job["state"], job.get("abort_reason")) for job in cluster.jobs(operation)}
+        assert ends == ({original: ("completed", None), copy: ("aborted", "speculative_run_lost")},
+                        {original: ("aborted", "speculative_run_won"), copy: ("completed", None)})[winner]
+        [task] = cluster.operation(operation, "progress")["progress"]["tasks"]
+        assert task["speculative_job_counter"]["completed"]["total"] == winner
+        wait_for(lambda: not cluster.job_processes(), what="the loser to be gone", timeout=60)
+
+
+def test_a_slow_job_and_its_copy_that_end_together_write_once():
+    """Both end while nobody is there to count it."""
+    with make_cluster() as cluster:
+        cluster.client().write_table("//tmp/a", ROWS)
+        operation = start_race(cluster, "//tmp/a", "//tmp/b")
+        cluster.server.kill()
+        for run in range(2):
+            (cluster.shared / f"go-{run}").touch()
+        wait_for(lambda: not cluster.job_processes(), what="both to end", timeout=60)
+        cluster.restart()
+        cluster.wait_state(operation, "completed", timeout=120)
+        rows = read(cluster.client(), "//tmp/b")
+        assert len(rows) == len(ROWS) and len({row["run"] for row in rows}) == 1, rows[:3]
+        counters = cluster.counters(operation)
+        assert (counters["total"], counters["completed"]) == (1, 1)
+
+
 def test_many_at_once(cluster, client, home):
     """Several operations over the same input."""
     client.write_table(f"{home}/a", ROWS)

@@ -1,9 +1,10 @@
 //! What a map is asked to do (jobs-and-nodes.md 8.4).
 
-use super::memory::ProxyDigestOptions;
 use super::merge::{path, paths};
 use super::reader::Reader;
+use super::root::RootOptions;
 use super::script::UserScript;
+use super::speculation::Speculation;
 use super::task::TaskSpec;
 use crate::cut::Cutting;
 use vocab::Failure;
@@ -35,7 +36,7 @@ const DATA_WEIGHT_PER_JOB: i64 = 128 << 20;
 impl MapSpec {
     pub(crate) fn read(
         r: &mut Reader<'_>,
-        digest: &ProxyDigestOptions,
+        root: &RootOptions,
         max_job_count: u32,
     ) -> Result<(MapSpec, TaskSpec), Failure> {
         let inputs = paths(r, "input_table_paths")?;
@@ -60,7 +61,7 @@ impl MapSpec {
             return Err(Failure::new("Missing required option /mapper of the spec").with("path", "/mapper"));
         }
         let (script, table_index) = r.section("mapper", |r| {
-            let script = UserScript::read(r, digest)?;
+            let script = UserScript::read(r, &root.job_proxy_memory_digest)?;
             check_format(r, "input_format", &script.input_format)?;
             check_format(r, "output_format", &script.output_format)?;
             Ok((script, r.bool("enable_input_table_index").optional()?))
@@ -82,6 +83,8 @@ impl MapSpec {
             data_weight_per_job: weight.unsigned_abs(),
             max_job_count: max as u32,
         };
+        // Rows count once, whoever wrote them, so a second run does no harm to the tables (6.7).
+        let speculation = (!root.try_avoid_duplicating_jobs).then(|| Speculation::of(&script, root));
         let task = TaskSpec {
             name: TASK.to_owned(),
             job_type: "map",
@@ -90,7 +93,7 @@ impl MapSpec {
             job_count: 0,
             restart_completed_jobs: false,
             gang_size: None,
-            speculation: None,
+            speculation,
             output_table_paths: listed,
         };
         Ok((MapSpec { inputs, outputs, ordered, cutting, control_attributes }, task))

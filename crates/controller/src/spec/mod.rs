@@ -81,8 +81,7 @@ pub fn parse(
     let (tasks, merge, map) = match operation_type {
         OperationType::Merge => (Vec::new(), Some(MergeSpec::read(&mut r)?), None),
         OperationType::Map => {
-            let digest = &root.job_proxy_memory_digest;
-            let (map, task) = MapSpec::read(&mut r, digest, options.max_total_job_count)?;
+            let (map, task) = MapSpec::read(&mut r, &root, options.max_total_job_count)?;
             (vec![task], None, Some(map))
         }
         _ => (read_tasks(&mut r, &root, options)?, None, None),

@@ -12,7 +12,7 @@
 //! | 6.4 time limit | `life::the_time_limit_ends_jobs_first_and_then_the_operation`, k `nodes::jobs_of_an_operation_whose_time_is_up_fail`, n `stops::fail_by_request` |
 //! | 6.5 abort reasons | n `stops`, `deaths`, `limits`; k `preemption`, `overdraft`, `nodes` |
 //! | 6.6 progress | `jobs::progress_has_the_shape_of_the_api` |
-//! | 6.7 copies of slow jobs | `copies`; of vanilla tasks only if they ask for it |
+//! | 6.7 copies of slow jobs | `copies`, of vanilla tasks only if they ask for it; `map_copies`, c `test_speculation` |
 //! | 6.8 interruption | `life::interrupted_jobs_make_room_unless_they_can_say_they_are_done`, n `stops::interruptions`, k `preemption` |
 //! | 6.9 gangs | `life::a_gang_*`, `revival::a_gang_*`, `properties::gangs_start_anew_as_a_whole`; in the same allocations: `life::a_gang_stays_where_it_is`, k `units::a_gang_*`, c `test_gangs` |
 //! | 6.10 `job_count` at run time | `life::job_count_changes_at_run_time`, `life::job_count_is_refused_with_a_reason` |
@@ -25,6 +25,7 @@ mod bench;
 mod copies;
 mod jobs;
 mod life;
+mod map_copies;
 mod measured;
 mod memory;
 mod properties;
