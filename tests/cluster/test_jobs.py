@@ -4,6 +4,7 @@ import datetime
 import http.client
 import json
 import os
+import pathlib
 import re
 import time
 
@@ -192,6 +193,19 @@ MONITOR = {"job_proxy/smoothed_cpu_usage_x100": None, "job_proxy/preemptible_cpu
            "job_proxy/aggregated_preemptable_cpu_x100": 0, "job_proxy/aggregated_preempted_cpu_x100": 0}
 
 
+# Where the host has a controller that counts.
+REQUESTS = [f"user_job/block_io/{kind}" for kind in ("io_read", "io_write", "io_total")]
+
+
+def counts_requests():
+    groups = pathlib.Path("/sys/fs/cgroup")
+    controllers, requests = groups / "cgroup.controllers", groups / "blkio" / "blkio.throttle.io_serviced_recursive"
+    if controllers.exists():
+        return "io" in controllers.read_text().split()
+    # Newer kernels count for v1 only what they throttle.
+    return requests.exists() and ":" in requests.read_text()
+
+
 def leaves(tree, path=()):
     if not isinstance(tree.get("sum"), dict) and "sum" in tree:
         return {"/".join(path): tree}
@@ -207,6 +221,8 @@ def test_every_statistic(cluster, pool):
                                     disk_request={"disk_space": 100 * MIB})
     found = leaves(only_job(cluster, operation)["statistics"])
     known = {**dict.fromkeys(TIMES), **BYTES, **dict.fromkeys(BYTE_SECONDS), **COUNTS, **MONITOR}
+    if counts_requests():
+        known |= dict.fromkeys(REQUESTS)
     assert set(found) == set(known), "a statistic without a place in the list, or the other way round"
     for path, summary in found.items():
         assert summary["count"] == 1 and summary["min"] == summary["max"] == summary["last"] == summary["sum"] >= 0, path

@@ -98,6 +98,14 @@ def test_several_outputs_and_none(cluster, client, home):
     assert [read(client, path) for path in outputs] == [[{"n": 1}] * 2, [{"n": 4}] * 2, [], [{"n": 10}] * 2]
     assert totals(cluster, operation, "data/input/row_count") == 100
     assert [totals(cluster, operation, f"data/output/{k}/row_count") for k in range(4)] == [2, 2, 0, 2]
+    written = [totals(cluster, operation, f"user_job/pipes/output/{k}/bytes") for k in range(4)]
+    assert written == [2 * len("{n=1}\n"), 2 * len("{n=4}\n"), 0, 2 * len("{n=10}\n")]
+    assert totals(cluster, operation, "user_job/pipes/output/total/bytes") == sum(written)
+    assert totals(cluster, operation, "user_job/pipes/input/bytes") > 100 * len("{id=1}")
+    pipes = cluster.operation(operation, "progress")["progress"]["job_statistics_v2"]["user_job"]["pipes"]
+    assert set(pipes["output"]) == {"0", "1", "2", "3", "total"}
+    for pipe in (pipes["input"], *pipes["output"].values()):
+        assert set(pipe) == {"bytes", "idle_time", "busy_time"}
     run(cluster, "cat > /dev/null", [f"{home}/a"], [])
 
 

@@ -7,7 +7,7 @@
 //! | `cgroup_v1` | freezer | cpuacct | v1 |
 
 use crate::environment::{
-    CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
+    BlockIo, CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
 };
 use crate::group::{Group, named};
 use crate::init::Init;
@@ -40,16 +40,16 @@ struct Roots {
     memory: Group,
     pids: Option<Group>,
     cpuacct: Option<Group>,
+    /// Counts requests to storage devices; it bounds nothing.
+    io: Option<Group>,
 }
 
 impl Roots {
     /// Each directory once, tracking first.
     fn distinct(&self) -> Vec<&Group> {
         let mut list = vec![&self.tracking];
-        for g in [Some(&self.cpu), Some(&self.memory), self.pids.as_ref(), self.cpuacct.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        let others = [self.pids.as_ref(), self.cpuacct.as_ref(), self.io.as_ref()];
+        for g in [&self.cpu, &self.memory].into_iter().chain(others.into_iter().flatten()) {
             if !list.contains(&g) {
                 list.push(g);
             }
@@ -63,6 +63,7 @@ impl Roots {
             memory: self.memory.child(name),
             pids: self.pids.as_ref().map(|g| g.child(name)),
             cpuacct: self.cpuacct.as_ref().map(|g| g.child(name)),
+            io: self.io.as_ref().map(|g| g.child(name)),
         }
     }
 }
@@ -102,6 +103,9 @@ impl CgroupEnvironment {
                 unsupported(&format!("no cgroup v1 hierarchy with controller \"{controller}\" is mounted"))
             })
         };
+        // Kernels since 6.10 count for `blkio` only while something is throttled.
+        let counting =
+            || mounts.v1("blkio").filter(|m| knobs_v1::counts_io(m)).and_then(|_| v1("blkio").ok());
         let (roots, v2_mount) = match driver {
             Driver::CgroupV2 => {
                 let mount = v2()?;
@@ -115,8 +119,9 @@ impl CgroupEnvironment {
                     tracking: one.clone(),
                     cpu: one.clone(),
                     memory: one.clone(),
-                    pids: Some(one),
+                    pids: Some(one.clone()),
                     cpuacct: None,
+                    io: Some(one),
                 };
                 (roots, Some(mount))
             }
@@ -129,6 +134,7 @@ impl CgroupEnvironment {
                     memory: v1("memory")?,
                     pids: v1("pids").ok(),
                     cpuacct: None,
+                    io: counting(),
                 };
                 (roots, Some(mount))
             }
@@ -139,6 +145,7 @@ impl CgroupEnvironment {
                     memory: v1("memory")?,
                     pids: v1("pids").ok(),
                     cpuacct: Some(v1("cpuacct")?),
+                    io: counting(),
                 };
                 (roots, None)
             }
@@ -222,11 +229,17 @@ impl CgroupEnvironment {
         let relative = self.roots.tracking.path.strip_prefix(mount).unwrap_or(Path::new(""));
         let names = relative.components().map(|c| c.as_os_str().to_owned()).chain([JOBS.into()]);
         for name in names {
-            level.write("cgroup.subtree_control", "+cpu +memory +pids")?;
+            hand_down(&level)?;
             level = Group::new(level.path.join(name));
         }
-        level.write("cgroup.subtree_control", "+cpu +memory +pids")
+        hand_down(&level)
     }
+}
+
+/// The controllers that limits need, and the one that only counts, if it is there to be had.
+fn hand_down(level: &Group) -> Result<(), CageError> {
+    let _ = level.write("cgroup.subtree_control", "+io");
+    level.write("cgroup.subtree_control", "+cpu +memory +pids")
 }
 
 impl JobEnvironment for CgroupEnvironment {
@@ -442,6 +455,11 @@ impl Container for CgroupContainer {
             Tracking::V2(group) => knobs_v2::cpu_wait(group),
             Tracking::Freezer(_) => None,
         }
+    }
+
+    fn block_io(&mut self) -> Option<BlockIo> {
+        let read = if self.is_v2() { knobs_v2::block_io } else { knobs_v1::block_io };
+        self.places.io.as_ref().and_then(read)
     }
 
     fn memory(&mut self) -> Result<MemoryUsage, CageError> {

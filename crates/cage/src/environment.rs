@@ -196,6 +196,20 @@ pub struct MemoryUsage {
     pub oom_kills: u64,
 }
 
+/// What the processes of a container had storage devices do since it was made (jobs-and-nodes.md 7.2). Of
+/// devices on top of others each layer counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BlockIo {
+    /// Bytes.
+    pub bytes_read: i64,
+    /// Bytes.
+    pub bytes_written: i64,
+    /// Requests.
+    pub reads: i64,
+    /// Requests.
+    pub writes: i64,
+}
+
 /// What an environment can enforce, found by doing (jobs-and-nodes.md 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities {
@@ -290,6 +304,10 @@ pub trait Container: Send {
     fn cpu(&mut self) -> Result<CpuUsage, CageError>;
     /// How long some process was ready to run and had no processor; none if nobody keeps count.
     fn cpu_wait(&mut self) -> Option<Duration> {
+        None
+    }
+    /// Requests to storage devices; none if nobody keeps count.
+    fn block_io(&mut self) -> Option<BlockIo> {
         None
     }
     /// Memory now.

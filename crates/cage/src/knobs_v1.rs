@@ -1,7 +1,8 @@
 //! Control files of v1 controllers (jobs-and-nodes.md 4.4, 4.5, 4.8).
 
-use crate::environment::{CageError, MemoryUsage};
+use crate::environment::{BlockIo, CageError, MemoryUsage};
 use crate::group::{Group, field};
+use std::path::Path;
 use std::time::Duration;
 use vocab::Cpu;
 
@@ -62,6 +63,32 @@ pub(crate) fn cpu_times(cpuacct: &Group) -> Result<(Duration, Duration), CageErr
         ticks => (u128::from(total) * u128::from(user) / u128::from(ticks)) as u64,
     };
     Ok((Duration::from_nanos(user_ns), Duration::from_nanos(total - user_ns)))
+}
+
+const REQUESTS: &str = "blkio.throttle.io_serviced_recursive";
+
+/// Is anything counted for groups of this hierarchy? A host has always read something.
+pub(crate) fn counts_io(mount: &Path) -> bool {
+    Group::new(mount).read(REQUESTS).is_ok_and(|text| text.lines().any(|line| line.contains(':')))
+}
+
+/// Lines of each device, `8:0 Read 4096`, and a total that is not needed.
+pub(crate) fn block_io(blkio: &Group) -> Option<BlockIo> {
+    let bytes = blkio.read("blkio.throttle.io_service_bytes_recursive").ok()?;
+    let requests = blkio.read(REQUESTS).ok()?;
+    let sum = |text: &str, kind: &str| {
+        let of_device = |line: &str| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            (fields.next() == Some(kind)).then(|| fields.next()?.parse::<i64>().ok()).flatten()
+        };
+        text.lines().filter_map(of_device).fold(0, i64::saturating_add)
+    };
+    Some(BlockIo {
+        bytes_read: sum(&bytes, "Read"),
+        bytes_written: sum(&bytes, "Write"),
+        reads: sum(&requests, "Read"),
+        writes: sum(&requests, "Write"),
+    })
 }
 
 pub(crate) fn memory(memory: &Group) -> Result<MemoryUsage, CageError> {

@@ -1,6 +1,6 @@
 //! Control files of the v2 hierarchy (jobs-and-nodes.md 4.3, 4.5, 4.8).
 
-use crate::environment::{CageError, CpuUsage, MemoryUsage};
+use crate::environment::{BlockIo, CageError, CpuUsage, MemoryUsage};
 use crate::group::{Group, field};
 use std::time::Duration;
 use vocab::Cpu;
@@ -47,6 +47,22 @@ pub(crate) fn cpu_wait(group: &Group) -> Option<Duration> {
     let some = pressure.lines().find(|line| line.starts_with("some "))?;
     let total = some.rsplit_once("total=")?.1.trim().parse().ok()?;
     Some(Duration::from_micros(total))
+}
+
+/// A line for each device: `8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6`. The file is there if the
+/// controller is.
+pub(crate) fn block_io(group: &Group) -> Option<BlockIo> {
+    let stat = group.read("io.stat").ok()?;
+    let sum = |key: &str| {
+        let of_device = |field: &str| field.strip_prefix(key)?.strip_prefix('=')?.parse::<i64>().ok();
+        stat.split_ascii_whitespace().filter_map(of_device).fold(0, i64::saturating_add)
+    };
+    Some(BlockIo {
+        bytes_read: sum("rbytes"),
+        bytes_written: sum("wbytes"),
+        reads: sum("rios"),
+        writes: sum("wios"),
+    })
 }
 
 pub(crate) fn memory(group: &Group) -> Result<MemoryUsage, CageError> {

@@ -68,8 +68,8 @@ pub mod process;
 pub mod sys;
 
 pub use environment::{
-    CageError, Capabilities, Container, CpuUsage, Driver, EnvironmentConfig, JobEnvironment, JobLimits,
-    MemoryUsage, open,
+    BlockIo, CageError, Capabilities, Container, CpuUsage, Driver, EnvironmentConfig, JobEnvironment,
+    JobLimits, MemoryUsage, open,
 };
 pub use isolation::{Bind, Isolation, RootFs};
 pub use privileges::leave_abstract_sockets;

@@ -21,15 +21,16 @@ use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
     AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, Failure,
-    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, OutputTable, PreparationMeasures,
-    RowFlow, ShellAnswer, ShellRequest, Span, TableIo, TableStatistics, Time, TmpfsUsage, shell::Terminal,
+    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, OutputTable, PipeUse,
+    PreparationMeasures, RowFlow, ShellAnswer, ShellRequest, Span, StorageRequests, TableIo, TableStatistics,
+    Time, TmpfsUsage, shell::Terminal,
 };
 use yson::Map;
 
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 5;
+pub const PROXY_PROTOCOL_VERSION: u32 = 6;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -455,9 +456,11 @@ wire!(struct JobStatistics {
     job_proxy_bytes_read, job_proxy_bytes_written, user_job_max_memory, user_job_peak_memory, user_job_tmpfs,
     user_job_tmpfs_volumes, user_job_current_rss, user_job_current_mapped_file, user_job_major_page_faults,
     user_job_cumulative_memory_mb_sec, job_proxy_max_memory, cpu_monitor, custom, user_job_disk,
-    job_proxy_cpu_wait, preparation, tables,
+    job_proxy_cpu_wait, preparation, tables, user_job_requests,
 });
-wire!(struct TableStatistics { input, not_fully_consumed, outputs });
+wire!(struct TableStatistics { input, not_fully_consumed, outputs, input_pipe, output_pipes });
+wire!(struct PipeUse { bytes, idle_time, busy_time });
+wire!(struct StorageRequests { reads, writes });
 wire!(struct RowFlow { row_count, data_weight, uncompressed_data_size });
 wire!(struct PreparationMeasures {
     prepare_root_fs, cache_hit_artifacts_size, cache_miss_artifacts_size, cache_bypassed_artifacts_size,

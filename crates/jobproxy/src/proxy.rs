@@ -23,6 +23,7 @@ mod launch;
 mod link;
 mod monitor;
 mod oom_score;
+mod pipe_watch;
 mod rows;
 mod samples;
 mod shell;

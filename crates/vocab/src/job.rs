@@ -173,6 +173,8 @@ pub struct JobStatistics {
     pub user_job_bytes_read: i64,
     /// Bytes that they wrote to storage.
     pub user_job_bytes_written: i64,
+    /// Requests to storage, where somebody counts them for a job.
+    pub user_job_requests: Option<StorageRequests>,
     /// CPU of the job proxy in user mode.
     pub job_proxy_cpu_user: Span,
     /// CPU of the job proxy in the kernel.
@@ -194,7 +196,7 @@ pub struct JobStatistics {
     /// Each of them, in the order of the spec.
     pub user_job_tmpfs_volumes: Vec<TmpfsUsage>,
     /// What it takes on disk, once somebody has counted: only of jobs with a bound (4.9).
-    pub user_job_disk: Option<DiskUsage>,
+    pub user_job_disk: Option<Box<DiskUsage>>,
     /// Anonymous memory at the last sample.
     pub user_job_current_rss: i64,
     /// Mapped file pages at the last sample.
@@ -222,6 +224,30 @@ pub struct TableStatistics {
     pub not_fully_consumed: bool,
     /// Written to each output table.
     pub outputs: Vec<RowFlow>,
+    /// The pipe into it.
+    pub input_pipe: PipeUse,
+    /// The pipes of the output tables.
+    pub output_pipes: Vec<PipeUse>,
+}
+
+/// A pipe between a job and its proxy. The two times are those from its opening to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PipeUse {
+    /// What went through.
+    pub bytes: i64,
+    /// The proxy was busy with what goes in or has come out.
+    pub idle_time: Span,
+    /// Bytes went through, or the proxy waited for the job.
+    pub busy_time: Span,
+}
+
+/// Requests to storage devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StorageRequests {
+    /// To read.
+    pub reads: i64,
+    /// To write.
+    pub writes: i64,
 }
 
 /// Rows on their way.

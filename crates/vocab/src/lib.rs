@@ -20,8 +20,8 @@ pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{
     Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, FileSystemRequest,
-    JobDescription, JobIdentity, JobOutcome, JobStatistics, OutputTable, PreparationMeasures, RowFlow,
-    Summary, TableIo, TableStatistics, TmpfsUsage, TmpfsVolume,
+    JobDescription, JobIdentity, JobOutcome, JobStatistics, OutputTable, PipeUse, PreparationMeasures,
+    RowFlow, StorageRequests, Summary, TableIo, TableStatistics, TmpfsUsage, TmpfsVolume,
 };
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use shell::{ShellAnswer, ShellRequest};

@@ -8,6 +8,7 @@ use cage::{
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -295,6 +296,39 @@ fn memory_is_what_the_processes_hold() {
         let m = c.memory().expect("readable");
         assert!(m.rss < 200_000_000 && m.mapped_file >= 0 && m.shared >= 0, "{m:?}");
         assert!(c.processes().expect("readable")[0].rss > 38_000_000);
+    });
+}
+
+/// Where somebody counts, and where there is a device to count at.
+#[test]
+fn requests_to_storage_are_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let device = std::fs::metadata(directory.path()).expect("it is there").dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    if !Path::new(&format!("/sys/dev/block/{major}:{minor}")).exists() {
+        println!("SKIPPED: {} is on no device of its own", directory.path().display());
+        return;
+    }
+    for_each_with_groups(|w| {
+        let (id, mut c) = w.container(FREE);
+        if c.block_io().is_none() {
+            println!("SKIPPED {}: there is no controller that counts", w.environment.driver());
+            return;
+        }
+        let written = directory.path().join("written");
+        // Past the page cache: what is written later is nobody's in v1.
+        let command =
+            "dd if=/dev/zero of=x bs=65536 count=4 oflag=direct 2>/dev/null; echo $? > written; sleep 3215";
+        w.spawn(id, c.as_mut(), command, None, directory.path(), None);
+        until("the end of dd", || std::fs::read_to_string(&written).is_ok_and(|text| text.ends_with('\n')));
+        if std::fs::read_to_string(&written).expect("it is there") == "0\n" {
+            until("four requests", || {
+                c.block_io().is_some_and(|io| io.writes >= 4 && io.bytes_written >= 4 << 16)
+            });
+        } else {
+            println!("SKIPPED: no file past the page cache in {}", directory.path().display());
+        }
+        std::fs::remove_file(written).expect("it is there");
     });
 }
 

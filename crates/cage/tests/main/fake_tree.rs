@@ -1,7 +1,7 @@
 //! The drivers on a tree of plain files: what is written where, and what is made of what is read.
 //! The only test of `cgroup_v2` on hosts without it, and of counters that are hard to provoke.
 
-use cage::{Container, Driver, EnvironmentConfig, JobEnvironment, JobLimits};
+use cage::{BlockIo, Container, Driver, EnvironmentConfig, JobEnvironment, JobLimits};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,10 +90,22 @@ fn check_v1_writes(tree: &Tree, container: &mut dyn Container) {
 
 #[test]
 fn hybrid_limits_in_v1_and_counts_in_v2() {
-    let tree = Tree::new(&["cpu", "memory", "pids"], Some(""));
+    let tree = Tree::new(&["cpu", "memory", "pids", "blkio"], Some(""));
+    let requests = "blkio.throttle.io_serviced_recursive";
+    fs::write(tree.directory.path().join("blkio").join(requests), "8:0 Read 9\nTotal 9\n").expect("written");
     let environment = tree.open(Driver::Hybrid).expect("all is there");
     environment.prepare().expect("directories");
     v1_files(&tree);
+    tree.files(
+        "blkio",
+        &[
+            (
+                "blkio.throttle.io_service_bytes_recursive",
+                "8:0 Read 10\n8:0 Write 20\n8:0 Sync 30\n8:0 Total 30\n8:16 Read 5\n8:16 Write 6\nTotal 41\n",
+            ),
+            (requests, "8:0 Read 1\n8:0 Write 2\n8:0 Total 3\nTotal 3\n"),
+        ],
+    );
     tree.files(
         "unified",
         &[("cpu.stat", "usage_usec 30\nuser_usec 20\nsystem_usec 10\n"), ("cgroup.procs", "")],
@@ -103,6 +115,8 @@ fn hybrid_limits_in_v1_and_counts_in_v2() {
     fs::write(tree.job("cpu").join("cpu.stat"), "nr_throttled 2\nthrottled_time 5000\n").expect("written");
     let cpu = container.cpu().expect("readable");
     assert_eq!((cpu.user, cpu.system, cpu.throttled), (micros(20), micros(10), micros(5)));
+    let io = BlockIo { bytes_read: 15, bytes_written: 26, reads: 1, writes: 2 };
+    assert_eq!(container.block_io(), Some(io));
     assert_eq!(environment.existing(), [JOB]);
     assert!(tree.directory.path().join("unified/millpond/n1/proxies").is_dir());
 }
@@ -135,7 +149,10 @@ fn groups_of_dead_probes_are_removed_at_start() {
 
 #[test]
 fn v1_divides_exact_time_by_ticks() {
-    let tree = Tree::new(&["cpu", "cpuacct", "memory", "pids", "freezer"], None);
+    let tree = Tree::new(&["cpu", "cpuacct", "memory", "pids", "freezer", "blkio"], None);
+    // A kernel that counts only what it throttles.
+    let requests = tree.directory.path().join("blkio/blkio.throttle.io_serviced_recursive");
+    fs::write(requests, "Total 0\n").expect("written");
     let environment = tree.open(Driver::CgroupV1).expect("all is there");
     environment.prepare().expect("directories");
     v1_files(&tree);
@@ -146,6 +163,8 @@ fn v1_divides_exact_time_by_ticks() {
     fs::write(tree.job("cpu").join("cpu.stat"), "").expect("written");
     let cpu = container.cpu().expect("readable");
     assert_eq!((cpu.user, cpu.system), (micros(30_000), micros(10_000)));
+    assert_eq!(container.block_io(), None, "nobody counts");
+    assert!(!tree.job("blkio").exists());
 }
 
 #[test]
@@ -179,6 +198,10 @@ fn v2_writes_and_reads() {
             ("cpu.stat", "user_usec 5\nsystem_usec 6\nthrottled_usec 7\n"),
             ("memory.stat", "anon 10\nfile 99\nfile_mapped 30\nshmem 12\npgmajfault 4\n"),
             ("memory.events", "low 0\nmax 2\noom 1\noom_kill 1\noom_group_kill 1\n"),
+            (
+                "io.stat",
+                "8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=9 dios=9\n8:16 rbytes=5 wbytes=6 rios=3 wios=4\n",
+            ),
         ],
     );
     let mut container = environment.create(JOB, &LIMITS).expect("created");
@@ -194,6 +217,8 @@ fn v2_writes_and_reads() {
     }
     let (cpu, m) = (container.cpu().expect("readable"), container.memory().expect("readable"));
     assert_eq!((cpu.user, cpu.system, cpu.throttled), (micros(5), micros(6), micros(7)));
+    let io = BlockIo { bytes_read: 15, bytes_written: 26, reads: 4, writes: 6 };
+    assert_eq!(container.block_io(), Some(io));
     assert_eq!((m.rss, m.shared, m.mapped_file, m.major_page_faults, m.oom_kills), (10, 12, 18, 4, 1));
 }
 

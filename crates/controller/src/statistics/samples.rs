@@ -3,7 +3,7 @@
 use crate::memory::{Factors, MemoryRequest};
 use crate::packed::{Packer, Unpacker};
 use std::collections::BTreeMap;
-use vocab::{Cpu, JobStatistics, Span, Summary};
+use vocab::{Cpu, JobStatistics, PipeUse, Span, Summary};
 
 /// Public paths of system statistics (jobs-and-nodes.md 7.2).
 ///
@@ -73,6 +73,15 @@ pub const PATHS: &[&str] = &[
     "data/input/data_weight",
     "data/input/uncompressed_data_size",
     "data/input/not_fully_consumed",
+    "user_job/block_io/io_read",
+    "user_job/block_io/io_write",
+    "user_job/block_io/io_total",
+    "user_job/pipes/input/bytes",
+    "user_job/pipes/input/idle_time",
+    "user_job/pipes/input/busy_time",
+    "user_job/pipes/output/total/bytes",
+    "user_job/pipes/output/total/idle_time",
+    "user_job/pipes/output/total/busy_time",
 ];
 
 /// Things of which a job may have several: they are numbered in the public paths, so they have no place in
@@ -83,17 +92,19 @@ struct Numbered {
     parts: &'static [&'static str],
 }
 
-/// Memory file systems, and output tables. Append only.
-const NUMBERED: [Numbered; 2] = [
+/// Memory file systems, output tables, and the pipes of these. Append only.
+const NUMBERED: [Numbered; 3] = [
     Numbered { first: 1 << 10, path: "user_job/tmpfs_volumes", parts: &["size", "max_size"] },
     Numbered {
         first: 1 << 14,
         path: "data/output",
         parts: &["row_count", "data_weight", "uncompressed_data_size"],
     },
+    Numbered { first: 1 << 15, path: "user_job/pipes/output", parts: &["bytes", "idle_time", "busy_time"] },
 ];
 const VOLUMES: usize = 0;
 const OUTPUTS: usize = 1;
+const PIPES: usize = 2;
 /// More than any job has of one kind; a bound for what is read from the store.
 const MAX_NUMBER: usize = 1 << 10;
 
@@ -155,6 +166,21 @@ fn x10000(factor: f64) -> Option<i64> {
     Some((factor * 10_000.0).trunc() as i64)
 }
 
+/// Bytes, idle and busy time.
+fn pipe_values(pipe: PipeUse) -> [i64; 3] {
+    let spent = |span: Span| i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    [pipe.bytes, spent(pipe.idle_time), spent(pipe.busy_time)]
+}
+
+/// All pipes as if they were one.
+fn all_of(pipes: &[PipeUse]) -> PipeUse {
+    pipes.iter().fold(PipeUse::default(), |all, pipe| PipeUse {
+        bytes: all.bytes.saturating_add(pipe.bytes),
+        idle_time: Span(all.idle_time.0.saturating_add(pipe.idle_time.0)),
+        busy_time: Span(all.busy_time.0.saturating_add(pipe.busy_time.0)),
+    })
+}
+
 impl JobSamples {
     /// Samples of a job; without `measured` (it never reported) only what the controller knows.
     pub fn new(facts: &JobFacts, measured: Option<&JobStatistics>) -> JobSamples {
@@ -207,7 +233,7 @@ impl JobSamples {
         let monitor = measured.and_then(|m| m.cpu_monitor.as_ref()).map(|m| m.statistics.samples());
         system.extend((0..8).map(|i| monitor.as_ref().map(|samples| samples[i].1)));
         // Of a job whose disk space nobody counts nothing is known.
-        let disk = measured.and_then(|m| m.user_job_disk);
+        let disk = measured.and_then(|m| m.user_job_disk.as_deref());
         system.extend([disk.map(|d| d.usage), disk.map(|d| d.max_usage), disk.and_then(|d| d.limit)]);
         let preparation = measured.map(|m| m.preparation.as_deref().copied().unwrap_or_default());
         system.extend([
@@ -230,6 +256,16 @@ impl JobSamples {
             tables.map(|t| t.input.uncompressed_data_size),
             tables.map(|t| t.not_fully_consumed.into()),
         ]);
+        let requests = measured.and_then(|m| m.user_job_requests);
+        system.extend([
+            requests.map(|r| r.reads),
+            requests.map(|r| r.writes),
+            requests.map(|r| r.reads.saturating_add(r.writes)),
+        ]);
+        for pipe in [tables.map(|t| t.input_pipe), tables.map(|t| all_of(&t.output_pipes))] {
+            let values = pipe.map(pipe_values);
+            system.extend((0..3).map(|i| values.map(|values| values[i])));
+        }
         debug_assert_eq!(system.len(), PATHS.len());
         let mut numbered = BTreeMap::new();
         let mut put = |kind: usize, number: usize, values: &[i64]| {
@@ -242,6 +278,9 @@ impl JobSamples {
         }
         for (number, o) in tables.iter().flat_map(|t| t.outputs.iter().enumerate()) {
             put(OUTPUTS, number, &[o.row_count, o.data_weight, o.uncompressed_data_size]);
+        }
+        for (number, pipe) in tables.iter().flat_map(|t| t.output_pipes.iter().enumerate()) {
+            put(PIPES, number, &pipe_values(*pipe));
         }
         JobSamples { system, numbered, custom: measured.map(|m| m.custom.clone()).unwrap_or_default() }
     }

@@ -1,11 +1,11 @@
-//! Figures of the CPU monitor and of memory file systems: from the node to the public paths, into sums
+//! Figures of the CPU monitor, of memory file systems, storage and pipes: from the node to the public paths, into sums
 //! and through the store.
 
 use crate::script::*;
 use controller::{ControllerOptions, FinishedJob, JobRecord, OperationController, Savings};
 use vocab::{
     CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, JobPhase, JobStatistics, OperationState,
-    Resources, Span, Time, TmpfsUsage,
+    PipeUse, Resources, Span, StorageRequests, TableStatistics, Time, TmpfsUsage,
 };
 use yson::Value;
 
@@ -41,6 +41,15 @@ fn measured() -> JobStatistics {
                 applied: true,
             }),
         }),
+        user_job_requests: Some(StorageRequests { reads: 3, writes: 4 }),
+        tables: Some(Box::new(TableStatistics {
+            input_pipe: PipeUse { bytes: 700, idle_time: Span(1_999), busy_time: Span(3_000_000) },
+            output_pipes: vec![
+                PipeUse { bytes: 10, idle_time: Span(1_000), busy_time: Span(2_000) },
+                PipeUse { bytes: 5, idle_time: Span(1_500), busy_time: Span(0) },
+            ],
+            ..TableStatistics::default()
+        })),
         ..JobStatistics::default()
     }
 }
@@ -48,6 +57,18 @@ fn measured() -> JobStatistics {
 /// Where the figures are to be found, and what they are.
 const SHOWN: &[(&str, i64)] = &[
     ("user_job/max_memory", 100 * MIB),
+    ("user_job/block_io/io_read", 3),
+    ("user_job/block_io/io_write", 4),
+    ("user_job/block_io/io_total", 7),
+    ("user_job/pipes/input/bytes", 700),
+    ("user_job/pipes/input/idle_time", 1),
+    ("user_job/pipes/input/busy_time", 3_000),
+    ("user_job/pipes/output/0/bytes", 10),
+    ("user_job/pipes/output/0/busy_time", 2),
+    ("user_job/pipes/output/1/idle_time", 1),
+    ("user_job/pipes/output/total/bytes", 15),
+    ("user_job/pipes/output/total/idle_time", 2),
+    ("user_job/pipes/output/total/busy_time", 2),
     ("user_job/tmpfs_size", 20 * MIB),
     ("user_job/max_tmpfs_size", 30 * MIB),
     ("user_job/tmpfs_volumes/0/size", 20 * MIB),

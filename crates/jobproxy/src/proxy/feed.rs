@@ -2,13 +2,15 @@
 //! read than the pipe takes, so a slow reader costs nothing.
 
 use super::launch::pipe_into_job;
+use super::pipe_watch::PipeWatch;
 use crate::rows;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Instant;
 use tables::{Printer, row};
-use vocab::{Failure, RowFlow, TableIo};
+use vocab::{Failure, PipeUse, RowFlow, TableIo};
 use yson::Format;
 
 /// Bytes read from the disk at a time.
@@ -31,6 +33,7 @@ pub(super) struct Feed {
     sent: usize,
     flow: RowFlow,
     expected: u64,
+    watch: PipeWatch,
 }
 
 impl Feed {
@@ -59,6 +62,7 @@ impl Feed {
             sent: 0,
             flow: RowFlow::default(),
             expected,
+            watch: PipeWatch::new(),
         }))
     }
 
@@ -70,6 +74,11 @@ impl Feed {
     /// Rows that were given to the job.
     pub fn flow(&self) -> RowFlow {
         self.flow
+    }
+
+    /// What went through the pipe, and how.
+    pub fn pipe_use(&self) -> PipeUse {
+        self.watch.usage()
     }
 
     /// No more rows than are on their way.
@@ -91,20 +100,36 @@ impl Feed {
     /// Fills the pipe, as far as it goes.
     pub fn pump(&mut self) -> Result<(), Failure> {
         for _ in 0..PIECES {
-            if self.sent == self.printed.len() && !self.print()? {
+            if self.sent == self.printed.len() && !self.prepare()? {
                 // The end of the input is what the job waits for.
-                self.pipe = None;
+                self.close();
             }
             let Some(pipe) = &mut self.pipe else { return Ok(()) };
             match pipe.write(&self.printed[self.sent..]) {
-                Ok(n) => self.sent += n,
+                Ok(n) => {
+                    self.sent += n;
+                    self.watch.carried(n);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // Whoever wants no more is not to be bothered.
-                Err(_) => self.pipe = None,
+                Err(_) => self.close(),
             }
         }
         Ok(())
+    }
+
+    fn close(&mut self) {
+        self.pipe = None;
+        self.watch.close();
+    }
+
+    /// Makes something ready; false if there is no more.
+    fn prepare(&mut self) -> Result<bool, Failure> {
+        let since = Instant::now();
+        let made = self.print();
+        self.watch.idle_since(since);
+        made
     }
 
     /// Prints some rows; false if there are no more.

@@ -2,14 +2,16 @@
 //! checked as `write_table` checks them.
 
 use super::launch::pipe_out_of_job;
+use super::pipe_watch::PipeWatch;
 use crate::outcome;
 use crate::rows::{self, Output};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tables::{Checker, Schema, Writer};
-use vocab::{Failure, JobId, JobOutcome, RowFlow, TableIo};
+use vocab::{Failure, JobId, JobOutcome, PipeUse, RowFlow, TableIo};
 use yson::Format;
 
 /// Pieces read from one table at a time: the loop has other duties.
@@ -26,6 +28,7 @@ struct Table {
     path: PathBuf,
     /// Made when there is something for it.
     file: Option<File>,
+    watch: PipeWatch,
 }
 
 impl Harvest {
@@ -49,6 +52,7 @@ impl Harvest {
                 flow: RowFlow::default(),
                 path: rows::output(job_directory, number),
                 file: None,
+                watch: PipeWatch::new(),
             });
         }
         Ok(Harvest(opened))
@@ -67,6 +71,11 @@ impl Harvest {
     /// Rows that came, by table.
     pub fn flows(&self) -> Vec<RowFlow> {
         self.0.iter().map(|table| table.flow).collect()
+    }
+
+    /// What went through the pipes, and how, by table.
+    pub fn pipes_use(&self) -> Vec<PipeUse> {
+        self.0.iter().map(|table| table.watch.usage()).collect()
     }
 
     /// Takes what is there.
@@ -97,21 +106,29 @@ impl Table {
         for _ in 0..PIECES {
             let (Some(pipe), Some(writer)) = (&mut self.pipe, &mut self.writer) else { return Ok(()) };
             match pipe.read(buffer) {
-                Ok(0) => self.pipe = None,
+                Ok(0) => self.close(),
                 Ok(n) => {
+                    let since = Instant::now();
+                    self.watch.carried(n);
                     writer.push(&buffer[..n], &mut ready).map_err(|e| bad_rows(number, e))?;
                     self.flow = flow_of(&writer.so_far());
                     if !ready.is_empty() {
                         self.append(&ready)?;
                         ready.clear();
                     }
+                    self.watch.idle_since(since);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => self.pipe = None,
+                Err(_) => self.close(),
             }
         }
         Ok(())
+    }
+
+    fn close(&mut self) {
+        self.pipe = None;
+        self.watch.close();
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), JobOutcome> {

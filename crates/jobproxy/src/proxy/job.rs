@@ -416,7 +416,7 @@ impl<'a> Job<'a> {
         let mut progress = self.samples.progress().clone();
         progress.holds = self.holds();
         progress.statistics.cpu_monitor = self.cpu.report();
-        progress.statistics.user_job_disk = self.disk.usage();
+        progress.statistics.user_job_disk = self.disk.usage().map(Box::new);
         progress.statistics.exec = Span(self.started_at.elapsed().as_micros() as u64);
         progress.statistics.custom = self.custom.summaries();
         progress.statistics.tables = self.rows.statistics();

@@ -69,6 +69,8 @@ impl Rows {
             input: feed.map(Feed::flow).unwrap_or_default(),
             not_fully_consumed: feed.is_some_and(Feed::is_left_unread),
             outputs: harvest.flows(),
+            input_pipe: feed.map(Feed::pipe_use).unwrap_or_default(),
+            output_pipes: harvest.pipes_use(),
         }))
     }
 

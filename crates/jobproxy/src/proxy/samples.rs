@@ -61,6 +61,13 @@ impl Samples {
         if let Some(wait) = container.cpu_wait() {
             s.user_job_cpu_wait = span(wait);
         }
+        if let Some(io) = container.block_io() {
+            s.user_job_bytes_read = s.user_job_bytes_read.max(io.bytes_read);
+            s.user_job_bytes_written = s.user_job_bytes_written.max(io.bytes_written);
+            let known = s.user_job_requests.get_or_insert_default();
+            known.reads = known.reads.max(io.reads);
+            known.writes = known.writes.max(io.writes);
+        }
         self.taken_at = now;
     }
 
@@ -142,8 +149,9 @@ impl Samples {
         s.user_job_max_memory = s.user_job_max_memory.max(peak);
         s.user_job_peak_memory = s.user_job_peak_memory.max(peak);
         s.user_job_context_switches = usage.context_switches;
-        s.user_job_bytes_read = usage.bytes_read;
-        s.user_job_bytes_written = usage.bytes_written;
+        // Groups are not charged with what is written for them later, and see what was not waited for.
+        s.user_job_bytes_read = s.user_job_bytes_read.max(usage.bytes_read);
+        s.user_job_bytes_written = s.user_job_bytes_written.max(usage.bytes_written);
     }
 
     /// Of the last sample.

@@ -5,7 +5,7 @@ use crate::jobs::drivers;
 use jobproxy::protocol::{JobStart, ProxyResult};
 use jobproxy::rows;
 use tables::{Index, Printer, TRAILER};
-use vocab::{JobOutcome, OutputTable, TableIo};
+use vocab::{JobOutcome, OutputTable, Span, TableIo};
 use yson::{Format, Style, Value};
 
 /// `{n=0}` and so on, in the inner form.
@@ -83,6 +83,14 @@ fn rows_go_in_and_come_out() {
         let result = node.run(start.clone());
         assert!(completed(&result), "{:?}", result.outcome);
         assert_eq!(flow(&result), (50_000, false, vec![50_000, 50_000]));
+        let tables = result.statistics.tables.as_ref().expect("statistics of tables");
+        let bytes = numbers(0..50_000).len() as i64;
+        let pipes = [&[tables.input_pipe], tables.output_pipes.as_slice()].concat();
+        assert_eq!(pipes.iter().map(|pipe| pipe.bytes).collect::<Vec<_>>(), [bytes; 3]);
+        for pipe in pipes {
+            // Printing and checking so many rows takes time, and so does what the job does.
+            assert!(pipe.idle_time > Span::ZERO && pipe.busy_time > Span::ZERO, "{pipe:?}");
+        }
         for table in 0..2 {
             assert_eq!(output(&start, table), numbers(0..50_000));
         }

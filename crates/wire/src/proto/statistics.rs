@@ -2,7 +2,7 @@
 
 use vocab::{
     CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, JobStatistics, PreparationMeasures,
-    Span, Summary, Time, TmpfsUsage,
+    Span, StorageRequests, Summary, Time, TmpfsUsage,
 };
 
 use super::pb;
@@ -46,7 +46,7 @@ impl From<&JobStatistics> for pb::JobStatistics {
             job_proxy_max_memory: s.job_proxy_max_memory,
             user_job_tmpfs: has_tmpfs.then(|| tmpfs(&s.user_job_tmpfs)),
             user_job_tmpfs_volumes: s.user_job_tmpfs_volumes.iter().map(tmpfs).collect(),
-            user_job_disk: s.user_job_disk.map(|d| pb::DiskUsage {
+            user_job_disk: s.user_job_disk.as_ref().map(|d| pb::DiskUsage {
                 usage: d.usage,
                 max_usage: d.max_usage,
                 limit: d.limit,
@@ -56,6 +56,9 @@ impl From<&JobStatistics> for pb::JobStatistics {
             preparation: s.preparation.as_deref().map(Into::into),
             custom: s.custom.iter().map(custom).collect(),
             tables: s.tables.as_deref().map(Into::into),
+            user_job_requests: s
+                .user_job_requests
+                .map(|r| pb::StorageRequests { reads: r.reads, writes: r.writes }),
         }
     }
 }
@@ -91,16 +94,17 @@ impl From<pb::JobStatistics> for JobStatistics {
             job_proxy_max_memory: s.job_proxy_max_memory,
             user_job_tmpfs: s.user_job_tmpfs.map(tmpfs).unwrap_or_default(),
             user_job_tmpfs_volumes: s.user_job_tmpfs_volumes.into_iter().map(tmpfs).collect(),
-            user_job_disk: s.user_job_disk.map(|d| DiskUsage {
-                usage: d.usage,
-                max_usage: d.max_usage,
-                limit: d.limit,
-            }),
+            user_job_disk: s
+                .user_job_disk
+                .map(|d| Box::new(DiskUsage { usage: d.usage, max_usage: d.max_usage, limit: d.limit })),
             cpu_monitor: s.cpu_monitor.map(CpuMonitorReport::from),
             job_proxy_cpu_wait: Span(s.job_proxy_cpu_wait),
             preparation: s.preparation.map(|p| Box::new(p.into())),
             custom: s.custom.into_iter().map(custom).collect(),
             tables: s.tables.map(|t| Box::new(t.into())),
+            user_job_requests: s
+                .user_job_requests
+                .map(|r| StorageRequests { reads: r.reads, writes: r.writes }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tables of jobs: what they read and write, how much of it has gone by.
 
-use vocab::{OutputTable, RowFlow, TableIo, TableStatistics};
+use vocab::{OutputTable, PipeUse, RowFlow, Span, TableIo, TableStatistics};
 use yson::Value;
 
 use super::{Malformed, pb};
@@ -57,6 +57,8 @@ impl From<&TableStatistics> for pb::TableStatistics {
             input: Some(flow_to(&s.input)),
             not_fully_consumed: s.not_fully_consumed,
             outputs: s.outputs.iter().map(flow_to).collect(),
+            input_pipe: Some(pipe_to(&s.input_pipe)),
+            output_pipes: s.output_pipes.iter().map(pipe_to).collect(),
         }
     }
 }
@@ -66,8 +68,18 @@ impl From<pb::TableStatistics> for TableStatistics {
             input: s.input.map(flow_from).unwrap_or_default(),
             not_fully_consumed: s.not_fully_consumed,
             outputs: s.outputs.into_iter().map(flow_from).collect(),
+            input_pipe: s.input_pipe.map(pipe_from).unwrap_or_default(),
+            output_pipes: s.output_pipes.into_iter().map(pipe_from).collect(),
         }
     }
+}
+
+fn pipe_to(p: &PipeUse) -> pb::PipeUse {
+    pb::PipeUse { bytes: p.bytes, idle_time: p.idle_time.0, busy_time: p.busy_time.0 }
+}
+
+fn pipe_from(p: pb::PipeUse) -> PipeUse {
+    PipeUse { bytes: p.bytes, idle_time: Span(p.idle_time), busy_time: Span(p.busy_time) }
 }
 
 fn flow_to(f: &RowFlow) -> pb::RowFlow {

@@ -202,7 +202,8 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
             job_proxy_max_memory: i[12],
             user_job_tmpfs: tmpfs([i[13], i[14]]),
             user_job_tmpfs_volumes: volumes.into_iter().map(tmpfs).collect(),
-            user_job_disk: disk.map(|(usage, max_usage, limit)| DiskUsage { usage, max_usage, limit }),
+            user_job_disk: disk
+                .map(|(usage, max_usage, limit)| Box::new(DiskUsage { usage, max_usage, limit })),
             cpu_monitor,
             job_proxy_cpu_wait: Span(s[10]),
             preparation: (i[15] % 2 == 0).then(|| {
@@ -217,6 +218,7 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
                 .into_iter()
                 .map(|(name, [sum, count, min, max, last])| (name, Summary { sum, count, min, max, last }))
                 .collect(),
+            user_job_requests: (i[13] % 2 == 0).then(|| StorageRequests { reads: i[12], writes: i[13] }),
             tables: (i[14] % 2 == 0).then(|| {
                 let flow = |k: usize| RowFlow {
                     row_count: i[k],
@@ -224,7 +226,15 @@ fn statistics() -> impl Strategy<Value = JobStatistics> {
                     uncompressed_data_size: i[k + 2],
                 };
                 let outputs = (0..i[0].rem_euclid(3) as usize).map(flow).collect();
-                Box::new(TableStatistics { input: flow(1), not_fully_consumed: i[1] % 2 == 0, outputs })
+                let pipe =
+                    |k: usize| PipeUse { bytes: i[k], idle_time: Span(s[k]), busy_time: Span(s[k + 1]) };
+                Box::new(TableStatistics {
+                    input: flow(1),
+                    not_fully_consumed: i[1] % 2 == 0,
+                    outputs,
+                    input_pipe: pipe(2),
+                    output_pipes: (0..i[3].rem_euclid(3) as usize).map(pipe).collect(),
+                })
             }),
         },
     )
