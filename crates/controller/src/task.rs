@@ -10,7 +10,7 @@ use crate::spec::{RootOptions, TaskSpec};
 use crate::statistics::TaskStatistics;
 use crate::units::UnitPool;
 use std::ops::Range;
-use vocab::{Artifact, Resources, TableIo, Time};
+use vocab::{Artifact, Resources, Span, TableIo, Time};
 
 /// State of one task.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Task {
     pub copies: Copies,
     pub start_time: Option<Time>,
     pub completion_time: Option<Time>,
+    /// Since the first start: when units waited to be started.
+    pub ready: ReadyTime,
     /// Its tables, once they are resolved.
     pub tables: Option<TaskTables>,
     /// Units whose job was interrupted in the middle, and the row with which a new unit begins; oldest first.
@@ -67,6 +69,7 @@ impl Task {
             copies: Copies::default(),
             start_time: None,
             completion_time: None,
+            ready: ReadyTime::default(),
             tables: None,
             splits: Vec::new(),
             dirty: true,
@@ -140,12 +143,45 @@ impl Task {
         self.spec.gang_size.filter(|size| cookie < *size).map(|_| cookie)
     }
 
-    /// Keeps `completion_time` in step with the units.
-    pub fn note_completion(&mut self, now: Time) {
+    /// Keeps `completion_time` and the time with pending units in step with the units.
+    pub fn note_time(&mut self, now: Time) {
         match (self.units.is_complete(), self.completion_time) {
             (true, None) => self.completion_time = Some(now),
             (false, Some(_)) => self.completion_time = None,
             _ => {}
         }
+        if self.start_time.is_some() {
+            self.ready.note(now, self.units.pending() > 0);
+        }
+    }
+
+    /// Of the time since the first start, until the task was complete: with pending units, and without
+    /// (`ready_time`, `exhaust_time`).
+    pub fn times(&self, now: Time) -> (Span, Span) {
+        let Some(start) = self.start_time else { return (Span::ZERO, Span::ZERO) };
+        let (all, ready) = (self.completion_time.unwrap_or(now).since(start), self.ready.total(now));
+        (ready, Span(all.0.saturating_sub(ready.0)))
+    }
+}
+
+/// How long something has been so, as far as it was noted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ReadyTime {
+    /// Until it was not so any more.
+    pub past: Span,
+    /// It is so.
+    pub since: Option<Time>,
+}
+
+impl ReadyTime {
+    fn note(&mut self, now: Time, ready: bool) {
+        match (self.since, ready) {
+            (None, true) => self.since = Some(now),
+            (Some(_), false) => *self = ReadyTime { past: self.total(now), since: None },
+            _ => {}
+        }
+    }
+    fn total(&self, now: Time) -> Span {
+        self.past + self.since.map_or(Span::ZERO, |since| now.since(since))
     }
 }

@@ -25,11 +25,11 @@ use crate::options::ControllerOptions;
 use crate::packed::{Packer, Unpacker};
 use crate::spec::OperationSpec;
 use crate::statistics::TaskStatistics;
-use crate::task::Task;
+use crate::task::{ReadyTime, Task};
 use crate::units::UnitPool;
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use vocab::{OperationId, Time};
+use vocab::{OperationId, Span, Time};
 use yson::{Map, Value};
 
 /// One record of the store.
@@ -163,6 +163,8 @@ fn task_state(task: &Task) -> Map {
         "start_time" => task.start_time.map(Time::as_micros),
         "completion_time" => task.completion_time.map(Time::as_micros),
         "splits" => Value::String(pack_splits(&task.splits)),
+        "ready_time" => task.ready.past.as_micros(),
+        "ready_since" => task.ready.since.map(Time::as_micros),
     };
     own.into_iter().chain(counter(&task.counter)).collect()
 }
@@ -219,6 +221,10 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     // Not in states of older programs, whose jobs had no tables.
     if let Some(splits) = state.later("splits") {
         task.splits = unpack_splits(splits.as_bytes()?)?;
+    }
+    // Programs that did not count it say nothing.
+    if let Some(past) = state.later("ready_time") {
+        task.ready = ReadyTime { past: Span(past.as_u64()?), since: state.time("ready_since")? };
     }
     state.missing = "done";
     let agree = task.counter.completed.values().sum::<u64>() == u64::from(units.done());

@@ -107,7 +107,7 @@ impl OperationController {
             task.copies.durations.add(finish_time.since(start));
         }
         task.forget_overdraft(joblet.identity.cookie);
-        task.note_completion(now);
+        task.note_time(now);
         if let JobOutcome::Failed { .. } = outcome {
             self.failed_job_count += 1;
             self.dirty = true;
@@ -186,7 +186,7 @@ impl OperationController {
         let error = Failure::new("Job aborted").with("abort_reason", reason);
         let outcome = JobOutcome::Aborted { reason, error };
         let _ = settle_unit(task, &joblet, &outcome);
-        task.note_completion(now);
+        task.note_time(now);
         let number = joblet.task as usize;
         let verdict = self.close(&joblet, outcome, now, true);
         self.tasks[number].leave_race(&joblet);

@@ -38,7 +38,7 @@ impl OperationController {
             task.units.lose_all();
             task.counter.lose_all();
             task.copies.ends.lose_all();
-            task.note_completion(now);
+            task.note_time(now);
             task.dirty = true;
         }
         (aborted, None)

@@ -29,7 +29,7 @@ impl OperationController {
         let statistics = self.statistics_with_running(now);
         let named: Vec<(&str, &TaskStatistics)> =
             self.tasks.iter().zip(&statistics).map(|(t, s)| (t.spec.name.as_str(), s)).collect();
-        let tasks: Vec<Value> = self.tasks.iter().map(|t| task_value(t).into()).collect();
+        let tasks: Vec<Value> = self.tasks.iter().map(|t| task_value(t, now).into()).collect();
         let vertices: Map = self
             .tasks
             .iter()
@@ -70,7 +70,8 @@ impl OperationController {
     }
 }
 
-fn task_value(task: &Task) -> Map {
+fn task_value(task: &Task, now: Time) -> Map {
+    let (ready, exhausted) = task.times(now);
     let factors = task.memory.current_factors();
     let settings = task.memory.settings();
     let script = &task.spec.script;
@@ -89,6 +90,8 @@ fn task_value(task: &Task) -> Map {
         "experiment_job_counter" => Totals::default().to_value(),
         "input_finished" => true,
         "completed" => task.units.is_complete(),
+        "ready_time" => ready.as_millis(),
+        "exhaust_time" => exhausted.as_millis(),
         "min_needed_resources" => task.needed(factors).to_value(),
         "job_proxy_memory_reserve_factor" => factors.job_proxy,
         "user_job_memory_reserve_factor" => factors.user_job,

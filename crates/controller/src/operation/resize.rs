@@ -56,7 +56,7 @@ impl OperationController {
         task.dirty = true;
         let unwanted = task.units.resize(job_count);
         unwanted.iter().for_each(|cookie| task.copies.unwant(*cookie));
-        task.note_completion(now);
+        task.note_time(now);
         let mine = self.jobs.values().filter(|j| j.task as usize == index);
         mine.filter(|j| unwanted.binary_search(&j.identity.cookie).is_ok())
             .map(|j| j.identity.job_id)

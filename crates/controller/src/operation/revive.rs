@@ -153,6 +153,7 @@ impl OperationController {
                 task.open.retain(|index| running.contains(&index));
                 task.dirty = true;
             }
+            task.note_time(now);
             // A job is missing and a rank is vacant: the gang is not whole. Ranks that are done, or
             // had not started before the restart either, are no reason to begin anew (9.2: a short
             // restart moves no counter).

@@ -124,6 +124,7 @@ impl OperationController {
             Group::Usual | Group::Retries => drop(task.units.start(cookie)),
         }
         task.start_time.get_or_insert(now);
+        task.note_time(now);
         let identity = JobIdentity {
             job_id: grant.job_id,
             allocation_id: grant.allocation_id,

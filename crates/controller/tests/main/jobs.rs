@@ -420,6 +420,41 @@ fn custom_names_are_bounded_with_an_alert() {
     assert_eq!(b.controller.alerts()[0].0, "custom_statistics_limit_exceeded");
 }
 
+/// Time with pending units and without, from the first start to the end; a restart in between changes nothing.
+#[test]
+fn time_with_pending_units_and_without() {
+    let mut b = Bench::new("{tasks={t={job_count=2; command=x}}}");
+    let mut times = Vec::new();
+    let mut pass = |b: &mut Bench, seconds: u64| {
+        b.now += Span::from_secs(seconds);
+        let parts = b.controller.export();
+        let options = ControllerOptions::default();
+        let back = OperationController::restore(operation_id(), &b.parsed.spec, &options, second(0), &parts);
+        let shown = [&b.controller, &back.expect("own state")].map(|controller| {
+            let progress = controller.progress(b.now, OperationState::Running).into();
+            let task = &at(&progress, "tasks").as_list().expect("a list")[0];
+            ["ready_time", "exhaust_time"].map(|name| at(task, name).as_u64().expect("a time"))
+        });
+        assert_eq!(shown[0], shown[1]);
+        times.push(shown[0]);
+    };
+    pass(&mut b, 100); // nothing has started yet
+    b.settle(0).expect("a unit");
+    pass(&mut b, 5); // one is pending
+    b.settle(0).expect("a unit");
+    pass(&mut b, 7); // none is
+    b.finish(0, failed(1)).expect("known");
+    pass(&mut b, 11); // the first one again
+    b.settle(0).expect("a unit");
+    pass(&mut b, 13);
+    (1..3).for_each(|job| drop(b.finish(job, done()).expect("known")));
+    pass(&mut b, 1000); // it is over
+    assert_eq!(
+        times,
+        [[0, 0], [5_000, 0], [5_000, 7_000], [16_000, 7_000], [16_000, 20_000], [16_000, 20_000]]
+    );
+}
+
 #[test]
 fn progress_has_the_shape_of_the_api() {
     let mut b = Bench::new("{tasks={t={job_count=4; command=x}}}");
@@ -489,6 +524,8 @@ fn progress_has_the_shape_of_the_api() {
             "has_user_job" = %true;
             "input_finished" = %true;
             "completed" = %false;
+            "ready_time" = 9000u;
+            "exhaust_time" = 0u;
             "min_needed_resources" = {
                 "user_slots" = 1;
                 "cpu" = 1.;
