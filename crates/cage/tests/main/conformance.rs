@@ -299,6 +299,38 @@ fn memory_is_what_the_processes_hold() {
     });
 }
 
+/// Only cgroup v2 can. The job is held back below its limit, and is not killed for that.
+#[test]
+fn memory_above_the_soft_bound_is_held_back() {
+    for_each_with_groups(|w| {
+        let (id, mut c) = w.container(JobLimits { memory: Some(64 << 20), ..FREE });
+        c.set_memory_high(16 << 20).expect("set, or nothing to be set");
+        if w.environment.driver() != Driver::CgroupV2 {
+            return;
+        }
+        let group = group_of(Path::new("/sys/fs/cgroup"), id).expect("a group of the job");
+        let number = |file: &str, key: &str| {
+            let text = std::fs::read_to_string(group.join(file)).expect("readable");
+            let of_key = |line: &str| line.strip_prefix(key)?.trim().parse::<u64>().ok();
+            text.lines().find_map(of_key).unwrap_or_else(|| panic!("no {key:?} in {text:?}"))
+        };
+        assert_eq!(number("memory.high", ""), 16 << 20);
+        assert_eq!(number("memory.events", "high "), 0);
+        w.run(id, c.as_mut(), "head -c 24000000 /dev/zero | tail -n 1 | sleep 3216");
+        until("the kernel to hold it back", || number("memory.events", "high ") > 0);
+        assert_eq!(c.memory().expect("readable").oom_kills, 0);
+    });
+}
+
+/// The directory of a job below a mount of groups.
+fn group_of(directory: &Path, id: JobId) -> Option<std::path::PathBuf> {
+    let mut below = std::fs::read_dir(directory).ok()?.flatten().filter(|e| e.path().is_dir());
+    below.find_map(|entry| match entry.file_name().to_str() == Some(&id.to_string()) {
+        true => Some(entry.path()),
+        false => group_of(&entry.path(), id),
+    })
+}
+
 /// Where somebody counts, and where there is a device to count at.
 #[test]
 fn requests_to_storage_are_counted() {
