@@ -1,4 +1,4 @@
-"""Jobs that only make sense together begin anew where they were (jobs-and-nodes.md 6.9)."""
+"""Jobs that only make sense together begin anew where they were, and others may stay (jobs-and-nodes.md 6.9)."""
 
 from harness import wait_for
 
@@ -35,3 +35,15 @@ def test_a_gang_stays_where_it_is(cluster, pool, shared):
     assert reasons == ["operation_incarnation_changed"] * 2
     counters = cluster.counters(operation)
     assert (counters["total"], counters["completed"], counters["failed"], counters["aborted"]) == (3, 3, 1, 2)
+
+
+def test_others_stay_if_they_want_to(cluster):
+    """`enable_multiple_jobs`: the next job of a task begins where one has completed."""
+    cluster.create_pool("narrow", resource_limits={"user_slots": 2})
+    for stays in (False, True):
+        operation = cluster.run_vanilla("true", job_count=12, pool="narrow", timeout=120,
+                                        spec={"allocation": {"enable_multiple_jobs": stays}})
+        jobs = cluster.jobs(operation)
+        assert [job["state"] for job in jobs] == ["completed"] * 12
+        allocations = {job["allocation_id"] for job in jobs}
+        assert len(allocations) <= 2 if stays else len(allocations) == 12, allocations

@@ -152,7 +152,8 @@ impl Kernel {
         let has_all_output = self.has_all_output(job_id, &finished);
         let output = self.jobs.outputs.remove(&job_id).unwrap_or_default();
         let mut dropped: BTreeSet<u64> = output.values().map(|chunk| chunk.blob).collect();
-        let known = self.release_job(job_id);
+        let mut kept = self.keep_place(job_id, &finished.outcome);
+        let known = kept.clone().or_else(|| self.release_job(job_id));
         if let Some(job) = known
             && let Some(operation) = self.operations.get_mut(&job.operation)
         {
@@ -200,12 +201,18 @@ impl Kernel {
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
                 self.begin_anew(now, job.operation, others, reuse, out);
+                if let Some(place) = kept.take() {
+                    self.follow(now, place, verdict.next, out);
+                }
                 if let Some(event) = event {
                     self.operation_event(now, job.operation, event, out);
                 }
             }
         } else if let Some((_, blob)) = upload {
             self.delete_blob(blob, out);
+        }
+        if let Some(place) = kept {
+            self.leave_place(&place);
         }
         dropped.into_iter().for_each(|blob| self.delete_blob(blob, out));
         self.release_end(address, job_id);

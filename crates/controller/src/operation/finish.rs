@@ -45,6 +45,8 @@ pub struct JobVerdict {
     pub aborted_with_it: Vec<JobVerdict>,
     /// Units that may begin anew in the allocations of some of those (a gang's restart).
     pub reuse: Vec<Reuse>,
+    /// The unit that may begin in the allocation of this job, which has completed (6.9, `enable_multiple_jobs`).
+    pub next: Option<Reuse>,
 }
 
 /// News about the whole operation. After `Completed` and `Failed` the controller starts nothing;
@@ -137,6 +139,9 @@ impl OperationController {
         }
         event = event.or_else(|| self.end_if_done());
         self.heed(event.as_ref());
+        if matches!(outcome, JobOutcome::Completed { .. }) && event.is_none() && !abandoned {
+            verdict.next = self.next_in_place(&joblet);
+        }
         verdict.operation_event = event;
         Some(verdict)
     }
@@ -241,6 +246,7 @@ impl OperationController {
             operation_event: None,
             aborted_with_it: Vec::new(),
             reuse: Vec::new(),
+            next: None,
         }
     }
 

@@ -4,13 +4,17 @@
 //! any way but well, everything starts anew under a new incarnation, as far as possible where it was:
 //! an allocation whose job is aborted for this gets the next run of the same unit. Only that of the job
 //! that broke the gang is given up; if a reserved job of its task has one, the vacant rank takes that.
+//!
+//! Others stay where they are when they have completed, if they want to: the next unit of the task begins there.
 
+use super::limits::Life;
 use super::{JobVerdict, OperationController, OperationEvent};
 use crate::job::Joblet;
+use crate::memory::Group;
 use std::collections::BTreeSet;
 use vocab::{AbortReason, Failure, JobId, OperationId, Time};
 
-/// A unit that may begin anew in the allocation of a job that was aborted with its gang
+/// A unit that may begin in the allocation of a job that was aborted with its gang, or has completed
 /// ([`OperationController::settle_again`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reuse {
@@ -68,6 +72,18 @@ impl OperationController {
             }
         }
         places
+    }
+
+    /// May an allocation of this operation have several jobs, one after the other?
+    pub fn keeps_allocations(&self) -> bool {
+        self.root.enable_multiple_jobs && !self.has_gangs() && self.life == Life::Running && !self.reviving
+    }
+
+    /// The next unit of a completed job's task, for its allocation.
+    pub(super) fn next_in_place(&self, joblet: &Joblet) -> Option<Reuse> {
+        let task = self.keeps_allocations().then(|| &self.tasks[joblet.task as usize])?;
+        let cookie = task.peek(Group::Usual)?;
+        Some(Reuse { job_id: joblet.identity.job_id, task: joblet.task, cookie })
     }
 
     /// The current incarnation, as jobs see it in `YT_OPERATION_INCARNATION`.

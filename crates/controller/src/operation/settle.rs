@@ -80,7 +80,8 @@ impl OperationController {
     }
 
     /// Settles a certain unit into an allocation that the operation has already: its job there was aborted
-    /// with its gang ([`JobVerdict::reuse`](super::JobVerdict::reuse)). `grant.task` is the task's number.
+    /// with its gang ([`JobVerdict::reuse`](super::JobVerdict::reuse)) or has completed
+    /// ([`JobVerdict::next`](super::JobVerdict::next)). `grant.task` is the task's number.
     pub fn settle_again(
         &mut self,
         now: Time,

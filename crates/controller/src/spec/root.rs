@@ -48,6 +48,8 @@ pub struct RootOptions {
     pub max_speculative_job_count_per_task: u64,
     /// Nothing is run twice at once.
     pub try_avoid_duplicating_jobs: bool,
+    /// An allocation whose job has completed gets the next job of its task.
+    pub enable_multiple_jobs: bool,
     /// Jobs that are late are looked for.
     pub enable_job_splitting: bool,
     /// Secrets that jobs see as variables, as given. Never shown.
@@ -95,6 +97,9 @@ impl RootOptions {
                 .or(10)?
                 .unsigned_abs(),
             try_avoid_duplicating_jobs: r.bool("try_avoid_duplicating_jobs").or(false)?,
+            enable_multiple_jobs: r
+                .optional_section("allocation", |r| r.bool("enable_multiple_jobs").or(false))?
+                .unwrap_or(false),
             enable_job_splitting: r.bool("enable_job_splitting").or(true)?,
             secure_vault: read_vault(r)?,
             enable_secure_vault_variables_in_job_shell: r

@@ -218,6 +218,81 @@ fn a_gang_leaves_a_node_that_is_banned() {
     );
 }
 
+/// Who has completed is followed in its place, though somebody waits for one; who has failed is not.
+#[test]
+fn jobs_follow_each_other_in_their_places() {
+    check(
+        "node n1 cpu=2
+         pool create p
+         pool create q
+         op start p jobs=5 allocation={enable_multiple_jobs=%true} as a
+         op start q jobs=2 as o
+         finish a/0
+         show nodes
+         op suspend a
+         finish a/1
+         op resume a
+         fail a/2
+         finish o/0
+         finish o/1
+         show ops
+         finish a/2
+         finish a/3
+         finish a/4
+         show ops
+         op start p jobs=3 allocation={enable_multiple_jobs=5} as b",
+        expect![[r#"
+            > node n1 cpu=2
+              n1 <- welcome
+            > pool create p
+              ok, an object
+            > pool create q
+              ok, an object
+            > op start p jobs=5 allocation={enable_multiple_jobs=%true} as a
+              {"operation_id"="a";}
+              n1 <- start a/0#0 a/1#1
+            > op start q jobs=2 as o
+              {"operation_id"="o";}
+            > finish a/0
+              n1 <- start a/2#2
+              n1 <- release a/0#0
+            > show nodes
+              n1 online a/1#1 a/2#2
+            > op suspend a
+              ok
+            > finish a/1
+              n1 <- start o/0#0
+              n1 <- release a/1#1
+            > op resume a
+              ok
+            > fail a/2
+              n1 <- start a/2#3
+              n1 <- release a/2#2
+            > finish o/0
+              n1 <- start o/1#1
+              n1 <- release o/0#0
+            > finish o/1
+              n1 <- start a/3#4
+              n1 <- release o/1#1
+            > show ops
+              a running total=5 running=2 completed=2 pending=1 failed=1 aborted=0
+              o completed total=2 running=0 completed=2 pending=0 failed=0 aborted=0
+            > finish a/2
+              n1 <- start a/4#5
+              n1 <- release a/2#3
+            > finish a/3
+              n1 <- release a/3#4
+            > finish a/4
+              n1 <- release a/4#5
+            > show ops
+              a completed total=5 running=0 completed=5 pending=0 failed=1 aborted=0
+              o completed total=2 running=0 completed=2 pending=0 failed=0 aborted=0
+            > op start p jobs=3 allocation={enable_multiple_jobs=5} as b
+              error 1(1): Error parsing operation spec: Invalid value of spec option /allocation/enable_multiple_jobs: expected boolean, found int64 5
+        "#]],
+    );
+}
+
 #[test]
 fn files_are_kept_for_those_who_need_them() {
     check(

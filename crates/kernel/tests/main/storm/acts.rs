@@ -72,14 +72,17 @@ impl Storm {
         if gang {
             task.insert("gang_options", Map::new());
         }
+        // Its jobs follow each other in their places; gangs do not heed it.
+        let stays = self.random.chance(3);
         let spec = yson::map! {
+            "allocation" => yson::map! { "enable_multiple_jobs" => stays },
             "pool" => POOLS[self.random.below(POOLS.len())],
             "max_failed_job_count" => 1 + self.random.below(4),
             "gang" => gang,
             "tasks" => yson::map! { "t" => task },
         };
         let number = self.wishes.len() as u32;
-        self.say(format!("wish {number}: {jobs} jobs, gang: {gang}"));
+        self.say(format!("wish {number}: {jobs} jobs, gang: {gang}, stays: {stays}"));
         let mutation_id = Guid([number + 1, 0, 0, 0]);
         self.wishes.push(Wish { mutation_id, spec, request: None, id: None, ended: false });
         self.request(number as usize);

@@ -1,12 +1,13 @@
-//! A gang begins anew where it was: the allocations of jobs that are aborted with it stay, and get the next
-//! runs (jobs-and-nodes.md 6.9).
+//! Allocations that outlive their jobs (jobs-and-nodes.md 6.9). A gang begins anew where it was: the allocations
+//! of jobs that are aborted with it stay, and get the next runs. And an operation may want the allocation of a
+//! job that has completed for the next job of the task.
 
 use crate::jobs::Job;
 use crate::nodes::Node;
 use crate::{Effect, Kernel};
 use controller::{Grant, JobVerdict, Reuse};
 use std::collections::BTreeMap;
-use vocab::{JobId, OperationId, Time, object_type};
+use vocab::{JobId, JobOutcome, OperationId, Time, object_type};
 use wire::{ServerMessage, StartJob};
 
 impl Kernel {
@@ -38,6 +39,22 @@ impl Kernel {
         places.sort_by_key(|(_, unit)| (unit.task, unit.cookie));
         for (place, unit) in places {
             self.start_again(now, operation, place, unit, out);
+        }
+    }
+
+    /// The place of a job that has ended, if another of its operation may follow it there.
+    pub(crate) fn keep_place(&mut self, job_id: JobId, outcome: &JobOutcome) -> Option<Job> {
+        let operation = self.operations.get(&self.jobs.get(job_id)?.operation)?;
+        let wanted = operation.controller.keeps_allocations() && !operation.suspended;
+        let stays = wanted && matches!(outcome, JobOutcome::Completed { .. }) && self.keeps_its_place(job_id);
+        stays.then(|| self.vacate(job_id)).flatten()
+    }
+
+    /// Such a place is used, or left.
+    pub(crate) fn follow(&mut self, now: Time, place: Job, next: Option<Reuse>, out: &mut Vec<Effect>) {
+        match next {
+            Some(unit) => self.start_again(now, place.operation, place, unit, out),
+            None => self.leave_place(&place),
         }
     }
 
