@@ -170,9 +170,11 @@ fn a_cap_is_kept_by_stopping() {
         let (half, _) = rate(c.as_mut(), 3);
         assert!(half <= 0.6, "{half} cores under a cap of 0.5");
         c.set_cpu_cap(Some(Cpu(10))).expect("set");
-        // So little has everybody, however busy the machine is.
-        let (tenth, throttled) = rate(c.as_mut(), 2);
-        assert!(tenth <= 0.2 && throttled, "{tenth} cores under a cap of 0.1");
+        let (tenth, _) = rate(c.as_mut(), 2);
+        assert!(tenth <= 0.2, "{tenth} cores under a cap of 0.1");
+        // So little has everybody at some time, however busy the machine is.
+        c.set_cpu_cap(Some(Cpu(1))).expect("set");
+        until("a stop", || rate(c.as_mut(), 1).1);
         c.set_cpu_cap(None).expect("set");
         until("more than the cap", || rate(c.as_mut(), 1).0 > 0.15);
         // A job that is stopped can be killed.
