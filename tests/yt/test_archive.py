@@ -78,6 +78,45 @@ def test_events_by_the_client(small):
     assert client.list_operation_events(operation, event_type="incarnation_started") == []
 
 
+def test_when_alerts_came_and_went(small):
+    """Over a kill -9 and into the archive, by the real client (http-api.md 9.1)."""
+    spec = {"pool": "p", "tasks": {"t": {"command": "sleep 1000", "job_count": 1, "cpu_limit": 0.1}}}
+    operation = small.command("start_operation", operation_type="vanilla", spec=spec)["operation_id"]
+    small.wait_state(operation, "running")
+
+    def story():
+        shown = small.client().get_operation(operation, attributes=["alerts", "alert_events"])
+        for event in shown["alert_events"]:
+            assert set(event) == {"time", "alert_type", "error"}
+            assert set(event["error"]) == {"code", "message", "attributes", "inner_errors"}
+        times = [event["time"] for event in shown["alert_events"]]
+        assert times == sorted(times)
+        came = [(event["alert_type"], event["error"]["code"] != 0) for event in shown["alert_events"]]
+        return set(shown["alerts"]), came, times
+
+    assert story() == (set(), [], [])
+    small.client().suspend_operation(operation, reason="lunch")
+    before = story()
+    assert before[:2] == ({"operation_suspended"}, [("operation_suspended", True)])
+    small.server.kill()
+    small.restart()
+    small.wait_state(operation, "running")
+    assert story() == before
+    small.client().resume_operation(operation)
+    small.client().complete_operation(operation)
+    small.wait_state(operation, "completed")
+    present, came, times = story()
+    assert present == {"operation_completed_by_user_request"} and times[:1] == before[2]
+    assert came == [
+        ("operation_suspended", True),
+        ("operation_suspended", False),
+        ("operation_completed_by_user_request", True),
+    ]
+    small.server.kill()
+    small.restart()
+    assert story() == (present, came, times)
+
+
 def test_who_may(small):
     operation = small.run_vanilla("true")
     for subject, permissions, expected in (("root", ["read", "manage"], True), ("nobody-there", ["read"], False)):

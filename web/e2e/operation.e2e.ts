@@ -81,13 +81,13 @@ test('events: each state with its time and how long it lasted', async () => {
   await page.locator('.page__subtitle').getByText('ended').waitFor();
 });
 
-test('alerts with their names; a suspension with its reason', async () => {
+test('alerts with their names and times; a suspension with its reason', async () => {
   const id = await startOperation('asked', 'is held');
   await command('suspend_operation', { operation_id: id, reason: 'because of the moon' });
   const page = await visit(`/operations/${id}`);
   const alerts = page.locator('.alerts');
   await alerts.getByText(/because of the moon/).waitFor();
-  await alerts.getByText('operation suspended', { exact: true }).waitFor();
+  await alerts.getByText(/^operation suspended, since .*\d+:\d\d:\d\d/).waitFor();
   expect(await findings(page)).toEqual([]);
   // And in the tree of pools, as a mark.
   const tree = await visit('/scheduling?open=asked');
@@ -97,6 +97,23 @@ test('alerts with their names; a suspension with its reason', async () => {
     .waitFor();
   await command('resume_operation', { operation_id: id });
   await alerts.waitFor({ state: 'detached' });
+  // It came and went, and that stays when the operation is in the archive.
+  const over = page.locator('section', { hasText: 'Alerts that are over' });
+  const period = /^operation suspended, from .*\d+:\d\d:\d\d to .*\d+:\d\d:\d\d/;
+  await over.getByText(period).waitFor();
+  await over.getByText(/because of the moon/).waitFor();
+  expect(await findings(page)).toEqual([]);
+  await command('complete_operation', { operation_id: id });
+  await eventually(
+    () => stateOf(id),
+    state => state === 'completed',
+  );
+  const ended = await visit(`/operations/${id}`);
+  await ended.locator('section', { hasText: 'Alerts that are over' }).getByText(period).waitFor();
+  await ended
+    .locator('.alerts')
+    .getByText(/^operation completed by user request, since/)
+    .waitFor();
 });
 
 test('why jobs ended early, by kind and reason; a count leads to these jobs', async () => {

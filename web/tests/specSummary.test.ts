@@ -100,16 +100,33 @@ test('jobs that ended early: kinds with their reasons, the most frequent first',
   ]);
 });
 
-test('alerts: since when those there are, and which are over', () => {
-  const error = { code: 1, message: 'x', attributes: {}, inner_errors: [] };
-  const event = (alert_type: string, time: string) => ({ alert_type, time, error });
-  const { now, before } = alertsOf({
-    alerts: { on: error, silent: error },
-    alert_events: [event('on', 't1'), event('over', 't2'), event('on', 't3')],
+test('alerts: since when those there are, and from when to when those were that are over', () => {
+  const error = (message: string) => ({ code: 1, message, attributes: {}, inner_errors: [] });
+  const came = (alert_type: string, time: string) => ({ alert_type, time, error: error(time) });
+  const went = (alert_type: string, time: string) => ({
+    alert_type,
+    time,
+    error: { code: 0, message: '', attributes: {}, inner_errors: [] },
   });
-  expect(now.map(({ name, since }) => [name, since])).toEqual([
-    ['on', 't3'],
-    ['silent', undefined],
+  const { now, before } = alertsOf({
+    alerts: { on: error('now'), silent: error('now') },
+    alert_events: [
+      went('old', 't0'),
+      came('on', 't1'),
+      came('over', 't2'),
+      went('on', 't3'),
+      went('over', 't4'),
+      came('on', 't5'),
+    ],
+  });
+  expect(now.map(({ name, since, error: { message } }) => [name, since, message])).toEqual([
+    ['on', 't5', 'now'],
+    ['silent', undefined, 'now'],
   ]);
-  expect(before.map(({ alert_type }) => alert_type)).toEqual(['over']);
+  expect(before.map(({ name, from, to, error: { message } }) => [name, from, to, message])).toEqual([
+    ['old', undefined, 't0', ''],
+    ['on', 't1', 't3', 't1'],
+    ['over', 't2', 't4', 't2'],
+  ]);
+  expect(alertsOf({})).toEqual({ now: [], before: [] });
 });

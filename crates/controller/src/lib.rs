@@ -65,6 +65,7 @@ mod task;
 
 pub use figures::{JobFigures, Spent};
 pub use job::JobView;
+pub use operation::alerts::ALERTS;
 pub use operation::{
     AdoptError, Deadline, Demand, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,
     OperationEvent, Resized, Reuse, SettleError, StateError, StatePart,

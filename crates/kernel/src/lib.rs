@@ -153,6 +153,8 @@ pub struct Kernel {
     tree: cypress::Forest,
     scheduler: Scheduler,
     operations: BTreeMap<OperationId, Operation>,
+    /// Operations that have changed since somebody looked whether they should raise alerts.
+    alerts_due: BTreeSet<OperationId>,
     /// Aliases of unfinished operations, and the last finished one that had each.
     aliases: BTreeMap<String, OperationId>,
     finished: Finished,
@@ -227,6 +229,7 @@ struct PendingWork {
 struct Periodic {
     update: Time,
     housekeeping: Time,
+    alerts: Time,
 }
 
 /// What a reply waits for.
@@ -627,6 +630,7 @@ impl Kernel {
         self.check_suitable_nodes(now, out);
         self.forget_old_operations(now, out);
         self.clear_old_alerts(now);
+        self.look_for_alerts(now);
         self.settle_savings();
         self.audit(now);
         self.note_alerts();

@@ -145,10 +145,9 @@ impl Kernel {
                 progress.into()
             }
             "result" => o.result_map()?.into(),
-            "alerts" => o.alert_map().into(),
-            "alert_events" | "experiment_assignments" | "experiment_assignment_names" => {
-                Vec::<Value>::new().into()
-            }
+            "alerts" => o.alerts.to_map().into(),
+            "alert_events" => o.alerts.events_to_value().into(),
+            "experiment_assignments" | "experiment_assignment_names" => Vec::<Value>::new().into(),
             "events" => o.events.iter().map(event_value).collect::<Vec<_>>().into(),
             "slot_index_per_pool_tree" => {
                 o.trees.iter().map(|t| (t.tree.as_str(), i64::from(t.slot_index))).collect::<Map>().into()

@@ -1,11 +1,11 @@
 //! One unfinished operation, as the kernel keeps it: the controller, the life cycle around it, and
 //! what the tree shows of it.
 
+use crate::alerts::Alerts;
 use crate::operations::tables::WorkTables;
 use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
-use std::collections::BTreeMap;
 use vocab::{Artifact, Failure, ObjectId, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
@@ -22,8 +22,8 @@ pub(crate) struct Operation {
     pub suspended: bool,
     /// One per transition, oldest first.
     pub events: Vec<Event>,
-    /// Alerts that the kernel itself raises, by name; the controller has its own.
-    pub alerts: BTreeMap<String, Failure>,
+    /// Those that the kernel raises, and what the controller has found at the last look.
+    pub alerts: Alerts,
     pub spec: ParsedSpec,
     /// Without the provided form of the spec the secure vault would be lost in a restart.
     pub secure_vault: Option<Map>,
@@ -169,11 +169,18 @@ impl Operation {
         .with_some("scheduling_tag_filter", self.spec.spec.scheduling.scheduling_tag_filter.as_deref())
     }
 
-    /// All alerts, `{name = error}`.
-    pub fn alert_map(&self) -> Map {
-        let own = self.alerts.iter().map(|(name, e)| (name.as_str(), e.to_value()));
-        let controllers = self.controller.alerts();
-        own.chain(controllers.iter().map(|(name, e)| (*name, e.to_value()))).collect()
+    /// Raises an alert, or changes what one that is there says; false if nothing is new.
+    pub fn raise_alert(&mut self, now: Time, name: &str, error: Failure) -> bool {
+        let changed = self.alerts.raise(now, name, error);
+        self.dirty |= changed;
+        changed
+    }
+
+    /// Takes an alert away; false if there was none.
+    pub fn clear_alert(&mut self, now: Time, name: &str) -> bool {
+        let changed = self.alerts.clear(now, name);
+        self.dirty |= changed;
+        changed
     }
 
     /// `result` (http-api.md 9.5); absent before the end.

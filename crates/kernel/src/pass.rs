@@ -193,6 +193,7 @@ impl Kernel {
         };
         for id in std::mem::take(&mut self.pending_work.dirty) {
             let Some(operation) = self.operations.get_mut(&id) else { continue };
+            self.alerts_due.insert(id);
             let batch = &mut self.open.batch;
             if operation.spec_seq.is_none() {
                 batch.put(Table::Operations, operation_key(id, STATIC, &[]), static_record(operation));

@@ -106,7 +106,8 @@ pub(crate) fn dynamic_record(operation: &Operation) -> Vec<u8> {
         "acl" => operation.acl.clone(),
         "owners" => operation.owners.clone(),
         "annotations" => operation.annotations.clone(),
-        "alerts" => operation.alerts.iter().map(|(n, e)| (n.as_str(), e.to_value())).collect::<Map>(),
+        "alerts" => operation.alerts.to_map(),
+        "alert_events" => operation.alerts.events_to_value(),
     }
     .with_some("result", operation.result.as_ref().map(Failure::to_value));
     yson::to_binary(&map.into())

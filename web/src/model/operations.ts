@@ -146,23 +146,35 @@ export interface Alert {
   error: ErrorTree;
 }
 
-export interface AlertEvent {
-  time: string;
-  alert_type: string;
+/** An alert that has gone, as far as the events that are kept tell. */
+export interface PastAlert {
+  name: string;
+  /** When it came; not known if only its end is kept. */
+  from: string | undefined;
+  to: string;
   error: ErrorTree;
 }
 
-/** Alerts that there are, each with the time of its last event, and events of those that are no more. */
+/**
+ * Alerts that there are, each with the time when it came, and those that have gone, oldest end first. An event
+ * with code 0 is an end.
+ */
 export function alertsOf(operation: Pick<Operation, 'alerts' | 'alert_events'>): {
   now: Alert[];
-  before: AlertEvent[];
+  before: PastAlert[];
 } {
-  const events = operation.alert_events ?? [];
-  const alerts = operation.alerts ?? {};
-  const now = Object.entries(alerts).map(([name, error]) => ({
-    name,
-    since: events.findLast(event => event.alert_type === name)?.time,
-    error,
-  }));
-  return { now, before: events.filter(event => alerts[event.alert_type] === undefined) };
+  const began = new Map<string, { time: string; error: ErrorTree }>();
+  const before: PastAlert[] = [];
+  for (const { time, alert_type: name, error } of operation.alert_events ?? []) {
+    if (error.code !== 0) {
+      began.set(name, { time, error });
+      continue;
+    }
+    const start = began.get(name);
+    before.push({ name, from: start?.time, to: time, error: start?.error ?? error });
+    began.delete(name);
+  }
+  const alerts = Object.entries(operation.alerts ?? {});
+  const now = alerts.map(([name, error]) => ({ name, since: began.get(name)?.time, error }));
+  return { now, before };
 }

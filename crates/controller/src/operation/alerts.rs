@@ -1,4 +1,4 @@
-//! What an operation should tell its owner while it runs (jobs-and-nodes.md 6.11).
+//! What an operation should tell its owner (jobs-and-nodes.md 6.11).
 //!
 //! All of it follows from the sums over jobs that are over, so it is computed when somebody looks.
 
@@ -28,8 +28,22 @@ const LOW_CPU_USAGE: f64 = 0.5;
 const HIGH_CPU_WAIT: f64 = 0.5;
 const TOO_LONG: Span = Span::from_secs(7 * 24 * 3600);
 
+/// Names of all alerts that a controller may raise.
+pub const ALERTS: &[&str] = &[
+    "custom_statistics_limit_exceeded",
+    "unused_memory",
+    "unused_tmpfs_space",
+    "low_cpu_usage",
+    "high_cpu_wait",
+    "operation_too_long",
+    "excessive_job_aborts",
+    "short_jobs_duration",
+];
+
 impl OperationController {
-    /// What the operation should tell its owner, by the alert's name.
+    /// What the operation should tell its owner, by the alert's name, one of [`ALERTS`].
+    ///
+    /// What its jobs have done stays true when it is over; how long it will take does not.
     pub fn alerts(&self) -> Vec<(&'static str, Failure)> {
         let mut alerts = Vec::new();
         if self.custom_names_overflow {
@@ -39,9 +53,6 @@ impl OperationController {
             ));
             alerts.push(("custom_statistics_limit_exceeded", error.with("limit", limit)));
         }
-        if self.is_over() {
-            return alerts;
-        }
         let of_tasks = [
             ("unused_memory", "Jobs leave much of their memory limit unused", unused_memory as Look),
             ("unused_tmpfs_space", "Jobs leave much of their memory file systems unused", unused_tmpfs),
@@ -50,6 +61,9 @@ impl OperationController {
             ("operation_too_long", "The operation will take longer than a week", too_long),
         ];
         for (name, text, look) in of_tasks {
+            if name == "operation_too_long" && self.is_over() {
+                continue;
+            }
             let found: Vec<Failure> = self.tasks.iter().filter_map(look).collect();
             if !found.is_empty() {
                 let error = found.into_iter().fold(Failure::new(text), Failure::because);

@@ -23,7 +23,12 @@ fn alerts(task: &str, jobs: u32, outcome: &JobOutcome, length: Span, s: &JobStat
         };
         b.controller.job_finished(b.now, report).expect("it ran");
     }
-    b.controller.alerts().into_iter().map(|(name, _)| name).collect()
+    let names = |b: &Bench| b.controller.alerts().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let found = names(&b);
+    assert!(found.iter().all(|name| controller::ALERTS.contains(name)), "{found:?}");
+    b.controller.close_operation();
+    assert_eq!(names(&b), found, "what its jobs have done stays true when it is over");
+    found
 }
 
 fn used(max_memory: i64, tmpfs: i64) -> JobStatistics {

@@ -142,7 +142,7 @@ impl Kernel {
                 if let Some(error) = &operation.result {
                     fields.insert("error", error.to_value());
                 }
-                fields.insert("alerts", operation.alert_map());
+                fields.insert("alerts", operation.alerts.to_map());
                 let progress = operation.controller.brief_progress(self.events.now(), state);
                 if let Some(jobs) = progress.get("jobs") {
                     fields.insert("jobs", jobs.clone());

@@ -31,11 +31,8 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let id = self.live_operation(operation)?;
-        self.suspend(id, None);
-        if let (Some(operation), Some(reason)) = (self.operations.get_mut(&id), reason) {
-            let text = format!("Operation suspended by user request: {reason}");
-            operation.alerts.insert("operation_suspended".into(), Failure::new(text));
-        }
+        let alert = reason.map(|r| Failure::new(format!("Operation suspended by user request: {r}")));
+        self.suspend(now, id, alert);
         if abort_running_jobs
             && let Some(event) = self.abort_all_jobs(now, id, AbortReason::OperationSuspended, out)
         {
@@ -44,12 +41,12 @@ impl Kernel {
         Ok(())
     }
 
-    pub(super) fn suspend(&mut self, id: OperationId, alert: Option<Failure>) {
+    pub(super) fn suspend(&mut self, now: Time, id: OperationId, alert: Option<Failure>) {
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.suspended = true;
         operation.dirty = true;
         if let Some(alert) = alert {
-            operation.alerts.insert("operation_suspended".into(), alert);
+            operation.raise_alert(now, "operation_suspended", alert);
         }
         self.tell_scheduler(|s| s.set_suspended(id, true));
         self.pending_work.dirty.insert(id);
@@ -57,7 +54,7 @@ impl Kernel {
     }
 
     /// `resume_operation`.
-    pub(crate) fn resume_operation(&mut self, _now: Time, operation: &OperationRef) -> Result<(), Failure> {
+    pub(crate) fn resume_operation(&mut self, now: Time, operation: &OperationRef) -> Result<(), Failure> {
         let id = self.live_operation(operation)?;
         let Some(operation) = self.operations.get_mut(&id) else { return Ok(()) };
         if !operation.suspended {
@@ -66,7 +63,7 @@ impl Kernel {
         }
         operation.suspended = false;
         operation.dirty = true;
-        operation.alerts.remove("operation_suspended");
+        operation.clear_alert(now, "operation_suspended");
         self.tell_scheduler(|s| s.set_suspended(id, false));
         self.pending_work.dirty.insert(id);
         self.pending_work.update = true;
@@ -90,10 +87,8 @@ impl Kernel {
             );
             return Err(Failure::coded(code::INVALID_OPERATION_STATE, message).with("state", operation.state));
         }
-        operation.alerts.insert(
-            "operation_completed_by_user_request".into(),
-            Failure::new("Operation completed by user request"),
-        );
+        let error = Failure::new("Operation completed by user request");
+        operation.raise_alert(now, "operation_completed_by_user_request", error);
         self.finish_operation(now, id, OperationState::Completed, None, out);
         Ok(())
     }

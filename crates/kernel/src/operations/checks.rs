@@ -74,9 +74,8 @@ impl Kernel {
             let misfit =
                 demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
             let Some(misfit) = misfit.filter(|_| !limits.is_empty()) else {
-                if operation.unsuitable_since.take().is_some() {
-                    operation.alerts.remove(NO_SUITABLE_NODE);
-                    operation.dirty = true;
+                operation.unsuitable_since = None;
+                if operation.clear_alert(now, NO_SUITABLE_NODE) {
                     self.pending_work.dirty.insert(operation.id);
                 }
                 continue;
@@ -93,9 +92,9 @@ impl Kernel {
                 Some(_) => {}
                 None => {
                     operation.unsuitable_since = Some(now);
-                    operation.alerts.insert(NO_SUITABLE_NODE.into(), error);
-                    operation.dirty = true;
-                    self.pending_work.dirty.insert(operation.id);
+                    if operation.raise_alert(now, NO_SUITABLE_NODE, error) {
+                        self.pending_work.dirty.insert(operation.id);
+                    }
                 }
             }
         }

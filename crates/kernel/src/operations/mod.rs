@@ -9,13 +9,13 @@ mod describe;
 mod merge;
 pub(crate) mod tables;
 
+use crate::alerts::Alerts;
 use crate::jobs::Job;
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
 use controller::{JobVerdict, OperationController, OperationEvent};
 use describe::initial_acl;
 use scheduler::{Admission, DemandGroup, Joined};
-use std::collections::BTreeMap;
 use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
 use yson::{Map, Value};
 
@@ -68,7 +68,7 @@ impl Kernel {
             state: OperationState::None,
             suspended: false,
             events: Vec::new(),
-            alerts: BTreeMap::new(),
+            alerts: Alerts::default(),
             secure_vault: root.secure_vault.clone(),
             controller,
             trees,
@@ -91,9 +91,7 @@ impl Kernel {
             has_archived: false,
             spec: parsed,
         };
-        for joined in &registered.trees {
-            note_admission(&mut operation, joined);
-        }
+        note_admission(now, &mut operation, &registered.trees);
         if let Some(alias) = operation.alias() {
             self.aliases.insert(alias.to_owned(), id);
         }
@@ -209,7 +207,7 @@ impl Kernel {
             match event {
                 scheduler::Event::Running { operation: id, tree } => {
                     if let Some(operation) = self.operations.get_mut(&id) {
-                        operation.alerts.remove("operation_pending");
+                        operation.clear_alert(now, OPERATION_PENDING);
                         operation.dirty = true;
                         for t in operation.trees.iter_mut().filter(|t| *t.tree == *tree) {
                             t.running = true;
@@ -221,11 +219,8 @@ impl Kernel {
                 scheduler::Event::Pending { operation: id, tree, pool, limit } => {
                     if let Some(operation) = self.operations.get_mut(&id) {
                         let running = operation.trees.iter().any(|t| t.running);
-                        if !running {
-                            operation
-                                .alerts
-                                .insert("operation_pending".into(), pending_alert(&tree, &pool, limit));
-                            operation.dirty = true;
+                        let alert = pending_alert(&tree, &pool, limit);
+                        if !running && operation.raise_alert(now, OPERATION_PENDING, alert) {
                             self.pending_work.dirty.insert(id);
                         }
                     }
@@ -263,7 +258,7 @@ impl Kernel {
             OperationEvent::Failed(error) => {
                 self.finish_operation(now, id, OperationState::Failed, Some(error), out);
             }
-            OperationEvent::Suspend(error) => self.suspend(id, Some(error)),
+            OperationEvent::Suspend(error) => self.suspend(now, id, Some(error)),
         }
     }
 
@@ -300,13 +295,15 @@ impl Kernel {
         self.log_unreported(id, reason);
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.controller.close_operation();
+        // Before the last jobs are aborted, for which the operation is not to blame.
+        operation.look_for_alerts(now);
         // There is no news of an operation that is closed.
         let _ = self.abort_all_jobs(now, id, reason, out);
         self.tell_scheduler(|s| s.unregister_operation(id));
         let Some(operation) = self.operations.get_mut(&id) else { return };
         operation.result = error;
         operation.finish_time = Some(now);
-        operation.alerts.remove("operation_pending");
+        operation.clear_alert(now, OPERATION_PENDING);
         operation.enter(now, end);
         self.log_state(id, end);
         self.archive_operation(now, id, out);
@@ -371,10 +368,19 @@ fn in_tree(joined: &Joined, parsed: &controller::spec::ParsedSpec) -> InTree {
     }
 }
 
+/// Alert of an operation that waits in all its trees.
+const OPERATION_PENDING: &str = "operation_pending";
+
 /// A pending operation carries an alert that names the limit (scheduling.md 20).
-pub(crate) fn note_admission(operation: &mut Operation, joined: &Joined) {
-    if let Admission::Pending { pool, limit } = &joined.admission {
-        operation.alerts.insert("operation_pending".into(), pending_alert(&joined.tree, pool, *limit));
+pub(crate) fn note_admission(now: Time, operation: &mut Operation, trees: &[Joined]) {
+    if trees.iter().any(|joined| joined.admission == Admission::Running) {
+        operation.clear_alert(now, OPERATION_PENDING);
+        return;
+    }
+    for joined in trees {
+        if let Admission::Pending { pool, limit } = &joined.admission {
+            operation.raise_alert(now, OPERATION_PENDING, pending_alert(&joined.tree, pool, *limit));
+        }
     }
 }
 

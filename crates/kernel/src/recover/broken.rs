@@ -4,6 +4,7 @@
 
 use super::operations::StoredOperation;
 use crate::Kernel;
+use crate::alerts::Alerts;
 use crate::finished::put_in_archive;
 use crate::operation::Event;
 use crate::records::{event_from_value, event_value, tree_from_value};
@@ -75,11 +76,13 @@ impl Kernel {
     fn attributes_of_broken(&self, summary: &Summary, record: &StoredOperation, error: &Failure) -> Map {
         let spec = spec_of(record);
         let brief = ["title", "alias", "pool"].iter().filter_map(|key| Some((*key, spec.get(key)?.clone())));
-        let mut alerts = record.changing.get("alerts").and_then(Value::as_map).cloned().unwrap_or_default();
-        alerts.insert("operation_not_restored", error.to_value());
+        let ended = summary.finish_time.unwrap_or_default();
+        let changing = |key: &str| record.changing.get(key);
+        let mut alerts = Alerts::from_values(changing("alerts"), changing("alert_events"));
+        alerts.raise(ended, "operation_not_restored", error.clone());
         let known = record.changing.get("events").and_then(Value::as_list).unwrap_or_default();
         let ends = [OperationState::Failing, OperationState::Failed].map(|state| Event {
-            time: summary.finish_time.unwrap_or_default(),
+            time: ended,
             state,
             attributes: Map::new(),
         });
@@ -99,7 +102,8 @@ impl Kernel {
             "brief_spec" => brief.collect::<Map>(),
             "brief_progress" => Map::new(),
             "result" => yson::map! { "error" => error.to_value() },
-            "alerts" => alerts,
+            "alerts" => alerts.to_map(),
+            "alert_events" => alerts.events_to_value(),
             "events" => events,
             "has_failed_jobs" => summary.has_failed_jobs,
             "controller_agent_address" => self.config.address.as_str(),

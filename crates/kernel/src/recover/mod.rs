@@ -27,7 +27,7 @@ use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic};
 use controller::ControllerOptions;
 use cypress::{Context, Forest, Last, Layout, Limits, Resolved, Tree};
 use scheduler::Scheduler;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::{Batch, Table};
 use vocab::{Failure, Guid, GuidGenerator, ObjectId, Time};
 use yson::ypath::YPath;
@@ -98,6 +98,7 @@ impl Kernel {
             tree,
             scheduler: Scheduler::new(scheduler::config::SchedulerConfig::default(), now),
             operations: BTreeMap::new(),
+            alerts_due: BTreeSet::new(),
             aliases: BTreeMap::new(),
             finished: Finished::default(),
             nodes: Nodes::default(),
@@ -117,7 +118,7 @@ impl Kernel {
             pools: Pools::default(),
             pending_work: PendingWork::default(),
             starvations: Default::default(),
-            periodic: Periodic { update: now, housekeeping: now },
+            periodic: Periodic { update: now, housekeeping: now, alerts: now },
             reviving: false,
             not_restored: Default::default(),
             volumes: Volumes::new(now),

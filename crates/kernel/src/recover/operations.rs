@@ -2,6 +2,7 @@
 
 use super::{Records, broken::Broken, parse};
 use crate::Kernel;
+use crate::alerts::Alerts;
 use crate::operation::Operation;
 use crate::operations::note_admission;
 use crate::operations::tables::{WorkTables, parse_output};
@@ -80,8 +81,8 @@ impl Kernel {
             match revived {
                 Ok(registered) => {
                     if let Some(operation) = self.operations.get_mut(&id) {
+                        note_admission(now, operation, &registered.trees);
                         for joined in &registered.trees {
-                            note_admission(operation, joined);
                             if let Some(own) = operation.trees.iter_mut().find(|t| *t.tree == *joined.tree) {
                                 own.pool = joined.pool.to_string();
                                 own.slot_index = joined.slot_index;
@@ -224,15 +225,7 @@ impl Kernel {
                 .ok_or_else(|| broken("state"))?,
             suspended: changing.get("suspended").and_then(Value::as_bool).unwrap_or(false),
             events: list("events").iter().filter_map(event_from_value).collect(),
-            alerts: changing
-                .get("alerts")
-                .and_then(Value::as_map)
-                .map(|m| {
-                    m.iter()
-                        .map(|(k, e)| (String::from_utf8_lossy(k).into_owned(), Failure::from_value(e)))
-                        .collect()
-                })
-                .unwrap_or_default(),
+            alerts: Alerts::from_values(changing.get("alerts"), changing.get("alert_events")),
             secure_vault,
             controller,
             trees: list("trees").iter().filter_map(tree_from_value).collect(),

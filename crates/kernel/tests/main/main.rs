@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod access;
+mod alerts;
 mod archive;
 mod broken_records;
 mod changes;

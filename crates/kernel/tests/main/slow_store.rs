@@ -196,7 +196,7 @@ fn an_order_that_takes_too_long() {
             > finish o1/0
               n1 <- release o1/0#1
             > show ops
-              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=1
+              o1 completed total=1 running=0 completed=1 pending=0 failed=0 aborted=1 alert:low_cpu_usage
         "#]],
     );
 }

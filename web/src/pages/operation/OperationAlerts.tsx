@@ -2,7 +2,7 @@
 
 import type { Operation } from '../../api/operations';
 import { Level } from '../../components/ErrorView';
-import { Card, Time } from '../../components/Parts';
+import { Card, Elapsed, Time } from '../../components/Parts';
 import { words } from '../../model/format';
 import { alertsOf } from '../../model/operations';
 
@@ -29,11 +29,23 @@ export function OperationAlerts({ operation }: { operation: Operation }) {
       )}
       {before.length > 0 && (
         <Card title="Alerts that are over">
-          {before.map(({ time, alert_type, error }, index) => (
-            <div key={index} className="alert-line">
+          {before.map(({ name, from, to, error }) => (
+            <div key={`${name} ${to}`} className="alert-line">
               <Level tree={error} />
-              <span className="secondary nowrap">
-                {words(alert_type)}, <Time at={time} />
+              <span className="secondary">
+                {words(name)},{' '}
+                {from !== undefined && (
+                  <>
+                    from <Time at={from} />{' '}
+                  </>
+                )}
+                to <Time at={to} />
+                {from !== undefined && (
+                  <>
+                    {' '}
+                    (<Elapsed start={from} end={to} />)
+                  </>
+                )}
               </span>
             </div>
           ))}

@@ -413,6 +413,13 @@ impl Console {
         }
     }
 
+    /// A name for the operation that `start_operation` has answered with.
+    pub fn name_operation(&mut self, name: &str, answer: &Value) {
+        let id = answer.get("operation_id").and_then(Value::as_str).expect("an id");
+        self.names.insert(id.to_owned(), name.to_owned());
+        self.operations.insert(name.to_owned(), id.parse().expect("an id of an operation"));
+    }
+
     fn send(&mut self, line: &str, mutation_id: Option<Guid>, command: Command) {
         let request = self.world.send(&self.user, mutation_id, command);
         self.waiting.insert(request, line.to_owned());
