@@ -141,7 +141,7 @@ test('who answers for a new pool; its list of access is changed, and says who ma
   await own.getByRole('row', { name: /dora may write, use, administer/ }).waitFor();
   await page
     .getByRole('table', { name: 'From above' })
-    .getByRole('row', { name: /users may use/ })
+    .getByRole('row', { name: /users may use.* \/\/sys\/pool_trees$/ })
     .waitFor();
   expect(await findings(page)).toEqual([]);
   const ask = async (user: string) => {

@@ -1,12 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  aceProblem,
-  inheritedFrom,
-  newAce,
-  responsibleAce,
-  responsiblesOf,
-  type Ace,
-} from '../src/model/acl';
+import { aceProblem, newAce, placesOf, responsibleAce, responsiblesOf, type Ace } from '../src/model/acl';
 import { areFavourites, MOST, toggled, type Favourite } from '../src/model/favourites';
 
 describe('lists of access', () => {
@@ -34,36 +27,22 @@ describe('lists of access', () => {
   });
 });
 
-describe('entries from above', () => {
+test('entries from above are looked for in the lists above, nearest first', () => {
   const entry = (subject: string, inheritance_mode?: string): Ace => ({
     action: 'allow',
     subjects: [subject],
-    permissions: ['read'],
+    permissions: ['read', 'write'],
     ...(inheritance_mode === undefined ? {} : { inheritance_mode }),
   });
   const lists = [
-    {
-      path: '//a',
-      acl: [entry('near', 'immediate_descendants_only'), entry('self', 'object_only')],
-      inherits: true,
-    },
-    {
-      path: '//',
-      acl: [entry('far'), entry('below', 'descendants_only'), entry('next', 'immediate_descendants_only')],
-      inherits: true,
-    },
+    { path: '//a/b', acl: [entry('self', 'object_only'), entry('near', 'immediate_descendants_only')] },
+    { path: '//a', acl: [entry('both')] },
+    { path: '//', acl: [entry('both', 'descendants_only'), entry('far')] },
   ];
-  const names = (of: ReturnType<typeof inheritedFrom>) => of.map(({ ace }) => ace.subjects[0]);
-
-  test('count as far as they reach', () => {
-    expect(names(inheritedFrom(lists, true))).toEqual(['near', 'far', 'below']);
-  });
-
-  test('end at the first list that takes nothing from above', () => {
-    expect(names(inheritedFrom(lists, false))).toEqual([]);
-    const cut = lists.map(list => ({ ...list, inherits: false }));
-    expect(names(inheritedFrom(cut, true))).toEqual(['near']);
-  });
+  const told = [entry('near', 'object_only'), entry('both'), entry('both'), entry('hidden'), entry('far')];
+  told[4] = { ...entry('far'), permissions: ['write', 'read'] };
+  expect(placesOf(told, lists)).toEqual(['//a/b', '//a', '//', undefined, '//']);
+  expect(placesOf([{ ...entry('far'), action: 'deny' }], lists)).toEqual([undefined]);
 });
 
 describe('favourites', () => {

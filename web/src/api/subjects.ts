@@ -4,7 +4,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { call, callWithInput, escapePath, get, getOr, list } from './client';
 import { Refusal, UNREACHABLE } from './errors';
-import { inheritedFrom, type Ace } from '../model/acl';
+import { placesOf, type Ace } from '../model/acl';
 import { stepsOf } from '../model/paths';
 
 export const USERS = '//sys/users';
@@ -91,30 +91,24 @@ export async function changeMembers(group: string, before: string[], after: stri
   }
 }
 
-/** The own list of something, and whether those above it count, too. */
-const listOf = async (path: string, otherwise?: Ace[]): Promise<{ acl: Ace[]; inherits: boolean }> => {
-  const [acl, inherits] = await Promise.all([
-    otherwise === undefined ? get<Ace[]>(`${path}/@acl`) : getOr(`${path}/@acl`, otherwise),
-    getOr(`${path}/@inherit_acl`, true),
-  ]);
-  return { acl, inherits };
-};
-
 export interface Access {
   /** Its own entries. */
   acl: Ace[];
-  /** Those from above that count here, nearest first, with the place that they are from. */
-  above: { path: string; ace: Ace }[];
+  /** Those from above that count here, nearest first, with the place that they are from, as far as one may see. */
+  above: { from: string | undefined; ace: Ace }[];
 }
 
+/** What counts here is the server's answer; the lists above only say where an entry is from. */
 export async function access(path: string): Promise<Access> {
-  const places = stepsOf(path).reverse();
-  const own = await listOf(path);
-  const lists = await Promise.all(
+  const places = stepsOf(path).reverse().slice(1);
+  const [{ acl = [], effective_acl: effective }, ...lists] = await Promise.all([
+    get<{ acl?: Ace[]; effective_acl: Ace[] }>(`${path}/@`, { attributes: ['acl', 'effective_acl'] }),
     // A tree of pools has no list of its own.
-    places.slice(1).map(async ({ path: at }) => ({ path: at, ...(await listOf(at, [])) })),
-  );
-  return { acl: own.acl, above: inheritedFrom(lists, own.inherits) };
+    ...places.map(async ({ path: at }) => ({ path: at, acl: await getOr<Ace[]>(`${at}/@acl`, []) })),
+  ]);
+  const above = effective.slice(acl.length);
+  const from = placesOf(above, lists);
+  return { acl, above: above.map((ace, index) => ({ ace, from: from[index] })) };
 }
 
 export const ownAcl = (path: string): Promise<Ace[]> => get(`${path}/@acl`);

@@ -45,7 +45,7 @@ export function AccessTab({ path, permissions }: Props) {
             <AclTable
               label="From above"
               acl={above.map(({ ace }) => ace)}
-              from={above.map(one => one.path)}
+              from={above.map(one => one.from)}
               empty="Nothing from above counts here."
             />
           </Card>

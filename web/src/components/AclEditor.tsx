@@ -13,7 +13,7 @@ interface TableProps {
   acl: readonly Ace[];
   empty: string;
   /** Places that the entries are from, instead of where they count. */
-  from?: readonly string[];
+  from?: readonly (string | undefined)[];
 }
 
 export function AclTable({ label, acl, empty, from }: TableProps) {

@@ -67,24 +67,28 @@ export const responsiblesOf = (acl: readonly Ace[]): string[] => [
   ),
 ];
 
-/** Lists above something, nearest first. */
+/** A list above something. */
 export interface ListAbove {
   path: string;
   acl: readonly Ace[];
-  /** Do those above this one count, too? */
-  inherits: boolean;
 }
 
-/** Entries of the lists above that count: those that reach so far down, as long as every list on the way inherits. */
-export function inheritedFrom(lists: readonly ListAbove[], inherits: boolean): { path: string; ace: Ace }[] {
-  const end = inherits ? lists.findIndex(list => !list.inherits) : -1;
-  const counting = !inherits ? [] : end < 0 ? lists : lists.slice(0, end + 1);
-  return counting.flatMap(({ path, acl }, index) =>
-    acl.filter(ace => reaches(ace, index + 1)).map(ace => ({ path, ace })),
-  );
+/**
+ * Where entries from above are from: both are in the order nearest first, so each is looked for from the place of
+ * the one before it on. What reaches down may have another inheritance there, all else is the same.
+ */
+export function placesOf(entries: readonly Ace[], lists: readonly ListAbove[]): (string | undefined)[] {
+  const all = lists.flatMap(({ path, acl }) => acl.map(ace => ({ path, ace })));
+  let next = 0;
+  return entries.map(entry => {
+    const found = all.findIndex(({ ace }, index) => index >= next && isSame(ace, entry));
+    if (found < 0) return undefined;
+    next = found + 1;
+    return all[found]?.path;
+  });
 }
 
-function reaches(ace: Ace, levels: number): boolean {
-  const mode = ace.inheritance_mode ?? USUAL_INHERITANCE;
-  return mode === 'immediate_descendants_only' ? levels === 1 : mode !== 'object_only';
-}
+const isSame = (one: Ace, other: Ace): boolean =>
+  one.action === other.action &&
+  one.subjects.join('\n') === other.subjects.join('\n') &&
+  [...one.permissions].sort().join() === [...other.permissions].sort().join();

@@ -4,7 +4,7 @@ use super::Who;
 use crate::Kernel;
 use crate::mounts::{OPERATIONS, POOL_TREES};
 use crate::pools::ROOT;
-use cypress::acl::decide;
+use cypress::acl::{decide, effective};
 use cypress::{Ace, Acl, AclLink, Action, Decision, Last, Permission, Resolved};
 use vocab::{Failure, ObjectId, OperationId};
 use yson::Value;
@@ -78,6 +78,15 @@ impl Kernel {
         }
     }
 
+    /// `effective_acl`: the entries that count for an object, nearest first, in the form they have there.
+    pub(crate) fn effective_acl(&self, object: &Object) -> Value {
+        let chain = self.acl_chain(object);
+        let links = chain.iter().map(|(object, acl)| AclLink { object: *object, acl });
+        let entries =
+            effective(links).map(|(_, ace, mode)| Ace { inheritance_mode: mode, ..ace.clone() }.to_value());
+        Value::List(entries.collect())
+    }
+
     fn chain_above_pools(&self, tree: &str) -> impl Iterator<Item = (ObjectId, Acl)> {
         let tree = self.pools.trees.get(tree).map(|tree| (tree.id, Acl::default()));
         let above = self.tree.acl_chain(self.mount_node(POOL_TREES));
@@ -126,7 +135,7 @@ impl Kernel {
         Ok(Found { object, rest })
     }
 
-    pub(super) fn pool_or_tree(&self, tree: &str, pool: &str) -> Object {
+    pub(crate) fn pool_or_tree(&self, tree: &str, pool: &str) -> Object {
         match pool {
             ROOT => Object::Tree(tree.to_owned()),
             pool => Object::Pool(tree.to_owned(), pool.to_owned()),

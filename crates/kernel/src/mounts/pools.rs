@@ -12,6 +12,9 @@ use vocab::{Failure, Time};
 use yson::ypath::Step;
 use yson::{Map, Value};
 
+/// Who may do what in all, own entries and those from above: long where teams are many.
+const EFFECTIVE_ACL: &str = "effective_acl";
+
 /// A tree and a pool in it, as far as there are any.
 type Place = (Option<String>, Option<String>);
 
@@ -71,15 +74,21 @@ impl Kernel {
         }
     }
 
-    fn target_attributes(&self, at: &Mounted, target: &Target<'_>) -> Result<Map, Failure> {
+    /// Attributes; if some are asked for by name, those that take time are computed if they are among them.
+    fn target_attributes(
+        &self,
+        at: &Mounted,
+        target: &Target<'_>,
+        wanted: &[String],
+    ) -> Result<Map, Failure> {
         match target {
             Target::All => Ok(self
                 .tree
-                .attributes(at.node, &[])
+                .attributes(at.node, wanted)
                 .with("default_tree", self.pools.default_tree.as_str())
                 .with("count", self.pools.trees.len())),
-            Target::Tree(tree) => self.tree_attributes(tree),
-            Target::Pool(tree, pool) => self.pool_attributes(tree, pool),
+            Target::Tree(tree) => self.attributes_of(tree, ROOT, wanted),
+            Target::Pool(tree, pool) => self.attributes_of(tree, pool, wanted),
         }
     }
 
@@ -97,15 +106,21 @@ impl Kernel {
                 false => (child, self.pool_value(tree, child, wanted)),
             })
             .collect();
-        dressed(children.into(), &wanted.attributes, || self.attributes_of(tree, pool))
+        dressed(children.into(), &wanted.attributes, || {
+            self.attributes_of(tree, pool, &wanted.attributes).unwrap_or_default()
+        })
     }
 
-    fn attributes_of(&self, tree: &str, pool: &str) -> Map {
-        let attributes = match pool {
-            ROOT => self.tree_attributes(tree),
-            pool => self.pool_attributes(tree, pool),
+    /// Of a pool, or with [`ROOT`] of a tree.
+    fn attributes_of(&self, tree: &str, pool: &str, wanted: &[String]) -> Result<Map, Failure> {
+        let mut attributes = match pool {
+            ROOT => self.tree_attributes(tree)?,
+            pool => self.pool_attributes(tree, pool)?,
         };
-        attributes.unwrap_or_default()
+        if wanted.iter().any(|name| name == EFFECTIVE_ACL) {
+            attributes.insert(EFFECTIVE_ACL, self.effective_acl(&self.pool_or_tree(tree, pool)));
+        }
+        Ok(attributes)
     }
 
     pub(crate) fn get_pools(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
@@ -121,17 +136,20 @@ impl Kernel {
                         .keys()
                         .map(|tree| (tree.as_str(), self.pool_value(tree, ROOT, options)))
                         .collect();
-                    dressed(trees.into(), wanted, || self.target_attributes(at, &target).unwrap_or_default())
+                    dressed(trees.into(), wanted, || {
+                        self.target_attributes(at, &target, wanted).unwrap_or_default()
+                    })
                 }
                 Target::Tree(tree) => self.pool_value(tree, ROOT, options),
                 Target::Pool(tree, pool) => self.pool_value(tree, pool, options),
             }),
             [Step::AllAttributes] => {
-                Ok(crate::tree::only(self.target_attributes(at, &target)?, wanted).into())
+                Ok(crate::tree::only(self.target_attributes(at, &target, wanted)?, wanted).into())
             }
             [Step::Attribute(name), inside @ ..] => {
-                let attributes = self.target_attributes(at, &target)?;
                 let name = canonical_name(name);
+                let asked = [String::from_utf8_lossy(&name).into_owned()];
+                let attributes = self.target_attributes(at, &target, &asked)?;
                 let inside = match target {
                     Target::Tree(_) if name == b"config" => canonical_steps(inside),
                     _ => canonical_option_steps(&name, inside),
@@ -148,7 +166,7 @@ impl Kernel {
         match rest {
             [] => Ok(match target {
                 Target::All => names(self.pools.trees.keys().cloned(), options, |tree| {
-                    self.tree_attributes(tree).unwrap_or_default()
+                    self.attributes_of(tree, ROOT, &options.attributes).unwrap_or_default()
                 }),
                 Target::Tree(tree) => self.list_children(tree, ROOT, options),
                 Target::Pool(tree, parent) => self.list_children(tree, parent, options),
@@ -172,7 +190,7 @@ impl Kernel {
         let children = self.pools.children(tree, parent).map(str::to_owned);
         names(children, options, |child| match self.pools.pool(tree, child) {
             Some(pool) if options.closed.contains(&pool.id) => Map::new(),
-            _ => self.attributes_of(tree, child),
+            _ => self.attributes_of(tree, child, &options.attributes).unwrap_or_default(),
         })
     }
 

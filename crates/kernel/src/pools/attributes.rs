@@ -75,6 +75,8 @@ impl Kernel {
             "creation_time" => object.creation_time,
             "acl" => object.acl.clone(),
             "inherit_acl" => object.inherit_acl,
+            // Computed for who asks for it by name.
+            "effective_acl" => Value::Entity,
             "count" => self.pools.children(tree, pool).count(),
             "opaque" => false,
         };
@@ -92,6 +94,7 @@ impl Kernel {
             "name" => tree,
             "path" => format!("//sys/pool_trees/{}", yson::ypath::escape_literal(tree)),
             "creation_time" => object.creation_time,
+            "effective_acl" => Value::Entity,
             "config" => object.config.clone(),
             "count" => self.pools.children(tree, ROOT).count(),
             "opaque" => false,

@@ -1,5 +1,6 @@
 //! Who may do what: users x objects x commands as a table (http-api.md 8.4), and what surrounds it.
 
+mod effective;
 mod hidden;
 
 use crate::console::Console;
