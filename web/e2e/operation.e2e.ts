@@ -5,6 +5,7 @@ import {
   command,
   eventually,
   findings,
+  inDialog,
   makePool,
   rowsAre,
   startOperation,
@@ -153,6 +154,45 @@ test('columns of jobs: kind and progress', async () => {
     () => row.innerText(),
     text => /vanilla/.test(text) && /100 %/.test(text),
   );
+});
+
+test('a job is interrupted, another is abandoned; its attributes, and the command for a shell', async () => {
+  const polite = await startOperation('asked', 'stops when asked', {
+    command: 'trap "exit 0" USR1; echo listens >&2; while :; do sleep 0.2; done',
+    interruption_signal: 'SIGUSR1',
+    cpu_limit: 0.5,
+  });
+  const [listener] = await runningJobs(polite, 1);
+  const page = await visit(`/operations/${polite}/jobs/${listener?.id}?tab=output`);
+  await page.getByText('listens').waitFor();
+  await page.getByRole('tab', { name: 'Details' }).click();
+  await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
+  await inDialog(page, 'Interrupt').click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.getByText('user request').first().waitFor();
+  await eventually(
+    async () => (await jobsOf(polite)).find(job => job.id === listener?.id)?.state,
+    state => state === 'completed',
+  );
+
+  const id = await startOperation('asked', 'is deaf', { cpu_limit: 0.5 });
+  const [deaf] = await runningJobs(id, 1);
+  const other = await visit(`/operations/${id}/jobs/${deaf?.id}?tab=attributes`);
+  await other.getByRole('region', { name: 'Attributes of the job' }).getByText('job_cookie').waitFor();
+  await other.getByRole('button', { name: 'Shell', exact: true }).click();
+  await other.getByText(new RegExp(`run-job-shell ${deaf?.id}`)).waitFor();
+  await inDialog(other, 'Done').click();
+  await other.getByRole('button', { name: 'Interrupt', exact: true }).click();
+  await inDialog(other, 'Interrupt').click();
+  await other.getByText(/cannot be interrupted: its task has no "interruption_signal"/).waitFor();
+  await inDialog(other, 'Cancel').click();
+  await other.getByRole('button', { name: 'Abandon', exact: true }).click();
+  await inDialog(other, 'Abandon').click();
+  await eventually(
+    async () => (await jobsOf(id)).find(job => job.id === deaf?.id)?.state,
+    state => state === 'completed',
+  );
+  await other.getByText('completed').first().waitFor();
 });
 
 test('a slow job and its copy know of each other', async () => {

@@ -148,7 +148,8 @@ export async function getOr<T>(path: string, otherwise: T, parameters: Parameter
 /** Bytes as text, e.g. what a job has printed. */
 export async function text(command: string, parameters: Record<string, string>): Promise<string> {
   const query = new URLSearchParams(parameters);
-  const response = await send(`/api/v4/${command}?${query}`, { method: 'GET' });
+  const headers = { 'X-YT-Output-Format': FORMAT };
+  const response = await send(`/api/v4/${command}?${query}`, { method: 'GET', headers });
   return response.text();
 }
 

@@ -101,8 +101,8 @@ export interface Access {
 /** What counts here is the server's answer; the lists above only say where an entry is from. */
 export async function access(path: string): Promise<Access> {
   const places = stepsOf(path).reverse().slice(1);
-  const [{ acl = [], effective_acl: effective }, ...lists] = await Promise.all([
-    get<{ acl?: Ace[]; effective_acl: Ace[] }>(`${path}/@`, { attributes: ['acl', 'effective_acl'] }),
+  const [{ acl = [], effective_acl: effective = acl }, ...lists] = await Promise.all([
+    get<{ acl?: Ace[]; effective_acl?: Ace[] }>(`${path}/@`, { attributes: ['acl', 'effective_acl'] }),
     // A tree of pools has no list of its own.
     ...places.map(async ({ path: at }) => ({ path: at, acl: await getOr<Ace[]>(`${at}/@acl`, []) })),
   ]);

@@ -1,6 +1,6 @@
 /** Looking into the tree, and changing it. */
 
-import { call, callWithInput, escapePath, get, list, type Json } from './client';
+import { call, callWithInput, escapePath, get, list, text, type Json } from './client';
 
 export interface Child {
   name: string;
@@ -32,6 +32,28 @@ export async function children(path: string): Promise<Child[]> {
 export const attributes = (path: string): Promise<Record<string, Json>> => get(`${path}/@`);
 export const typeOf = (path: string): Promise<string> => get(`${path}/@type`);
 export const value = (path: string): Promise<Json> => get(path, { max_size: 1_000 });
+
+/** Rows of a table that are shown: to see what is in it, not to work with. */
+export const ROWS_SHOWN = 500;
+
+export interface TableStart {
+  /** Of the whole table. */
+  rowCount: number;
+  rows: Record<string, Json>[];
+}
+
+/** The first rows of a table. */
+export async function tableStart(path: string): Promise<TableStart> {
+  const [rowCount, lines] = await Promise.all([
+    get<number>(`${path}/@row_count`),
+    text('read_table', { path: `${path}[#0:#${ROWS_SHOWN}]` }),
+  ]);
+  const rows = lines.split('\n').filter(line => line !== '');
+  return { rowCount, rows: rows.map(line => JSON.parse(line) as Record<string, Json>) };
+}
+
+/** What a browser saves. */
+export const fileAddress = (path: string): string => `/api/v4/read_file?${new URLSearchParams({ path })}`;
 
 export const child = (path: string, name: string): string =>
   `${path === '/' ? '/' : path}/${escapePath(name)}`;

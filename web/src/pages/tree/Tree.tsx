@@ -18,10 +18,16 @@ import { count } from '../../model/format';
 import { links } from '../../model/links';
 import { isDirectory, normalized, stepsOf } from '../../model/paths';
 import { useUrlState } from '../../model/urlState';
+import { FileOf, Rows } from './Contents';
 import { CreateNode, EditAttribute, EditValue } from './TreeDialogs';
 
 const OF_DIRECTORY: TabItem[] = [
   { id: 'children', title: 'Inside' },
+  { id: 'attributes', title: 'Attributes' },
+  { id: 'access', title: 'Access' },
+];
+const OF_TABLE: TabItem[] = [
+  { id: 'rows', title: 'Rows' },
   { id: 'attributes', title: 'Attributes' },
   { id: 'access', title: 'Access' },
 ];
@@ -81,7 +87,7 @@ function PathField({ path }: { path: string }) {
 function Place({ path, type }: { path: string; type: string }) {
   const [, navigate] = useLocation();
   const directory = isDirectory(type);
-  const items = directory ? OF_DIRECTORY : OF_VALUE;
+  const items = directory ? OF_DIRECTORY : type === 'table' ? OF_TABLE : OF_VALUE;
   const tab = useTab(items);
   const [asked, setAsked] = useState<'create' | 'remove' | 'value' | undefined>(undefined);
   const close = () => setAsked(undefined);
@@ -98,7 +104,7 @@ function Place({ path, type }: { path: string; type: string }) {
                 Create inside
               </Button>
             )}
-            {!directory && !orchid && tab === 'value' && type !== 'file' && type !== 'table' && (
+            {!directory && !orchid && tab === 'value' && type !== 'file' && (
               <Button view="outlined" onClick={() => setAsked('value')}>
                 Edit
               </Button>
@@ -113,7 +119,8 @@ function Place({ path, type }: { path: string; type: string }) {
       </div>
       <Tabs items={items} tab={tab}>
         {tab === 'children' && <Children path={path} />}
-        {tab === 'value' && <ValueOf path={path} />}
+        {tab === 'rows' && <Rows path={path} />}
+        {tab === 'value' && (type === 'file' ? <FileOf path={path} /> : <ValueOf path={path} />)}
         {tab === 'attributes' && <Attributes path={path} />}
         {tab === 'access' && <AccessTab path={path} permissions={NODE_PERMISSIONS} />}
       </Tabs>
