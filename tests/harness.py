@@ -369,14 +369,15 @@ class Cluster:
                 data = reply.read()
         except urllib.error.HTTPError as error:
             raise ServerError(json.loads(error.read())) from None
-        if name == "get_job_stderr":
+        if name in ("get_job_stderr", "get_job_input", "get_job_fail_context"):
             return data
         return json.loads(data)
 
     @staticmethod
     def method(name):
         reads = {"get", "list", "exists", "get_operation", "list_operations", "list_jobs", "get_job",
-                 "get_job_stderr", "abort_job", "abandon_job", "check_permission"}
+                 "get_job_stderr", "get_job_input", "get_job_input_paths", "get_job_fail_context",
+                 "abort_job", "abandon_job", "check_permission"}
         return "GET" if name in reads else "POST"
 
     def get(self, path):

@@ -13,7 +13,7 @@ fn compile() {
     tonic_prost_build::configure()
         .build_transport(false)
         .bytes(".millpond.node.v1.Chunk.data")
-        .bytes(".millpond.node.v1.StderrChunk.data")
+        .bytes(".millpond.node.v1.TextChunk.data")
         .bytes(".millpond.node.v1.RowsChunk.data")
         .compile_fds(files)
         .expect("code for proto/node.proto can be generated");

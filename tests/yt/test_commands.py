@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 import yt.wrapper
 import yt.yson
+from yt.wrapper import job_commands
 from yt.wrapper.driver import make_formatted_request, make_request
 from harness import wait_for
 
@@ -281,6 +282,33 @@ def test_get_job(client, operation):
 
 def test_get_job_stderr(client, operation):
     wait_for(lambda: client.get_job_stderr(operation[0], operation[1]).read() == b"hello\n", what="what the job has said")
+
+
+@pytest.fixture
+def failed(cluster, client, home):
+    """A map over the rows of a table, and a job of it that has failed with them."""
+    client.write_table(f"{home}/rows", [{"a": 1}, {"a": 2}])
+    mapper = {"cpu_limit": 0.1, "memory_limit": 64 << 20}
+    operation = client.run_map("exit 1", f"{home}/rows", f"{home}/out", format="json", sync=False,
+                               spec={"mapper": mapper, "max_failed_job_count": 1})
+    cluster.wait_state(operation.id, "failed", timeout=120)
+    return operation.id, cluster.jobs(operation.id, state="failed")[0]["id"]
+
+
+def test_get_job_input(client, failed):
+    rows = client.get_job_input(failed[1]).read().splitlines()
+    assert [json.loads(row) for row in rows] == [{"a": 1}, {"a": 2}]
+
+
+def test_get_job_input_paths(client, home, failed):
+    path, = client.get_job_input_paths(failed[1])
+    assert str(path) == f"{home}/rows"
+    assert path.attributes["ranges"] == [{"lower_limit": {"row_index": 0}, "upper_limit": {"row_index": 2}}]
+
+
+def test_get_job_fail_context(client, failed):
+    rows = job_commands.get_job_fail_context(*failed, client=client).read().splitlines()
+    assert [json.loads(row) for row in rows] == [{"a": 1}, {"a": 2}]
 
 
 def test_abort_job(cluster, client, operation):

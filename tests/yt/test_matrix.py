@@ -12,6 +12,7 @@ else is a mistake of the row. A command without a row fails the last test.
 | root | |
 """
 
+import functools
 import hashlib
 import itertools
 import json
@@ -71,6 +72,21 @@ class World:
         """The job that runs at this moment, with its stderr written."""
         operation = self.operations[whose]
         return self.cluster.wait_jobs(operation)[0]
+
+    @functools.cache
+    def failed_map(self, whose):
+        """A map of `ann`, or one of `bob` that `ann` may read, and a job of it that has failed with its rows."""
+        table = self.node("table", "//tmp")
+        self.ask("root", "write_table", {"path": table, "body": b"{a=1};"})
+        user, spec = {"anns": ("ann", {"pool": "anns"}), "bobs": ("bob", {"pool": "open"})}[whose]
+        reader = [{"action": "allow", "subjects": ["ann"], "permissions": ["read"]}]
+        mapper = {"command": "exit 1", "cpu_limit": 0.1, "memory_limit": 64 << 20}
+        spec = {**spec, "input_table_paths": [table], "output_table_paths": [],
+                "mapper": mapper, "max_failed_job_count": 1, "acl": reader}
+        operation = self.cluster.command("start_operation", operation_type="map", spec=spec,
+                                         token=self.tokens[user])["operation_id"]
+        self.cluster.wait_state(operation, "failed", timeout=120)
+        return operation, self.cluster.jobs(operation, state="failed")[0]["id"]
 
     def node(self, kind="document", at="//home/ann"):
         """Something that may be removed."""
@@ -139,6 +155,14 @@ def of_jobs(name, needs="manage", **more):
             return {"operation_id": w.operations[whose], "job_id": w.job(whose), **more}
         expected = {"anns": ANNS, "bobs": ALL if needs == "read" else BOBS}[whose]
         yield name, f"job of {whose}", parameters, ALL if needs is None else expected
+
+
+def of_failed_jobs(command):
+    for whose, expected in (("anns", ANNS), ("bobs", ALL)):
+        def parameters(w, user, whose=whose):
+            operation, job = w.failed_map(whose)
+            return {"operation_id": operation, "job_id": job}
+        yield command, f"failed job of {whose}", parameters, expected
 
 
 def row(command, about, expected, **parameters):
@@ -236,6 +260,9 @@ ROWS = [
     *of_operations("list_jobs", needs=None),
     *of_jobs("get_job", needs=None),
     *of_jobs("get_job_stderr", needs="read"),
+    *of_failed_jobs("get_job_input"),
+    *of_failed_jobs("get_job_input_paths"),
+    *of_failed_jobs("get_job_fail_context"),
     *of_jobs("poll_job_shell", parameters={"operation": "spawn", "term": "xterm", "command": "true", "height": 1, "width": 1}),
     *of_jobs("run_job_shell_command", command="true"),
     *[(command, f"job of {whose}", lambda w, u, whose=whose: (lambda operation: {

@@ -204,6 +204,17 @@ export async function commandAt<T = unknown>(
   return body as T;
 }
 
+/** Makes a table of these rows. */
+export async function writeRows(path: string, rows: object[]): Promise<void> {
+  await command('create', { type: 'table', path, ignore_existing: true });
+  const response = await fetch(`${API}/api/v4/write_table`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json', 'X-YT-Parameters': JSON.stringify({ path }) },
+    body: rows.map(row => JSON.stringify(row)).join('\n'),
+  });
+  if (!response.ok) throw new Error(await response.text());
+}
+
 export async function get<T>(path: string): Promise<T> {
   return (await command<{ value: T }>('get', { path })).value;
 }

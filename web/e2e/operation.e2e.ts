@@ -1,5 +1,6 @@
 /** An operation's page: what it was asked to do, what it complains about, how its jobs ended. */
 
+import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   command,
@@ -12,6 +13,7 @@ import {
   stateOf,
   useBrowser,
   visit,
+  writeRows,
 } from './harness';
 
 useBrowser();
@@ -220,6 +222,77 @@ test('a slow job and its copy know of each other', async () => {
   expect(await findings(page)).toEqual([]);
   const jobs = await visit(`/operations/${id}?tab=jobs&with=competitors`);
   await rowsAre(jobs, 'Jobs', 2, 'running');
+});
+
+describe('rows of jobs', () => {
+  const TABLE = '//tmp/e2e-rows';
+  let map = '';
+
+  /** The one job that has ended so. */
+  const oneJob = async (operation: string, state: string): Promise<string> => {
+    const jobs = (await jobsOf(operation)).filter(job => job.state === state);
+    expect(jobs.length).toBe(1);
+    return jobs[0]?.id ?? '';
+  };
+
+  beforeAll(async () => {
+    await writeRows(TABLE, [{ word: 'pike' }, { word: 'perch' }]);
+    const spec = {
+      pool: 'asked',
+      input_table_paths: [TABLE],
+      output_table_paths: [],
+      max_failed_job_count: 1,
+      mapper: { command: 'cat > /dev/null; exit 1', format: 'json', cpu_limit: 0.1, memory_limit: 64 << 20 },
+    };
+    const started = await command<{ operation_id: string }>('start_operation', {
+      operation_type: 'map',
+      spec,
+    });
+    map = started.operation_id;
+    await eventually(
+      () => stateOf(map),
+      state => state === 'failed',
+    );
+  });
+
+  test('what a job of a map was given, and what it was reading when it failed', async () => {
+    const job = await oneJob(map, 'failed');
+    const page = await visit(`/operations/${map}?tab=jobs`);
+    const row = page.getByRole('table', { name: 'Jobs' }).locator('.table__body [role=row]').first();
+    await row.getByRole('link', { name: 'rows', exact: true }).waitFor();
+    await row.getByRole('link', { name: /at the failure/ }).click();
+    await page.waitForURL(new RegExp(`/jobs/${job}\\?tab=fail_context`));
+    await page.locator('pre', { hasText: 'perch' }).waitFor();
+    const file = page.getByRole('link', { name: /Download what it was reading/ });
+    const [download] = await Promise.all([page.waitForEvent('download'), file.click()]);
+    expect(download.suggestedFilename()).toBe(`${job}.fail_context`);
+    expect(await readFile(await download.path(), 'utf-8')).toMatch(/pike[^]*perch/);
+    await page.getByRole('tab', { name: 'Input', exact: true }).click();
+    await page.getByRole('link', { name: 'Download all of its input' }).waitFor();
+    await page.locator('pre', { hasText: 'pike' }).waitFor();
+    expect(await findings(page)).toEqual([]);
+  });
+
+  test('a job without tables offers neither', async () => {
+    const id = await startOperation(
+      'asked',
+      'reads nothing',
+      { command: 'exit 1' },
+      { max_failed_job_count: 1 },
+    );
+    await eventually(
+      () => stateOf(id),
+      state => state === 'failed',
+    );
+    const jobs = await visit(`/operations/${id}?tab=jobs`);
+    await rowsAre(jobs, 'Jobs', 1, 'failed');
+    const table = jobs.getByRole('table', { name: 'Jobs' });
+    await table.getByRole('columnheader', { name: /Input/ }).waitFor();
+    expect(await table.getByRole('link', { name: /rows|at the failure/ }).count()).toBe(0);
+    const page = await visit(`/operations/${id}/jobs/${await oneJob(id, 'failed')}`);
+    await page.getByRole('tab', { name: 'Output' }).waitFor();
+    expect(await page.getByRole('tab', { name: /Input/ }).count()).toBe(0);
+  });
 });
 
 test('an error is shown whole: what is inside, its attributes, and a copy', async () => {

@@ -1,10 +1,10 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
 use crate::commands::{
-    Data, Descriptor, Local, Params, Run, Version, issue_token, poll_job_shell, set_user_password, shape,
-    shell_answer,
+    Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell,
+    set_user_password, shape, shell_answer,
 };
-use crate::{Authenticator, Backend, BoxFuture, batch, secrets};
+use crate::{Authenticator, Backend, BoxFuture, JobData, batch, secrets};
 use kernel::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -170,7 +170,13 @@ impl Caller {
                     Ok(shape(reply, version, only_value, shell_answer(answer.await?)))
                 }));
             }
+            Run::JobInputPaths => {
+                let request = get_job_data(&params, JobData::Input)?;
+                let found = self.api.backend.job_input_paths(self.user.clone(), request);
+                return Ok(Box::pin(async move { Ok(shape(reply, version, only_value, found.await?)) }));
+            }
             Run::Stderr
+            | Run::JobData(_)
             | Run::ShellCommand
             | Run::ReadFile
             | Run::WriteFile

@@ -42,6 +42,12 @@ pub trait Backend: Send + Sync + 'static {
     /// What a job has written to its stderr, running or finished; empty if it has none.
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>>;
 
+    /// Opens what a job was given or has left.
+    fn read_job_data(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<ByteStream, Failure>>;
+
+    /// `get_job_input_paths`: the tables that a job was given, each with the rows.
+    fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>>;
+
     /// One call of `poll_job_shell`: for a new or a known shell beside a running job.
     fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>>;
 
@@ -96,6 +102,27 @@ pub struct StderrRequest {
     pub limit: Option<u64>,
     /// From here.
     pub offset: Option<u64>,
+}
+
+/// What of a job is read as a stream of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobData {
+    /// `get_job_input`: all rows that a job was given, in its format.
+    Input,
+    /// `get_job_fail_context`: the rows that a failed job was given last, in its format, at most 10 MiB
+    /// (jobs-and-nodes.md 5.5).
+    FailContext,
+}
+
+/// Parameters of the commands that read such (http-api.md 8.6).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobDataRequest {
+    /// May be absent.
+    pub operation: Option<OperationRef>,
+    /// Whose.
+    pub job_id: JobId,
+    /// What.
+    pub data: JobData,
 }
 
 /// Parameters of `poll_job_shell` and `run_job_shell_command` (http-api.md 8.7).

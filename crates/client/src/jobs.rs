@@ -32,6 +32,23 @@ impl Client {
         Ok(bytes)
     }
 
+    /// `get_job_input`: all rows that a job was given, in its format, as they come; gives the number of bytes.
+    pub fn get_job_input(
+        &self,
+        operation: &str,
+        job: JobId,
+        output: &mut dyn Write,
+    ) -> Result<u64, ClientError> {
+        self.download("get_job_input", named(operation).with("job_id", job), output)
+    }
+
+    /// `get_job_fail_context`: the rows that a failed job was given last, in its format; at most 10 MiB.
+    pub fn get_job_fail_context(&self, operation: &str, job: JobId) -> Result<Vec<u8>, ClientError> {
+        let mut bytes = Vec::new();
+        self.download("get_job_fail_context", named(operation).with("job_id", job), &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// `abort_job`; with a time-out the job is interrupted first and aborted after it.
     pub fn abort_job(&self, job: JobId, interrupt_timeout: Option<Span>) -> Result<(), ClientError> {
         let timeout = interrupt_timeout.map(|t| t.as_millis());

@@ -3,6 +3,7 @@
 
 use crate::job::identity_value;
 use crate::statistics::{JobSamples, tree};
+use std::ops::Range;
 use vocab::{
     AbortReason, AllocationId, Failure, Guid, InterruptionReason, JobId, JobIdentity, JobPhase, JobState,
     OperationId, Summary, Time,
@@ -38,6 +39,10 @@ pub struct JobRecord {
     pub competition: Option<JobId>,
     /// Bytes of stderr; 0 if it is not kept.
     pub stderr_size: u64,
+    /// Bytes of what it was reading when it failed; 0 if it is not kept.
+    pub fail_context_size: u64,
+    /// Of the operation's input: what it was given to read.
+    pub rows: Option<Range<u64>>,
     /// Incarnation of the operation that it ran in.
     pub operation_incarnation: String,
     /// Rank in its gang.
@@ -71,6 +76,7 @@ impl JobRecord {
             .with("operation_incarnation", self.operation_incarnation.as_str())
             .with_some("gang_rank", self.gang_rank)
             .with_some("stderr_size", (self.stderr_size > 0).then_some(self.stderr_size))
+            .with_some("fail_context_size", (self.fail_context_size > 0).then_some(self.fail_context_size))
             .with_some("error", self.error.as_ref().map(Failure::to_value))
             .with_some("abort_reason", self.abort_reason)
             .with_some("interruption_info", interruption)
@@ -136,6 +142,8 @@ impl JobRecord {
             self.predecessor.map(|job| guid(job.0)).into(),
             self.competition.map(|job| guid(job.0)).into(),
             self.job_type.as_str().into(),
+            self.fail_context_size.into(),
+            self.rows.as_ref().map(|rows| vec![Value::from(rows.start), rows.end.into()]).into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -198,8 +206,16 @@ impl JobRecord {
                 None => None,
                 Some(v) => optional(v, |v| guid(v).map(JobId))?,
             },
-            // Not in records of older programs, which knew of no other.
+            // None of these is in records of older programs, which knew of no other type.
             job_type: next().map_or(Some("vanilla".to_owned()), text)?,
+            fail_context_size: next().map_or(Some(0), Value::as_u64)?,
+            rows: match next() {
+                None => None,
+                Some(v) => optional(v, |v| {
+                    let [start, end] = v.as_list()? else { return None };
+                    Some(start.as_u64()?..end.as_u64()?)
+                })?,
+            },
         })
     }
 }

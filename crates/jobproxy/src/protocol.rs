@@ -30,7 +30,7 @@ use yson::Map;
 pub use crate::codec::{FrameReader, MAX_FRAME, encode_frame};
 
 /// Version of these messages. A node kills a proxy with another version than those it knows.
-pub const PROXY_PROTOCOL_VERSION: u32 = 6;
+pub const PROXY_PROTOCOL_VERSION: u32 = 7;
 
 /// Longest stderr that travels inside [`ProxyResult`] (the same bound as on the node protocol).
 pub use vocab::job::INLINE_STDERR_MAX;
@@ -422,6 +422,8 @@ pub struct ProxyResult {
     pub stderr: Option<Blob>,
     /// Processes of the job could not be killed: the container is still there.
     pub survivors: bool,
+    /// Bytes of what a failed job was reading, in [`crate::rows::fail_context`].
+    pub fail_context_size: u64,
 }
 
 wire!(struct SpawnerConfig {
@@ -448,7 +450,9 @@ wire!(struct TableIo {
 wire!(struct OutputTable { schema, sorted_by });
 wire!(struct Holds { cpu, total_peak });
 wire!(struct Progress { holds, statistics, user_memory, proxy_memory, stderr_size });
-wire!(struct ProxyResult { job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr, survivors });
+wire!(struct ProxyResult {
+    job_id, outcome, start_time, finish_time, statistics, stderr_size, stderr, survivors, fail_context_size,
+});
 wire!(struct JobStatistics {
     wait_for_resources, prepare, artifacts_download, exec, user_job_cpu_user, user_job_cpu_system,
     user_job_cpu_throttled, user_job_cpu_wait, user_job_context_switches, user_job_bytes_read,

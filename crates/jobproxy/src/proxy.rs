@@ -29,6 +29,7 @@ mod samples;
 mod shell;
 mod terminal;
 mod thrashing;
+mod trail;
 
 use crate::protocol::{FromProxy, Holds, JobStart, PROXY_PROTOCOL_VERSION};
 use crate::record::{ProxyState, log, write_result, write_state};

@@ -6,6 +6,7 @@
 //! <job directory>/rows/input        rows of the unit of work, and marks between them: binary YSON
 //! <job directory>/rows/output.<k>   the chunk of output table k; no file: no rows
 //! <job directory>/rows/outputs      of a completed job: which chunks there are
+//! <job directory>/rows/fail_context of a failed job: the rows that it was given last, as it was given them
 //! ```
 
 use std::fs;
@@ -28,6 +29,11 @@ pub fn input(job_directory: &Path) -> PathBuf {
 /// The chunk of an output table.
 pub fn output(job_directory: &Path, table: usize) -> PathBuf {
     directory(job_directory).join(format!("output.{table}"))
+}
+
+/// What a failed job was reading.
+pub fn fail_context(job_directory: &Path) -> PathBuf {
+    directory(job_directory).join("fail_context")
 }
 
 fn list(job_directory: &Path) -> PathBuf {

@@ -338,6 +338,27 @@ pub enum Command {
         /// From here.
         offset: Option<u64>,
     },
+    /// `get_job_input` and `get_job_input_paths`: where the rows are.
+    GetJobInput {
+        /// May be absent while the job is not over.
+        operation: Option<OperationRef>,
+        /// Which.
+        job_id: JobId,
+    },
+    /// Where rows of the input of an operation are; `#` if it is over. For the server's own questions.
+    LocateInput {
+        /// Which.
+        operation_id: OperationId,
+        /// Counted through all of its input.
+        rows: std::ops::Range<u64>,
+    },
+    /// `get_job_fail_context`: where it is.
+    GetJobFailContext {
+        /// May be absent while the job is not over.
+        operation: Option<OperationRef>,
+        /// Which.
+        job_id: JobId,
+    },
     /// `poll_job_shell`, operation `spawn`: may it, and where is the job?
     OpenJobShell {
         /// Which.
@@ -691,6 +712,9 @@ impl Command {
                 | Command::ListJobs(_)
                 | Command::GetJob { .. }
                 | Command::GetJobStderr { .. }
+                | Command::GetJobFailContext { .. }
+                | Command::GetJobInput { .. }
+                | Command::LocateInput { .. }
                 | Command::LocateJobShell { .. }
                 | Command::CheckPermission { .. }
                 | Command::CheckPermissionByAcl { .. }

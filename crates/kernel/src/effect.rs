@@ -133,6 +133,22 @@ pub enum Body {
         /// Only these.
         attributes: Option<Vec<String>>,
     },
+    /// `get_job_input` and `get_job_input_paths`.
+    JobInput {
+        /// Of which operation.
+        operation_id: OperationId,
+        /// Which.
+        job_id: JobId,
+        /// Where the rows are; none of a job that does not run: what it read is in the archive.
+        input: Option<Value>,
+    },
+    /// `get_job_fail_context`: it is in the archive.
+    FailContext {
+        /// Of which operation.
+        operation_id: OperationId,
+        /// Which.
+        job_id: JobId,
+    },
     /// `get_job_stderr`.
     Stderr {
         /// Of which operation, if the caller said it.

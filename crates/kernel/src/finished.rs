@@ -73,6 +73,11 @@ impl Kernel {
         debug_assert!(operation.state.is_finished(), "only finished operations are archived");
         let mut summary = operation.summary();
         let all = self.operation_attributes(now, operation, None);
+        if let Some(input) = operation.input_of(0..u64::MAX) {
+            let (key, value) = (records::input_key(id), yson::to_binary(&input));
+            summary.archived_bytes += (key.len() + value.len()) as u64;
+            self.open.batch.put(Table::OperationArchive, key, value);
+        }
         self.finished.insert({
             put_in_archive(&mut self.open.batch, &mut summary, all);
             summary

@@ -1,5 +1,6 @@
 //! What the kernel is told.
 
+use crate::FailContext;
 use crate::command::Request;
 use crate::effect::NodeKey;
 use cypress::Chunk;
@@ -30,6 +31,13 @@ pub enum Input {
         blob: u64,
         /// Bytes.
         size: u64,
+    },
+    /// What a failed job was reading was uploaded; its end is reported afterwards.
+    FailContextUploaded {
+        /// Of which job.
+        job_id: JobId,
+        /// Where it is now.
+        context: FailContext,
     },
     /// Rows that a job has written to one of its output tables were uploaded; its end is reported afterwards.
     RowsUploaded {

@@ -1,14 +1,13 @@
 //! What nodes report about jobs, and what follows: the controller decides about the unit of work,
 //! the scheduler gets the place back, the archive gets the record, the node may forget.
 
-use crate::records::job_key;
+use crate::job_archive::{FailContext, Left, Stderr};
 use crate::{Effect, Kernel, Seq, Topic};
-use controller::{AdoptError, FinishedJob, HeldJob, JobVerdict};
+use controller::{AdoptError, FinishedJob, HeldJob};
 use cypress::Chunk;
 use scheduler::{RevivedAllocation, SettleFailure};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use vocab::batch::Table;
 use vocab::{
     AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, OperationId,
     Resources, Span, Time, code,
@@ -22,6 +21,8 @@ pub(crate) struct Jobs {
     by_allocation: BTreeMap<AllocationId, JobId>,
     /// Long stderrs that arrived before the end of their job: size and blob.
     pub uploaded: BTreeMap<JobId, (u64, u64)>,
+    /// What failed jobs were reading, before their end.
+    fail_contexts: BTreeMap<JobId, FailContext>,
     /// Rows that arrived before the end of their job, by output table.
     outputs: BTreeMap<JobId, BTreeMap<u32, Chunk>>,
 }
@@ -51,6 +52,10 @@ impl Jobs {
     /// Rows that a job has written to a table; those that came before are given back.
     pub fn keep_output(&mut self, job: JobId, table: u32, chunk: Chunk) -> Option<Chunk> {
         self.outputs.entry(job).or_default().insert(table, chunk)
+    }
+    /// What a job was reading when it failed; what came before is given back.
+    pub fn keep_fail_context(&mut self, job: JobId, context: FailContext) -> Option<FailContext> {
+        self.fail_contexts.insert(job, context)
     }
     /// What has come of a job.
     pub fn output(&self, job: JobId) -> Cow<'_, BTreeMap<u32, Chunk>> {
@@ -137,12 +142,15 @@ impl Kernel {
         &mut self,
         now: Time,
         address: &str,
-        finished: wire::FinishedJob,
+        mut finished: wire::FinishedJob,
         out: &mut Vec<Effect>,
     ) {
         let job_id = finished.identity.job_id;
         self.waits_no_more(address, job_id);
-        let upload = self.jobs.uploaded.remove(&job_id);
+        let uploaded = self.jobs.uploaded.remove(&job_id).map(|(size, blob)| Stderr::Blob(size, blob));
+        let inline = finished.stderr.take().map(Stderr::Inline);
+        let mut left =
+            Left { stderr: uploaded.or(inline), fail_context: self.jobs.fail_contexts.remove(&job_id) };
         // A node that comes back after our restart may report the end of a job that this life has
         // never seen: take it over first, as if it still ran, and end it then.
         // The controller refuses if it has counted that end already.
@@ -174,11 +182,8 @@ impl Kernel {
                 exec_start_time: finished.start_time,
                 finish_time: finished.finish_time,
                 statistics: Some(finished.statistics),
-                stderr_size: match (&finished.stderr, &upload) {
-                    (Some(kept), _) => kept.len() as u64,
-                    (None, Some((size, _))) => *size,
-                    (None, None) => 0,
-                },
+                stderr_size: left.stderr.as_ref().map_or(0, Stderr::size),
+                fail_context_size: left.fail_context.map_or(0, |context| context.size),
             };
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
@@ -188,16 +193,7 @@ impl Kernel {
                 }
                 let others = std::mem::take(&mut verdict.aborted_with_it);
                 let reuse = std::mem::take(&mut verdict.reuse);
-                let content = match (verdict.keep_stderr, finished.stderr, upload) {
-                    (true, Some(bytes), _) => Some(Stderr::Inline(bytes)),
-                    (true, None, Some((_, blob))) => Some(Stderr::Blob(blob)),
-                    (false, _, Some((_, blob))) => {
-                        self.delete_blob(blob, out);
-                        None
-                    }
-                    _ => None,
-                };
-                self.archive_job(&verdict, Some(&job), content);
+                self.archive_job(&verdict, Some(&job), std::mem::take(&mut left), out);
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
                 self.begin_anew(now, job.operation, others, reuse, out);
@@ -208,28 +204,30 @@ impl Kernel {
                     self.operation_event(now, job.operation, event, out);
                 }
             }
-        } else if let Some((_, blob)) = upload {
-            self.delete_blob(blob, out);
         }
         if let Some(place) = kept {
             self.leave_place(&place);
         }
+        self.drop_left(left, out);
         dropped.into_iter().for_each(|blob| self.delete_blob(blob, out));
         self.release_end(address, job_id);
     }
 
-    /// Rows of jobs that were given up before their end came.
+    /// What came of jobs that were given up before their end came.
     pub(crate) fn drop_stray_output(&mut self, out: &mut Vec<Effect>) {
-        let Jobs { by_id, outputs, .. } = &mut self.jobs;
-        if outputs.keys().all(|job| by_id.contains_key(job)) {
-            return;
-        }
-        let (kept, stray): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(outputs).into_iter().partition(|(job, _)| by_id.contains_key(job));
-        *outputs = kept;
-        for chunk in stray.into_values().flat_map(BTreeMap::into_values) {
-            self.delete_blob(chunk.blob, out);
-        }
+        let Jobs { by_id, outputs, fail_contexts, .. } = &mut self.jobs;
+        let mut stray = Vec::new();
+        outputs.retain(|job, chunks| {
+            let kept = by_id.contains_key(job);
+            stray.extend(chunks.values().filter(|_| !kept).map(|chunk| chunk.blob));
+            kept
+        });
+        fail_contexts.retain(|job, context| {
+            let kept = by_id.contains_key(job);
+            stray.extend((!kept).then_some(context.blob));
+            kept
+        });
+        stray.into_iter().for_each(|blob| self.delete_blob(blob, out));
     }
 
     /// A node may forget the end of a job when the open batch is durable.
@@ -419,10 +417,11 @@ impl Kernel {
             finish_time: now,
             statistics: None,
             stderr_size: 0,
+            fail_context_size: 0,
         };
         let Some(mut verdict) = operation.controller.job_finished(now, report) else { return };
         let event = verdict.operation_event.take();
-        self.archive_job(&verdict, Some(&job), None);
+        self.archive_job(&verdict, Some(&job), Left::default(), out);
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
         let others = std::mem::take(&mut verdict.aborted_with_it);
@@ -541,28 +540,6 @@ impl Kernel {
         Ok(())
     }
 
-    /// The record of a finished job, and its stderr, into the batch; `job` is what we knew of it.
-    pub(crate) fn archive_job(&mut self, verdict: &JobVerdict, job: Option<&Job>, stderr: Option<Stderr>) {
-        let identity = &verdict.record.identity;
-        let key = job_key(identity.operation_id, identity.job_id);
-        let mut bytes = key.len() as u64;
-        if let Some(stderr) = stderr {
-            bytes += key.len() as u64 + verdict.record.stderr_size;
-            self.open.batch.put(Table::Stderr, key.clone(), stderr.encode());
-        }
-        if let Some(job) = job {
-            self.count_last_savings(&verdict.record, &job.pool);
-        }
-        let record = verdict.record.encode();
-        self.log_end(&verdict.record, &record, job);
-        self.counters.job_ended(&verdict.record);
-        if let Some(operation) = self.operations.get_mut(&identity.operation_id) {
-            operation.archived_bytes += bytes + record.len() as u64;
-            operation.has_archived = true;
-        }
-        self.open.batch.put(Table::JobArchive, key, record);
-    }
-
     fn operation_of(&mut self, job_id: JobId) -> Option<&mut crate::Operation> {
         let id = self.jobs.get(job_id)?.operation;
         self.operations.get_mut(&id)
@@ -577,29 +554,6 @@ enum Whereabouts {
     TimedOut(Span),
     /// Nobody will ever speak of it.
     Gone,
-}
-
-/// Where a kept stderr is.
-pub(crate) enum Stderr {
-    Inline(Vec<u8>),
-    Blob(u64),
-}
-
-/// First byte of a record of `Table::Stderr`: the text itself follows.
-pub const STDERR_INLINE: u8 = 0;
-/// First byte of a record of `Table::Stderr`: the number of a blob follows, big-endian.
-pub const STDERR_BLOB: u8 = 1;
-
-impl Stderr {
-    fn encode(self) -> Vec<u8> {
-        match self {
-            Stderr::Inline(mut bytes) => {
-                bytes.insert(0, STDERR_INLINE);
-                bytes
-            }
-            Stderr::Blob(blob) => std::iter::once(STDERR_BLOB).chain(blob.to_be_bytes()).collect(),
-        }
-    }
 }
 
 /// Unknown or finished job: 203 and, for those who look for it, 1916 inside (http-api.md 3.2 [X]).

@@ -40,6 +40,8 @@ mod audit_log;
 mod finished;
 mod history_chart;
 mod invariants;
+mod job_archive;
+mod job_input;
 mod jobs;
 mod listing;
 mod metrics;
@@ -76,10 +78,11 @@ pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
 pub use events::events_of;
 pub use history_chart::Range;
 pub use input::Input;
-pub use jobs::{STDERR_BLOB, STDERR_INLINE};
+pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
+pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
-pub use records::{archived_job, archived_job_in_full, job_key, listed_key};
+pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
 pub use table::TableRows;
@@ -263,6 +266,11 @@ impl Kernel {
             Input::StderrUploaded { job_id, blob, size } => {
                 if let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob)) {
                     self.delete_blob(lost, out);
+                }
+            }
+            Input::FailContextUploaded { job_id, context } => {
+                if let Some(lost) = self.jobs.keep_fail_context(job_id, context) {
+                    self.delete_blob(lost.blob, out);
                 }
             }
             Input::RowsUploaded { job_id, table, chunk } => {
@@ -487,6 +495,13 @@ impl Kernel {
             }
             Command::GetJobStderr { operation, job_id, limit, offset } => {
                 (Waits::All, self.get_job_stderr(operation, job_id, limit, offset))
+            }
+            Command::GetJobInput { operation, job_id } => (Waits::All, self.get_job_input(operation, job_id)),
+            Command::LocateInput { operation_id, rows } => {
+                (Waits::All, Ok(Body::Value(self.locate_input(operation_id, rows))))
+            }
+            Command::GetJobFailContext { operation, job_id } => {
+                (Waits::All, self.get_job_fail_context(operation, job_id))
             }
             other => (Waits::Nothing, Err(Failure::new(format!("{other:?} is not a read command")))),
         }

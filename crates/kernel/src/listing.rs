@@ -229,16 +229,33 @@ impl Kernel {
         limit: Option<u64>,
         offset: Option<u64>,
     ) -> Result<Body, Failure> {
+        let operation_id = Some(self.operation_of_job(operation.as_ref(), job_id)?);
         let job = self.jobs.get(job_id);
-        let operation_id = match &operation {
-            Some(reference) => Some(self.find_operation(reference)?),
-            None => job.map(|job| job.operation),
-        };
-        if operation_id.is_none() || job.is_some_and(|job| Some(job.operation) != operation_id) {
-            return Err(no_such_job(job_id));
-        }
         let node = job.and_then(|job| self.nodes.get(&job.node)).and_then(|node| node.key);
         Ok(Body::Stderr { operation_id, job_id, node, limit, offset })
+    }
+
+    pub(crate) fn get_job_fail_context(
+        &self,
+        operation: Option<OperationRef>,
+        job_id: JobId,
+    ) -> Result<Body, Failure> {
+        let operation_id = self.operation_of_job(operation.as_ref(), job_id)?;
+        Ok(Body::FailContext { operation_id, job_id })
+    }
+
+    /// The operation that was named, or that of a job that runs. A running job of another one is not found.
+    pub(crate) fn operation_of_job(
+        &self,
+        operation: Option<&OperationRef>,
+        job_id: JobId,
+    ) -> Result<OperationId, Failure> {
+        let running = self.jobs.get(job_id).map(|job| job.operation);
+        let named = operation.map(|reference| self.find_operation(reference)).transpose()?;
+        match named.or(running) {
+            Some(id) if running.is_none_or(|running| running == id) => Ok(id),
+            _ => Err(no_such_job(job_id)),
+        }
     }
 
     fn job_fields(&self, now: Time, o: &Operation, view: controller::JobView<'_>, all: bool) -> Map {

@@ -6,10 +6,12 @@
 //! `id + 'a'` how many bytes its finished jobs take in the archive.
 //!
 //! `OperationArchive`: `id` all attributes of a finished operation; `id + 'l'` those of them that
-//! `list_operations` shows unless it is asked for others: a page of a thousand reads little.
+//! `list_operations` shows unless it is asked for others: a page of a thousand reads little; `id + 'i'` where
+//! the rows were that its jobs have read.
 
 use crate::operation::{Event, InTree, Operation, Pinned};
 use crate::operations::tables::WorkTables;
+use std::ops::Range;
 use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
 use yson::{Map, Value};
 
@@ -40,6 +42,11 @@ pub(crate) fn parse_operation_key(key: &[u8]) -> Option<(OperationId, u8, &[u8])
 /// Key of the attributes of a finished operation that are usually listed.
 pub fn listed_key(id: OperationId) -> Vec<u8> {
     operation_key(id, b'l', &[])
+}
+
+/// Key of where the input of a finished operation was.
+pub fn input_key(id: OperationId) -> Vec<u8> {
+    operation_key(id, b'i', &[])
 }
 
 /// Key of a finished job, in `JobArchive` and `Stderr`: all of an operation lie together.
@@ -161,6 +168,11 @@ pub fn archived_job(record: &[u8]) -> Result<Map, Failure> {
 pub fn archived_job_in_full(record: &[u8]) -> Result<Map, Failure> {
     let job = decode_job(record)?;
     Ok(job.to_value().with("job_id", job.identity.job_id).with("statistics", job.statistics()))
+}
+
+/// Which rows of the operation's input an archived job was given; none if it reads no tables.
+pub fn rows_of_archived_job(record: &[u8]) -> Result<Option<Range<u64>>, Failure> {
+    Ok(decode_job(record)?.rows)
 }
 
 fn decode_job(record: &[u8]) -> Result<controller::JobRecord, Failure> {

@@ -197,6 +197,7 @@ fn over(
         statistics: JobStatistics { wait_for_resources: Span::ZERO, exec: run, ..JobStatistics::default() },
         stderr_size: 0,
         stderr: None,
+        fail_context_size: 0,
     };
     finished.insert(job_id, end.clone());
     Some(JobEvent::Finished(end))

@@ -542,7 +542,9 @@ impl Hands for RealHands {
             NodeEffect::ProxySend(job_id, order) => self.order(job_id, order),
             NodeEffect::KillContainer(job_id) => self.kill_container(job_id),
             NodeEffect::FetchRows { job_id, slot } => self.fetch_rows(job_id, slot),
-            NodeEffect::Upload { job_id, slot, stderr, rows } => self.upload(job_id, slot, stderr, rows),
+            NodeEffect::Upload { job_id, slot, stderr, rows, fail_context } => {
+                self.upload(job_id, slot, rows::Remainder { stderr, rows, fail_context });
+            }
             NodeEffect::ReadStderr { request_id, job_id, offset, limit, .. } => {
                 self.read_stderr(request_id, job_id, offset, limit);
             }

@@ -152,9 +152,16 @@ impl pb::node_service_server::NodeService for Service {
         Err(Status::not_found("this world has no tables"))
     }
 
+    async fn upload_fail_context(
+        &self,
+        request: Request<Streaming<pb::TextChunk>>,
+    ) -> Result<Response<pb::Empty>, Status> {
+        self.upload_stderr(request).await
+    }
+
     async fn upload_stderr(
         &self,
-        request: Request<Streaming<pb::StderrChunk>>,
+        request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let mut chunks = request.into_inner();
         let mut all = Vec::new();

@@ -73,6 +73,8 @@ pub enum NodeEffect {
         stderr: bool,
         /// The chunks of its output tables.
         rows: bool,
+        /// What it was reading when it failed.
+        fail_context: bool,
     },
     /// Answer a request for stderr on the stream; the job has a slot.
     ReadStderr {

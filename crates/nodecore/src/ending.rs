@@ -121,6 +121,7 @@ impl NodeCore {
             stderr_size: remains.stderr_size.max(job.stderr_size),
             stderr: remains.stderr,
             survivors: false,
+            fail_context_size: 0,
         })
     }
 
@@ -134,6 +135,7 @@ impl NodeCore {
             stderr_size: 0,
             stderr: KeptStderr::None,
             survivors: false,
+            fail_context_size: 0,
         };
         self.end(now, id, result, true, fx);
     }
@@ -154,6 +156,8 @@ impl NodeCore {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.stderr_size = result.stderr_size;
         let stderr = job.keep_stderr(result.stderr);
+        // One that failed when it was to be stopped anyway does not count as failed.
+        let has_failed = matches!(result.outcome, JobOutcome::Failed { .. });
         job.end = Some(FinishedJob {
             identity: job.start.identity.clone(),
             granted: job.start.resources,
@@ -163,6 +167,7 @@ impl NodeCore {
             statistics: job.complete_statistics(result.statistics, result.finish_time),
             stderr_size: job.stderr_size,
             stderr,
+            fail_context_size: if has_failed { result.fail_context_size } else { 0 },
         });
         if decided_here {
             // A result that the proxy left is not the last word: ours must be found after a restart.

@@ -171,6 +171,8 @@ pub struct JobResult {
     pub stderr: KeptStderr,
     /// Processes of the job could not be killed.
     pub survivors: bool,
+    /// Bytes of what a failed job was reading; they lie with the job and are uploaded.
+    pub fail_context_size: u64,
 }
 
 /// What is left of a job whose proxy did not speak at the end.

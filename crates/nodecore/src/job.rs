@@ -146,15 +146,21 @@ impl Job {
         self.start.identity.job_id
     }
 
-    /// Is there anything that must be brought to the server before it hears of the end: a long stderr, or rows
-    /// that a completed job has written to tables?
+    /// Is there anything that must be brought to the server before it hears of the end: a long stderr, rows
+    /// that a completed job has written to tables, or those that a failed one was reading?
     pub fn must_upload(&self) -> bool {
-        self.long_stderr || self.has_output()
+        self.long_stderr || self.has_output() || self.has_fail_context()
     }
 
     /// The order to do so.
     pub fn upload(&self, job_id: JobId, slot: u32) -> NodeEffect {
-        NodeEffect::Upload { job_id, slot, stderr: self.long_stderr, rows: self.has_output() }
+        NodeEffect::Upload {
+            job_id,
+            slot,
+            stderr: self.long_stderr,
+            rows: self.has_output(),
+            fail_context: self.has_fail_context(),
+        }
     }
 
     /// Rows that count as soon as the server hears of the end.
@@ -163,6 +169,10 @@ impl Job {
         let tables = end.statistics.tables.as_ref();
         matches!(end.outcome, JobOutcome::Completed { .. })
             && tables.is_some_and(|t| t.outputs.iter().any(|output| output.row_count > 0))
+    }
+
+    fn has_fail_context(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.fail_context_size > 0)
     }
 
     /// May the server hear of its end? Not before a long stderr is there.

@@ -171,6 +171,7 @@ impl NodeCore {
             statistics: JobStatistics::default(),
             stderr_size: 0,
             stderr: None,
+            fail_context_size: 0,
         }));
     }
 }

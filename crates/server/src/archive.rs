@@ -2,13 +2,14 @@
 
 use crate::job_list;
 use kernel::{
-    EventsOfOperation, ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job,
-    archived_job_in_full, is_listed, job_key, listed_key,
+    EventsOfOperation, FailContext, ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job,
+    archived_job_in_full, input_key, is_listed, job_key, listed_key, no_job_input, rows_of_archived_job,
+    rows_of_input,
 };
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use store::{Store, StoreError, Table, prefix_end};
-use vocab::{Failure, JobId, OperationId, code};
+use vocab::{Failure, Guid, JobId, OperationId, code};
 use yson::ypath::Step;
 use yson::{Map, Value};
 
@@ -129,6 +130,42 @@ impl Archive {
         Ok(job_list::project(map, attributes))
     }
 
+    /// The operation of a finished job that had rows to read.
+    pub fn operation_of(&self, job_id: JobId) -> Result<Option<OperationId>, Failure> {
+        let found = self.store.get(Table::JobIndex, &job_id.0.to_bytes()).map_err(unreadable)?;
+        let operation = found.as_deref().and_then(|id| id.try_into().ok());
+        Ok(operation.map(|id| OperationId(Guid::from_bytes(id))))
+    }
+
+    /// Which rows of its operation's input a finished job was given.
+    pub fn rows_of_job(&self, operation: OperationId, job_id: JobId) -> Result<Range<u64>, Failure> {
+        let record = self.store.get(Table::JobArchive, &job_key(operation, job_id)).map_err(unreadable)?;
+        let record = record.ok_or_else(|| no_such_job(job_id))?;
+        rows_of_archived_job(&record)?.ok_or_else(|| no_job_input(job_id))
+    }
+
+    /// Where rows of the input of a finished operation were.
+    pub fn input(&self, operation: OperationId, rows: &Range<u64>) -> Result<Value, Failure> {
+        let record = self.store.get(Table::OperationArchive, &input_key(operation)).map_err(unreadable)?;
+        let record = record.ok_or_else(|| malformed(operation, "its input is missing"))?;
+        let input = yson::parse_record(&record).map_err(|e| malformed(operation, &e.to_string()))?;
+        rows_of_input(&input, rows).ok_or_else(|| malformed(operation, "its input is not what it should be"))
+    }
+
+    /// What a failed job was reading.
+    pub fn fail_context(&self, operation: OperationId, job_id: JobId) -> Result<FailContext, Failure> {
+        let key = job_key(operation, job_id);
+        match self.store.get(Table::FailContext, &key).map_err(unreadable)? {
+            Some(record) => {
+                FailContext::decode(&record).ok_or_else(|| Failure::new("Malformed record of a fail context"))
+            }
+            None => match self.store.get(Table::JobArchive, &key).map_err(unreadable)? {
+                Some(_) => Err(no_fail_context(operation, job_id)),
+                None => Err(no_such_job(job_id)),
+            },
+        }
+    }
+
     /// The kept stderr of a finished job; empty if it has none.
     pub fn stderr(
         &self,
@@ -158,6 +195,13 @@ impl Archive {
             },
         }
     }
+}
+
+/// A failed job that has not read anything, or of so many that it was not kept of this one; or not a failed one.
+fn no_fail_context(operation: OperationId, job_id: JobId) -> Failure {
+    Failure::coded(code::NO_SUCH_JOB, format!("Job {job_id} has no fail context"))
+        .with("job_id", job_id)
+        .with("operation_id", operation)
 }
 
 fn no_such_job(job_id: JobId) -> Failure {

@@ -8,12 +8,12 @@ use crate::hub::Hub;
 use crate::metrics::Measures;
 use crate::tables::Tables;
 use api::{
-    Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, ReadTable, StderrRequest,
-    TableContent, WriteFile, WriteTable,
+    Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
+    ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 use bytes::Bytes;
 use kernel::command::EventsFrom;
-use kernel::{Body, Command, Input, Request, Versions};
+use kernel::{Body, Command, FailContext, Input, Request, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -92,9 +92,30 @@ impl ServerBackend {
                 archive.job(operation, job_id, live, attributes.as_deref()).map(Value::from)
             }
             Body::Metrics(_) => Err(Failure::new("Metrics are not a structured value")),
-            Body::Stderr { .. } => Err(Failure::new("A stderr is not a structured value")),
+            Body::Stderr { .. } | Body::FailContext { .. } | Body::JobInput { .. } => {
+                Err(Failure::new("Bytes of a job are not a structured value"))
+            }
         });
         read.await.map_err(|e| Failure::new(format!("Reading from the archive failed: {e}")))?
+    }
+
+    async fn job_data(self, user: String, request: JobDataRequest) -> Result<ByteStream, Failure> {
+        let JobDataRequest { operation, job_id, data } = request;
+        match data {
+            JobData::Input => self.job_input(user, JobDataRequest { operation, job_id, data }).await,
+            JobData::FailContext => {
+                let command = |operation, job_id| Command::GetJobFailContext { operation, job_id };
+                let Body::FailContext { operation_id, job_id } =
+                    self.ask_about_job(user, (operation, job_id), command).await?
+                else {
+                    return Err(Failure::new("The kernel has told something else than a fail context"));
+                };
+                let archive = self.archive.clone();
+                let found = tokio::task::spawn_blocking(move || archive.fail_context(operation_id, job_id));
+                let FailContext { blob, size } = found.await.map_err(|e| Failure::new(e.to_string()))??;
+                Ok(self.files.stream(blob, 0, size))
+            }
+        }
     }
 
     async fn stderr(self, user: String, request: StderrRequest) -> Result<Bytes, Failure> {
@@ -213,6 +234,14 @@ impl Backend for ServerBackend {
 
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
         Box::pin(self.clone().stderr(user, request))
+    }
+
+    fn read_job_data(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<ByteStream, Failure>> {
+        Box::pin(self.clone().job_data(user, request))
+    }
+
+    fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>> {
+        Box::pin(self.clone().job_input_paths(user, request))
     }
 
     fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>> {

@@ -2,7 +2,7 @@
 //! any point: what is left is found again at the next start.
 
 use crate::hub::Errand;
-use kernel::STDERR_BLOB;
+use kernel::{FailContext, STDERR_BLOB};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -58,17 +58,23 @@ fn carry_out(store: &dyn Store, errands: Vec<Errand>) -> Result<(), StoreError> 
     forget(store, &forgotten)
 }
 
-/// Removes the archived jobs of operations, then their large stderrs.
+/// What there is of finished jobs, by operation and job.
+const OF_JOBS: [Table; 3] = [Table::JobArchive, Table::Stderr, Table::FailContext];
+
+/// Removes the archived jobs of operations, then the blobs that they have left.
 fn forget(store: &dyn Store, ids: &[OperationId]) -> Result<(), StoreError> {
     let mut blobs = BTreeSet::new();
     let mut batch = Batch::new();
     for id in ids {
         let prefix = id.0.to_bytes();
-        stderr_blobs(store, &prefix, &mut blobs)?;
-        for table in [Table::JobArchive, Table::Stderr] {
+        left_blobs(store, &prefix, &mut blobs)?;
+        for table in OF_JOBS {
             for key in keys(store, table, &prefix)? {
+                if let (Table::JobArchive, Some(job)) = (table, key.get(prefix.len()..)) {
+                    batch.delete(Table::JobIndex, job);
+                }
                 batch.delete(table, key);
-                if batch.ops.len() == ROWS_AT_ONCE {
+                if batch.ops.len() >= ROWS_AT_ONCE {
                     store.write(&[std::mem::take(&mut batch)])?;
                 }
             }
@@ -103,7 +109,7 @@ fn keys(store: &dyn Store, table: Table, prefix: &[u8]) -> Result<Vec<Vec<u8>>, 
 /// removal of their jobs. From one to the next by look-ups, however many jobs they have.
 fn half_forgotten(store: &dyn Store) -> Result<Vec<OperationId>, StoreError> {
     let mut found = Vec::new();
-    for table in [Table::JobArchive, Table::Stderr] {
+    for table in OF_JOBS {
         let mut from = Vec::new();
         while let Some(key) = first_key(store, table, &from)? {
             let Some(prefix) = key.first_chunk::<16>() else { break };
@@ -131,25 +137,30 @@ fn first_key(store: &dyn Store, table: Table, from: &[u8]) -> Result<Option<Vec<
     Ok(first)
 }
 
-fn stderr_blobs(store: &dyn Store, prefix: &[u8], blobs: &mut BTreeSet<u64>) -> Result<(), StoreError> {
+/// Blobs of large stderrs, and of what failed jobs were reading.
+fn left_blobs(store: &dyn Store, prefix: &[u8], blobs: &mut BTreeSet<u64>) -> Result<(), StoreError> {
     let end = prefix_end(prefix);
-    let to = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    store.scan(Table::Stderr, Bound::Included(prefix), to, false, &mut |_, record| {
+    let to = || end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    store.scan(Table::Stderr, Bound::Included(prefix), to(), false, &mut |_, record| {
         if let [STDERR_BLOB, number @ ..] = record
             && let Ok(number) = number.try_into()
         {
             blobs.insert(u64::from_be_bytes(number));
         }
         ControlFlow::Continue(())
+    })?;
+    store.scan(Table::FailContext, Bound::Included(prefix), to(), false, &mut |_, record| {
+        blobs.extend(FailContext::decode(record).map(|context| context.blob));
+        ControlFlow::Continue(())
     })
 }
 
-/// At start: removes what is left of forgotten operations, and blobs that neither a file nor a stderr
-/// refers to (a crash between the end of an upload and the batch that refers to it leaves one behind).
+/// At start: removes what is left of forgotten operations, and blobs that neither a file or table nor
+/// a finished job refers to (a crash between the end of an upload and the batch that refers to it leaves one behind).
 pub fn collect(store: &dyn Store, of_files: impl Iterator<Item = u64>) -> Result<usize, StoreError> {
     forget(store, &half_forgotten(store)?)?;
     let mut live: BTreeSet<u64> = of_files.collect();
-    stderr_blobs(store, &[], &mut live)?;
+    left_blobs(store, &[], &mut live)?;
     let dead: Vec<u64> = store.blob_ids()?.into_iter().filter(|blob| !live.contains(blob)).collect();
     dead.iter().try_for_each(|blob| store.delete_blob(*blob))?;
     Ok(dead.len())
@@ -165,17 +176,33 @@ mod tests {
         OperationId(Guid([number, 0, 0x103e8, 1]))
     }
 
-    /// An operation with this many finished jobs; every tenth has a stderr.
+    /// An operation with this many finished jobs; every tenth has a stderr and has failed while it read.
     fn with_jobs(store: &MemoryStore, number: u32, jobs: u32) {
         let mut batch = Batch::new();
         for job in 0..jobs {
-            let key = kernel::job_key(operation(number), JobId(Guid([job, 0, 0x10384, 1])));
+            let key = kernel::job_key(operation(number), JobId(Guid([job, number, 0x10384, 1])));
             if job.is_multiple_of(10) {
                 batch.put(Table::Stderr, key.clone(), vec![0, b'x']);
+                let blob = written(store);
+                batch.put(Table::FailContext, key.clone(), [blob, 1].map(u64::to_be_bytes).concat());
             }
+            batch.put(Table::JobIndex, &key[16..], &key[..16]);
             batch.put(Table::JobArchive, key, b"job".as_slice());
         }
         store.write(&[batch]).expect("a store without faults");
+    }
+
+    fn written(store: &MemoryStore) -> u64 {
+        let mut writer = store.begin_blob().expect("a store without faults");
+        writer.append(b"x").expect("a store without faults");
+        writer.finish().expect("a store without faults")
+    }
+
+    /// Jobs, stderrs, what failed jobs were reading, jobs in the index, and blobs.
+    fn counts(store: &MemoryStore) -> [usize; 5] {
+        let [jobs, stderrs, contexts] = OF_JOBS.map(|table| rows(store, table));
+        let index = rows(store, Table::JobIndex);
+        [jobs, stderrs, contexts, index, store.blob_ids().expect("a store without faults").len()]
     }
 
     fn rows(store: &MemoryStore, table: Table) -> usize {
@@ -189,7 +216,7 @@ mod tests {
         with_jobs(&store, 2, 10);
         with_jobs(&store, 3, 10);
         forget(&store, &[operation(1), operation(3)]).expect("a store without faults");
-        assert_eq!((rows(&store, Table::JobArchive), rows(&store, Table::Stderr)), (10, 1));
+        assert_eq!(counts(&store), [10, 1, 1, 10, 1]);
     }
 
     #[test]
@@ -206,6 +233,6 @@ mod tests {
         store.write(&[batch]).expect("a store without faults");
         assert_eq!(half_forgotten(&store).expect("readable"), [operation(1), operation(4)]);
         collect(&store, std::iter::empty()).expect("a store without faults");
-        assert_eq!((rows(&store, Table::JobArchive), rows(&store, Table::Stderr)), (20, 2));
+        assert_eq!(counts(&store), [20, 2, 2, 20, 2]);
     }
 }

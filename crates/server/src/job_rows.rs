@@ -3,9 +3,10 @@
 
 use crate::backend::{ServerBackend, wait};
 use crate::tables::{Outlet, Slice, read_slice};
-use ::tables::{Control, Printer, Summary};
+use ::tables::{Control, Printer, Summary, TRAILER};
 use api::ByteStream;
 use kernel::{Body, Chunk, Command};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 use tonic::{Status, Streaming};
@@ -42,7 +43,8 @@ impl JobInput {
         }
     }
 
-    fn from_value(value: &Value) -> Option<JobInput> {
+    /// From what the kernel or the archive says.
+    pub fn from_value(value: &Value) -> Option<JobInput> {
         let pieces = value.get("pieces")?.as_list()?.iter().map(|piece| {
             let numbers: Vec<u64> = piece.as_list()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
             let [table, range, row_index, blob, size, from, to] = numbers.try_into().ok()?;
@@ -58,6 +60,18 @@ impl JobInput {
             columns: columns.collect::<Option<_>>()?,
             control: Control::parse(value.get("control")?.as_map()?).ok()?,
         })
+    }
+
+    /// The number of an input table of which rows are gone: those of an operation that is over are there as long
+    /// as somebody else has them.
+    pub fn lost_table(&self, store: &dyn Store) -> Option<usize> {
+        let mut seen = BTreeSet::new();
+        let is_gone = |slice: &Slice| {
+            let end = slice.size.saturating_sub(TRAILER as u64);
+            !store.read_blob(slice.blob, end, TRAILER).is_ok_and(|bytes| bytes.len() == TRAILER)
+        };
+        let lost = self.pieces.iter().find(|piece| seen.insert(piece.slice.blob) && is_gone(&piece.slice));
+        lost.and_then(|piece| usize::try_from(piece.table).ok())
     }
 
     /// The rows, with the marks that are wanted between them.

@@ -22,6 +22,7 @@ mod event_log;
 mod files;
 mod garbage;
 mod hub;
+mod job_input;
 mod job_list;
 mod job_rows;
 mod metrics;

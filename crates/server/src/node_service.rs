@@ -3,7 +3,7 @@
 use crate::backend::{ServerBackend, wait};
 use crate::job_rows::{self, JobInput};
 use api::secrets::same_secret;
-use kernel::{Body, Command, Input, NodeKey};
+use kernel::{Body, Command, FailContext, Input, NodeKey};
 use std::pin::Pin;
 use std::sync::Arc;
 use store::Store;
@@ -40,6 +40,32 @@ pub(crate) fn admission(token: Option<String>) -> impl Interceptor + Clone {
                 "The server asks nodes for a token: give the node a copy of the server's node.token by --token-file",
             )),
         }
+    }
+}
+
+impl Nodes {
+    /// Text that a job has left, into a blob: whose, which, and how many bytes.
+    async fn receive_text(
+        &self,
+        mut incoming: Streaming<pb::TextChunk>,
+    ) -> Result<(JobId, u64, u64), Status> {
+        let mut job_id = None;
+        let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
+        while let Some(chunk) = incoming.message().await? {
+            if job_id.is_none() {
+                job_id = Some(JobId(id_from("job_id", &chunk.job_id)?));
+            }
+            // A few megabytes in all: not worth a thread of their own.
+            writer.append(&chunk.data).map_err(|e| Status::unavailable(e.to_string()))?;
+        }
+        let job_id = job_id.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
+        let size = writer.len();
+        let finish = tokio::task::spawn_blocking(move || writer.finish());
+        let blob = finish
+            .await
+            .map_err(|e| Status::internal(e.to_string()))?
+            .map_err(|e| Status::unavailable(e.to_string()))?;
+        Ok((job_id, blob, size))
     }
 }
 
@@ -94,27 +120,22 @@ impl NodeService for Nodes {
 
     async fn upload_stderr(
         &self,
-        request: Request<Streaming<pb::StderrChunk>>,
+        request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let mut incoming = request.into_inner();
-        let mut job_id = None;
-        let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
-        while let Some(chunk) = incoming.message().await? {
-            if job_id.is_none() {
-                job_id = Some(JobId(id_from("job_id", &chunk.job_id)?));
-            }
-            // A few megabytes in all: not worth a thread of their own.
-            writer.append(&chunk.data).map_err(|e| Status::unavailable(e.to_string()))?;
-        }
-        let job_id = job_id.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
-        let size = writer.len();
-        let finish = tokio::task::spawn_blocking(move || writer.finish());
-        let blob = finish
-            .await
-            .map_err(|e| Status::internal(e.to_string()))?
-            .map_err(|e| Status::unavailable(e.to_string()))?;
+        let (job_id, blob, size) = self.receive_text(request.into_inner()).await?;
         // The end of the job comes later on the stream of the node, so the kernel knows this first.
         self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
+        Ok(Response::new(pb::Empty {}))
+    }
+
+    async fn upload_fail_context(
+        &self,
+        request: Request<Streaming<pb::TextChunk>>,
+    ) -> Result<Response<pb::Empty>, Status> {
+        let (job_id, blob, size) = self.receive_text(request.into_inner()).await?;
+        let context = FailContext { blob, size };
+        // As with stderr.
+        self.backend.mailbox.send(Input::FailContextUploaded { job_id, context });
         Ok(Response::new(pb::Empty {}))
     }
 

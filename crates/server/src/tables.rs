@@ -40,6 +40,11 @@ impl Tables {
         Tables { store }
     }
 
+    /// Where the chunks are.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     /// Streams rows into a chunk, then makes it the table's: the table changes whole or not at all.
     pub async fn write(
         self,

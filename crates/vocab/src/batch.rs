@@ -41,6 +41,10 @@ tables! {
     JobArchive = "job_archive",
     /// Small stderrs of finished jobs; large ones are blobs.
     Stderr = "stderr",
+    /// What failed jobs were reading: numbers of blobs, and their sizes.
+    FailContext = "fail_context",
+    /// Operations of finished jobs that had rows to read, by job.
+    JobIndex = "job_index",
     /// Exec nodes and what administrators said about them.
     Nodes = "nodes",
     /// Kept replies by mutation id.

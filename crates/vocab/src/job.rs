@@ -424,5 +424,7 @@ pub enum JobOutcome {
     },
 }
 
+/// Most bytes of what a failed job was reading that are kept (jobs-and-nodes.md 5.5): 10 MiB.
+pub const FAIL_CONTEXT_MAX: u64 = 10 << 20;
 /// Longest stderr that travels inside the report of a job's end; longer ones are uploaded before it.
 pub const INLINE_STDERR_MAX: usize = 64 << 10;

@@ -152,6 +152,9 @@ pub struct FinishedJob {
     /// The kept stderr, if it is at most [`INLINE_STDERR_MAX`] bytes long; longer ones were uploaded
     /// to the server before this message.
     pub stderr: Option<Vec<u8>>,
+    /// Bytes of what a failed job was reading, at most [`vocab::job::FAIL_CONTEXT_MAX`]; they were uploaded
+    /// before.
+    pub fail_context_size: u64,
 }
 
 /// Longest stderr that travels inside [`FinishedJob`].

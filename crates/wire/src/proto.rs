@@ -22,7 +22,7 @@ pub mod pb {
 
 use vocab::{Cpu, Guid, Resources};
 
-/// Most bytes in one [`pb::Chunk`] or [`pb::StderrChunk`]: well below gRPC's bound on messages.
+/// Most bytes in one [`pb::Chunk`] or [`pb::TextChunk`]: well below gRPC's bound on messages.
 pub const CHUNK_SIZE: usize = 256 << 10;
 
 /// Bound of one message in both directions. A Hello carries the finished jobs with their stderr.

@@ -153,6 +153,47 @@ export async function text(command: string, parameters: Record<string, string>):
   return response.text();
 }
 
+export interface Beginning {
+  /** Nothing if it is not text. */
+  text: string | undefined;
+  /** Bytes that were read. */
+  size: number;
+  isAll: boolean;
+}
+
+/** The first bytes of what may be long. */
+export async function beginning(url: string, most: number): Promise<Beginning> {
+  const response = await send(url, { method: 'GET' });
+  const reader = response.body?.getReader();
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  let isAll = reader === undefined;
+  while (reader !== undefined && size < most) {
+    const { done, value } = await reader.read();
+    if (done) {
+      isAll = true;
+      break;
+    }
+    pieces.push(value);
+    size += value.length;
+  }
+  if (!isAll) await reader?.cancel();
+  return { text: await textOf(pieces, isAll), size, isAll };
+}
+
+/** Of bytes that are cut anywhere the last character may be missing. */
+async function textOf(pieces: Uint8Array[], isAll: boolean): Promise<string | undefined> {
+  const bytes = await new Blob(pieces as BlobPart[]).arrayBuffer();
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: !isAll });
+    // What no text has: binary YSON marks its strings and numbers so.
+    // eslint-disable-next-line no-control-regex
+    return /[\u0000-\u0008]/.test(text) ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
 /** One of Millpond's own questions, which the `yt` client does not know. */
 export async function question<T>(name: string, parameters: Record<string, string>): Promise<T> {
   const query = new URLSearchParams(parameters);

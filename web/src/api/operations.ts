@@ -1,6 +1,6 @@
 /** Questions about operations and jobs, and what can be done to them. */
 
-import { call, getOr, question, text, type Json } from './client';
+import { beginning, call, getOr, question, text, type Json, type Beginning } from './client';
 import type { ErrorTree } from './errors';
 import { orNull } from './history';
 import type { Ace } from '../model/acl';
@@ -377,6 +377,19 @@ export const explainJob = (job: string): Promise<JobExplanation | null> =>
 
 export const getStderr = (operation: string, job: string): Promise<string> =>
   text('get_job_stderr', { operation_id: operation, job_id: job });
+
+/** What a job was given to read, or was reading when it failed. */
+export type RowsOfJob = 'input' | 'fail_context';
+
+/** Where they are as a file. */
+export const rowsUrl = (operation: string, job: string, rows: RowsOfJob): string =>
+  `/api/v4/get_job_${rows}?${new URLSearchParams({ operation_id: operation, job_id: job })}`;
+
+/** More nobody reads on a page. */
+const ROWS_SHOWN = 256 * 1024;
+
+export const beginningOfRows = (operation: string, job: string, rows: RowsOfJob): Promise<Beginning> =>
+  beginning(rowsUrl(operation, job, rows), ROWS_SHOWN);
 
 /** With a time-out the job is asked to stop first. */
 export const abortJob = (job: string, interruptMs?: number): Promise<unknown> =>

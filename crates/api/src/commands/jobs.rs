@@ -1,7 +1,7 @@
 //! Commands of jobs (http-api.md 8.6).
 
 use super::params::{Params, Result, required};
-use crate::StderrRequest;
+use crate::{JobData, JobDataRequest, StderrRequest};
 use kernel::command::{Command, ListJobs};
 use vocab::{Failure, JobId};
 
@@ -74,6 +74,22 @@ pub(super) fn abort(params: &Params) -> Result<Command> {
 
 pub(super) fn abandon(params: &Params) -> Result<Command> {
     Ok(Command::AbandonJob { job_id: job_id(params)? })
+}
+
+/// Parameters of a command that reads what a job was given or has left.
+pub fn get_job_data(params: &Params, data: JobData) -> Result<JobDataRequest> {
+    if data == JobData::Input {
+        // It is the same everywhere here; in the reference nodes and the archive know different jobs.
+        match params.string("job_spec_source")?.as_deref() {
+            None | Some("auto" | "node" | "archive") => {}
+            Some(other) => {
+                return Err(Failure::new(format!(
+                    "Parameter \"job_spec_source\" must be \"auto\", \"node\" or \"archive\", found {other:?}"
+                )));
+            }
+        }
+    }
+    Ok(JobDataRequest { operation: params.operation()?, job_id: job_id(params)?, data })
 }
 
 /// Parameters of `get_job_stderr`; none if a stderr is asked for that no job here has.

@@ -18,7 +18,7 @@ mod tree;
 pub mod version3;
 
 pub use files::{read_file, write_file};
-pub use jobs::get_job_stderr;
+pub use jobs::{get_job_data, get_job_stderr};
 pub use local::Local;
 pub use own::{QUESTIONS, Question, is_question};
 pub use params::{Asked, Kind, Params, Result, required};
@@ -26,6 +26,7 @@ pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 pub use tables::{read_table, write_table};
 
+use crate::JobData;
 use kernel::command::Command;
 use yson::{Map, Value};
 
@@ -84,6 +85,10 @@ pub enum Run {
     SetPassword,
     /// `get_job_stderr`.
     Stderr,
+    /// What a job was given or has left.
+    JobData(JobData),
+    /// `get_job_input_paths`.
+    JobInputPaths,
     /// `poll_job_shell`.
     Shell,
     /// `run_job_shell_command`.
@@ -152,6 +157,14 @@ const fn local(
     let (input, output) = (Data::Null, Data::Structured);
     let run = Run::Local(answer);
     Descriptor { name, input, output, volatile: false, changes: false, heavy: false, reply, run }
+}
+
+/// Bytes of a job, with GET.
+const fn job_data(name: &'static str, data: JobData) -> Descriptor {
+    let (input, output) = (Data::Null, Data::Binary);
+    let run = Run::JobData(data);
+    let reply = Reply::Bare;
+    Descriptor { name, input, output, volatile: false, changes: false, heavy: true, reply, run }
 }
 
 /// All commands that are served. Only these are listed to clients.
@@ -244,6 +257,18 @@ pub static TABLE: &[Descriptor] = &[
         reply: Reply::Bare,
         run: Run::Stderr,
     },
+    job_data("get_job_input", JobData::Input),
+    Descriptor {
+        name: "get_job_input_paths",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: false,
+        changes: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::JobInputPaths,
+    },
+    job_data("get_job_fail_context", JobData::FailContext),
     action("abort_job", jobs::abort),
     action("abandon_job", jobs::abandon),
     // --- shells beside jobs

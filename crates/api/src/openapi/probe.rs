@@ -1,9 +1,10 @@
 //! Which parameters a command has: its parser is run with more and more of them until it is content, and
 //! tells by that what it looks for and what it cannot do without.
 
+use crate::JobData;
 use crate::commands::{
-    Asked, Descriptor, Kind, Params, Result, Run, get_job_stderr, issue_token, poll_job_shell, read_file,
-    read_table, run_job_shell_command, set_user_password, write_file, write_table,
+    Asked, Descriptor, Kind, Params, Result, Run, get_job_data, get_job_stderr, issue_token, poll_job_shell,
+    read_file, read_table, run_job_shell_command, set_user_password, write_file, write_table,
 };
 use std::collections::BTreeSet;
 use vocab::Failure;
@@ -30,6 +31,8 @@ pub(super) fn of_command(descriptor: &Descriptor) -> Vec<Parameter> {
         Run::IssueToken => parameters(&|params| issue_token(params).map(drop)),
         Run::SetPassword => parameters(&|params| set_user_password(params).map(drop)),
         Run::Stderr => parameters(&|params| get_job_stderr(params).map(drop)),
+        Run::JobData(data) => parameters(&|params| get_job_data(params, data).map(drop)),
+        Run::JobInputPaths => parameters(&|params| get_job_data(params, JobData::Input).map(drop)),
         Run::Shell => parameters(&|params| poll_job_shell(params).map(drop)),
         Run::ShellCommand => parameters(&|params| run_job_shell_command(params).map(drop)),
         Run::ReadFile => parameters(&|params| read_file(params).map(drop)),

@@ -6,10 +6,10 @@ use super::reply::{self, LARGE, away_if};
 use super::{body, headers, origin, query, session};
 use crate::api::{Api, Caller};
 use crate::commands::{
-    self, Data, Descriptor, Params, Run, Version, get_job_stderr, read_file, read_table,
+    self, Data, Descriptor, Params, Run, Version, get_job_data, get_job_stderr, read_file, read_table,
     run_job_shell_command, write_file, write_table,
 };
-use crate::{Backend, BoxFuture, ByteStream, Credentials};
+use crate::{Backend, BoxFuture, ByteStream, Credentials, JobDataRequest};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -69,6 +69,7 @@ async fn handle(
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
+        Run::JobData(data) => exchange.job_data(get_job_data(&params, data)?).await,
         Run::ShellCommand => exchange.shell_command(params).await,
         Run::ReadFile => exchange.read_file(params).await,
         Run::WriteFile => {
@@ -90,6 +91,7 @@ async fn handle(
         | Run::IssueToken
         | Run::SetPassword
         | Run::Batch
+        | Run::JobInputPaths
         | Run::Shell => exchange.structured(descriptor, params, body).await,
     }
 }
@@ -234,6 +236,11 @@ impl Exchange<'_> {
             None => bytes::Bytes::new(),
         };
         Ok(reply::binary(&self.parts.headers, bytes.into()).await)
+    }
+
+    async fn job_data(self, request: JobDataRequest) -> Result<Response<Body>, HttpFailure> {
+        let bytes = self.caller.api.backend.read_job_data(self.caller.user.clone(), request).await?;
+        Ok(reply::streamed(bytes))
     }
 
     async fn shell_command(self, params: Params) -> Result<Response<Body>, HttpFailure> {

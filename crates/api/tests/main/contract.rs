@@ -236,6 +236,32 @@ fn ids_and_names_may_carry_attributes() {
 }
 
 #[test]
+fn what_a_failed_job_was_reading_is_bytes() {
+    let server = Server::start();
+    let reply =
+        server.ask("GET /api/v4/get_job_fail_context?job_id=1-2-384-3&operation_id=1-2-3-4 HTTP/1.1", b"");
+    assert_eq!((reply.status, reply.body.as_slice()), (200, b"rows \xff of a job\n".as_slice()));
+    assert_eq!(reply.header("content-type"), Some("application/octet-stream"));
+    let calls = server.fake.take_calls();
+    assert!(calls[0].contains("job_id: 1-2-384-3") && calls[0].contains("FailContext"), "{calls:?}");
+    assert_eq!(server.ask("GET /api/v4/get_job_fail_context HTTP/1.1", b"").code(), (400, 1));
+}
+
+#[test]
+fn what_a_job_was_given_is_bytes_and_paths() {
+    let server = Server::start();
+    let reply =
+        server.ask("GET /api/v4/get_job_input?job_id=1-2-384-3&job_spec_source=archive HTTP/1.1", b"");
+    assert_eq!((reply.status, reply.body.as_slice()), (200, b"rows \xff of a job\n".as_slice()));
+    let reply = server.ask("GET /api/v4/get_job_input_paths?job_id=1-2-384-3 HTTP/1.1", b"");
+    assert_eq!((reply.status, reply.body.as_slice()), (200, b"[\"//tmp/t\"]".as_slice()));
+    let calls = server.fake.take_calls();
+    assert!(calls.len() == 2 && calls.iter().all(|call| call.contains("data: Input")), "{calls:?}");
+    let refused = server.ask("GET /api/v4/get_job_input?job_id=1-2-384-3&job_spec_source=x HTTP/1.1", b"");
+    assert_eq!(refused.code(), (400, 1));
+}
+
+#[test]
 fn commands_go_through_their_transactions() {
     let server = Server::start();
     for (head, seen) in [

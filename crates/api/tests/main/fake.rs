@@ -1,8 +1,8 @@
 //! A backend that remembers what it was asked and answers by rule.
 
 use api::{
-    Backend, BoxFuture, ByteStream, FileContent, JobShellRequest, ReadFile, ReadTable, StderrRequest,
-    TableContent, WriteFile, WriteTable,
+    Backend, BoxFuture, ByteStream, FileContent, JobDataRequest, JobShellRequest, ReadFile, ReadTable,
+    StderrRequest, TableContent, WriteFile, WriteTable,
 };
 use bytes::Bytes;
 use kernel::Versions;
@@ -187,6 +187,17 @@ impl Backend for Fake {
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {
         self.note(&user, None, &request);
         Box::pin(std::future::ready(Ok(Bytes::from_static(b"stderr \xff of a job\n"))))
+    }
+
+    fn read_job_data(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<ByteStream, Failure>> {
+        self.note(&user, None, &request);
+        let pieces = [Ok(Bytes::from_static(b"rows ")), Ok(Bytes::from_static(b"\xff of a job\n"))];
+        Box::pin(std::future::ready(Ok(Box::pin(tokio_stream::iter(pieces)) as ByteStream)))
+    }
+
+    fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>> {
+        self.note(&user, None, &request);
+        Box::pin(std::future::ready(Ok(vec![Value::from("//tmp/t")].into())))
     }
 
     fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>> {

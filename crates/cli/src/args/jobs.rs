@@ -52,6 +52,24 @@ pub enum JobCommand {
         /// Id of the job
         job: JobId,
     },
+    /// Print what a job of a map was given to read: all its rows, in its format
+    ///
+    /// As long as its operation runs; after that, as long as the tables keep the rows.
+    #[command(after_help = epilogue!["millpond job input 1-2-103e8-4 5-6-10384-8 | ./convert.py"])]
+    Input {
+        /// Id or *alias of its operation
+        operation: String,
+        /// Id of the job
+        job: JobId,
+    },
+    /// Print what a job of a map was reading when it failed: the rows that it was given last
+    #[command(after_help = epilogue!["millpond job fail-context 1-2-103e8-4 5-6-10384-8 | ./convert.py"])]
+    FailContext {
+        /// Id or *alias of its operation
+        operation: String,
+        /// Id of the job
+        job: JobId,
+    },
     /// Look into a running job: a shell, or a command, in its container, directory and environment
     ///
     /// It runs as the user of the job, within its limits, and ends with it. At a terminal it is interactive

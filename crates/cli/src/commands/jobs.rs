@@ -5,6 +5,7 @@ use super::operations::explain;
 use crate::args::JobCommand;
 use crate::error::CliError;
 use crate::views::{Done, JobCard, JobExplanation, JobTable};
+use std::io::{Write, stdout};
 use yson::{Value, map};
 
 pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
@@ -31,6 +32,15 @@ pub fn run(session: &Session, command: JobCommand) -> Result<(), CliError> {
         }
         JobCommand::Stderr { operation, job } => {
             let bytes = client.get_job_stderr(&operation, job, 0).map_err(explain)?;
+            session.screen.print(&bytes)
+        }
+        JobCommand::Input { operation, job } => {
+            let mut out = stdout().lock();
+            client.get_job_input(&operation, job, &mut out).map_err(explain)?;
+            out.flush().map_err(|e| CliError::output(&e))
+        }
+        JobCommand::FailContext { operation, job } => {
+            let bytes = client.get_job_fail_context(&operation, job).map_err(explain)?;
             session.screen.print(&bytes)
         }
         JobCommand::Shell { job, name, command } => {

@@ -26,6 +26,8 @@ pub struct FinishedJob {
     pub statistics: Option<JobStatistics>,
     /// Bytes of stderr that could be kept.
     pub stderr_size: u64,
+    /// Bytes of what it was reading when it failed that could be kept.
+    pub fail_context_size: u64,
 }
 
 /// What follows from the end of a job.
@@ -33,6 +35,8 @@ pub struct FinishedJob {
 pub struct JobVerdict {
     /// Keep its stderr.
     pub keep_stderr: bool,
+    /// Keep what it was reading when it failed.
+    pub keep_fail_context: bool,
     /// Its unit is done by this run: what it has written to tables counts. The first row of the unit.
     pub unit_done: Option<u64>,
     /// For the archive.
@@ -61,6 +65,12 @@ pub enum OperationEvent {
     Suspend(Failure),
 }
 
+/// What of a finished job goes into the archive beside its record, if it is there.
+struct Kept {
+    stderr: bool,
+    fail_context: bool,
+}
+
 /// What becomes of the unit of a completed run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
@@ -82,8 +92,15 @@ impl OperationController {
 
     fn end_job(&mut self, now: Time, report: FinishedJob, abandoned: bool) -> Option<JobVerdict> {
         let mut joblet = self.jobs.remove(&report.job_id)?;
-        let FinishedJob { job_id: _, outcome, exec_start_time, finish_time, statistics, stderr_size } =
-            report;
+        let FinishedJob {
+            job_id: _,
+            outcome,
+            exec_start_time,
+            finish_time,
+            statistics,
+            stderr_size,
+            fail_context_size,
+        } = report;
         joblet.exec_start_time = joblet.exec_start_time.or(exec_start_time);
         joblet.stderr_size = stderr_size;
         // All zero is what nodes send for a job that never ran; zeros are not measurements.
@@ -97,11 +114,13 @@ impl OperationController {
         // Before anybody asks what the next job needs (2.3).
         task.learn(&joblet, &outcome);
         let competitor = task.competitor(&joblet);
+        // All of them, though it may have done a part only.
+        let rows = task.rows_of(joblet.identity.cookie);
         let settled = match abandoned {
             true => abandon_unit(task, &joblet),
             false => settle_unit(task, &joblet, &outcome),
         };
-        let first_row = task.rows_of(joblet.identity.cookie).map_or(0, |rows| rows.start);
+        let first_row = rows.as_ref().map_or(0, |rows| rows.start);
         let breaks_gang = settled.breaks_gang;
         if let (JobOutcome::Completed { .. }, false, Some(start)) =
             (&outcome, abandoned, joblet.exec_start_time)
@@ -116,7 +135,8 @@ impl OperationController {
         }
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
-        let mut verdict = self.close(&joblet, outcome.clone(), finish_time, counts);
+        let mut verdict = self.close(&joblet, outcome.clone(), finish_time, fail_context_size, counts);
+        verdict.record.rows = rows;
         verdict.unit_done = settled.output_counts.then_some(first_row);
         // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
         let loser =
@@ -157,6 +177,7 @@ impl OperationController {
             finish_time: now,
             statistics: None,
             stderr_size: joblet.stderr_size,
+            fail_context_size: 0,
         };
         self.end_job(now, report, true)
     }
@@ -193,7 +214,7 @@ impl OperationController {
         let _ = settle_unit(task, &joblet, &outcome);
         task.note_time(now);
         let number = joblet.task as usize;
-        let verdict = self.close(&joblet, outcome, now, true);
+        let verdict = self.close(&joblet, outcome, now, 0, true);
         self.tasks[number].leave_race(&joblet);
         verdict
     }
@@ -204,6 +225,7 @@ impl OperationController {
         joblet: &Joblet,
         outcome: JobOutcome,
         finish_time: Time,
+        fail_context_size: u64,
         counts: bool,
     ) -> JobVerdict {
         let task = &self.tasks[joblet.task as usize];
@@ -218,7 +240,8 @@ impl OperationController {
         if counts && !abort_reason.is_some_and(AbortReason::is_scheduling) {
             self.aggregate(joblet, state, &samples);
         }
-        let keep_stderr = self.retain(state, abort_reason, joblet.stderr_size);
+        let kept = self.retain(state, abort_reason, joblet.stderr_size);
+        let keep_fail_context = kept.fail_context && fail_context_size > 0;
         let task = &self.tasks[joblet.task as usize];
         let record = JobRecord {
             identity: joblet.identity.clone(),
@@ -233,14 +256,17 @@ impl OperationController {
             preempted_for: joblet.preempted_for,
             predecessor: joblet.predecessor,
             competition: task.copies.competition(joblet.identity.cookie),
-            stderr_size: if keep_stderr { joblet.stderr_size } else { 0 },
+            stderr_size: if kept.stderr { joblet.stderr_size } else { 0 },
+            fail_context_size: if keep_fail_context { fail_context_size } else { 0 },
+            rows: task.rows_of(joblet.identity.cookie),
             operation_incarnation: self.incarnation_name.clone(),
             gang_rank: task.rank_of(joblet.identity.cookie),
             samples,
             job_type: task.spec.job_type.to_owned(),
         };
         JobVerdict {
-            keep_stderr,
+            keep_stderr: kept.stderr,
+            keep_fail_context,
             unit_done: None,
             record,
             operation_event: None,
@@ -265,8 +291,9 @@ impl OperationController {
         task.statistics.add(state, &joblet.identity.tree, samples, accept);
     }
 
-    /// Whose stderr is kept (5.4): some of everybody's, more of failed jobs'.
-    fn retain(&mut self, state: JobState, reason: Option<AbortReason>, stderr_size: u64) -> bool {
+    /// Whose stderr is kept (5.4): some of everybody's, more of failed jobs'. What these were reading is kept of as
+    /// many (5.5).
+    fn retain(&mut self, state: JobState, reason: Option<AbortReason>, stderr_size: u64) -> Kept {
         let has_stderr = stderr_size > 0;
         let of_interest = state == JobState::Failed || reason == Some(AbortReason::UserRequest);
         let by_count = has_stderr && self.stored_stderr_count < self.root.max_stderr_count as u64;
@@ -276,7 +303,10 @@ impl OperationController {
             self.stored_stderr_count += u64::from(has_stderr);
             self.dirty = true;
         }
-        has_stderr && (by_count || by_interest)
+        Kept {
+            stderr: has_stderr && (by_count || by_interest),
+            fail_context: state == JobState::Failed && by_interest,
+        }
     }
 
     /// After the end of the operation nothing is started.

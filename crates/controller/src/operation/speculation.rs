@@ -64,7 +64,7 @@ impl OperationController {
         let text = "Job aborted: the other job of its unit has completed first";
         let error = Failure::new(text).with("abort_reason", reason);
         task.count(&joblet, |ends| *ends.aborted.entry(reason).or_default() += 1);
-        Some(self.close(&joblet, JobOutcome::Aborted { reason, error }, now, true))
+        Some(self.close(&joblet, JobOutcome::Aborted { reason, error }, now, 0, true))
     }
 }
 

@@ -20,6 +20,7 @@ fn alerts(task: &str, jobs: u32, outcome: &JobOutcome, length: Span, s: &JobStat
             finish_time: b.now,
             statistics: Some(s.clone()),
             stderr_size: 0,
+            fail_context_size: 0,
         };
         b.controller.job_finished(b.now, report).expect("it ran");
     }

@@ -108,6 +108,7 @@ fn finish(b: &mut Bench, job: u32, outcome: JobOutcome, stderr_size: u64) -> con
         finish_time: second(0) + Span::from_millis(7_350),
         statistics: Some(statistics()),
         stderr_size,
+        fail_context_size: 0,
     };
     b.controller.job_finished(b.now, report).expect("known")
 }
@@ -320,6 +321,7 @@ fn a_job_that_never_ran_has_no_measurements() {
         finish_time: second(30),
         statistics: Some(JobStatistics::default()),
         stderr_size: 0,
+        fail_context_size: 0,
     };
     let samples = b.controller.job_finished(second(30), report).expect("known").record.samples;
     assert_eq!(samples.get("user_job/max_memory"), None);
@@ -377,6 +379,39 @@ fn whose_stderr_is_kept() {
     }
 }
 
+/// Of failed jobs that were reading something, as many as have their stderr kept for that (5.5).
+#[test]
+fn whose_fail_context_is_kept() {
+    let options = ControllerOptions { max_job_nodes_per_operation: 3, ..ControllerOptions::default() };
+    let spec = "{max_failed_job_count=1000; max_stderr_count=0; tasks={t={job_count=9; command=x}}}";
+    let mut b = Bench::with(spec, &options);
+    let ends = [
+        (done(), 0, 7, false),
+        (aborted(AbortReason::Preemption), 0, 7, false),
+        (failed(1), 0, 0, false),
+        (failed(1), 5, 7, true),
+        (failed(1), 0, 7, true),
+        (failed(1), 5, 7, false),
+    ];
+    for (job, (outcome, stderr_size, fail_context_size, kept)) in (0..).zip(ends) {
+        b.settle(0).expect("a unit");
+        let report = FinishedJob {
+            job_id: Bench::job_id(job),
+            outcome,
+            exec_start_time: None,
+            finish_time: b.now,
+            statistics: None,
+            stderr_size,
+            fail_context_size,
+        };
+        let verdict = b.controller.job_finished(b.now, report).expect("known");
+        let shown = verdict.record.to_value().get("fail_context_size").and_then(Value::as_u64);
+        assert_eq!((verdict.keep_fail_context, shown), (kept, kept.then_some(7)), "job {job}");
+        let stored = controller::JobRecord::decode(&verdict.record.encode()).expect("readable");
+        assert_eq!(stored, verdict.record);
+    }
+}
+
 #[test]
 fn aggregates_are_tagged() {
     let mut b = Bench::new("{tasks={t={job_count=9; command=x}}}");
@@ -410,6 +445,7 @@ fn custom_names_are_bounded_with_an_alert() {
             finish_time: b.now,
             statistics: Some(JobStatistics { custom, ..JobStatistics::default() }),
             stderr_size: 0,
+            fail_context_size: 0,
         };
         assert_eq!(b.controller.alerts().is_empty(), job < 3);
         b.controller.job_finished(b.now, report).expect("known");

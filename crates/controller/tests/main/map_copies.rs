@@ -71,6 +71,7 @@ impl Map {
             finish_time: self.bench.now,
             statistics: Some(JobStatistics { tables, user_job_max_memory: 1, ..JobStatistics::default() }),
             stderr_size: 0,
+            fail_context_size: 0,
         };
         let verdict = self.bench.controller.job_finished(self.bench.now, report)?;
         if let Some(first_row) = verdict.unit_done {

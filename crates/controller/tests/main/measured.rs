@@ -101,6 +101,7 @@ fn finish(b: &mut Bench, job: u32) -> controller::JobVerdict {
         finish_time: b.now,
         statistics: Some(measured()),
         stderr_size: 0,
+        fail_context_size: 0,
     };
     b.controller.job_finished(b.now, report).expect("known")
 }

@@ -48,6 +48,7 @@ fn end(b: &mut Bench, job: u32, outcome: JobOutcome, user_job: i64, job_proxy: i
         finish_time: b.now,
         statistics: Some(statistics),
         stderr_size: 0,
+        fail_context_size: 0,
     };
     b.controller.job_finished(b.now, report).expect("known")
 }

@@ -91,6 +91,7 @@ impl Bench {
             finish_time: self.now,
             statistics: Some(JobStatistics { user_job_max_memory: 1 << 20, ..JobStatistics::default() }),
             stderr_size: 10,
+            fail_context_size: 0,
         };
         self.controller.job_finished(self.now, report)
     }

@@ -36,6 +36,7 @@ fn result(details: Value) -> ProxyResult {
         stderr_size: 7,
         stderr: Some(Blob(b"text\xff".to_vec())),
         survivors: false,
+        fail_context_size: 9,
     }
 }
 

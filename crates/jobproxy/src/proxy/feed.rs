@@ -3,11 +3,12 @@
 
 use super::launch::pipe_into_job;
 use super::pipe_watch::PipeWatch;
+use super::trail::Trail;
 use crate::rows;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tables::{Printer, row};
 use vocab::{Failure, PipeUse, RowFlow, TableIo};
@@ -19,6 +20,8 @@ const PIECE: usize = 64 << 10;
 const PIECES: usize = 16;
 
 pub(super) struct Feed {
+    path: PathBuf,
+    format: Format,
     /// None: nothing more goes in.
     pipe: Option<File>,
     /// The other end, to see what is left in it at the end.
@@ -34,6 +37,7 @@ pub(super) struct Feed {
     flow: RowFlow,
     expected: u64,
     watch: PipeWatch,
+    trail: Trail,
 }
 
 impl Feed {
@@ -53,6 +57,8 @@ impl Feed {
         let (pipe, job_end) = pipe_into_job().map_err(cannot)?;
         ends.push((job_end.try_clone().map_err(cannot)?, 0));
         Ok(Some(Feed {
+            path,
+            format: format.clone(),
             pipe: Some(pipe),
             job_end,
             source: Some(source),
@@ -63,6 +69,7 @@ impl Feed {
             flow: RowFlow::default(),
             expected,
             watch: PipeWatch::new(),
+            trail: Trail::new(),
         }))
     }
 
@@ -95,6 +102,16 @@ impl Feed {
     /// It did not take all that it was given.
     pub fn has_unread_bytes(&self) -> bool {
         self.sent < self.printed.len() || rustix::io::ioctl_fionread(&self.job_end).is_ok_and(|n| n > 0)
+    }
+
+    /// Saves the rows that the job was given last; gives the bytes. Nothing is given after that.
+    pub fn save_context(&mut self, to: &Path) -> Result<u64, Failure> {
+        if self.sent == 0 && !self.printed.is_empty() {
+            self.trail.take_back();
+        }
+        // Rows that are long take as much again to be printed.
+        (self.source, self.held, self.printed) = (None, Vec::new(), Vec::new());
+        self.trail.save(&self.path, &self.format, to)
     }
 
     /// Fills the pipe, as far as it goes.
@@ -143,7 +160,9 @@ impl Feed {
             let read = read.map_err(|e| Failure::new(format!("Cannot read the job's input: {e}")))?;
             let whole = self.count();
             let whole = self.held.len() - whole;
+            let before = self.printed.len();
             self.printer.print(&self.held[..whole], &mut self.printed)?;
+            self.trail.add(&self.held[..whole], self.printed.len() - before);
             self.held.drain(..whole);
             if read == 0 {
                 self.source = None;

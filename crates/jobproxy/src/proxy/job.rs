@@ -475,6 +475,10 @@ impl<'a> Job<'a> {
         }
         let mut progress = self.progress();
         progress.statistics.exec = exec;
+        let fail_context_size = self.rows.save_fail_context(&self.start, &outcome);
+        if let Err(e) = &fail_context_size {
+            log(&self.start.job_directory, &e.to_string());
+        }
         let inline = self.stderr.kept() <= INLINE_STDERR_MAX as u64;
         let result = ProxyResult {
             job_id: self.start.job_id,
@@ -485,6 +489,7 @@ impl<'a> Job<'a> {
             stderr_size: self.stderr.total(),
             stderr: inline.then(|| Blob(self.stderr.read(0, u64::MAX).unwrap_or_default())),
             survivors: !all_dead,
+            fail_context_size: fail_context_size.unwrap_or(0),
         };
         Ended { result, supervisor_lost: self.supervisor_lost, container: Some(self.container) }
     }
@@ -557,6 +562,7 @@ fn never_ran(start: &JobStart, outcome: JobOutcome) -> Box<ProxyResult> {
         stderr_size: 0,
         stderr: None,
         survivors: false,
+        fail_context_size: 0,
     })
 }
 

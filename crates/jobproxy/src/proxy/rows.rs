@@ -74,6 +74,16 @@ impl Rows {
         }))
     }
 
+    /// Puts down what a job that has failed was reading (5.5); gives the bytes.
+    pub fn save_fail_context(&mut self, start: &JobStart, outcome: &JobOutcome) -> Result<u64, Failure> {
+        match (&mut self.feed, outcome) {
+            (Some(feed), JobOutcome::Failed { .. }) => {
+                feed.save_context(&crate::rows::fail_context(&start.job_directory))
+            }
+            _ => Ok(0),
+        }
+    }
+
     /// What becomes of a job whose process has ended like this: output that is not rows fails it, and so may
     /// input that it did not read; completed output is put down.
     pub fn conclude(

@@ -5,6 +5,7 @@ use crate::jobs::drivers;
 use jobproxy::protocol::{JobStart, ProxyResult};
 use jobproxy::rows;
 use tables::{Index, Printer, TRAILER};
+use vocab::job::FAIL_CONTEXT_MAX;
 use vocab::{JobOutcome, OutputTable, Span, TableIo};
 use yson::{Format, Style, Value};
 
@@ -147,6 +148,63 @@ fn descriptors_begin_behind_stderr_if_that_is_wanted() {
     assert!(completed(&result), "{:?}", result.outcome);
     assert_eq!(result.stderr.map(|text| text.0), Some(b"said\n".to_vec()));
     assert_eq!([output(&start, 0), output(&start, 1)], ["{\"a\"=1;};\n", "{\"b\"=1;};\n"]);
+}
+
+fn saved(job: &JobStart, result: &ProxyResult) -> String {
+    let kept = std::fs::read_to_string(rows::fail_context(&job.job_directory)).unwrap_or_default();
+    assert_eq!(result.fail_context_size, kept.len() as u64);
+    kept
+}
+
+#[test]
+fn what_a_failed_job_was_reading_is_saved() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    // It has all been given, whatever of it was read.
+    for command in ["exit 1", "head -n 2 > /dev/null; exit 1", "cat > /dev/null; kill -9 $$"] {
+        let start = job(&mut node, command, Some(10), |_| {});
+        let result = node.run(start.clone());
+        assert!(matches!(result.outcome, JobOutcome::Failed { .. }), "{command}: {:?}", result.outcome);
+        assert_eq!(saved(&start, &result), numbers(0..10), "{command}");
+    }
+    // Others have nothing to show.
+    for (command, count) in [("cat > /dev/null", Some(10)), ("exit 1", Some(0)), ("exit 1", None)] {
+        let start = job(&mut node, command, count, |_| {});
+        let result = node.run(start.clone());
+        assert_eq!(saved(&start, &result), "", "{command}");
+        assert!(!rows::fail_context(&start.job_directory).exists(), "{command}");
+    }
+}
+
+/// Whoever has read a part has been given that and a little more, and of much only the end is kept.
+#[test]
+fn of_much_input_the_last_rows_are_saved() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    let all = 3_000;
+    let padding = "x".repeat(5_000);
+    let row = |n: u64| Value::from(yson::map! {"n" => n as i64, "padding" => padding.as_str()});
+    let text = |n: u64| format!("{{\"n\"={n};\"padding\"=\"{padding}\";}};\n");
+    let mut input = Vec::new();
+    (0..all).for_each(|n| yson::write::write_row(&row(n), Style::Binary, &mut input));
+    for (command, read) in [("head -n 10 > /dev/null; exit 1", 10), ("cat > /dev/null; exit 1", all)] {
+        let start = job(&mut node, command, Some(all), |_| {});
+        std::fs::write(rows::input(&start.job_directory), &input).expect("written");
+        let result = node.run(start.clone());
+        assert!(matches!(result.outcome, JobOutcome::Failed { .. }), "{command}: {:?}", result.outcome);
+        let kept = saved(&start, &result);
+        let number = |line: &str| {
+            line.trim_start_matches(|c: char| !c.is_ascii_digit()).split(';').next().map(str::parse::<u64>)
+        };
+        let first = kept.lines().next().and_then(number).expect("a row").expect("a number");
+        let last = kept.lines().last().and_then(number).expect("a row").expect("a number");
+        assert!(kept == (first..=last).map(text).collect::<String>(), "{command}: rows {first} to {last}");
+        assert!(first <= read && read <= last + 1, "{command}: rows {first} to {last}");
+        // All that was given, or nearly as much as is kept.
+        let full = kept.len() as u64 > FAIL_CONTEXT_MAX - (1 << 20);
+        assert!(kept.len() as u64 <= FAIL_CONTEXT_MAX && (full || first == 0), "{command}: {}", kept.len());
+        assert_eq!(full, read == all, "{command}: {}", kept.len());
+    }
 }
 
 /// The rows on the disk are not those that the job was promised.

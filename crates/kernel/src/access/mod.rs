@@ -203,7 +203,9 @@ impl Kernel {
                 self.demand_of_job(who, Manage, *job_id)
             }
             Command::OpenJobShell { .. } | Command::LocateJobShell { .. } => Ok(()),
-            Command::GetJobStderr { operation, job_id, .. } => {
+            Command::GetJobStderr { operation, job_id, .. }
+            | Command::GetJobInput { operation, job_id }
+            | Command::GetJobFailContext { operation, job_id } => {
                 let of_job = self.jobs.get(*job_id).map(|job| OperationRef::Id(job.operation));
                 // The operation that was named first: a job of another one is not found in it.
                 match operation.clone().or(of_job) {
@@ -246,6 +248,7 @@ impl Kernel {
             // Only the server itself asks these, as `root`.
             Command::LocateArtifact { .. }
             | Command::LocateJobInput { .. }
+            | Command::LocateInput { .. }
             | Command::Identify { .. }
             | Command::PasswordHash { .. } => Err(denied(who, Administer, "the server", None)),
             // Transactions are their owners'; the kernel looks at that when it enters one.

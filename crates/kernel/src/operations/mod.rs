@@ -10,6 +10,7 @@ mod merge;
 pub(crate) mod tables;
 
 use crate::alerts::Alerts;
+use crate::job_archive::Left;
 use crate::jobs::Job;
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
@@ -345,7 +346,7 @@ impl Kernel {
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
         let job = self.vacate(job_id);
-        self.archive_job(&verdict, job.as_ref(), None);
+        self.archive_job(&verdict, job.as_ref(), Left::default(), out);
         for other in verdict.aborted_with_it {
             self.drop_job(other, out);
         }

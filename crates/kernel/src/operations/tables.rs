@@ -8,6 +8,7 @@
 //! rows of the outputs and commits the transaction, all in one batch.
 
 use crate::command::LockMode;
+use crate::job_input::pieces_of;
 use crate::operation::Operation;
 use crate::records::{OUTPUT, operation_key};
 use crate::table::TableRows;
@@ -303,8 +304,7 @@ impl Kernel {
         }
     }
 
-    /// What a job is to read: `{pieces=[[table; range; row_index; blob; size; from; to]...]; columns; control}`.
-    /// Nodes ask this.
+    /// What a job is to read, see [`Operation::input_of`]. Nodes ask this.
     pub(crate) fn locate_job_input(&self, job_id: JobId) -> Result<Value, Failure> {
         let none = || Failure::resolve(format!("No running job {job_id} that reads tables"));
         let job = self.jobs.get(job_id).ok_or_else(none)?;
@@ -336,23 +336,19 @@ impl Operation {
         self.tables = Some(tables);
     }
 
-    fn input_of(&self, rows: Range<u64>) -> Option<Value> {
+    /// Rows of the input, counted through all of it: `{pieces=[[table; range; row_index; blob; size; from;
+    /// to]...]; columns; control; paths; format}`.
+    pub(crate) fn input_of(&self, rows: Range<u64>) -> Option<Value> {
         let (tables, map) = (self.tables.as_ref()?, self.spec.spec.map.as_ref()?);
-        let mut first = 0;
-        let mut pieces = Vec::new();
-        for piece in &tables.pieces {
-            let count = piece.rows.end - piece.rows.start;
-            let (from, to) = (rows.start.max(first) - first, rows.end.clamp(first, first + count) - first);
-            if from < to {
-                let rows = piece.rows.start + from..piece.rows.start + to;
-                pieces
-                    .push(InputPiece { row_index: piece.row_index + from, rows, ..piece.clone() }.to_value());
-            }
-            first += count;
-        }
-        let columns = tables.columns.iter().map(columns_value).collect::<Vec<_>>();
-        let control = map.control_attributes.clone();
-        Some(yson::map! {"pieces" => pieces, "columns" => columns, "control" => control}.into())
+        let task = self.spec.spec.tasks.first()?;
+        let input = yson::map! {
+            "pieces" => pieces_of(&tables.pieces, &rows),
+            "columns" => tables.columns.iter().map(columns_value).collect::<Vec<_>>(),
+            "control" => map.control_attributes.clone(),
+            "paths" => map.inputs.iter().map(YPath::to_value).collect::<Vec<_>>(),
+            "format" => task.script.input_format.clone(),
+        };
+        Some(input.into())
     }
 }
 
@@ -371,7 +367,7 @@ fn columns_from(value: &Value) -> Option<Option<Vec<Vec<u8>>>> {
 }
 
 impl InputPiece {
-    fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let numbers = [
             self.table.into(),
             self.range.into(),
@@ -384,7 +380,7 @@ impl InputPiece {
         Value::List(numbers.into_iter().map(Value::from).collect())
     }
 
-    fn from_value(value: &Value) -> Option<InputPiece> {
+    pub(crate) fn from_value(value: &Value) -> Option<InputPiece> {
         let numbers: Vec<u64> = value.as_list()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
         let [table, range, row_index, blob, size, from, to] = numbers.try_into().ok()?;
         let (table, range) = (table.try_into().ok()?, range.try_into().ok()?);

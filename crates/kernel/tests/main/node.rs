@@ -203,6 +203,7 @@ impl Node {
                 },
                 stderr_size: 0,
                 stderr: None,
+                fail_context_size: 0,
             };
             self.finished.insert(job_id, Kept { report });
         }
@@ -234,5 +235,6 @@ fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
         statistics: JobStatistics::default(),
         stderr_size: 0,
         stderr: None,
+        fail_context_size: 0,
     }
 }

@@ -342,7 +342,8 @@ impl World {
                 let prefix = id.0.to_bytes();
                 for store in [&mut self.durable, &mut self.ahead] {
                     store.retain(|(table, key), _| {
-                        !matches!(table, Table::JobArchive | Table::Stderr) || !key.starts_with(&prefix)
+                        !matches!(table, Table::JobArchive | Table::Stderr | Table::FailContext)
+                            || !key.starts_with(&prefix)
                     });
                 }
                 self.events.push(Event::Deleted(format!("operation {id}")));

@@ -142,5 +142,6 @@ pub(crate) fn job_result(result: ProxyResult) -> JobResult {
             None => KeptStderr::OnDisk,
         },
         survivors: result.survivors,
+        fail_context_size: result.fail_context_size,
     }
 }

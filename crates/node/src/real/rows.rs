@@ -20,6 +20,13 @@ use crate::link::CurrentClient;
 /// Pieces on their way to the server.
 const PIECES_AHEAD: usize = 4;
 
+/// What of a job goes to the server.
+pub(super) struct Remainder {
+    pub stderr: bool,
+    pub rows: bool,
+    pub fail_context: bool,
+}
+
 impl RealHands {
     pub(super) fn fetch_rows(&mut self, job_id: JobId, slot: u32) {
         let job = self.layout.job(slot);
@@ -39,8 +46,8 @@ impl RealHands {
     }
 
     /// What the job has left goes to the server.
-    pub(super) fn upload(&mut self, job_id: JobId, slot: u32, with_stderr: bool, with_rows: bool) {
-        let stderr = self.stderr_source(job_id).filter(|_| with_stderr);
+    pub(super) fn upload(&mut self, job_id: JobId, slot: u32, what: Remainder) {
+        let stderr = self.stderr_source(job_id).filter(|_| what.stderr);
         let current = self.current.clone();
         let job = self.layout.job(slot);
         self.beside(async move {
@@ -48,8 +55,11 @@ impl RealHands {
             if let Some(source) = stderr {
                 result = stderr::upload(current.clone(), job_id, source).await;
             }
-            if with_rows && result.is_ok() {
-                result = upload_all(current, job_id, &job).await;
+            if what.rows && result.is_ok() {
+                result = upload_all(current.clone(), job_id, &job).await;
+            }
+            if what.fail_context && result.is_ok() {
+                result = upload_fail_context(current, job_id, rows::fail_context(&job)).await;
             }
             if let Err(e) = &result {
                 tracing::warn!("what job {job_id} has left was not uploaded: {e}");
@@ -165,6 +175,27 @@ async fn send(
             return Ok(()); // all of it, or the server has stopped listening: its status says why
         }
     }
+}
+
+async fn upload_fail_context(current: CurrentClient, job_id: JobId, path: PathBuf) -> Result<(), Failure> {
+    let mut client = current.get().ok_or_else(|| Failure::new("No connection to the server"))?;
+    let (sender, receiver) = channel(PIECES_AHEAD);
+    let reader = tokio::spawn(async move {
+        let mut file = File::open(&path).await.map_err(|e| local(&path, &e))?;
+        let mut id = id_bytes(job_id.0);
+        loop {
+            let mut data = Vec::with_capacity(CHUNK_SIZE);
+            let read = (&mut file).take(CHUNK_SIZE as u64).read_to_end(&mut data).await;
+            let read = read.map_err(|e| local(&path, &e))?;
+            let piece = pb::TextChunk { job_id: std::mem::take(&mut id), data: data.into() };
+            if read == 0 || sender.send(piece).await.is_err() {
+                return Ok(()); // all of it, or the server has stopped listening: its status says why
+            }
+        }
+    });
+    let sent = client.upload_fail_context(ReceiverStream::new(receiver)).await;
+    reader.await.map_err(|e| Failure::new(e.to_string()))??;
+    sent.map(drop).map_err(|status| Failure::new(status.message().to_owned()))
 }
 
 fn local(path: &Path, error: &std::io::Error) -> Failure {

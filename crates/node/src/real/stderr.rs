@@ -67,7 +67,7 @@ pub(crate) async fn upload(
     sent.map(|_| ()).map_err(|s| Failure::new(s.message().to_owned()))
 }
 
-fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::StderrChunk>) -> Result<(), Failure> {
+fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::TextChunk>) -> Result<(), Failure> {
     let mut offset = 0;
     loop {
         let data = source.read(offset, CHUNK_SIZE as u64)?;
@@ -77,7 +77,7 @@ fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::StderrChun
         }
         let last = data.is_empty();
         offset += data.len() as u64;
-        if sender.blocking_send(pb::StderrChunk { job_id, data: data.into() }).is_err() || last {
+        if sender.blocking_send(pb::TextChunk { job_id, data: data.into() }).is_err() || last {
             return Ok(()); // the server has stopped listening: its status says why
         }
     }

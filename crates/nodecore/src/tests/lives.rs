@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use vocab::*;
-use wire::ServerMessage;
+use wire::{AbortJob, ServerMessage};
 
 use super::script::*;
 use crate::*;
@@ -132,6 +132,37 @@ fn a_long_stderr_goes_first() {
           wake at 105 s
         uploaded
           send: finished 1 (completed)
+    "#]]);
+}
+
+#[test]
+fn what_a_failed_job_was_reading_goes_first_too() {
+    let mut d = Desk::new();
+    d.start([(1, 0), (2, 0)]);
+    d.bring_up(1);
+    d.bring_up(2);
+    d.transcript.clear();
+    let error = Failure::new("exit code 1");
+    let result =
+        JobResult { outcome: JobOutcome::Failed { error }, fail_context_size: 10, ..completed(d.now) };
+    d.end(1, result.clone());
+    d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Ok(()) });
+    d.note("one that was to be stopped when it failed has not failed");
+    let abort = AbortJob { job_id: job_id(2), reason: AbortReason::Preemption, text: "away".to_owned() };
+    d.order(ServerMessage::Abort(vec![abort]));
+    d.end(2, result);
+    d.expect(expect![[r#"
+        job 1 ends
+          upload fail context of 1
+          clean 1 in slot 0
+          send: started 2; finished 1 (failed: exit code 1)
+          wake at 105 s
+        one that was to be stopped when it failed has not failed
+          tell 2: Abort { reason: Preemption, text: "away" }
+        job 2 ends
+          record 2 in slot 1, aborted preemption: away
+          clean 2 in slot 1
+          send: finished 2 (aborted preemption: away)
     "#]]);
 }
 

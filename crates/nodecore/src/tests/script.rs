@@ -80,6 +80,7 @@ pub fn completed(now: Time) -> JobResult {
         stderr_size: 0,
         stderr: KeptStderr::None,
         survivors: false,
+        fail_context_size: 0,
     }
 }
 
@@ -236,8 +237,8 @@ fn line(effect: &NodeEffect) -> String {
         ProxySend(id, order) => format!("tell {}: {order:?}", number(*id)),
         KillContainer(id) => format!("kill {}", number(*id)),
         FetchRows { job_id, .. } => format!("fetch rows of {}", number(*job_id)),
-        Upload { job_id, stderr, rows, .. } => {
-            let what = [(*stderr, "stderr"), (*rows, "rows")];
+        Upload { job_id, stderr, rows, fail_context, .. } => {
+            let what = [(*stderr, "stderr"), (*rows, "rows"), (*fail_context, "fail context")];
             let what: Vec<&str> = what.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
             format!("upload {} of {}", what.join(" and "), number(*job_id))
         }

@@ -377,6 +377,7 @@ impl Node {
             stderr_size: 0,
             stderr: KeptStderr::None,
             survivors: false,
+            fail_context_size: 0,
         };
         Some(NodeInput::JobEnded { job_id: id, result })
     }

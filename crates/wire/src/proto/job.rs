@@ -230,6 +230,7 @@ impl From<&FinishedJob> for pb::FinishedJob {
             statistics: Some((&f.statistics).into()),
             stderr_size: f.stderr_size,
             stderr: f.stderr.clone(),
+            fail_context_size: f.fail_context_size,
         }
     }
 }
@@ -245,6 +246,7 @@ impl TryFrom<pb::FinishedJob> for FinishedJob {
             statistics: f.statistics.unwrap_or_default().into(),
             stderr_size: f.stderr_size,
             stderr: f.stderr,
+            fail_context_size: f.fail_context_size,
         })
     }
 }

@@ -253,8 +253,8 @@ fn outcome() -> impl Strategy<Value = JobOutcome> {
 }
 fn finished() -> impl Strategy<Value = FinishedJob> {
     let stderr = proptest::option::of(vec(any::<u8>(), 0..9));
-    (identity(), resources(), outcome(), any::<(Option<u64>, u64, u64)>(), statistics(), stderr).prop_map(
-        |(identity, granted, outcome, n, statistics, stderr)| FinishedJob {
+    (identity(), resources(), outcome(), any::<(Option<u64>, u64, u64, u64)>(), statistics(), stderr)
+        .prop_map(|(identity, granted, outcome, n, statistics, stderr)| FinishedJob {
             identity,
             granted,
             outcome,
@@ -263,8 +263,8 @@ fn finished() -> impl Strategy<Value = FinishedJob> {
             statistics,
             stderr_size: n.2,
             stderr,
-        },
-    )
+            fail_context_size: n.3,
+        })
 }
 fn report() -> impl Strategy<Value = JobReport> {
     let statistics = proptest::option::of(statistics());

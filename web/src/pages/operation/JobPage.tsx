@@ -30,12 +30,15 @@ import { links } from '../../model/links';
 import { resourcesInWords } from '../../model/resources';
 import { jobStatisticsRows } from '../../model/statistics';
 import { JobButtons } from './JobActions';
+import { JobRows, has } from './JobRows';
 import { JobUsage } from './JobUsage';
 
 const TABS: TabItem[] = [
   { id: 'details', title: 'Details' },
   { id: 'usage', title: 'CPU and memory' },
   { id: 'output', title: 'Output' },
+  { id: 'input', title: 'Input' },
+  { id: 'fail_context', title: 'Input at the failure' },
   { id: 'statistics', title: 'Statistics' },
   { id: 'attributes', title: 'Attributes' },
 ];
@@ -69,10 +72,13 @@ export function JobPage() {
                 </Allowed>
               </div>
             </div>
-            <Tabs items={TABS} tab={tab}>
+            <Tabs items={TABS.filter(({ id }) => id === tab || isFor(data, id))} tab={tab}>
               {tab === 'details' && <Details job={data} operation={id} />}
               {tab === 'usage' && <JobUsage key={jobId} job={data} />}
               {tab === 'output' && <Output operation={id} job={data} />}
+              {(tab === 'input' || tab === 'fail_context') && (
+                <JobRows key={tab} operation={id} job={data} rows={tab} />
+              )}
               {tab === 'statistics' && (
                 <StatisticsTable rows={jobStatisticsRows(data.statistics ?? {})} one />
               )}
@@ -86,6 +92,10 @@ export function JobPage() {
     </>
   );
 }
+
+/** Tabs of rows are for jobs that have such. */
+const isFor = (job: JobDetails, tab: string): boolean =>
+  (tab !== 'input' && tab !== 'fail_context') || has(job, tab);
 
 function Details({ job, operation }: { job: JobDetails; operation: string }) {
   const winner = job.interruption_info?.preempted_for?.operation_id;

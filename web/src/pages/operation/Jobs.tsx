@@ -17,6 +17,7 @@ import { cpuOf, memoryOf, type Used } from '../../model/jobUsage';
 import { links } from '../../model/links';
 import { parseSort, printSort, useUrlState } from '../../model/urlState';
 import { JobMenu } from './JobActions';
+import { has } from './JobRows';
 
 const PAGE = 100;
 
@@ -326,6 +327,26 @@ function columnsFor(operation: Operation): TableColumn<Job>[] {
         job.stderr_size === undefined ? null : (
           <Link href={links.job(operation.id, job.id, 'output')}>{bytes(job.stderr_size)}</Link>
         ),
+    },
+    {
+      id: 'input',
+      title: 'Input',
+      hint: 'The rows that it was given; of a failed one also those that it was reading last',
+      width: 170,
+      sortable: false,
+      cell: job => (
+        <>
+          {has(job, 'input') && <Link href={links.job(operation.id, job.id, 'input')}>rows</Link>}
+          {job.fail_context_size !== undefined && (
+            <>
+              {', '}
+              <Link href={links.job(operation.id, job.id, 'fail_context')}>
+                {bytes(job.fail_context_size)} at the failure
+              </Link>
+            </>
+          )}
+        </>
+      ),
     },
     {
       id: 'error',
