@@ -74,7 +74,7 @@ class Bomb:
         return max(sizes)
 
 
-def wait_for(condition, timeout=60.0, what="the condition", period=0.01):
+def wait_for(condition, timeout=180.0, what="the condition", period=0.01):
     """Waits until `condition()` is true and gives its value; fails with `what` after the timeout."""
     deadline = time.monotonic() + timeout
     while True:
@@ -114,7 +114,7 @@ class Process:
         if self.popen is not None:
             self.popen.wait()
 
-    def terminate(self, timeout=30):
+    def terminate(self, timeout=120):
         if self.running():
             self.popen.terminate()
             try:
@@ -205,7 +205,7 @@ class Cluster:
 
     def wait_nodes(self, count=None):
         count = len([n for n in self.nodes if n.running()]) if count is None else count
-        wait_for(lambda: len(self.online()) >= count, what=f"{count} nodes online", timeout=30)
+        wait_for(lambda: len(self.online()) >= count, what=f"{count} nodes online")
 
     def stop(self, check=True):
         problems = []
@@ -346,7 +346,7 @@ class Cluster:
 
     # --- talking to it
 
-    def command(self, name, method=None, timeout=30, token=None, **parameters):
+    def command(self, name, method=None, timeout=120, token=None, **parameters):
         """A command over plain HTTP with JSON; gives the parsed reply."""
         body = json.dumps(parameters).encode()
         if name == "set":
@@ -418,7 +418,7 @@ class Cluster:
     def counters(self, operation):
         return self.operation(operation, "brief_progress")["brief_progress"]["jobs"]
 
-    def wait_state(self, operation, *states, timeout=30):
+    def wait_state(self, operation, *states, timeout=180):
         """Waits for one of the states; fails at once if the operation ends in another one."""
         def reached():
             state = self.state(operation)
@@ -430,14 +430,14 @@ class Cluster:
             return None
         return wait_for(reached, timeout=timeout, what=f"operation {operation} to be {states}", period=0.02)
 
-    def wait_counters(self, operation, timeout=30, **wanted):
+    def wait_counters(self, operation, timeout=180, **wanted):
         """Waits until the counters of the operation's jobs have these values."""
         def reached():
             counters = self.counters(operation)
             return counters if all(counters[k] == v for k, v in wanted.items()) else None
         return wait_for(reached, timeout=timeout, what=f"operation {operation} to have {wanted}", period=0.02)
 
-    def wait_jobs(self, operation, count=1, state="running", timeout=30):
+    def wait_jobs(self, operation, count=1, state="running", timeout=180):
         """Waits for so many jobs in this state and gives their ids."""
         def there():
             ids = [j["id"] for j in self.jobs(operation, state=state)]
@@ -448,7 +448,7 @@ class Cluster:
         """The error of a finished operation."""
         return self.operation(operation, "result")["result"]["error"]
 
-    def run_vanilla(self, *arguments, state="completed", timeout=60, **options):
+    def run_vanilla(self, *arguments, state="completed", timeout=180, **options):
         """Starts an operation, waits for its end and gives its id."""
         operation = self.start_vanilla(*arguments, **options)
         self.wait_state(operation, state, timeout=timeout)
@@ -462,7 +462,7 @@ class Cluster:
         return {**os.environ, "YT_PROXY": self.address, "YT_TOKEN": "", "YT_LOG_LEVEL": "INFO",
                 "YT_OPERATION_STATE_UPDATE_PERIOD": "500"}
 
-    def yt(self, *arguments, check=True, stdin=None, timeout=60, token=None):
+    def yt(self, *arguments, check=True, stdin=None, timeout=180, token=None):
         """The real `yt` command. Gives (exit code, stdout, stderr)."""
         done = subprocess.run(
             [str(YT), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
@@ -471,7 +471,7 @@ class Cluster:
             assert done.returncode == 0, f"yt {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.returncode, done.stdout, done.stderr
 
-    def millpond(self, *arguments, check=True, stdin=None, timeout=60, token=None):
+    def millpond(self, *arguments, check=True, stdin=None, timeout=180, token=None):
         """Our own command line. Gives (exit code, stdout, stderr)."""
         done = subprocess.run(
             [str(BINARY), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,

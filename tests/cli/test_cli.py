@@ -43,7 +43,7 @@ class Up:
                 return len(self.cluster.online()) == nodes
             except OSError:
                 return False
-        wait_for(ready, what="the cluster to be up", timeout=30)
+        wait_for(ready, what="the cluster to be up")
         wait_for(lambda: "YT_PROXY" in self.log.read_text(), what="the banner")
 
     def millpond(self, *arguments, **options):
@@ -120,7 +120,7 @@ def test_up_restarts_what_dies(start_up):
         wait_for(lambda role=role, pid=pid: [p for p, c in up.cluster.pids().items() if role in c and p != pid
                                              and "job-proxy" not in c], what=f"a new{role}")
         up.wait_ready()
-    wait_for(lambda: up.cluster.state(operation) == "completed", what="the job to end", timeout=30)
+    wait_for(lambda: up.cluster.state(operation) == "completed", what="the job to end")
     assert up.cluster.counters(operation)["failed"] == 0
     assert up.interrupt() == 0
 
@@ -183,7 +183,7 @@ def test_run_detaches_on_interrupt(cluster, pool):
     assert "ready" in process.stdout.readline()
     operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert operation in err, "how to go on is said"
     assert cluster.state(operation) == "running"
@@ -196,7 +196,7 @@ def test_run_aborts_on_interrupt_if_asked(cluster, pool):
     assert "ready" in process.stdout.readline()
     operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
     assert process.returncode in (3, 130)
     cluster.wait_state(operation, "aborted")
 

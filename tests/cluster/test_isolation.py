@@ -179,7 +179,7 @@ def test_fork_bomb(cluster, pool):
     cluster.wait_jobs(operation)
     assert bomb.most(MOST_PROCESSES // 4) <= MOST_PROCESSES
     cluster.command("abort_operation", operation_id=operation)
-    wait_for(lambda: not users(), what="the bomb to be gone", timeout=30)
+    wait_for(lambda: not users(), what="the bomb to be gone")
     assert output(cluster, "echo well", pool) == "well\n"
 
 
@@ -324,7 +324,7 @@ def test_tmpfs_volumes(cluster, pool):
         found = cluster.command("get_job", operation_id=operation, job_id=job).get("statistics", {})
         user = found.get("user_job", {})
         return user if user.get("tmpfs_size", {}).get("max", 0) > 3_900_000 else None
-    user = wait_for(figures, what="the statistics of the file systems", timeout=40)
+    user = wait_for(figures, what="the statistics of the file systems")
     assert 4_000_000 <= user["max_tmpfs_size"]["max"] < 4_200_000
     assert 3_000_000 <= user["tmpfs_volumes"]["0"]["max_size"]["max"] < 3_100_000
     assert 1_000_000 <= user["tmpfs_volumes"]["1"]["max_size"]["max"] < 1_100_000
@@ -407,7 +407,7 @@ def test_a_passing_fault_at_the_start(tmp_path):
         c.wait_state(operation, "completed")
         [job] = c.jobs(operation)
         assert int(c.stderr(operation, job["id"])) >= FIRST_USER
-        wait_for(lambda: not any("disabled" in text for text in alerts()), what="the alert to go", timeout=20)
+        wait_for(lambda: not any("disabled" in text for text in alerts()), what="the alert to go")
 
 
 def test_a_full_disk(tmp_path):

@@ -45,7 +45,7 @@ def cluster():
 @pytest.fixture(autouse=True)
 def nothing_left(cluster):
     yield
-    wait_for(lambda: not cluster.job_cgroups() + cluster.mounts() + containers(cluster), timeout=30,
+    wait_for(lambda: not cluster.job_cgroups() + cluster.mounts() + containers(cluster),
              what="groups, mounts and containers to be gone")
 
 

@@ -249,7 +249,7 @@ def test_the_node_runs_out_of_memory(small):
     # Its unit is run again with all that it may have, once that is free.
     assert [j["state"] for j in small.jobs(quiet)] == ["running"]
     put_into_sandbox(small, "go")
-    small.wait_state(hungry, "completed", timeout=60)
+    small.wait_state(hungry, "completed")
     retry = the_job(small, hungry, state="completed")
     job = small.command("get_job", operation_id=hungry, job_id=retry)
     assert job["predecessor_type"] == "resource_overdraft" and job["predecessor_job_id"] == aborted

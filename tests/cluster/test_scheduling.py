@@ -39,7 +39,7 @@ def running(cluster, operation):
     return cluster.counters(operation)["running"]
 
 
-def steady(cluster, operations, wanted, timeout=20):
+def steady(cluster, operations, wanted, timeout=180):
     """Waits until the operations run so many jobs each, and sees that it stays so."""
     def now():
         return [running(cluster, o) for o in operations]

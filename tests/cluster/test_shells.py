@@ -56,14 +56,14 @@ class Terminal:
         self.seen += piece
         return bool(piece)
 
-    def wait(self, pattern, timeout=30):
+    def wait(self, pattern, timeout=180):
         deadline = time.monotonic() + timeout
         while not re.search(pattern.encode(), self.seen):
             assert time.monotonic() < deadline, f"no {pattern!r} in {self.seen.decode(errors='replace')}"
             self.read(0.2)
         return self.seen.decode(errors="replace")
 
-    def end(self, timeout=30):
+    def end(self, timeout=180):
         """Waits for the program; gives its exit code."""
         deadline = time.monotonic() + timeout
         while True:

@@ -45,7 +45,7 @@ def test_the_copy_wins(cluster, pool, shared):
     assert (counters["total"], counters["completed"], counters["aborted"]) == (1, 1, 1)
     by_competition = cluster.jobs(operation, job_competition_id=original)
     assert {job["id"] for job in by_competition} == {original, copy}
-    wait_for(lambda: not cluster.job_processes(), what="the slow job to be gone", timeout=60)
+    wait_for(lambda: not cluster.job_processes(), what="the slow job to be gone")
 
 
 def test_a_race_outlives_the_server():
@@ -69,7 +69,7 @@ def test_nobody_is_copied_unasked(cluster, pool, shared):
     """A vanilla task that does not ask has no copies, whatever its limit of time says."""
     (shared / "go-1").touch()
     operation = cluster.start_vanilla(JOB.format(shared), pool=pool, spec={"job_speculation_timeout": 1})
-    [job] = cluster.wait_jobs(operation, 1, timeout=60)
+    [job] = cluster.wait_jobs(operation, 1)
     # Whoever may be copied is found twice a second: a second operation has been looked at much later.
     other = start(cluster, pool, shared)
     wait_for(lambda: cluster.operation(other, "state")["state"] == "completed", what="the copy of another job",
@@ -77,4 +77,4 @@ def test_nobody_is_copied_unasked(cluster, pool, shared):
     assert [j["id"] for j in cluster.jobs(operation)] == [job]
     assert not cluster.jobs(operation)[0]["has_competitors"]
     (shared / "go-0").touch()
-    cluster.wait_state(operation, "completed", timeout=60)
+    cluster.wait_state(operation, "completed")

@@ -56,7 +56,7 @@ class Up:
 def up():
     up = Up()
     try:
-        wait_for(up.nodes, what="the node", timeout=30)
+        wait_for(up.nodes, what="the node")
         yield up
     finally:
         up.stop()
@@ -179,7 +179,7 @@ def test_memory_is_watched_though_no_kernel_limits_it(up):
         _, text, _ = up.millpond("op", "get", operation, "--json")
         found = json.loads(text)
         return found if found["state"] in ("failed", "completed", "aborted") else None
-    error = wait_for(ended, what="the job to fail", timeout=40)["result"]["error"]
+    error = wait_for(ended, what="the job to fail")["result"]["error"]
     limit = find_error(error, 1200)
     assert limit["message"] == "Memory limit exceeded" and limit["attributes"]["limit"] == 100 << 20
     assert any(p["name"].startswith("python3") for p in limit["attributes"]["processes"])

@@ -39,7 +39,7 @@ def raw(cluster, path, body=None, headers=None, method=None):
     """A request byte by byte. Gives (status, headers, body)."""
     request = urllib.request.Request(f"http://{cluster.address}{path}", data=body, headers=headers or {}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -301,7 +301,7 @@ def test_missing_file(cluster, pool):
 
 # --- processes of the cluster
 
-def ends_with_error(arguments, *words, timeout=20, env=None):
+def ends_with_error(arguments, *words, timeout=120, env=None):
     done = subprocess.run([str(BINARY), *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
     assert done.returncode not in (0, 101), done

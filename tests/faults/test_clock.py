@@ -49,7 +49,7 @@ def test_jumps(clock):
             while time.monotonic() < until:
                 assert len(cluster.online()) == 2, f"a node is lost after a jump to {jump} s"
                 time.sleep(0.1)
-            done = cluster.run_vanilla("true", pool="p", job_count=3, cpu_limit=0.1, timeout=20)
+            done = cluster.run_vanilla("true", pool="p", job_count=3, cpu_limit=0.1)
             assert cluster.counters(done)["completed"] == 3
             assert set(cluster.wait_jobs(steady, 4)) == jobs
             assert cluster.counters(steady)["aborted"] == 0

@@ -70,7 +70,7 @@ class Work:
         or "all", also those whose start was being ordered.
         """
         cluster, operation = self.cluster, self.operation
-        cluster.wait_state(operation, "completed", timeout=60)
+        cluster.wait_state(operation, "completed")
         violations = self.directory / "violations"
         assert not violations.exists(), f"two processes of one unit at a time: {violations.read_text()}"
 

@@ -33,8 +33,8 @@ def test_fifty_kills():
         cluster.create_pool("p")
         operation = cluster.start_vanilla(
             JOB, job_count=JOBS, pool="p", cpu_limit=2, memory_limit=64 << 20, spec={"job_cpu_monitor": MONITOR})
-        ids = set(cluster.wait_jobs(operation, JOBS, timeout=60))
-        wait_for(lambda: usage(cluster, "p")["cpu"] == JOBS, what="the floors of all jobs", timeout=60)
+        ids = set(cluster.wait_jobs(operation, JOBS))
+        wait_for(lambda: usage(cluster, "p")["cpu"] == JOBS, what="the floors of all jobs")
         before = usage(cluster, "p")
         node = cluster.nodes[0]
 
@@ -56,7 +56,7 @@ def test_fifty_kills():
         wait_for(lambda: usage(cluster, "p") == before, what="the same usage as before")
         for sandbox in cluster.directory.glob("node-0/slots/*/sandbox"):
             (sandbox / "go").touch()
-        cluster.wait_state(operation, "completed", timeout=60)
+        cluster.wait_state(operation, "completed")
         jobs = cluster.jobs(operation, limit=100)
         assert {j["id"] for j in jobs} == ids, "no other run"
         assert {j["state"] for j in jobs} == {"completed"}

@@ -62,7 +62,7 @@ def kill(cluster):
 
 
 def saved(cluster, pool, least):
-    wait_for(lambda: volume(cluster, pool) >= least, timeout=60, what=f"a volume of {least}", period=0.1)
+    wait_for(lambda: volume(cluster, pool) >= least, what=f"a volume of {least}", period=0.1)
 
 
 def test_accumulated_volume_survives_kill(cluster):

@@ -29,7 +29,7 @@ def ask(cluster, path, method="GET", body=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(f"http://{cluster.address}{path}", data=body, method=method, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as reply:
+        with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, reply.headers, json.loads(reply.read() or b"{}")
     except urllib.error.HTTPError as error:
         return error.code, error.headers, json.loads(error.read())
@@ -48,7 +48,7 @@ def test_nothing_without_a_token(guarded):
         status, _, other = ask(guarded, path, Authorization="OAuth nonsense")
         assert (status, other["code"]) == (401, 111), path
     for path in ("/api/v4", "/hosts", "/ping", "/version", "/health"):
-        assert urllib.request.urlopen(f"http://{guarded.address}{path}", timeout=10).status == 200, path
+        assert urllib.request.urlopen(f"http://{guarded.address}{path}", timeout=60).status == 200, path
     code, _, errors = guarded.yt("list", "//tmp", token="nonsense", check=False)
     assert code != 0 and "token" in errors.lower(), errors
 

@@ -358,18 +358,18 @@ def test_our_own_questions(world):
 
 
 def test_every_command_has_a_row(world):
-    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=60) as reply:
         served = {descriptor["name"] for descriptor in json.load(reply)}
     assert served == {command for command, *_ in ROWS}, "each command that is served, and no other, needs rows above"
 
 
 def test_nobody_gets_in_without_a_token(world):
-    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=10) as reply:
+    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=60) as reply:
         descriptors = json.load(reply)
     for descriptor in descriptors:
         method = "PUT" if descriptor["input_type"] else "POST" if descriptor["is_volatile"] else "GET"
         request = urllib.request.Request(f"http://{world.cluster.address}/api/v4/{descriptor['name']}", method=method,
                                          data=None if method == "GET" else b"{}")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=60)
         assert (refused.value.code, json.loads(refused.value.read())["code"]) == (401, 111), descriptor["name"]

@@ -87,7 +87,7 @@ def running(client, operation):
     return [j["id"] for j in client.list_jobs(operation.id, job_state="running", limit=1000)["jobs"]]
 
 
-def steady(client, operations, wanted, timeout=30):
+def steady(client, operations, wanted, timeout=180):
     """Waits until the operations run so many jobs each, and sees that it stays so."""
     def now():
         return [len(running(client, o)) for o in operations]
@@ -191,7 +191,7 @@ def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
                  command="trap '' INT; while :; do sleep 0.05; done")
     steady(client, [slow], [8])
     owner = start(client, "owner", 1, spec={"waiting_job_timeout": 10_000} if option == "spec" else {})
-    wait_for(lambda: aborted(client, owner), timeout=30, what="a newcomer that has waited in vain")
+    wait_for(lambda: aborted(client, owner), what="a newcomer that has waited in vain")
     job = aborted(client, owner)[0]
     assert job["abort_reason"] == "waiting_timeout", job
     waited = time_of(job["finish_time"]) - time_of(job["start_time"])
@@ -232,7 +232,7 @@ def test_a_server_that_dies_in_the_middle_of_a_preemption():
         cluster.server.start()
         cluster.wait_server()
         cluster.wait_nodes()
-        wait_for(lambda: len(running(client, owner)) == 1, timeout=30, what="the owner's job")
+        wait_for(lambda: len(running(client, owner)) == 1, what="the owner's job")
         steady(client, [owner, slow], [1, 7])
         assert log() == before, "the same victim, and no other"
         victims = aborted(client, slow)
@@ -358,7 +358,7 @@ def test_aggressive_starvation_finds_room_on_a_fragmented_cluster():
         time.sleep(3)
         assert running(client, c) == [] and aborted(client, a) == [] and aborted(client, b) == [], "not enough on any node"
         cluster.yt("set", "//sys/pools/c/@enable_aggressive_starvation", "%true")
-        wait_for(lambda: len(running(client, c)) == 1, timeout=20, what="the large job")
+        wait_for(lambda: len(running(client, c)) == 1, what="the large job")
         victims = aborted(client, a) + aborted(client, b)
         assert len(victims) == 2 and len({v["address"] for v in victims}) == 1, victims
         assert {v["address"] for v in victims} == {client.list_jobs(c.id)["jobs"][0]["address"]}

@@ -52,7 +52,7 @@ class TlsServer:
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self.url + path, data=body, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as reply:
+            with urllib.request.urlopen(request, timeout=60, context=context) as reply:
                 return reply.headers, reply.read()
         except urllib.error.URLError as error:
             if isinstance(error.reason, ConnectionRefusedError):
@@ -139,7 +139,7 @@ def test_a_renewed_certificate_needs_no_restart(secret):
     cert, key = certificate(secret.directory, "renewed", "authority")
     os.replace(key, secret.key)
     os.replace(cert, secret.cert)
-    wait_for(lambda: serial() != before, timeout=40, what="the renewed certificate", period=0.5)
+    wait_for(lambda: serial() != before, what="the renewed certificate", period=0.5)
     assert secret.ask("/ping") is not None
 
 
@@ -150,5 +150,5 @@ def test_what_cannot_work_is_said_at_the_start(secret, tmp_path):
     for cert, key, expected in ((empty, secret.key, "no certificate"), (secret.cert, empty, "private key"),
                                 (tmp_path / "none", secret.key, "none"), (secret.cert, other_key, "does not belong")):
         done = subprocess.run([BINARY, "server", "--listen", "127.0.0.1:0", "--data", tmp_path / "data", "--tls-cert", cert,
-                               "--tls-key", key], capture_output=True, text=True, timeout=30)
+                               "--tls-key", key], capture_output=True, text=True, timeout=120)
         assert done.returncode != 0 and expected in done.stderr, done.stderr

@@ -13,7 +13,7 @@ use wire::{AbortJob, FinishedJob, Hello, JobEvent, NodeMessage, ServerMessage, S
 
 use crate::server::{Ear, Server, World, ear};
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
