@@ -1,6 +1,9 @@
 """Python functions as jobs, through the SDK as it is (http-api.md 13): the function and its modules are pickled,
 uploaded into the file cache, and run by the SDK's own runner inside the job."""
 
+import collections
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -52,3 +55,21 @@ def test_a_function_of_rows(client, home):
     assert operation.get_state() == "completed"
     assert read(client, f"{home}/b") == [{"word": w, "id": row["id"]} for row in ROWS for w in row["text"].split()]
     assert client.exists("//tmp/yt_wrapper/file_storage")
+
+
+def test_the_example(cluster, client):
+    """`examples/map/slowdown.py`: real jobs go through a function, none is lost and none is there twice."""
+    root = pathlib.Path(__file__).parents[2]
+    environment = {**os.environ, "YT_PROXY": f"http://{cluster.address}", "MAP_PYTHON": PYTHON, "YT_LOG_LEVEL": "WARNING"}
+    done = subprocess.run([sys.executable, root / "examples/map/slowdown.py"], capture_output=True, text=True, timeout=600,
+                          env=environment)
+    assert done.returncode == 0, done.stderr[-4000:]
+    log = (root / "examples/demo/metacentrum-window.swf").read_text().splitlines()
+    jobs = [line.split() for line in log if line and not line.startswith(";")]
+    users = collections.Counter(job[11] for job in jobs)
+    said = done.stdout.splitlines()
+    assert said[0] == f"{len(jobs)} jobs of {len(users)} users"
+    shown = [line.split() for line in said[2:]]
+    assert len(shown) == min(10, len(users))
+    assert all(int(count) == users[user] for user, count, _, _ in shown), shown
+    assert not [name for name in client.list("//tmp") if name.startswith("slowdown")]
