@@ -1,6 +1,6 @@
 """The figures of docs/benchmarks.md: `make bench`, or `python -m bench.run [--quick] [parts...]`.
 
-Parts: throughput, latency, start, operations, memory, nodes, idle, tables, get, submit. Prints a table and writes build/bench.json. Compare
+Parts: throughput, latency, start, operations, memory, nodes, idle, reclaim, tables, get, submit. Prints a table and writes build/bench.json. Compare
 figures of one run with each other, never with those of another machine or another day: the ceiling
 of the same run is printed beside.
 """
@@ -8,6 +8,7 @@ of the same run is printed beside.
 import argparse
 import concurrent.futures
 import contextlib
+import datetime
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import BUILD, Cluster, wait_for  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle", "tables", "get", "submit"]
+PARTS = ["throughput", "latency", "start", "operations", "memory", "nodes", "idle", "reclaim", "tables", "get", "submit"]
 
 
 # --- tools
@@ -308,6 +309,38 @@ def idle(driver, jobs, seconds):
         return figures
 
 
+def reclaim(driver, rounds):
+    """From the moment when the CPU monitor gives back a core of an idle job to the first instruction of another
+    operation's job on that core. Heartbeats come once a second and take no part in it."""
+    stamp = compiled("stamp", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector")
+    # One decision, from two cores to the floor of one.
+    monitor = {"enable_cpu_reclaim": True, "check_period": 100, "smoothing_factor": 1.0, "decrease_coefficient": 0.5,
+               "vote_window_size": 2, "vote_decision_threshold": 1, "start_delay": 300}
+    with running(resources="cpu=2,memory=4GiB,user_slots=4", environment=driver, server_config='heartbeat_period = "1s"\n',
+                 node_config='running_job_statistics_sending_backoff = "100ms"\n') as cluster:
+        connection = Connection(cluster)
+        cluster.create_pool("other")
+        stamp = shutil.copy(stamp, cluster.shared)
+        values = []
+        for i in range(rounds):
+            file = cluster.shared / f"reclaim-{i}"
+            idle = connection.start(spec("bench", "sleep 1000", cpu=2.0, job_cpu_monitor=monitor))
+            [job] = cluster.wait_jobs(idle)
+            other = connection.start(spec("other", f"{stamp} {file}"))
+            connection.wait_completed(other, 0.05)
+
+            def change():
+                explained = json.loads(cluster.millpond("job", "explain", job, "--json")[1])
+                return (explained["cpu"].get("monitor") or {}).get("last_change")
+            moved = wait_for(change, what="the monitor's change to be reported", period=0.1)
+            assert moved["applied"] and (moved["from"], moved["to"]) == (2, 1), moved
+            freed = datetime.datetime.fromisoformat(moved["time"]).timestamp()
+            values.append((int(file.read_text()) / 1e9 - freed) * 1000)
+            connection.post("abort_operation", operation_id=idle)
+            wait_for(lambda: operations_of(cluster) == 0, what="the idle job to be gone", period=0.05)
+        return {"p50_ms": percentile(values, 50), "max_ms": max(values), "rounds": rounds}
+
+
 def tables(size):
     """Rows of binary and of text YSON in and out over HTTP, beside a copy of as many bytes by `cp` and `sync`."""
     with running() as cluster, tempfile.TemporaryDirectory() as directory:
@@ -494,6 +527,11 @@ def main():
             ("node agent", f"{r['agent_cores']:.2%} of a core"),
             ("proxy of one job: monitor and all sampling", f"{r['proxy_cores_per_job']:.3%} of a core"),
             ("private memory of a proxy, the largest", f"{r['proxy_private_bytes'] / 2**20:.1f} MiB")])
+
+    if "reclaim" in parts:
+        r = results["reclaim"] = reclaim(drivers[-1], 50 // scale)
+        table(f"a core given back by an idle job, to the first instruction of another's, {r['rounds']} times, {drivers[-1]}", [
+            ("after the change of the guarantee", f"p50 {r['p50_ms']:.1f} ms   max {r['max_ms']:.1f} ms")])
 
     if "tables" in parts:
         r = results["tables"] = tables((1 << 30) // scale)

@@ -2,7 +2,9 @@
 //! 5.9).
 
 use crate::desk::{Desk, figure, rows};
+use reserve::cpu_monitor::Monitor;
 use sim::Options;
+use vocab::{Cpu, Span};
 
 fn number(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
@@ -97,6 +99,47 @@ fn the_monitor_makes_room() {
         number(&row["cpu_limit_mean"]) < 4.0 && (number(&row["cpu_used_mean"]) - 0.5).abs() < 0.01,
         "{row:?}"
     );
+}
+
+/// The promise of the CPU monitor: cores that a job gives back are another operation's within a second. Neither
+/// a heartbeat (once an hour here) nor an update of shares (once a minute) brings them there: the change goes
+/// from the node to the server at once, and the order to start comes back.
+#[test]
+fn freed_cores_are_used_within_a_second() {
+    let idle = r#"{"id":"idle","at":0,"user":"u","pool":"a","spec":{"job_cpu_monitor":{"enable_cpu_reclaim":true}},"tasks":[{"name":"t","job_count":1,"cpu":4,"memory":1000000,"duration":3000000,"cpu_usage":0}]}"#;
+    let other = r#"{"id":"other","at":10000,"user":"u","pool":"b","tasks":[{"name":"t","job_count":5,"cpu":1,"memory":1000000,"duration":3000000}]}"#;
+    let desk = Desk::new(1, 4, 7_200_000, &[idle, other]);
+    let rare = [
+        ("/models", r#"{"cpu":"exact"}"#),
+        ("/scheduler_config/node_heartbeat_period", "3600000"),
+        ("/scheduler_config/node_heartbeat_timeout", "36000000"),
+        ("/scheduler_config/fair_share_update_period", "60000"),
+    ];
+    desk.checked("out", &rare);
+    let starts = |operation: &str| {
+        let found = rows(&desk.read("out/allocations.csv"));
+        let mut times: Vec<f64> =
+            found.iter().filter(|r| r["operation"] == operation).map(|r| number(&r["start_ms"])).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    };
+
+    // When the shipped monitor of such a job has given back one core, two and three.
+    let mut monitor = Monitor::new(Default::default(), 4.0);
+    let mut given_back = Vec::new();
+    for second in 1..1000 {
+        monitor.check(Span::from_secs(second), Some(Span(0)), |_| true);
+        if Cpu::from_f64(4.0 - monitor.limit()) >= Cpu(100 * (given_back.len() as i64 + 1)) {
+            given_back.push(second as f64 * 1000.0);
+        }
+    }
+    assert_eq!(given_back.len(), 3, "down to the floor of one core: {given_back:?}");
+
+    let [began] = starts("idle")[..] else { panic!("one job") };
+    let waited: Vec<f64> =
+        starts("other").iter().zip(&given_back).map(|(start, freed)| start - began - freed).collect();
+    assert!(waited.len() == 3 && waited.iter().all(|ms| (0.0..1000.0).contains(ms)), "{waited:?}");
+    println!("a freed core was used after {waited:?} ms");
 }
 
 /// Steps of a curve, and curves of a file.
