@@ -6,13 +6,16 @@ Users, namespaces and memory file systems need root; skipped with a reason other
 import io
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import tarfile
 import time
 import urllib.request
 
 import pytest
 from harness import MOST_PROCESSES, Bomb, cluster as make_cluster, error_text, find_error, wait_for
+from test_cgroups import KIND, hierarchy
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
 
@@ -216,6 +219,52 @@ def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
     error = cluster.result(operation)
     assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
     assert not cluster.find_process("sleep", "100.625")
+    assert output(cluster, "echo well", pool) == "well\n"
+
+
+# In the group `argv[1]`: fills it with pages that belong to no process, one by one at the end, until the kernel has killed
+# somebody there; then they are given back.
+FILLS_A_GROUP = """
+import os, pathlib, sys
+group = pathlib.Path(sys.argv[1])
+v2 = (group / "memory.max").exists()
+limit, current, events = [group / name for name in (
+    ("memory.max", "memory.current", "memory.events") if v2 else
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.oom_control"))]
+def kills():
+    return int(dict(line.split() for line in events.read_text().splitlines())["oom_kill"])
+before, size, page = kills(), int(limit.read_text()), bytes(4096)
+memory = os.memfd_create("filler")
+(group / "cgroup.procs").write_text("0")
+while os.fstat(memory).st_size < 2 * size and kills() == before:
+    for _ in range(max(1, (size - int(current.read_text()) - (16 << 20)) // len(page))):
+        os.write(memory, page)
+print(kills() - before)
+"""
+
+
+@pytest.mark.skipif(" " in KIND, reason=KIND)
+def test_the_kernel_takes_a_proxy_when_memory_runs_out(cluster, pool):
+    """In the group of the proxies, which is full: all of its job goes with it, and the node is as well as before."""
+    operation = cluster.start_vanilla("setsid sleep 100.626 & exec sleep 100.625", pool=pool, spec={"max_failed_job_count": 1})
+    cluster.wait_jobs(operation)
+    wait_for(lambda: cluster.find_process("sleep", "100.625") and cluster.find_process("sleep", "100.626"), what="the job")
+    # Those of the jobs before may be on their way out.
+    [proxy] = wait_for(lambda: len(found := cluster.proxies()) == 1 and found, what="one proxy")
+    [spawner] = cluster.spawners()
+    # As if it were the one that has grown; whoever forks them is not to be chosen.
+    pathlib.Path(f"/proc/{proxy}/oom_score_adj").write_text("1000")
+    [group] = (hierarchy("memory") / "millpond").glob(f"*{cluster.nodes[0].name}*/proxies")
+    done = subprocess.run([sys.executable, "-c", FILLS_A_GROUP, group], capture_output=True, text=True, timeout=600)
+    assert done.stdout == "1\n", done
+    cluster.wait_state(operation, "failed")
+    error = cluster.result(operation)
+    assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
+    [job] = cluster.jobs(operation)
+    assert job["state"] == "failed", job
+    assert not cluster.find_process("sleep", "100.625") and not cluster.find_process("sleep", "100.626")
+    wait_for(lambda: not cluster.job_cgroups(), what="the groups of the job to be gone")
+    assert cluster.spawners() == [spawner], "it was not the one to be killed"
     assert output(cluster, "echo well", pool) == "well\n"
 
 

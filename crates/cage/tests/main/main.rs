@@ -6,4 +6,5 @@ mod fake_tree;
 mod isolation;
 mod killed_probe;
 mod oci;
+mod proxies;
 mod rootless;
