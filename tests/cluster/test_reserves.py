@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import os
+import pathlib
 import subprocess
 
 import pytest
 from yt.wrapper import VanillaSpecBuilder
 from harness import ServerError, cluster as make_cluster, error_text, find_error, wait_for
-from test_cgroups import KIND, group, hierarchy, read_int, tracking
+from test_cgroups import KIND, group, hierarchy, pids, read_int, tracking
 
 pytestmark = pytest.mark.skipif(" " in KIND, reason=KIND)
 
@@ -53,10 +55,18 @@ def leaf(tree, path):
     return tree["last"] if tree else None
 
 
-def put_into_sandbox(cluster, name):
-    """A file for the jobs of all slots."""
-    for sandbox in cluster.directory.glob("node-*/slots/*/sandbox"):
-        (sandbox / name).touch()
+def put_into_sandbox(cluster, job, name):
+    """A file for this job alone: in an empty sandbox of another slot the next job would find it."""
+    def put():
+        for pid in pids(group(cluster, tracking(), job)):
+            # Any may end in this moment, and the first of them is not there.
+            with contextlib.suppress(OSError):
+                directory = pathlib.Path(f"/proc/{pid}/cwd")
+                if os.readlink(directory).endswith("/sandbox"):
+                    (directory / name).touch()
+                    return True
+        return False
+    wait_for(put, what="a process in the sandbox")
 
 
 def test_reclaimed_cores_go_to_others_and_come_back(cluster, pool):
@@ -169,7 +179,7 @@ def test_a_group_that_cannot_be_written(cluster, pool, tmp_path):
     stand_in = tmp_path / name
     stand_in.write_text(file.read_text())
     with covered(file, stand_in):
-        put_into_sandbox(cluster, "idle")
+        put_into_sandbox(cluster, job, "idle")
         change = wait_for(lambda: explained(cluster, job).get("last_change"), what="a decision")
         assert not change["applied"] and change["to"] < change["from"] == 2, change
         assert cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 2
@@ -245,7 +255,7 @@ def test_the_node_runs_out_of_memory(small):
 
     # Its unit is run again with all that it may have, once that is free.
     assert [j["state"] for j in small.jobs(quiet)] == ["running"]
-    put_into_sandbox(small, "go")
+    put_into_sandbox(small, quiet_job, "go")
     small.wait_state(hungry, "completed")
     retry = the_job(small, hungry, state="completed")
     job = small.command("get_job", operation_id=hungry, job_id=retry)

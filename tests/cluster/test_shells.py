@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -141,14 +142,26 @@ def poll(cluster, job, **parameters):
     return cluster.command("poll_job_shell", method="POST", job_id=job, parameters=parameters)["result"]
 
 
-def test_much_output_and_a_reader_that_leaves(cluster, job):
+def test_much_output(cluster, job):
     assert shell(cluster, job, "seq 1 300000").splitlines()[-1] == "300000"
-    connection = http.client.HTTPConnection(cluster.address, timeout=60)
-    connection.request("POST", "/api/v4/run_job_shell_command", body=json.dumps({"job_id": job, "command": "yes"}))
-    connection.getresponse().read(1000)
-    assert "yes" in shell(cluster, job, "ps -eo comm=")
-    connection.close()
-    wait_for(lambda: "yes" not in shell(cluster, job, "ps -eo comm="), what="the command to end")
+
+
+@pytest.mark.parametrize("time_of_leaving", ["while it prints", "when it waits for the reader", "while it is silent"])
+def test_a_reader_that_leaves(cluster, job, time_of_leaving):
+    """Its command ends. Six times: who notices it, at the next piece or while none comes, is left to chance."""
+    for number in range(6):
+        command = ["sleep" if "silent" in time_of_leaving else "yes", f"1234.{number}"]
+        connection = http.client.HTTPConnection(cluster.address, timeout=180)
+        connection.request("POST", "/api/v4/run_job_shell_command",
+                           body=json.dumps({"job_id": job, "command": " ".join(command)}))
+        pid = wait_for(lambda: cluster.find_process(*command), what="the command to begin")
+        if "waits" in time_of_leaving:
+            written = [0, 1]
+            while written[0] != written[1]:
+                written = [written[1], pathlib.Path(f"/proc/{pid}/io").read_text()]
+                time.sleep(0.2)
+        connection.close()
+        wait_for(lambda: not cluster.find_process(*command), what=f"{command} to end")
 
 
 def test_errors_and_events(cluster, job):

@@ -118,37 +118,39 @@ impl ServerBackend {
         let of_shell = move |request| JobShellRequest { job_id, shell_name: shell_name.clone(), request };
         let (pieces, stream) = mpsc::channel(PIECES);
         tokio::spawn(async move {
-            let read_to_end = self.clone().read_to_end(&user, &of_shell, shell_id, &pieces);
-            tokio::select! {
-                () = read_to_end => {}
-                () = pieces.closed() => {
-                    let request = of_shell(ShellRequest::Terminate { shell_id });
-                    // If it has ended meanwhile, all is well.
-                    let _ = self.ask_shell(user, request).await;
-                }
+            // Whoever leaves is noticed by either: at the next piece, or while there is none.
+            let is_over = tokio::select! {
+                is_over = self.clone().read_to_end(&user, &of_shell, shell_id, &pieces) => is_over,
+                () = pieces.closed() => false,
+            };
+            if !is_over {
+                let request = of_shell(ShellRequest::Terminate { shell_id });
+                // If it has ended meanwhile, all is well.
+                let _ = self.ask_shell(user, request).await;
             }
         });
         Ok(Box::pin(ReceiverStream::new(stream)))
     }
 
+    /// Whether the shell is over: it has ended, or nothing more is to be had of it. Else the reader has left.
     async fn read_to_end(
         self,
         user: &str,
         of_shell: &impl Fn(ShellRequest) -> JobShellRequest,
         shell_id: Guid,
         pieces: &mpsc::Sender<Result<Bytes, Failure>>,
-    ) {
+    ) -> bool {
         loop {
             let poll = of_shell(ShellRequest::Poll { shell_id });
             let piece = match self.clone().ask_shell(user.to_owned(), poll).await {
                 Ok(answer) if answer.output.is_empty() => continue,
                 Ok(answer) => Ok(answer.output.into()),
-                Err(failure) if failure.code == code::SHELL_EXITED => return,
+                Err(failure) if failure.code == code::SHELL_EXITED => return true,
                 Err(failure) => Err(failure),
             };
             let is_last = piece.is_err();
             if pieces.send(piece).await.is_err() || is_last {
-                return;
+                return is_last;
             }
         }
     }
