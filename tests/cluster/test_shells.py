@@ -128,6 +128,38 @@ def test_our_command_line(cluster, job):
     assert refused.returncode == 2 and "needs a terminal" in refused.stderr
 
 
+def test_a_shell_by_operation(cluster, pool):
+    """Beside the job that has run longest, which is named; all the same for a person at a terminal."""
+    tasks = {name: {"command": f"echo {name} >task; sleep 1000", "job_count": 1, "cpu_limit": 0.1, "memory_limit": 64 << 20}
+             for name in ("first", "second")}
+    operation = cluster.command("start_operation", operation_type="vanilla", spec={"pool": pool, "tasks": tasks})["operation_id"]
+    cluster.wait_jobs(operation, count=2)
+    jobs = {j["task_name"]: j for j in cluster.jobs(operation)}
+    # Of a job that is being prepared a shell is refused; they are up when they have written.
+    for job in jobs.values():
+        wait_for(lambda: cluster.millpond("job", "shell", job["id"], "--", "cat task", check=False)[0] == 0, what="both to be up")
+    _, out, err = cluster.millpond("op", "shell", operation, "--", "cat", "task")
+    oldest = jobs[out.strip()]
+    # Both may have been started in the same moment.
+    assert oldest["id"] in err and oldest["start_time"] == min(j["start_time"] for j in jobs.values()), (out, err, jobs)
+    for name, job in jobs.items():
+        _, out, err = cluster.millpond("op", "shell", operation, "--task", name, "--", "cat", "task")
+        assert out == name + "\n" and f"job {job['id']} ({name}/0)" in err, (out, err)
+    person = millpond(cluster, "op", "shell", operation, "--task", "second")
+    person.wait("Ctrl-\\] leaves(.|\n)*slot_.*\\$ ")
+    person.type("cat task; echo $((6*7)); tty\r")
+    seen = person.wait("42(.|\n)*/dev/pts/")
+    assert "second" in seen and jobs["second"]["id"] in seen, seen
+    person.type("exit\r")
+    assert person.end() == 0
+    code, _, err = cluster.millpond("op", "shell", operation, "--task", "third", "--", "true", check=False)
+    assert code == 1 and "no running job of task" in err and "op explain" in err, err
+    cluster.command("abort_operation", operation_id=operation)
+    cluster.wait_state(operation, "aborted")
+    code, _, err = cluster.millpond("op", "shell", operation, "--", "true", check=False)
+    assert code == 1 and "has no running job" in err, err
+
+
 def shell(cluster, job, command):
     """`run_job_shell_command`."""
     connection = http.client.HTTPConnection(cluster.address, timeout=60)

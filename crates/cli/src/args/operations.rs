@@ -67,6 +67,26 @@ pub enum OpCommand {
         #[arg(long, short, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=4096))]
         limit: u32,
     },
+    /// Look into a running operation: a shell, or a command, beside the job that has run longest
+    ///
+    /// The same as `millpond job shell` of that job, which is named on standard error.
+    #[command(after_help = epilogue![
+        "millpond op shell 1-2-103e8-4",
+        "millpond op shell '*nightly' --task train -- nvidia-smi",
+    ])]
+    Shell {
+        /// Id or *alias
+        operation: String,
+        /// Only of this task
+        #[arg(long)]
+        task: Option<String>,
+        /// One of the shells that the spec names in job_shells
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Run this by bash instead of an interactive shell
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
     /// Abort operations
     #[command(after_help = epilogue!["millpond op abort 1-2-103e8-4 --message 'wrong input'"])]
     Abort {

@@ -3,9 +3,9 @@
 use super::{Session, logs, preemptions};
 use crate::args::OpCommand;
 use crate::error::{CliError, exit};
-use crate::views::{Done, OperationCard, OperationExplanation, OperationTable, Tree, text};
+use crate::views::{Done, OperationCard, OperationExplanation, OperationTable, Tree, integer, text};
 use client::ClientError;
-use vocab::OperationState;
+use vocab::{JobId, OperationState};
 use yson::{Map, Value, map};
 
 pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
@@ -54,6 +54,10 @@ pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
             let operation = operation.map(|name| id_of(session, &name)).transpose()?;
             preemptions::run(session, operation.as_deref(), pool.as_deref(), limit as usize)
         }
+        OpCommand::Shell { operation, task, name, command } => {
+            let job = job_to_look_into(session, &operation, task.as_deref())?;
+            super::shell::run(session, job, name.as_deref(), &command)
+        }
         OpCommand::Abort { operations, message } => {
             each(session, "aborted", operations, |id| client.abort_operation(id, message.as_deref()))
         }
@@ -82,6 +86,25 @@ pub fn run(session: &Session, command: OpCommand) -> Result<(), CliError> {
 fn id_of(session: &Session, name: &str) -> Result<String, CliError> {
     let operation = session.client.get_operation(name, Some(&["id"])).map_err(explain)?;
     Ok(text(&operation, "id").to_owned())
+}
+
+/// The running job that has run longest, told by its task and cookie.
+fn job_to_look_into(session: &Session, operation: &str, task: Option<&str>) -> Result<JobId, CliError> {
+    let oldest_first = map! {
+        "limit" => 1_i64, "job_state" => "running", "sort_field" => "start_time", "sort_order" => "ascending",
+    };
+    let reply =
+        session.client.list_jobs(operation, oldest_first.with_some("task_name", task)).map_err(explain)?;
+    let found = reply.get("jobs").and_then(Value::as_list).and_then(<[Value]>::first).and_then(Value::as_map);
+    let Some(job) = found else {
+        let of_task = task.map(|task| format!(" of task {task:?}")).unwrap_or_default();
+        return Err(CliError::failed(format!("operation {operation} has no running job{of_task}"))
+            .with_hint(format!("`millpond op explain {operation}` says why nothing runs")));
+    };
+    let id = text(job, "id");
+    let cookie = integer(job, "job_cookie");
+    session.screen.tell(&format!("job {id} ({}/{cookie})", text(job, "task_name")));
+    id.parse().map_err(|_| CliError::failed(format!("the server calls a job {id:?}, expected an id")))
 }
 
 fn check_state(state: &str) -> Result<(), CliError> {
