@@ -194,6 +194,9 @@ pub struct MemoryUsage {
     pub major_page_faults: i64,
     /// Processes that the kernel killed for exceeding the memory limit.
     pub oom_kills: u64,
+    /// The most that it has ever charged the container with, caches of files included, bytes. Zero as long as it has
+    /// killed nobody, and where it does not say (before Linux 5.19).
+    pub peak: i64,
 }
 
 /// What the processes of a container had storage devices do since it was made (jobs-and-nodes.md 7.2). Of

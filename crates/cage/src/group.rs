@@ -124,6 +124,11 @@ pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
+/// What a file with one number says; zero if it is not there.
+pub(crate) fn number(group: &Group, file: &str) -> i64 {
+    group.read(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 /// All directories of `root` whose names parse.
 pub(crate) fn named<T: std::str::FromStr>(root: &Path) -> Vec<T> {
     Group::new(root).children().iter().filter_map(|g| g.path.file_name()?.to_str()?.parse().ok()).collect()

@@ -1,7 +1,7 @@
 //! Control files of v1 controllers (jobs-and-nodes.md 4.4, 4.5, 4.8).
 
 use crate::environment::{BlockIo, CageError, MemoryUsage};
-use crate::group::{Group, field};
+use crate::group::{Group, field, number};
 use std::path::Path;
 use std::time::Duration;
 use vocab::Cpu;
@@ -95,12 +95,14 @@ pub(crate) fn memory(memory: &Group) -> Result<MemoryUsage, CageError> {
     let stat = memory.read("memory.stat")?;
     let get = |key| field(&stat, key).unwrap_or(0) as i64;
     let shared = get("total_shmem");
+    let oom_kills = oom_kills(memory)?;
     Ok(MemoryUsage {
         rss: get("total_rss"),
         mapped_file: (get("total_mapped_file") - shared).max(0),
         shared,
         major_page_faults: get("total_pgmajfault"),
-        oom_kills: oom_kills(memory)?,
+        oom_kills,
+        peak: if oom_kills > 0 { number(memory, "memory.max_usage_in_bytes") } else { 0 },
     })
 }
 

@@ -1,7 +1,7 @@
 //! Control files of the v2 hierarchy (jobs-and-nodes.md 4.3, 4.5, 4.8).
 
 use crate::environment::{BlockIo, CageError, CpuUsage, MemoryUsage};
-use crate::group::{Group, field};
+use crate::group::{Group, field, number};
 use std::time::Duration;
 use vocab::Cpu;
 
@@ -69,12 +69,14 @@ pub(crate) fn memory(group: &Group) -> Result<MemoryUsage, CageError> {
     let stat = group.read("memory.stat")?;
     let get = |key| field(&stat, key).unwrap_or(0) as i64;
     let shared = get("shmem");
+    let oom_kills = field(&group.read("memory.events")?, "oom_kill").unwrap_or(0);
     Ok(MemoryUsage {
         rss: get("anon"),
         mapped_file: (get("file_mapped") - shared).max(0),
         shared,
         major_page_faults: get("pgmajfault"),
-        oom_kills: field(&group.read("memory.events")?, "oom_kill").unwrap_or(0),
+        oom_kills,
+        peak: if oom_kills > 0 { number(group, "memory.peak") } else { 0 },
     })
 }
 

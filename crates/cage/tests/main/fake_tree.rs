@@ -71,6 +71,7 @@ fn v1_files(tree: &Tree) {
                 "rss 1\ntotal_rss 1000\ntotal_shmem 200\ntotal_mapped_file 500\ntotal_pgmajfault 7\n",
             ),
             ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+            ("memory.max_usage_in_bytes", "67100672\n"),
         ],
     );
     tree.files("pids", &[("pids.max", "")]);
@@ -86,6 +87,7 @@ fn check_v1_writes(tree: &Tree, container: &mut dyn Container) {
     assert_eq!(tree.read("pids", "pids.max"), "77");
     let m = container.memory().expect("readable");
     assert_eq!((m.rss, m.shared, m.mapped_file, m.major_page_faults, m.oom_kills), (1000, 200, 300, 7, 3));
+    assert_eq!(m.peak, 67_100_672);
 }
 
 #[test]
@@ -198,6 +200,7 @@ fn v2_writes_and_reads() {
             ("cpu.stat", "user_usec 5\nsystem_usec 6\nthrottled_usec 7\n"),
             ("memory.stat", "anon 10\nfile 99\nfile_mapped 30\nshmem 12\npgmajfault 4\n"),
             ("memory.events", "low 0\nmax 2\noom 1\noom_kill 1\noom_group_kill 1\n"),
+            ("memory.peak", "4096\n"),
             (
                 "io.stat",
                 "8:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=9 dios=9\n8:16 rbytes=5 wbytes=6 rios=3 wios=4\n",
@@ -220,6 +223,7 @@ fn v2_writes_and_reads() {
     let io = BlockIo { bytes_read: 15, bytes_written: 26, reads: 4, writes: 6 };
     assert_eq!(container.block_io(), Some(io));
     assert_eq!((m.rss, m.shared, m.mapped_file, m.major_page_faults, m.oom_kills), (10, 12, 18, 4, 1));
+    assert_eq!(m.peak, 4096);
 }
 
 #[test]

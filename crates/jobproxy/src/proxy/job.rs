@@ -376,10 +376,11 @@ impl<'a> Job<'a> {
         // Strictly above the limit, or the kernel has killed already.
         let oom_killed = self.samples.oom_kills() > 0;
         if oom_killed || user_memory > self.start.memory_limit {
+            let usage = self.samples.excess(self.start.memory_limit);
             if self.verdict.is_none() {
-                self.over_memory = Some(user_memory);
+                self.over_memory = Some(usage);
             }
-            let verdict = self.memory_limit_exceeded(user_memory, oom_killed, self.samples.processes());
+            let verdict = self.memory_limit_exceeded(usage, oom_killed, self.samples.processes());
             self.judge(verdict);
         }
     }
@@ -521,7 +522,8 @@ impl<'a> Job<'a> {
     /// has counted by the end, kills and the peak of the root process, is put beside them.
     fn too_much_memory(&self, oom_killed: bool, root_max_rss: i64) -> JobOutcome {
         let peak = root_max_rss.min(self.start.memory_limit);
-        let usage = self.over_memory.unwrap_or_else(|| self.samples.progress().user_memory).max(peak);
+        let usage =
+            self.over_memory.unwrap_or_else(|| self.samples.excess(self.start.memory_limit)).max(peak);
         let mut processes = self.samples.processes().to_vec();
         if processes.is_empty() {
             processes.push(self.root_process(root_max_rss));

@@ -18,6 +18,8 @@ pub(super) struct Samples {
     /// Usage when they were listed.
     listed_at: i64,
     oom_kills: u64,
+    /// What the kernel has seen at most, once it has killed.
+    kernel_peak: i64,
     thrashing: Option<Thrashing>,
     is_thrashing: bool,
     /// The job's memory file systems, by descriptor: a path of the job's making could lead to a file system
@@ -36,6 +38,7 @@ impl Samples {
             processes: Vec::new(),
             listed_at: 0,
             oom_kills: 0,
+            kernel_peak: 0,
             thrashing: Thrashing::new(&config.job_thrashing_detector, now),
             is_thrashing: false,
             volumes: start.tmpfs_volumes.iter().map(|path| hold(path)).collect(),
@@ -105,6 +108,7 @@ impl Samples {
         s.user_job_current_mapped_file = memory.mapped_file;
         s.user_job_major_page_faults = s.user_job_major_page_faults.max(memory.major_page_faults);
         self.oom_kills = self.oom_kills.max(memory.oom_kills);
+        self.kernel_peak = self.kernel_peak.max(memory.peak);
         self.progress.user_memory = usage;
         let total = usage.saturating_add(self.progress.proxy_memory);
         self.progress.holds.total_peak = self.progress.holds.total_peak.max(total);
@@ -160,6 +164,11 @@ impl Samples {
     }
     pub fn oom_kills(&self) -> u64 {
         self.oom_kills
+    }
+    /// Usage of a job that took too much, bytes. After a kill by the kernel the dead have given it back already; what
+    /// they had together the kernel knows.
+    pub fn excess(&self, memory_limit: i64) -> i64 {
+        self.progress.user_memory.max(self.kernel_peak.min(memory_limit))
     }
     /// It has been reading its own pages again for too long.
     pub fn is_thrashing(&self) -> bool {

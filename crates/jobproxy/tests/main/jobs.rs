@@ -195,6 +195,9 @@ fn a_killed_child_counts_even_if_the_root_survives() {
         let result = node.run(job);
         assert_eq!(failure(&result).to_string(), "User job failed: Memory limit exceeded");
         assert_eq!(failure(&result).find_attribute("oom_killed"), Some(&Value::Bool(true)));
+        // Whenever it was looked at: who took the memory is gone.
+        let usage = failure(&result).find_attribute("usage").and_then(Value::as_i64).expect("a number");
+        assert!(usage > 31 << 20 && usage <= 32 << 20, "{usage}");
     }
 }
 
