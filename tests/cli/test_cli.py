@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 import types
 
 import pytest
@@ -14,7 +13,7 @@ from harness import BINARY, Cluster, free_port, wait_for
 ID = re.compile(r"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+")
 
 
-def millpond(*arguments, env=None, timeout=60, cwd=None):
+def millpond(*arguments, env=None, timeout=180, cwd=None):
     done = subprocess.run([str(BINARY), *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, env={**os.environ, "NO_COLOR": "1", **(env or {})}, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
@@ -52,7 +51,7 @@ class Up:
     def interrupt(self, number=signal.SIGINT):
         # As a terminal does: to the whole group.
         os.killpg(self.popen.pid, number)
-        return self.popen.wait(30)
+        return self.popen.wait(120)
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def start_up(tmp_path):
     for up in started:
         if up.popen.poll() is None:
             up.popen.terminate()
-            up.popen.wait(60)
+            up.popen.wait(120)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -85,7 +84,7 @@ def test_up_and_clean_stop(start_up, number):
         assert up.cluster.cgroups(), "the look for leftovers knows the groups of these nodes"
     if number == signal.SIGTERM:
         up.popen.terminate()
-        assert up.popen.wait(30) == 0
+        assert up.popen.wait(120) == 0
     else:
         assert up.interrupt(number) == 0
     text = up.log.read_text()
@@ -111,7 +110,7 @@ def test_up_restarts_what_dies(start_up):
     up = start_up()
     up.wait_ready()
     up.millpond("pool", "create", "p")
-    code, out, _ = up.millpond("run", "--pool", "p", "--quiet", "--", "sleep", "3")
+    code, out, _ = up.millpond("run", "--pool", "p", "--quiet", "--", "sleep", "8")
     operation = ID.search(out)[0]
     wait_for(lambda: up.cluster.counters(operation)["running"] == 1, what="a job")
     for role in [" server ", " node "]:
@@ -171,8 +170,8 @@ def test_run_of_an_aborted_operation(cluster, pool):
                                 "sleep", "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     operation = wait_for(lambda: cluster.command("list_operations", pool=pool)["operations"], what="it")[0]["id"]
     cluster.command("abort_operation", operation_id=operation)
-    assert process.wait(30) == 3
-    process.communicate()
+    process.communicate(timeout=120)
+    assert process.returncode == 3
 
 
 def test_run_detaches_on_interrupt(cluster, pool):
@@ -343,5 +342,5 @@ def test_completions(shell):
 def test_top_once(cluster, cli, pool):
     operation = cluster.start_vanilla("sleep 100", pool=pool)
     cluster.wait_counters(operation, running=1)
-    time.sleep(0.3)
-    assert pool in cli("top", "--once")
+    # What it shows is of the last update of the shares.
+    wait_for(lambda: pool in cli("top", "--once"), what="the pool to be shown")

@@ -151,7 +151,6 @@ def test_shares_are_followed(cluster, pool):
     spin = f"exec taskset -c {core} python3 -c 'while True: pass'"
     if subprocess.run(["which", "taskset"], capture_output=True).returncode:
         pytest.skip("no taskset on this machine")
-    used = {}
     jobs = {cpu: start(cluster, pool, spin, cpu_limit=cpu)[1][0] for cpu in (2.0, 0.5)}
 
     def usage(job):
@@ -162,10 +161,18 @@ def test_shares_are_followed(cluster, pool):
     # Both are busy.
     for cpu, job in jobs.items():
         wait_for(lambda job=job: usage(job) > 0.2, what=f"the job with {cpu} cores to be busy")
-    before = {cpu: usage(job) for cpu, job in jobs.items()}
-    # However long that takes on a busy machine.
-    wait_for(lambda: usage(jobs[0.5]) - before[0.5] > 0.8, what="enough CPU to compare", timeout=180, period=0.1)
-    used = {cpu: usage(job) - before[cpu] for cpu, job in jobs.items()}
+
+    def at_once():
+        """Of both, with nothing between the two looks."""
+        first, other, again = usage(jobs[2.0]), usage(jobs[0.5]), usage(jobs[2.0])
+        return again - first < 0.05 and {2.0: first, 0.5: other}
+    before = wait_for(at_once, what="both usages at one time")
+
+    def enough():
+        """However long that takes on a busy machine."""
+        now = at_once()
+        return now and now[0.5] - before[0.5] > 0.8 and {cpu: now[cpu] - before[cpu] for cpu in jobs}
+    used = wait_for(enough, what="enough CPU to compare", period=0.1)
     # Other work of the machine may press on the core, but on both alike.
     assert 2.5 <= used[2.0] / used[0.5] <= 6, used
 

@@ -5,12 +5,13 @@ from the history of the pool: means over seconds of what it was granted, and of 
 """
 
 import json
+import math
 import time
 import urllib.request
 
 import pytest
 
-from harness import ServerError, cluster as make_cluster, wait_for
+from harness import ServerError, cluster as make_cluster, lies_beside, wait_for
 
 CORES = 4
 SMOOTH = 2.0
@@ -18,6 +19,7 @@ SATURATION = 12.0
 FOREVER = "sleep 1000"
 # An update charges for the time since the one before, every 200 ms; means are over seconds.
 CLOSE = 0.12
+POOLS = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools"
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +54,7 @@ def integral(cluster, pool, kind, flow, burst=None, **more):
         guarantees["burst_guarantee_resources"] = {"cpu": burst * CORES}
     cluster.create_pool(pool, integral_guarantees={**guarantees, **more})
     # The Orchid shows what the last update saw.
-    pools = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools"
-    wait_for(lambda: pool in cluster.command("list", path=pools)["value"], what=f"an update that knows {pool}")
+    wait_for(lambda: cluster.exists(f"{POOLS}/{pool}"), what=f"an update that knows {pool}")
 
 
 def granted(cluster, pool):
@@ -70,20 +71,19 @@ def history(cluster, pool, seconds, step="1s"):
         return json.load(reply)
 
 
-def check_law_of_motion(cluster, pool, flow, capacity, seconds):
-    """volume(t) = volume(0) + flow x t - integral of the granted share, below the capacity."""
-    chart = history(cluster, pool, seconds)
+def check_law_of_motion(cluster, pool, flow, capacity, begin):
+    """volume(t) = volume(0) + flow x t - integral of the granted share, below the capacity, since `begin`."""
+    chart = history(cluster, pool, math.ceil(time.monotonic() - begin) + 1)
     columns = chart["columns"]
     known = [(v, g) for v, g in zip(columns["accumulated_resource_ratio_volume"], columns["integral_guarantee"])
              if v is not None]
     assert len(known) >= 8, chart
     # The first and the last second may be known in part only.
     known = known[1:-1]
-    expected = known[0][0]
-    for (_, before), (v, g) in zip(known, known[1:]):
-        expected = min(expected + flow - (before + g) / 2, capacity)
-        assert v == pytest.approx(expected, abs=CLOSE), known
-        expected = v
+    expected = [known[0][0]]
+    for (_, before), (_, g) in zip(known, known[1:]):
+        expected.append(min(expected[-1] + flow - (before + g) / 2, capacity))
+    assert lies_beside([v for v, _ in known], expected, CLOSE), (known, expected)
     return known
 
 
@@ -93,8 +93,7 @@ def test_burst_pool_spends_and_refills(cluster):
     integral(cluster, "b", "burst", flow, burst)
     cluster.create_pool("other", strong_guarantee_resources={"cpu": 0.25 * CORES})
     begin = time.monotonic()
-    orchid = wait_for(lambda: cluster.exists("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/b")
-                      and cluster.pool_orchid("b"), what="the pool in the Orchid")
+    orchid = cluster.pool_orchid("b")
     assert orchid["integral_pool_ratio_capacity"] == pytest.approx(capacity)
     assert orchid["integral_pool_capacity"]["cpu"] == pytest.approx(capacity * CORES)
     assert orchid["specified_burst_ratio"] == pytest.approx(burst)
@@ -102,7 +101,7 @@ def test_burst_pool_spends_and_refills(cluster):
 
     # It fills up in the saturation period, and no further.
     wait_for(lambda: volume(cluster, "b") >= capacity * 0.999, what="a full volume", period=0.1)
-    assert time.monotonic() - begin == pytest.approx(SATURATION, abs=2.5)
+    check_law_of_motion(cluster, "b", flow, capacity, begin)
     explanation = cluster.millpond("pool", "explain", "b")[1]
     assert "it is full" in explanation, explanation
     time.sleep(1)
@@ -111,13 +110,16 @@ def test_burst_pool_spends_and_refills(cluster):
         capacity / (burst - flow), rel=0.01)
 
     # The burst, while the volume lasts; then what flows in.
-    operation = want_everything(cluster, "b")
+    begin = time.monotonic()
     want_everything(cluster, "other")
-    wait_for(lambda: granted(cluster, "b") == pytest.approx(burst, abs=1e-6), what="the burst", period=0.05)
-    explanation = cluster.millpond("pool", "explain", "b")[1]
-    assert "its burst guarantee" in explanation and "can be held for" in explanation, explanation
+    operation = want_everything(cluster, "b")
+
+    def explained():
+        explanation = cluster.millpond("pool", "explain", "b")[1]
+        return "its burst guarantee" in explanation and "can be held for" in explanation
+    wait_for(explained, what="the burst", period=0.05)
     wait_for(lambda: granted(cluster, "b") == pytest.approx(flow, abs=0.01), what="the flow", period=0.1)
-    known = check_law_of_motion(cluster, "b", flow, capacity, 14)
+    known = check_law_of_motion(cluster, "b", flow, capacity, begin)
     assert max(g for _, g in known) == pytest.approx(burst, abs=1e-3)
     # In equilibrium the volume is the flow over the smooth period (7.2).
     wait_for(lambda: volume(cluster, "b") == pytest.approx(flow * SMOOTH, abs=0.02), what="the equilibrium")
@@ -126,27 +128,27 @@ def test_burst_pool_spends_and_refills(cluster):
     cluster.command("abort_operation", operation_id=operation)
     wait_for(lambda: granted(cluster, "b") == 0, what="no share without demand")
     start = volume(cluster, "b")
-    begin = time.monotonic()
     wait_for(lambda: volume(cluster, "b") >= start + 1.0, what="the refill", period=0.05)
-    assert time.monotonic() - begin == pytest.approx(1.0 / flow, abs=0.8)
-    # The last 8 s have the change of the demand in them, too.
-    check_law_of_motion(cluster, "b", flow, capacity, 10)
+    # From before the burst on: all changes of the demand are in it.
+    check_law_of_motion(cluster, "b", flow, capacity, begin)
 
 
 def test_relaxed_pool_is_given_a_multiple_of_its_flow(cluster):
     flow = 0.1
     integral(cluster, "r", "relaxed", flow, relaxed_share_multiplier_limit=2)
     cluster.create_pool("other", weight=1000)
-    wait_for(lambda: volume(cluster, "r") >= 0.8, what="some volume", period=0.1)
-    want_everything(cluster, "r")
+    # All that it can hold: twice the flow must last for a while.
+    wait_for(lambda: volume(cluster, "r") >= 0.99 * flow * SATURATION, what="a full volume", period=0.1)
+    begin = time.monotonic()
     want_everything(cluster, "other")
-    wait_for(lambda: granted(cluster, "r") == pytest.approx(2 * flow, abs=1e-6), what="twice the flow", period=0.05)
-    assert "2 times its flow" in cluster.millpond("pool", "explain", "r")[1]
+    want_everything(cluster, "r")
+    wait_for(lambda: "2 times its flow" in cluster.millpond("pool", "explain", "r")[1], what="twice the flow", period=0.05)
+    assert granted(cluster, "r") == pytest.approx(2 * flow, abs=1e-6)
     # Live: a higher multiplier acts at once, while the volume lasts.
     cluster.set("//sys/pools/r/@integral_guarantees/relaxed_share_multiplier_limit", 3)
     wait_for(lambda: granted(cluster, "r") > 2 * flow + 0.01, what="more than twice the flow", period=0.05)
     wait_for(lambda: granted(cluster, "r") == pytest.approx(flow, abs=0.01), what="the flow", period=0.1)
-    check_law_of_motion(cluster, "r", flow, flow * SATURATION, 10)
+    check_law_of_motion(cluster, "r", flow, flow * SATURATION, begin)
 
 
 def test_guarantees_change_live(cluster):
@@ -190,13 +192,17 @@ def test_history_of_a_renamed_pool(cluster):
     cluster.create_pool("before", strong_guarantee_resources={"cpu": 2})
     want_everything(cluster, "before")
     wait_for(lambda: cluster.pool_orchid("before")["fair_share_ratio"] == 1, what="a share")
-    time.sleep(2.2)
-    cluster.set("//sys/pools/before/@name", "after")
     base = "//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history"
-    shares = [x for x in cluster.get(f"{base}/after/-30s/now/1s/columns/fair_share") if x is not None]
+
+    def column(pool, name):
+        return [x for x in cluster.get(f"{base}/{pool}/-300s/now/1s/columns/{name}") if x is not None]
+    wait_for(lambda: 1.0 in column("before", "fair_share"), what="a second with all shares")
+    cluster.set("//sys/pools/before/@name", "after")
+    wait_for(lambda: cluster.exists(f"{POOLS}/after"), what="an update that knows the new name")
+    shares = column("after", "fair_share")
     assert 1.0 in shares, shares
-    parts = cluster.get(f"{base}/after/-30s/now/1s/columns/strong_guarantee")
-    assert any(x == pytest.approx(0.5) for x in parts if x is not None), parts
+    parts = column("after", "strong_guarantee")
+    assert any(x == pytest.approx(0.5) for x in parts), parts
 
 
 @pytest.mark.parametrize(("query", "words"), [
@@ -208,7 +214,7 @@ def test_history_of_a_renamed_pool(cluster):
 ])
 def test_bad_questions_about_the_past(cluster, query, words):
     cluster.create_pool("p")
-    time.sleep(0.5)
+    wait_for(lambda: cluster.exists(f"{POOLS}/p"), what="an update that knows the pool")
     with pytest.raises(urllib.error.HTTPError) as info:
         urllib.request.urlopen(f"http://{cluster.address}/api/millpond/pool_history?{query}", timeout=60)
     assert info.value.code == 400

@@ -65,7 +65,9 @@ def test_the_runtime_makes_the_room(cluster, pool):
     [place] = [path for path in map(pathlib.Path, containers(cluster)) if path.parts[-2:] == ("containers", job)]
     told = subprocess.run(["runc", "--root", place.parent, "state", job], capture_output=True, text=True)
     assert told.returncode == 0 and '"status": "running"' in told.stdout, told
-    user, first, host, *_ = cluster.stderr(operation, job).decode().split()
+    # What it has said before comes by another way than its process.
+    user, first, host, *_ = wait_for(lambda: len(said := cluster.stderr(operation, job).decode().split()) >= 3 and said,
+                                     what="what it says")
     assert 1_700_000 <= int(user) < 1_700_016 and first == "mp-init" and host.startswith("slot_")
     cluster.command("abort_operation", operation_id=operation)
 

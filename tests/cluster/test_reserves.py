@@ -243,7 +243,6 @@ def test_the_node_runs_out_of_memory(small):
     quiet_job = the_job(small, quiet)
     hungry = small.start_vanilla(
         HUNGRY, pool="hungry", memory_limit=200 * MIB, user_job_memory_digest_default_value=0.25)
-    the_job(small, hungry)
 
     # 130 MB and the 136 MiB of the other are more than the node has.
     aborted = the_job(small, hungry, state="aborted")

@@ -57,16 +57,15 @@ def churn(cluster, pool, **options):
     return fill(cluster, pool, job_count=2000, command="sleep 0.15", **options)
 
 
-def usage_shares(cluster, pools, seconds=3.0):
-    """What part of all used slots each pool has, averaged over some seconds: slots that are empty
-    for a moment between two short jobs, on a busy machine many, say nothing about the division."""
-    used, end = [0] * len(pools), time.monotonic() + seconds
-    total = 0
-    while time.monotonic() < end:
+def usage_shares(cluster, pools, samples=60):
+    """What part of all used slots each pool has, averaged over so many samples, however long they take: slots that are
+    empty for a moment between two short jobs, on a busy machine many, say nothing about the division."""
+    used, total = [0] * len(pools), 0
+    for _ in range(samples):
         total += cluster.pool_orchid("<Root>")["resource_usage"]["user_slots"]
         for i, pool in enumerate(pools):
             used[i] += cluster.pool_orchid(pool)["resource_usage"]["user_slots"]
-        time.sleep(0.03)
+        time.sleep(0.05)
     return [u / total for u in used]
 
 

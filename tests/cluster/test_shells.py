@@ -210,9 +210,13 @@ def test_errors_and_events(cluster, job):
         while True:
             poll(cluster, job, operation="poll", shell_id=shell_id)
     assert 1800 in error.value.codes() and "Shell exited" in error.value.text()
-    events = [json.loads(line) for line in cluster.millpond("events", "--json")[1].splitlines()]
-    opened = [e for e in events if e["event"] == "job_shell_opened" and e["job_id"] == job]
-    assert opened and opened[-1]["command"] == "exit 4" and opened[-1]["user"] == "root", events
+
+    def opened():
+        events = [json.loads(line) for line in cluster.millpond("events", "--json")[1].splitlines()]
+        return [e for e in events if e["event"] == "job_shell_opened" and e["job_id"] == job]
+    # The files of the event log are written behind the answer.
+    event = wait_for(opened, what="the line of the event log")[-1]
+    assert event["command"] == "exit 4" and event["user"] == "root", event
 
 
 def test_named_shells_are_for_their_owners(cluster, job):
@@ -234,7 +238,7 @@ def test_a_shell_outlives_the_node_agent(cluster, job):
 
     def type_and_read(offset, keys, wanted):
         answer = poll(cluster, job, operation="update", shell_id=shell_id, keys=keys.encode().hex(), input_offset=offset)
-        seen, deadline = "", time.monotonic() + 40
+        seen, deadline = "", time.monotonic() + 180
         while wanted not in seen:
             assert time.monotonic() < deadline, seen
             seen += poll(cluster, job, operation="poll", shell_id=shell_id)["output"]

@@ -39,7 +39,7 @@ class Up:
 
     def millpond(self, *arguments):
         done = subprocess.run([str(self.binary), *arguments], user=NOBODY, group=NOBODY, extra_groups=[], cwd=self.home,
-                              env=self.environment, capture_output=True, text=True, timeout=60)
+                              env=self.environment, capture_output=True, text=True, timeout=180)
         return done.returncode, done.stdout, done.stderr
 
     def nodes(self):
@@ -48,7 +48,7 @@ class Up:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(180)
         shutil.rmtree(self.directory)
 
 

@@ -347,7 +347,7 @@ def test_second_up_on_the_same_data(tmp_path):
         assert first.poll() is None and answers()
     finally:
         first.terminate()
-        assert first.wait(30) == 0
+        assert first.wait(120) == 0
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
@@ -418,7 +418,7 @@ def test_full_disk_under_the_store(small_disk):
                 f.flush()
         for i in range(2000):
             try:
-                c.command("set", path=f"//tmp/k{i}", value="v" * 20000, timeout=10)
+                c.command("set", path=f"//tmp/k{i}", value="v" * 20000)
                 acknowledged.append(i)
             except ServerError as e:
                 error = e

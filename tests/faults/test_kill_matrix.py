@@ -39,7 +39,7 @@ umask 0
 exec 9>>{d}/lock-$YT_JOB_COOKIE
 flock -n 9 || {{ echo "$YT_JOB_COOKIE $YT_JOB_ID" >> {d}/violations; exit 77; }}
 echo "start $YT_JOB_COOKIE $YT_JOB_ID" >> {d}/events
-sleep {seconds}
+{work}
 echo "end $YT_JOB_COOKIE $YT_JOB_ID" >> {d}/events
 """
 
@@ -47,15 +47,20 @@ echo "end $YT_JOB_COOKIE $YT_JOB_ID" >> {d}/events
 class Work:
     """One operation with its files."""
 
-    def __init__(self, cluster, pool, seconds):
+    def __init__(self, cluster, pool, seconds=None):
+        """Jobs take so long, or until `go`."""
         self.cluster = cluster
         self.directory = cluster.shared / f"work-{random.randrange(1 << 40):010x}"
         self.directory.mkdir()
         self.directory.chmod(0o777)
+        work = f"while [ ! -e {self.directory}/go ]; do sleep 0.05; done" if seconds is None else f"sleep {seconds}"
         self.operation = cluster.start_vanilla(
-            JOB.format(d=self.directory, seconds=seconds), job_count=JOBS, pool=pool, cpu_limit=0.1,
+            JOB.format(d=self.directory, work=work), job_count=JOBS, pool=pool, cpu_limit=0.1,
             # Every job of a dead proxy counts as failed; the default limit of 10 is more than enough.
             memory_limit=32 << 20)
+
+    def go(self):
+        (self.directory / "go").touch()
 
     def events(self, kind=None):
         with contextlib.suppress(FileNotFoundError):
@@ -141,7 +146,7 @@ class Cell:
             work = Work(cluster, "matrix", 0.4)
             time.sleep(self.rng.uniform(0, 0.06))
         elif state == "running":
-            work = Work(cluster, "matrix", 1.0)
+            work = Work(cluster, "matrix")
             wait_for(lambda: len(work.events("start")) >= SLOTS, what="all slots to be taken")
             # Known to the server, too.
             cluster.wait_counters(work.operation, running=SLOTS)
@@ -152,6 +157,7 @@ class Cell:
         self.kill()
         time.sleep(self.rng.choice([0, 0.1, 0.5]))
         cluster.restart()
+        work.go()
 
         assert cluster.get("//sys/pools/matrix/@weight") == 2.5
         assert cluster.get("//sys/pools/matrix/@strong_guarantee_resources/cpu") == 1
@@ -177,7 +183,7 @@ class Cell:
             left = {"proxies": self.cluster.proxies(), "processes of jobs": self.cluster.job_processes(),
                     "groups of jobs": self.cluster.job_cgroups()}
             return not any(left.values()) or left
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while (left := clean()) is not True:
             assert time.monotonic() < deadline, f"left after the work: {left}"
             time.sleep(0.05)
@@ -226,7 +232,8 @@ def test_kill(matrix, victim, state):
 def test_locks_detect(tmp_path):
     """The lock of the jobs does see a second process: otherwise the matrix would show nothing."""
     import subprocess
-    script = JOB.format(d=tmp_path, seconds=0.5)
+    # Whoever gets the lock keeps it until the other one has been refused.
+    script = JOB.format(d=tmp_path, work=f"while [ ! -e {tmp_path}/violations ]; do sleep 0.05; done")
     env = {**os.environ, "YT_JOB_COOKIE": "0", "YT_JOB_ID": "x"}
     both = [subprocess.Popen(["bash", "-c", script], env=env) for _ in range(2)]
     assert sorted(p.wait() for p in both) == [0, 77]

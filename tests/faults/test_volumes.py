@@ -14,8 +14,8 @@ CORES = 4
 FLOW, BURST = 0.25, 0.75
 # A record is written every five seconds, and holds what may be spent until the next one.
 WRITE_PERIOD = 5.0
-# Updates come every 0.2 s; a machine under load may be late.
-LATE = 1.0
+# Until it is durable on a machine under load.
+LATE = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +44,21 @@ def granted(cluster, pool="b"):
     return cluster.pool_orchid(pool)["detailed_dominant_fair_share"]["integral_guarantee"]
 
 
-def first_volume_after(cluster, restart, pool="b"):
-    """The volume after a restart, less what can have flowed in since."""
+def volume_now(cluster, pool="b"):
+    """A volume, and a moment before the update that has made it: what the Orchid shows is of the last one."""
+    begin, old = time.monotonic(), volume(cluster, pool)
+    return wait_for(lambda: (new := volume(cluster, pool)) != old and new, what="an update"), begin
+
+
+def first_volume_after(cluster, begin, restart, pool="b"):
+    """The volume after a restart, and what at most can have flowed in since `begin`."""
     restart()
     cluster.wait_server()
-    begin = time.monotonic()
     value = wait_for(lambda: cluster.exists(f"//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/{pool}")
                      and [volume(cluster, pool)], what="the pool in the Orchid")[0]
-    since = time.monotonic() - begin + LATE
+    inflow = FLOW * (time.monotonic() - begin)
     cluster.restart()
-    return value, FLOW * since
+    return value, inflow
 
 
 def kill(cluster):
@@ -67,20 +72,20 @@ def saved(cluster, pool, least):
 
 def test_accumulated_volume_survives_kill(cluster):
     saved(cluster, "b", 3)
-    before = volume(cluster)
-    after, inflow = first_volume_after(cluster, lambda: kill(cluster))
+    before, begin = volume_now(cluster)
+    after, inflow = first_volume_after(cluster, begin, lambda: kill(cluster))
     assert before - FLOW * (WRITE_PERIOD + LATE) <= after <= before + inflow
 
 
 def test_accumulated_volume_survives_a_stop(cluster):
     saved(cluster, "b", 3)
-    before = volume(cluster)
+    before, begin = volume_now(cluster)
 
     def stop():
         cluster.server.terminate()
         cluster.server.start()
 
-    after, inflow = first_volume_after(cluster, stop)
+    after, inflow = first_volume_after(cluster, begin, stop)
     # Nothing is lost but what flowed in since the last update.
     assert before - 0.01 <= after <= before + inflow
 
@@ -93,10 +98,10 @@ def test_nothing_is_spent_twice(cluster, moment):
     operation = cluster.start_vanilla("sleep 1000", job_count=40, pool="b", cpu_limit=0.1, memory_limit=16 << 20)
     wait_for(lambda: granted(cluster) > BURST - 1e-6, what="the burst", period=0.01)
     time.sleep([0.0, 0.3, 1.0, 2.0][moment] + rng.uniform(0, 0.2))
-    before = volume(cluster)
+    before, begin = volume_now(cluster)
     spending = granted(cluster)
     assert spending > FLOW
-    after, inflow = first_volume_after(cluster, lambda: kill(cluster))
+    after, inflow = first_volume_after(cluster, begin, lambda: kill(cluster))
     assert after <= before + inflow, "a pool has more than before"
     assert after >= before - spending * (WRITE_PERIOD + LATE), "more than a write period was lost"
     cluster.command("abort_operation", operation_id=operation)
@@ -105,21 +110,20 @@ def test_nothing_is_spent_twice(cluster, moment):
 
 def test_volume_follows_its_pool(cluster):
     saved(cluster, "b", 3)
-    before = volume(cluster)
+    before, begin = volume_now(cluster)
     cluster.set("//sys/pools/b/@parent_name", "p")
     cluster.set("//sys/pools/p/b/@name", "c")
     assert wait_for(lambda: cluster.exists("//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/c")
                     and volume(cluster, "c"), what="the renamed pool") >= before - 0.01
-    after, inflow = first_volume_after(cluster, lambda: kill(cluster), "c")
-    assert before - FLOW * (WRITE_PERIOD + LATE) <= after <= before + inflow + FLOW * 5
+    after, inflow = first_volume_after(cluster, begin, lambda: kill(cluster), "c")
+    assert before - FLOW * (WRITE_PERIOD + LATE) <= after <= before + inflow
     # Removed and created again: the new pool takes the volume over, through a crash in between, too.
-    before = volume(cluster, "c")
+    before, begin = volume_now(cluster, "c")
     options = cluster.get("//sys/pools/p/c/@integral_guarantees")
     cluster.remove("//sys/pools/p/c")
     kill(cluster)
     cluster.wait_server()
     cluster.create_pool("c", parent_name="p", integral_guarantees=options)
     cluster.restart()
-    after, inflow = first_volume_after(cluster, lambda: kill(cluster), "c")
-    assert before - 0.1 - FLOW * (WRITE_PERIOD + LATE) <= after <= before + inflow + FLOW * 15
-    assert after > 1
+    after, inflow = first_volume_after(cluster, begin, lambda: kill(cluster), "c")
+    assert before - 0.1 - FLOW * (WRITE_PERIOD + LATE) <= after <= before + inflow

@@ -215,7 +215,9 @@ CALLS = [
     Call(3, ["set", POOL + "/@strong_guarantee_resources", "{cpu=1}"], ""),
     Call(3, ["set", POOL + "/@weight", "-1"], says="weight", code=1),
     Call(3, ["list", POOL], "inner"),
-    Call(3, ["get", "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/team/max_running_operation_count"], "5"),
+    Call(3, ["get", "//sys/scheduler/orchid/scheduler/pool_trees/physical/pools/team/max_running_operation_count"], "5",
+         before=lambda cluster, names: wait_for(lambda: cluster.pool_orchid("team")["max_running_operation_count"] == 5,
+                                                what="an update that knows the limit")),
     Call(3, ["exists", "//sys/pools/team/inner"], "true"),
 
     # --- rank 3: operations

@@ -20,8 +20,11 @@ FAST = {
     "fair_share_starvation_timeout": 500,
     "fair_share_aggressive_starvation_timeout": 1000,
     "preemptive_scheduling_backoff": 100,
-    "allocation_preemption_timeout": 2000,
+    "allocation_preemption_timeout": 6000,
+    # So that who was starving for a moment can be known later.
+    "enable_detailed_starvation_logs": True,
 }
+TREE = "//sys/scheduler/orchid/scheduler/pool_trees/physical"
 
 
 def quick_cluster(**options):
@@ -116,8 +119,9 @@ def test_a_starving_operation_preempts_the_latest_and_no_more(cluster, client):
     create_pool(cluster, "guest")
     guest, early, late = in_two_waves(cluster, client, "guest", 4, 4)
     owner = start(client, "owner", 4)
-    wait_for(lambda: orchid(client, owner)["starvation_status"] != "non_starving", what="starvation", period=0.02)
     steady(client, [owner, guest], [4, 4])
+    starved = [r["event"] for r in client.get(f"{TREE}/starvation_log") if r["operation_id"] == owner.id]
+    assert starved == ["operation_starvation_started", "operation_starvation_finished"]
     assert set(running(client, guest)) == early, "the earlier ones go on"
     victims = aborted(client, guest)
     assert {v["id"] for v in victims} == late, "exactly the latest four"
@@ -130,7 +134,7 @@ def test_a_starving_operation_preempts_the_latest_and_no_more(cluster, client):
     # They are not failures, and they wait for a place again.
     progress = guest.get_progress()
     assert (progress["failed"], progress["aborted"], progress["pending"]) == (0, 4, 4), progress
-    assert orchid(client, owner)["starvation_status"] == "non_starving"
+    wait_for(lambda: orchid(client, owner)["starvation_status"] == "non_starving", what="the end of starvation")
 
 
 def test_nobody_is_preempted_for_an_operation_above_its_share(cluster, client):
@@ -147,7 +151,8 @@ def test_nobody_is_preempted_for_an_operation_above_its_share(cluster, client):
 def test_an_interrupted_job_has_its_signal_and_its_grace(cluster, client):
     create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
     create_pool(cluster, "guest")
-    polite = start(client, "guest", 8, interruption_signal="SIGINT",
+    # However long they need for it.
+    polite = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 120_000},
                    command="trap 'echo interrupted >&2; sleep 0.5; exit 0' INT; while :; do sleep 0.05; done")
     steady(client, [polite], [8])
     owner = start(client, "owner", 4)
@@ -165,25 +170,26 @@ def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
     create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
     create_pool(cluster, "guest")
     deaf = start(client, "guest", 8, interruption_signal="SIGINT",
-                 command="trap 'date +%s.%N >&2' INT; while :; do sleep 0.05; done")
+                 command="trap 'echo told >&2' INT; while :; do sleep 0.05; done")
     steady(client, [deaf], [8])
     owner = start(client, "owner", 4)
     steady(client, [owner, deaf], [4, 4])
     victims = aborted(client, deaf)
     assert len(victims) == 4
+    told = {r["job_id"]: time_of(r["time"]) for r in client.get(f"{TREE}/preemption_log") if r["operation_id"] == deaf.id}
     for victim in victims:
         assert victim["abort_reason"] == "preemption"
-        signalled = float(client.get_job_stderr(deaf.id, victim["id"]).read().split()[0])
-        finish = time_of(victim["finish_time"])
-        assert finish - signalled >= FAST["allocation_preemption_timeout"] / 1000 - 0.1, "it had its time"
+        assert client.get_job_stderr(deaf.id, victim["id"]).read().startswith(b"told\n"), "it had its signal"
+        grace = time_of(victim["finish_time"]) - told[victim["id"]]
+        assert grace >= FAST["allocation_preemption_timeout"] / 1000, "it had its time"
 
 
 @pytest.mark.parametrize("option", ["pool", "spec"])
 def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
     """Whoever takes longer to leave than the newcomer may wait on the node: it is aborted with
     `waiting_timeout` and counted as never started (scheduling.md 15.4)."""
-    patience = 2 if option == "pool" else 10
-    attributes = {"waiting_for_resources_on_node_timeout": 2000} if option == "pool" else {}
+    patience = 6 if option == "pool" else 10
+    attributes = {"waiting_for_resources_on_node_timeout": 6000} if option == "pool" else {}
     create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4}, **attributes)
     create_pool(cluster, "guest")
     # The operation says how long its jobs need, and they need it.
@@ -195,15 +201,16 @@ def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
     job = aborted(client, owner)[0]
     assert job["abort_reason"] == "waiting_timeout", job
     waited = time_of(job["finish_time"]) - time_of(job["start_time"])
-    assert patience - 0.5 <= waited <= patience + 3, waited
+    # Nodes alone would let it wait for half a minute.
+    assert patience - 0.5 <= waited < 25, waited
     progress = owner.get_progress()
     assert (progress["failed"], progress["completed"]) == (0, 0), progress
     assert aborted(client, slow) == [], "its jobs have their forty seconds"
-    log = client.get("//sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log")
+    log = client.get(f"{TREE}/preemption_log")
     assert {r["timeout"] for r in log if r["operation_id"] == slow.id} == {40_000}
     if option == "pool":
         alerts = [a["attributes"]["alert_type"] for a in client.get("//sys/scheduler/@alerts")]
-        # Two seconds, as the tree's timeout of preemption: not below it.
+        # As the tree's timeout of preemption: not below it.
         assert "waiting_timeout_below_preemption_timeout" not in alerts
         cluster.yt("set", "//sys/pools/owner/@waiting_for_resources_on_node_timeout", "1000")
         alerts = [a["attributes"]["alert_type"] for a in client.get("//sys/scheduler/@alerts")]
@@ -224,8 +231,7 @@ def test_a_server_that_dies_in_the_middle_of_a_preemption():
         owner = start(client, "owner", 1)
 
         def log():
-            path = "//sys/scheduler/orchid/scheduler/pool_trees/physical/preemption_log"
-            return [r["allocation_id"] for r in client.get(path)]
+            return [r["allocation_id"] for r in client.get(f"{TREE}/preemption_log")]
         wait_for(lambda: len(log()) == 1, what="a preemption", period=0.02)
         before = log()
         cluster.server.kill()
@@ -239,7 +245,12 @@ def test_a_server_that_dies_in_the_middle_of_a_preemption():
         assert [v["abort_reason"] for v in victims] == ["preemption"], victims
         assert victims[0]["interruption_info"]["preempted_for"]["operation_id"] == owner.id
 
-        events = [json.loads(line) for line in cluster.millpond("events", "--from", "1", "--json")[1].splitlines()]
+        def known():
+            """The files of the event log are written behind everybody's back."""
+            events = [json.loads(line) for line in cluster.millpond("events", "--from", "1", "--json")[1].splitlines()]
+            kinds = [e["event"] for e in events]
+            return events if "job_aborted" in kinds and kinds.count("job_started") >= 9 else None
+        events = wait_for(known, what="the end of the victim and the start of the ninth job in the event log")
         numbers = [e["number"] for e in events]
         assert numbers == list(range(1, len(events) + 1)), "each once, and none is missing"
         ends = [e for e in events if e["event"] == "job_aborted"]

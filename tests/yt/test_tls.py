@@ -69,7 +69,7 @@ class TlsServer:
 
     def millpond(self, *arguments, authority=None):
         return subprocess.run([BINARY, "--proxy", self.url, *arguments], env=self.environment(authority),
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def test_locks_conflict_and_wait(cluster, client, place):
 
     def wait_for_it():
         with other.Transaction():
-            other.lock(f"{place}/a", waitable=True, wait_for=20000)
+            other.lock(f"{place}/a", waitable=True, wait_for=180_000)
             taken.set()
 
     with client.Transaction() as tx:
@@ -80,7 +80,7 @@ def test_locks_conflict_and_wait(cluster, client, place):
         wait_for(lambda: client.get(f"{place}/a/@lock_count") == 2, what="the second lock")
         assert not taken.is_set()
         assert {lock["state"] for lock in client.get(f"{place}/a/@locks")} == {"acquired", "pending"}
-    assert taken.wait(20)
+    assert taken.wait(180)
     waiter.join()
     assert client.get(f"{place}/a/@lock_count") == 0
 
@@ -107,7 +107,8 @@ def test_the_command_line(cluster, place):
 
 
 def test_nobody_pings(client, place):
-    tx = client.start_transaction(timeout=1000)
+    # Long enough for what is done first.
+    tx = client.start_transaction(timeout=8000)
     bound = yt_wrapper.YtClient(config=client.config)
     with bound.Transaction(transaction_id=tx, ping=False):
         bound.set(f"{place}/a", 1)
