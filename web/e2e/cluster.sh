@@ -32,7 +32,7 @@ start_cluster() {
     "$binary" up --listen 127.0.0.1:0 --data "$work/$name" --nodes 2 \
         --node-resources cpu=8,memory=8GiB,user_slots=32 "$@" >"$work/$name.log" 2>&1 &
     pids+=($!)
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         url=$(sed -n 's/^Millpond is ready on \(http[^ ]*\).*/\1/p' "$work/$name.log")
         [ -n "$url" ] && return
         sleep 0.2
@@ -57,7 +57,7 @@ find_page() {
     : >"$log"
     MILLPOND_PROXY=${api#http://} node node_modules/vite/bin/vite.js preview --outDir "$page" --port 0 --host 127.0.0.1 >"$log" 2>&1 &
     pids+=($!)
-    for _ in $(seq 50); do
+    for _ in $(seq 600); do
         page_url=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/.*\(http:\/\/127.0.0.1:[0-9]*\).*/\1/p' | head -1)
         [ -n "$page_url" ] && return
         sleep 0.2

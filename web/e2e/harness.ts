@@ -39,7 +39,7 @@ export async function visit(
 ): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(120_000);
   const complaints: string[] = [];
   page.on('pageerror', error => complaints.push(String(error)));
   page.on('console', message => {
@@ -140,7 +140,7 @@ async function tidy(): Promise<void> {
       return left.length;
     },
     left => left === 0,
-    60_000,
+    120_000,
   );
   const { value: trees } = await command<{ value: string[] }>('list', { path: '//sys/pool_trees' });
   for (const tree of trees) {
@@ -234,7 +234,7 @@ export async function startOperation(
   spec: object = {},
 ): Promise<string> {
   const tasks = {
-    work: { command: 'sleep 300', job_count: 1, cpu_limit: 1, memory_limit: 64 << 20, ...task },
+    work: { command: 'sleep 3600', job_count: 1, cpu_limit: 1, memory_limit: 64 << 20, ...task },
   };
   const { operation_id } = await command<{ operation_id: string }>('start_operation', {
     operation_type: 'vanilla',
@@ -283,7 +283,7 @@ export const stateOfAt = async (api: string, headers: Record<string, string>, id
 export async function eventually<T>(
   ask: () => Promise<T>,
   is: (answer: T) => boolean,
-  ms = 60_000,
+  ms = 120_000,
 ): Promise<T> {
   const end = Date.now() + ms;
   for (;;) {

@@ -231,6 +231,10 @@ describe('menus of rows', () => {
 
   test('of an operation, in the list of operations', async () => {
     const id = await startOperation('menus', 'in the list');
+    await eventually(
+      () => jobsOf(id),
+      jobs => jobs.some(job => job.state === 'running'),
+    );
     const page = await visit('/operations?filter=in+the+list&state=running');
     await take(page, 'in the list', 'Complete');
     await page.getByText('1 running job will be aborted').waitFor();
