@@ -8,7 +8,7 @@ log=$1
 : >"$log"
 work=target/vm
 target=x86_64-unknown-linux-gnu
-limit=180
+limit=900
 mkdir -p "$work"
 
 skip() {
