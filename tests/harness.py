@@ -351,6 +351,9 @@ class Cluster:
                         os.rmdir(os.path.join(base, d))
             with contextlib.suppress(OSError):
                 os.rmdir(group)
+            # What nodes share goes with the last of them.
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(group))
         if "MILLPOND_KEEP" not in os.environ:
             shutil.rmtree(self.directory, ignore_errors=True)
 

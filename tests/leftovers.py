@@ -54,13 +54,19 @@ def users():
 
 
 def groups():
+    """Those that all nodes share as well: the last node removes them."""
     for base, directories, _ in os.walk("/sys/fs/cgroup"):
         if os.path.basename(base) == "millpond":
+            yield f"group {base}"
             yield from (f"group {os.path.join(base, d)}" for d in directories)
 
 
 def containers():
-    for entry in pathlib.Path("/run/millpond-oci").glob("*/*/*"):
+    """And the directory of their notes."""
+    notes = pathlib.Path("/run/millpond-oci")
+    if notes.exists():
+        yield f"directory {notes}"
+    for entry in notes.glob("*/*/*"):
         yield f"container {entry}"
 
 

@@ -19,7 +19,6 @@ use crate::tracking::Tracking;
 use crate::{knobs_v1, knobs_v2, sys};
 use std::ffi::CString;
 use std::fs;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -255,6 +254,9 @@ impl JobEnvironment for CgroupEnvironment {
         if self.driver == Driver::CgroupV2 {
             self.delegate_controllers()?;
         }
+        if let Some(runtime) = &self.runtime {
+            runtime.prepare()?;
+        }
         self.weigh_all_jobs();
         probe::remove_leftovers(self);
         Ok(())
@@ -298,27 +300,19 @@ impl JobEnvironment for CgroupEnvironment {
     }
 
     fn remove_root(&self) -> Result<(), CageError> {
-        let mut first_error = None;
-        if let Some(runtime) = &self.runtime {
-            runtime.remove_root();
-        }
-        for root in self.roots.distinct() {
-            for child in
-                [JOBS, PROXIES, DAEMON].map(|name| root.child(name)).into_iter().chain([root.clone()])
-            {
-                match fs::remove_dir(&child.path) {
-                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                        first_error.get_or_insert_with(|| CageError::io("remove group", child.path)(e));
-                    }
-                    _ => {}
-                }
+        let roots = self.roots.distinct();
+        // First, as its places are in the same groups.
+        let mut worst = self.runtime.as_ref().map_or(Ok(()), |runtime| runtime.remove_root(&roots));
+        for root in roots {
+            for own in [JOBS, PROXIES, DAEMON].map(|name| root.child(name)).iter().chain([root]) {
+                worst = worst.and(own.remove_if_empty());
             }
             // Parents are shared with other nodes: only an empty one goes.
             for parent in root.path.ancestors().skip(1).take(self.depth - 1) {
                 let _ = fs::remove_dir(parent);
             }
         }
-        first_error.map_or(Ok(()), Err)
+        worst
     }
 }
 

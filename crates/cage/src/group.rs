@@ -38,16 +38,10 @@ impl Group {
             _ => Ok(()),
         }
     }
-    /// With parents. Another node may remove an empty parent between two steps, hence the repetition.
+    /// With parents.
     pub fn make_all(&self) -> Result<(), CageError> {
-        let mut made = fs::create_dir_all(&self.path);
-        for _ in 0..20 {
-            if !made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
-                break;
-            }
-            made = fs::create_dir_all(&self.path);
-        }
-        made.map_err(CageError::io("create group", &self.path))
+        made_with_parents(|| fs::create_dir_all(&self.path))
+            .map_err(CageError::io("create group", &self.path))
     }
 
     pub fn write(&self, file: &str, value: &str) -> Result<(), CageError> {
@@ -92,6 +86,14 @@ impl Group {
             .collect()
     }
 
+    /// Removes the group unless something is in it; one that is not there is fine.
+    pub fn remove_if_empty(&self) -> Result<(), CageError> {
+        match fs::remove_dir(&self.path) {
+            Err(e) if !is_gone(&e) => Err(CageError::io("remove group", &self.path)(e)),
+            _ => Ok(()),
+        }
+    }
+
     /// Removes the group and those below; one that is not there is fine. Zombies and the kernel's own
     /// clean-up keep a group busy for a moment after its last process, hence the patience.
     pub fn remove(&self) -> Result<(), CageError> {
@@ -113,6 +115,19 @@ impl Group {
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
+}
+
+/// Another node may remove an empty parent that is shared between two steps, hence the repetition. Who has made
+/// his own directory in there holds the parent.
+pub(crate) fn made_with_parents(mut make: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let mut made = make();
+    for _ in 0..20 {
+        if !made.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+            break;
+        }
+        made = make();
+    }
+    made
 }
 
 pub(crate) fn is_gone(e: &io::Error) -> bool {

@@ -17,7 +17,7 @@
 mod bundle;
 
 use crate::environment::CageError;
-use crate::group::{Group, named};
+use crate::group::{Group, made_with_parents, named};
 use crate::init::{Init, carry_out};
 use crate::isolation::{Isolation, Kind, Plan};
 use crate::mounts::MountTable;
@@ -224,17 +224,40 @@ impl Runtime {
         [self.containers(), self.state.join("bundles")].iter().flat_map(|place| named(place)).collect()
     }
 
-    /// Removes all places for groups and notes; what is not empty stays, and so does what nodes share: one of
-    /// them may be about to make something in there, and the runtime does not try twice.
-    pub fn remove_root(&self) {
+    /// Makes the places for the runtime's groups and notes. It would make them itself, but not twice: as long as
+    /// they are there no other node can remove what is shared, which is not empty then.
+    pub fn prepare(&self) -> Result<(), CageError> {
         for hierarchy in &self.hierarchies {
-            let root = hierarchy.join(&self.root_group);
-            let _ = fs::remove_dir(root.join(GROUPS));
-            let _ = fs::remove_dir(root);
+            // The runtime may be able to do without one that nobody can write to.
+            let _ = Group::new(hierarchy.join(&self.root_group).join(GROUPS)).make_all();
+        }
+        for place in [self.containers(), self.state.join("bundles")] {
+            made_with_parents(|| DirBuilder::new().recursive(true).mode(0o700).create(&place))
+                .map_err(CageError::io("create", &place))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all places for groups and notes; an error is about those of this node. What nodes share goes
+    /// with the last one. The node's own groups in hierarchies of `others` are removed by somebody else.
+    pub fn remove_root(&self, others: &[&Group]) -> Result<(), CageError> {
+        let mut worst = Ok(());
+        for hierarchy in &self.hierarchies {
+            let root = Group::new(hierarchy.join(&self.root_group));
+            worst = worst.and(root.child(GROUPS).remove_if_empty());
+            if !others.contains(&&root) {
+                worst = worst.and(root.remove_if_empty());
+                for parent in self.root_group.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty())
+                {
+                    let _ = fs::remove_dir(hierarchy.join(parent));
+                }
+            }
         }
         for name in ["containers", "bundles", ""] {
             let _ = fs::remove_dir(self.state.join(name));
         }
+        let _ = fs::remove_dir(STATE);
+        worst
     }
 }
 

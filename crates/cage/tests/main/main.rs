@@ -5,6 +5,7 @@ mod conformance;
 mod fake_tree;
 mod isolation;
 mod killed_probe;
+mod neighbours;
 mod oci;
 mod proxies;
 mod rootless;

@@ -66,7 +66,7 @@ fn all_of_it_holds() {
         return println!("SKIPPED oci: the runtime does not work here: {e}");
     }
     let output = Command::new("/proc/self/exe")
-        .args(["isolation::", "conformance::", "oci::", "--test-threads=2"])
+        .args(["isolation::", "conformance::", "neighbours::", "oci::", "--test-threads=2"])
         .env(TRIED, "1")
         .env_remove("MILLPOND_REQUIRED_DRIVERS")
         .output()
