@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use vocab::{Cpu, JobId};
 
 const PREFIX: &str = "probe-";
-const BURN: Duration = Duration::from_millis(300);
+/// Until something has shown itself that takes a moment, or many on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
 const MEMORY_LIMIT: i64 = 32 << 20;
 
 /// A child burns CPU under a cap of 0.1 core, another allocates twice its memory limit.
@@ -27,12 +28,15 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     found.cpu_weight = container.set_cpu_guarantee(Cpu(200)).is_ok();
     found.pids = environment.roots.pids.is_some() && container.set_pids_limit(Some(64)).is_ok();
     if let Some(burner) = run(&mut container, "while :; do :; done") {
-        std::thread::sleep(BURN);
-        found.cpu_cap = container.cpu().is_ok_and(|u| u.throttled > Duration::ZERO);
+        let give_up = Instant::now() + PATIENCE;
+        while !found.cpu_cap && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(5));
+            found.cpu_cap = container.cpu().is_ok_and(|u| u.throttled > Duration::ZERO);
+        }
         found.freeze = container.freeze(true).is_ok() && container.tracking.is_frozen().unwrap_or(false);
         let _ = container.freeze(false);
         found.tracking = container.pids().is_ok_and(|p| p.contains(&burner));
-        found.tracking &= container.kill_all(Duration::from_secs(5)).is_ok();
+        found.tracking &= container.kill_all(PATIENCE).is_ok();
         let _ = sys::reap(burner);
     }
     found.kill_file = container.tracking.group().has("cgroup.kill");
@@ -46,14 +50,14 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     container.dies_with_caller = true;
     // `tail` keeps all of the one endless line that it is given.
     if let Some(hog) = run(&mut container, "head -c 67108864 /dev/zero | tail -n 1 >/dev/null") {
-        let give_up = Instant::now() + Duration::from_secs(20);
+        let give_up = Instant::now() + PATIENCE;
         while !found.memory_limit && Instant::now() < give_up && container.pids().is_ok_and(|p| !p.is_empty())
         {
             found.memory_limit = container.memory().is_ok_and(|m| m.oom_kills > 0);
             std::thread::sleep(Duration::from_millis(5));
         }
         found.memory_limit |= container.memory().is_ok_and(|m| m.oom_kills > 0);
-        let _ = container.kill_all(Duration::from_secs(5));
+        let _ = container.kill_all(PATIENCE);
         let _ = sys::reap(hog);
     }
     let _ = container.destroy();
@@ -74,7 +78,7 @@ pub(super) fn remove_leftovers(environment: &CgroupEnvironment) {
         if owner.is_some_and(|owner| !owner.is_some_and(ProcessId::is_alive)) {
             let mut container = environment.container(JobId::default(), name);
             // One that resists is found again at the next start.
-            let _ = container.kill_all(Duration::from_secs(5)).and_then(|()| container.destroy());
+            let _ = container.kill_all(PATIENCE).and_then(|()| container.destroy());
         }
     }
 }

@@ -305,7 +305,7 @@ impl Isolator {
         };
         let exit = container.spawn(&spec).map(|process| cage::sys::reap(process.pid));
         let removed =
-            container.kill_all(std::time::Duration::from_secs(5)).and_then(|()| container.destroy());
+            container.kill_all(std::time::Duration::from_secs(20)).and_then(|()| container.destroy());
         let _ = fs::remove_dir_all(&directory);
         match exit? {
             Ok((cage::sys::Exit::Code(0), _)) => removed,
