@@ -198,6 +198,15 @@ impl Bench {
         }
     }
 
+    /// Waits until the job has printed this from there on, and no more.
+    pub fn wait_stderr(&mut self, id: JobId, offset: u64, text: &[u8]) {
+        let until = Instant::now() + PATIENCE;
+        while self.stderr(id, offset, 1 << 20).expect("readable") != text {
+            assert!(Instant::now() < until, "{:?} does not come", String::from_utf8_lossy(text));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub fn start(&self, description: JobDescription) -> JobId {
         let start = start_job(description);
         let id = start.identity.job_id;

@@ -85,11 +85,7 @@ fn stderr_inline_uploaded_and_on_demand() {
         let text: String = (1..=30000).map(|i| format!("line {i}\n")).collect();
         let tail = &text.as_bytes()[text.len() - 100..];
         let offset = text.len() as u64 - 100;
-        let until = std::time::Instant::now() + PATIENCE;
-        while b.stderr(long, offset, 1000).expect("readable") != tail {
-            assert!(std::time::Instant::now() < until, "the text does not come");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        b.wait_stderr(long, offset, tail);
         assert_eq!(b.stderr(long, 0, 7).expect("readable"), b"line 1\n");
         b.abort(long);
         let end = b.finished(long);
@@ -177,19 +173,19 @@ fn interruptions() {
     for_all_drivers(2, |b| {
         let obedient = b.start(JobDescription {
             interruption_signal: Some("SIGUSR1".to_owned()),
-            ..description("trap 'exit 0' USR1; while true; do sleep 0.05; done")
+            ..description("trap 'exit 0' USR1; echo ready; while true; do sleep 0.05; done")
         });
         let stubborn = b.start(JobDescription {
             interruption_signal: Some("SIGUSR1".to_owned()),
-            ..description("trap '' USR1; while true; do sleep 0.05; done")
+            ..description("trap '' USR1; echo ready; while true; do sleep 0.05; done")
         });
         b.started(obedient);
         b.started(stubborn);
-        std::thread::sleep(Duration::from_millis(300)); // the traps are set
-        for job_id in [obedient, stubborn] {
+        for (job_id, patience) in [(obedient, 60_000), (stubborn, 1500)] {
+            b.wait_stderr(job_id, 0, b"ready\n");
             b.world.order(&ServerMessage::Interrupt {
                 job_id,
-                timeout: Span::from_millis(1500),
+                timeout: Span::from_millis(patience),
                 reason: InterruptionReason::Preemption,
                 text: "somebody starves".to_owned(),
             });
@@ -208,7 +204,7 @@ fn a_proxy_that_is_killed() {
     for_all_drivers(2, |b| {
         let id = b.run("echo before; sleep 1000 & sleep 1000");
         b.started(id);
-        std::thread::sleep(Duration::from_millis(100));
+        b.wait_stderr(id, 0, b"before\n");
         let job = b.data().join("slots/0/job");
         let state = jobproxy::record::read_state(&job).expect("readable").expect("written");
         cage::sys::kill(state.pid, 9).expect("killed");

@@ -1,8 +1,9 @@
 //! Node and server die and come back; jobs do not notice.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cage::Driver;
+use jobproxy::record::{read_result, read_state};
 use vocab::*;
 use wire::JobEvent;
 
@@ -22,6 +23,36 @@ fn runs(b: &Bench, name: &str) -> usize {
     text.lines().count()
 }
 
+/// Directories of the jobs that slots hold, or have held.
+fn job_directories(b: &Bench) -> Vec<std::path::PathBuf> {
+    let slots = std::fs::read_dir(b.data().join("slots")).expect("readable");
+    slots.flatten().map(|slot| slot.path().join("job")).collect()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < give_up, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Until the proxy of the one job that has been let go has written down how it ended, and is gone.
+fn wait_for_a_result(b: &Bench) {
+    until("a result", || {
+        job_directories(b).iter().any(|job| {
+            let ended = read_result(job).is_ok_and(|result| result.is_some());
+            ended && !read_state(job).ok().flatten().is_some_and(|proxy| proxy.is_alive())
+        })
+    });
+}
+
+/// Until nothing is written of any job.
+fn wait_for_no_records(b: &Bench) {
+    let none = |job: &std::path::PathBuf| matches!((read_result(job), read_state(job)), (Ok(None), Ok(None)));
+    until("no records", || job_directories(b).iter().all(none));
+}
+
 fn exit_code(end: &wire::FinishedJob) -> Option<i64> {
     match &end.outcome {
         JobOutcome::Failed { error } => error.find_attribute("exit_code")?.as_i64(),
@@ -38,7 +69,7 @@ fn jobs_survive_a_killed_agent() {
         b.started(ends);
         b.kill_agent();
         let_go(&b, "ends");
-        std::thread::sleep(Duration::from_millis(500));
+        wait_for_a_result(&b);
         b.start_agent();
         let hello = b.hello();
         let running: Vec<JobId> = hello.running.iter().map(|j| j.identity.job_id).collect();
@@ -57,7 +88,7 @@ fn jobs_survive_a_killed_agent() {
         assert_eq!(b.ends_within(Duration::from_millis(300)), [], "each end is told once");
         assert_eq!((runs(&b, "stays"), runs(&b, "ends")), (1, 1), "nothing ran twice");
         b.release(&[stays]);
-        std::thread::sleep(Duration::from_millis(300));
+        wait_for_no_records(&b);
         b.kill_agent();
         b.start_agent();
         let hello = b.hello();
@@ -111,9 +142,16 @@ fn a_server_that_is_away() {
     b.started(second);
     b.server_dies();
     let_go(&b, "first");
-    std::thread::sleep(Duration::from_millis(700));
-    b.server_returns();
-    let hello = b.hello();
+    wait_for_a_result(&b);
+    // The node hears of it a moment after it is written.
+    let hello = loop {
+        b.server_returns();
+        let hello = b.hello();
+        if !hello.finished.is_empty() {
+            break hello;
+        }
+        b.server_dies();
+    };
     assert_eq!(hello.finished.iter().map(|j| j.identity.job_id).collect::<Vec<_>>(), [first]);
     assert_eq!(exit_code(&hello.finished[0]), Some(5));
     assert_eq!(hello.running.iter().map(|j| j.identity.job_id).collect::<Vec<_>>(), [second]);
@@ -175,7 +213,10 @@ fn a_spawner_that_dies_is_replaced() {
     let spawner = children_of(b.agent_pid());
     assert_eq!(spawner.len(), 1, "the spawner is the agent's only child");
     cage::sys::kill(spawner[0], 9).expect("killed");
-    std::thread::sleep(Duration::from_millis(300));
+    until("another spawner", || {
+        let children = children_of(b.agent_pid());
+        children.len() == 1 && children != spawner
+    });
     let next = b.run("true");
     assert!(matches!(b.finished(next).outcome, JobOutcome::Completed { .. }));
     let_go(&b, "survivor");

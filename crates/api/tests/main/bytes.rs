@@ -127,7 +127,7 @@ fn a_change_goes_on_when_the_client_hangs_up() {
 fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(10), "it does not happen");
+        assert!(start.elapsed() < Duration::from_secs(120), "it does not happen");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

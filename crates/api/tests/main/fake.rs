@@ -18,7 +18,7 @@ use yson::ypath::YPath;
 /// Answers of a kind that the kernel would give. Paths name the rule:
 ///
 /// - `//missing`: a resolve error; `//panic`, `//panic_later`: programmer's errors;
-/// - `//slow`: after 300 ms; `//big`: a large list; `//long_error`: a huge error;
+/// - `//slow`: after 1.5 s; `//big`: a large list; `//long_error`: a huge error;
 /// - anything that has been set: its value; else the path itself.
 #[derive(Clone, Default)]
 pub struct Fake(Arc<Mutex<State>>);
@@ -163,7 +163,7 @@ impl Backend for Fake {
                         state.waiting += 1;
                         state.most_waiting = state.most_waiting.max(state.waiting);
                     }
-                    tokio::time::sleep(Duration::from_millis(300)).await;
+                    tokio::time::sleep(Duration::from_millis(1500)).await;
                     let mut state = fake.lock();
                     state.waiting -= 1;
                     state.finished += 1;

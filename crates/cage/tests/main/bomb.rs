@@ -9,7 +9,7 @@ static COUNTER: AtomicU32 = AtomicU32::new(1);
 /// what it tests.
 const CHILDREN: u32 = 250;
 /// It has grown as far as it does once it has not changed for so long.
-const STILL: Duration = Duration::from_millis(500);
+const STILL: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Processes that make others for as long as they may; all but who was refused one stay.

@@ -287,7 +287,7 @@ impl Drop for FakeNode {
             let _ = spawner.stop();
         }
         // A proxy that said its last word is about to exit; others are killed.
-        let grace = Instant::now() + Duration::from_secs(2);
+        let grace = Instant::now() + PATIENCE;
         for pid in self.proxies.values() {
             let ours = |pid: u32| {
                 std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|c| c.trim() == "mp-job-proxy")
@@ -305,9 +305,9 @@ impl Drop for FakeNode {
             if self.environment.driver().has_groups() && self.environment.existing().contains(job_id) {
                 left.push(*job_id);
             }
-            let _ = jobproxy::recovery::kill_job(self.environment.as_ref(), *job_id, Duration::from_secs(10));
+            let _ = jobproxy::recovery::kill_job(self.environment.as_ref(), *job_id, PATIENCE);
         }
-        let give_up = Instant::now() + Duration::from_secs(2);
+        let give_up = Instant::now() + PATIENCE;
         let mut removed = self.environment.remove_root();
         while removed.is_err() && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(2));
