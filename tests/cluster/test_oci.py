@@ -27,7 +27,7 @@ def why_not():
         mkdir -p rootfs/bin; cp "$(command -v busybox)" rootfs/bin/busybox; runc spec
         sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/busybox", "true"|' config.json
         runc --root "$PWD/state" run millpond-test-$$"""
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=180)
     return done.returncode and f"runc does not work here: {done.stderr}"
 
 
@@ -144,5 +144,5 @@ def test_without_a_runtime(cluster, tmp_path):
     runtime = shutil.which("runc")
     node = [BINARY, "node", "--server", cluster.address, "--name", "no-runtime", "--data", tmp_path, "--job-environment", "oci"]
     script = f"mount --bind /dev/null {runtime} && exec \"$@\""
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *node], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", *node], capture_output=True, text=True, timeout=180)
     assert done.returncode == 1 and "no OCI runtime" in done.stderr and "runc" in done.stderr, done

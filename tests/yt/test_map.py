@@ -385,7 +385,7 @@ def test_of_a_slow_job_and_its_copy_one_has_written(winner):
                         {original: ("aborted", "speculative_run_won"), copy: ("completed", None)})[winner]
         [task] = cluster.operation(operation, "progress")["progress"]["tasks"]
         assert task["speculative_job_counter"]["completed"]["total"] == winner
-        wait_for(lambda: not cluster.job_processes(), what="the loser to be gone", timeout=60)
+        wait_for(lambda: not cluster.job_processes(), what="the loser to be gone")
 
 
 def test_a_slow_job_and_its_copy_that_end_together_write_once():
@@ -396,7 +396,7 @@ def test_a_slow_job_and_its_copy_that_end_together_write_once():
         cluster.server.kill()
         for run in range(2):
             (cluster.shared / f"go-{run}").touch()
-        wait_for(lambda: not cluster.job_processes(), what="both to end", timeout=60)
+        wait_for(lambda: not cluster.job_processes(), what="both to end")
         cluster.restart()
         cluster.wait_state(operation, "completed", timeout=120)
         rows = read(cluster.client(), "//tmp/b")
