@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -247,6 +249,39 @@ def test_every_statistic(cluster, pool, shared):
     assert 0 < value["job_proxy/max_memory"] < 16 * MIB
     # A tenth of a core, for as long as the job ran.
     assert 10 <= value["job_proxy/aggregated_max_cpu_usage_x100"] <= 10 * seconds
+
+
+def counts_bytes(directory):
+    """Does the kernel count what a process writes there? Not in memory, and not in every virtual file system."""
+    script = ("import os, sys\nf = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\nos.write(f, bytes(1 << 20)); os.fsync(f)\n"
+              "print(next(line.split()[1] for line in open('/proc/self/io') if line.startswith('write_bytes')))")
+    file = directory / "counted"
+    try:
+        done = subprocess.run([sys.executable, "-c", script, file], capture_output=True, text=True, check=True)
+        return int(done.stdout) >= 1 << 20
+    finally:
+        file.unlink()
+
+
+# Both are on storage when the job ends: four mebibytes of its own, and two million bytes that its proxy keeps.
+WRITES = "dd if=/dev/zero of=on-disk bs=1M count=4 conv=fsync 2>/dev/null; head -c 2000000 /dev/zero | tr '\\0' x >&2"
+
+
+def test_bytes_of_storage(cluster, pool):
+    if not counts_bytes(cluster.directory):
+        pytest.skip(f"nothing is counted of what is written to {cluster.directory}: a tmpfs?")
+    value = leaves(only_job(cluster, cluster.run_vanilla(WRITES, pool=pool))["statistics"])
+    assert 4 * MIB <= value["user_job/block_io/bytes_written"]["sum"] < 64 * MIB
+    assert 2_000_000 <= value["job_proxy/block_io/bytes_written"]["sum"] < 64 * MIB
+
+
+@pytest.mark.skipif(not counts_requests(), reason="no controller io of cgroup v2, and this kernel counts nothing for blkio of v1")
+def test_requests_to_storage(cluster, pool):
+    if not counts_bytes(cluster.directory):
+        pytest.skip(f"nothing is counted of what is written to {cluster.directory}: a tmpfs?")
+    value = leaves(only_job(cluster, cluster.run_vanilla(WRITES, pool=pool))["statistics"])
+    read, write, total = [value[path]["sum"] for path in REQUESTS]
+    assert write >= 1 and total == read + write
 
 
 def test_where_files_came_from(cluster, pool):
