@@ -115,6 +115,31 @@ def test_the_host_is_read_only(cluster, pool):
     assert output(cluster, script + "; true", pool) == ""
 
 
+def test_cannot_write_what_its_node_and_proxy_write(cluster, pool, shared):
+    """Records, results, kept output, sockets: everything of the node's but its own sandbox."""
+    names = shared / "names"
+    script = f"""
+while [ ! -e {names} ]; do sleep 0.1; done
+while read -r name; do
+  (echo x >>"$name") 2>/dev/null && echo "wrote $name"
+  [ ! -e "$name" ] || mv "$name" "$name.moved" 2>/dev/null && [ -e "$name.moved" ] && echo "moved $name"
+done <{names}
+echo tried"""
+    operation = cluster.start_vanilla(script, pool=pool)
+    [job] = cluster.wait_jobs(operation)
+
+    def of_the_node():
+        walk = [(place, names) for place, _, names in os.walk(cluster.directory / "node-0") if "/sandbox" not in place]
+        files = [os.path.join(place, name) for place, names in walk for name in names]
+        return {"record", "proxy.state"} <= {os.path.basename(f) for f in files if "/slots/" in f} and files
+    files = wait_for(of_the_node, what="what is written down of a running job")
+    (shared / "names.new").write_text("".join(f"{p}\n" for p in files))
+    (shared / "names.new").rename(names)
+    cluster.wait_state(operation, "completed")
+    assert cluster.stderr(operation, job) == b"tried\n"
+    assert cluster.exists("//sys") and output(cluster, "echo well", pool) == "well\n"
+
+
 @pytest.mark.parametrize("base", ["", "memory", "pids", "unified", "freezer"])
 def test_cannot_leave_its_groups(cluster, pool, base):
     script = (f"for f in $(find /sys/fs/cgroup/{base} -maxdepth 1 -name cgroup.procs -o -maxdepth 1 -name tasks); do "

@@ -26,6 +26,8 @@ FAULTS = {
                                "crates/jobproxy/tests/main/jobs.rs lots_of_stderr_is_cut_quickly_and_exactly"],
     "a job floods its statistics": ["tests/faults/test_bad_input.py test_descriptor_flood_of_statistics"],
     "a job writes to files of others": [f"{ISOLATION} test_the_host_is_read_only", f"{ISOLATION} test_other_jobs_are_invisible"],
+    "a job writes to files of its proxy and its node": [f"{ISOLATION} test_cannot_write_what_its_node_and_proxy_write",
+                                                        f"{ISOLATION} test_only_its_own_files"],
     "a job tries to leave its control groups": [f"{ISOLATION} test_cannot_leave_its_groups"],
     "a job kills everything in sight": [f"{ISOLATION} test_kills_everything_in_sight"],
     "a shell beside a job does all that": ["crates/jobproxy/tests/main/shells.rs a_shell_ends_with_its_job_and_does_not_hold_it_up",
