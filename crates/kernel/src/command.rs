@@ -149,6 +149,8 @@ pub enum Command {
         force: bool,
         /// With `ignore_existing`: an existing one of another type is fine too.
         ignore_type_mismatch: bool,
+        /// With `ignore_existing`: lock an existing one (exclusive) in the transaction of the request.
+        lock_existing: bool,
     },
     /// `remove`.
     Remove {

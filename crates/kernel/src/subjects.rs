@@ -47,7 +47,7 @@ impl Kernel {
         self.tree.attribute(node, name.as_bytes())?.as_str().map(str::to_owned)
     }
 
-    /// `create` of a user or a group, by name.
+    /// `create` of a user, a group or an account, by name.
     pub(crate) fn create_subject(
         &mut self,
         now: Time,
@@ -66,15 +66,15 @@ impl Kernel {
         // One name, one meaning: lists of members and of access do not say which is meant.
         let other = match node_type {
             NodeType::User => self.tree.group(&name),
-            _ => self.user_node(&name),
+            NodeType::Group => self.user_node(&name),
+            _ => None,
         };
         if other.is_some() {
             let other = if node_type == NodeType::User { "group" } else { "user" };
             let message = format!("There is a {other} \"{name}\": a {what} cannot have the same name");
             return Err(Failure::coded(code::ALREADY_EXISTS, message).with("name", name));
         }
-        let map = if node_type == NodeType::User { "users" } else { "groups" };
-        let path = YPath::root().child("sys").child(map).child(&name);
+        let path = YPath::root().child("sys").child(format!("{what}s")).child(&name);
         let place = self.resolve_local(&path, Last::Stay, "create")?;
         let options = CreateOptions { attributes, ignore_existing, ..CreateOptions::new(node_type) };
         self.edit(now, user, out, |edit| edit.create(&place, &options))

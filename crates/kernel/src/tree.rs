@@ -1,10 +1,11 @@
 //! Commands of the tree: resolves the path, then the tree itself answers, or the owner of a mount.
 
+use crate::command::LockMode;
 use crate::{Body, Command, Effect, Kernel, Waits};
 use controller::ControllerOptions;
 use cypress::{
-    Committed, Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, NodeType, Place,
-    RemoveOptions, Resolved, SetOptions,
+    Committed, Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, LockOptions,
+    NodeType, Place, RemoveOptions, Resolved, SetOptions,
 };
 use scheduler::config::SchedulerConfig;
 use vocab::batch::Table;
@@ -143,16 +144,21 @@ impl Kernel {
             ignore_existing,
             force,
             ignore_type_mismatch,
+            lock_existing,
         } = command
         else {
             unreachable!("the caller matched on Create");
         };
+        if lock_existing && !ignore_existing {
+            let message = "\"lock_existing\" is for what \"ignore_existing\" leaves as it is: give both";
+            return Err(Failure::new(message));
+        }
         match (object_type.as_str(), path) {
             ("scheduler_pool", _) => self.create_pool(now, attributes, ignore_existing).map(object_id),
             ("scheduler_pool_tree", _) => {
                 self.create_pool_tree(now, attributes, ignore_existing).map(object_id)
             }
-            ("user" | "group", None) => {
+            ("user" | "group" | "account", None) => {
                 let node_type = NodeType::parse(&object_type)?;
                 self.create_subject(now, user, node_type, attributes, ignore_existing, out).map(object_id)
             }
@@ -168,7 +174,15 @@ impl Kernel {
                             force,
                             ignore_type_mismatch,
                         };
-                        self.edit(now, user, out, |edit| edit.create(&place, &options)).map(node_id)
+                        let existed = place.rest.is_empty();
+                        let id = self.edit(now, user, out, |edit| edit.create(&place, &options))?;
+                        if lock_existing && existed {
+                            let options = LockOptions { mode: LockMode::Exclusive, waitable: false };
+                            let context = Context { now, user, ids: &mut self.ids };
+                            let done = self.tree.lock(context, id, options)?;
+                            self.absorb(done, out);
+                        }
+                        Ok(node_id(id))
                     }
                     Target::Mount(mounted) => Err(read_only(&self.tree.show(&mounted.as_place()))),
                 }

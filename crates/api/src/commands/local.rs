@@ -1,6 +1,7 @@
 //! Commands that the API answers by itself (http-api.md 8.1, 8.4, 8.9).
 
 use super::params::{Params, Result, required};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 use yson::{Map, Value};
 
@@ -42,9 +43,16 @@ pub(super) fn get_supported_features(_: &Local<'_>, _: &Params) -> Result<Value>
     Ok(yson::map! {"features" => features}.into())
 }
 
+/// The last one that was given, of this process.
+static LAST_TIMESTAMP: AtomicU64 = AtomicU64::new(0);
+
+/// Seconds since 1970 in the upper bits, and below them a number that makes each larger than all before it, also
+/// those before a restart: nobody asks a billion times in a second.
 pub(super) fn generate_timestamp(_: &Local<'_>, _: &Params) -> Result<Value> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    Ok(yson::map! {"timestamp" => seconds << 30}.into())
+    let next = |last: u64| (seconds << 30).max(last + 1);
+    let last = LAST_TIMESTAMP.fetch_update(Relaxed, Relaxed, |last| Some(next(last)));
+    Ok(yson::map! {"timestamp" => last.map_or_else(next, next)}.into())
 }
 
 pub(super) fn discover_proxies(local: &Local<'_>, _: &Params) -> Result<Value> {

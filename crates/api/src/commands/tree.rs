@@ -55,9 +55,6 @@ pub(super) fn create(params: &Params) -> Result<Command> {
         Some(_) => Some(path(params, "path")?),
         None => None,
     };
-    if params.flag("lock_existing")? {
-        return Err(Failure::new("\"lock_existing\" is not supported: take the lock with \"lock\""));
-    }
     Ok(Command::Create {
         object_type: required("type", params.string("type"))?,
         path,
@@ -66,6 +63,7 @@ pub(super) fn create(params: &Params) -> Result<Command> {
         ignore_existing: params.flag("ignore_existing")?,
         force: params.flag("force")?,
         ignore_type_mismatch: params.flag("ignore_type_mismatch")?,
+        lock_existing: params.flag("lock_existing")?,
     })
 }
 

@@ -111,7 +111,9 @@ impl Kernel {
                 }
                 Ok(())
             }
-            Command::Create { object_type, path, attributes, ignore_existing, force, .. } => match path {
+            Command::Create {
+                object_type, path, attributes, ignore_existing, force, lock_existing, ..
+            } => match path {
                 // Pools are where their attributes say: their path, if there is one, means nothing.
                 Some(path) if !object_type.starts_with("scheduler_pool") => {
                     if let Ok(node_type) = NodeType::parse(object_type) {
@@ -119,7 +121,7 @@ impl Kernel {
                     }
                     let found = self.find(path, Last::Stay)?;
                     if found.rest.is_empty() && !force {
-                        let needed = if *ignore_existing { Read } else { Write };
+                        let needed = if *ignore_existing && !lock_existing { Read } else { Write };
                         demand(needed, &found.object, &path.text())?;
                         // What is there may be a link, and the answer is then about its target.
                         let behind = self.find(path, Last::Follow).map(|target| target.object);

@@ -187,6 +187,7 @@ impl Kernel {
                 let map: &[u8] = if object_type == "user" { b"users" } else { b"groups" };
                 (Object::Node(self.system_map(map)), Permission::Write)
             }
+            "account" => (Object::Node(self.system_map(b"accounts")), Permission::Write),
             _ => (Object::Node(self.tree.root()), Permission::Administer),
         };
         self.demand(who, permission, &object, &shown)

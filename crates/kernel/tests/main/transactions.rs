@@ -89,3 +89,57 @@ fn lists_of_locks_are_cut_where_they_are_asked_to() {
         assert_eq!(is_cut.unwrap_or(false), shown < ids.len());
     }
 }
+
+#[test]
+fn what_is_there_is_locked_where_it_is_asked_for() {
+    let mut c = Console::new();
+    let transaction = start(&mut c, None, &[]).expect("nothing is wrong");
+    let create = |lock_existing: bool, ignore_existing: bool| Command::Create {
+        object_type: "map_node".into(),
+        path: Some(path("//tmp/a")),
+        attributes: Map::new(),
+        recursive: false,
+        ignore_existing,
+        force: false,
+        ignore_type_mismatch: false,
+        lock_existing,
+    };
+    let refused = ask(&mut c, create(true, false)).expect_err("locks what must not be there");
+    assert!(refused.to_string().contains("\"ignore_existing\""), "{refused}");
+    ask(&mut c, create(true, true)).expect("there is nothing to lock");
+    let set = || Command::Set { path: path("//tmp/a/@x"), value: 1.into(), recursive: false, force: false };
+    ask(&mut c, create(false, true).through(Some(transaction))).expect("it is there");
+    ask(&mut c, set()).expect("nothing is locked");
+    let refused = ask(&mut c, create(true, true)).expect_err("outside of transactions");
+    assert!(refused.to_string().contains("transaction"), "{refused}");
+    ask(&mut c, create(true, true).through(Some(transaction))).expect("it is there");
+    assert_eq!(ask(&mut c, set()).expect_err("it is locked").code, code::LOCK_CONFLICT);
+    ask(&mut c, Command::AbortTransaction { transaction }).expect("it is there");
+    ask(&mut c, set()).expect("nothing is locked any more");
+}
+
+#[test]
+fn accounts_are_made_by_name() {
+    let mut c = Console::new();
+    let mut create = |attributes: Map| {
+        let object_type = "account".into();
+        let command = Command::Create {
+            object_type,
+            path: None,
+            attributes,
+            recursive: false,
+            ignore_existing: false,
+            force: false,
+            ignore_type_mismatch: false,
+            lock_existing: false,
+        };
+        ask(&mut c, command)
+    };
+    let limits = yson::map! {"disk_space" => 5i64};
+    let made = create(yson::map! {"name" => "team", "resource_limits" => limits}).expect("a new name");
+    assert!(made.get("object_id").is_some(), "{made:?}");
+    assert_eq!(create(yson::map! {"name" => "team"}).expect_err("it is there").code, code::ALREADY_EXISTS);
+    assert!(create(Map::new()).expect_err("no name").to_string().contains("\"name\""));
+    // Accounts are no subjects: their names are free.
+    create(yson::map! {"name" => "root"}).expect("a user is something else");
+}

@@ -68,6 +68,7 @@ impl Cluster {
             ignore_existing: true,
             force: false,
             ignore_type_mismatch: false,
+            lock_existing: false,
         });
     }
 

@@ -204,5 +204,6 @@ pub(super) fn create(object_type: &str, attributes: Map) -> Command {
         ignore_existing: false,
         force: false,
         ignore_type_mismatch: false,
+        lock_existing: false,
     }
 }

@@ -15,17 +15,16 @@ fn link(target: &str, at: &str, force: bool) -> Command {
 
 fn make_unless_there(at: &str) -> Command {
     match create("document", Some(at), "{}") {
-        Command::Create { object_type, path, attributes, recursive, force, ignore_type_mismatch, .. } => {
-            Command::Create {
-                object_type,
-                path,
-                attributes,
-                recursive,
-                ignore_existing: true,
-                force,
-                ignore_type_mismatch,
-            }
-        }
+        Command::Create { object_type, path, attributes, recursive, force, .. } => Command::Create {
+            object_type,
+            path,
+            attributes,
+            recursive,
+            ignore_existing: true,
+            force,
+            ignore_type_mismatch: false,
+            lock_existing: false,
+        },
         other => other,
     }
 }

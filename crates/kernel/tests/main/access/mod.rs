@@ -40,6 +40,7 @@ fn create(object_type: &str, at: Option<&str>, attributes: &str) -> Command {
         ignore_existing: false,
         force: false,
         ignore_type_mismatch: false,
+        lock_existing: false,
     }
 }
 

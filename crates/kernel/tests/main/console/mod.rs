@@ -367,6 +367,7 @@ impl Console {
             ignore_existing: false,
             force: false,
             ignore_type_mismatch: false,
+            lock_existing: false,
         };
         self.send(line, None, command);
     }

@@ -188,6 +188,7 @@ impl Storm {
                 ignore_existing: false,
                 force: false,
                 ignore_type_mismatch: false,
+                lock_existing: false,
             };
             world.send("root", None, command);
         }
