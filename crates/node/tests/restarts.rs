@@ -47,12 +47,6 @@ fn wait_for_a_result(b: &Bench) {
     });
 }
 
-/// Until nothing is written of any job.
-fn wait_for_no_records(b: &Bench) {
-    let none = |job: &std::path::PathBuf| matches!((read_result(job), read_state(job)), (Ok(None), Ok(None)));
-    until("no records", || job_directories(b).iter().all(none));
-}
-
 fn exit_code(end: &wire::FinishedJob) -> Option<i64> {
     match &end.outcome {
         JobOutcome::Failed { error } => error.find_attribute("exit_code")?.as_i64(),
@@ -88,7 +82,7 @@ fn jobs_survive_a_killed_agent() {
         assert_eq!(b.ends_within(Duration::from_millis(300)), [], "each end is told once");
         assert_eq!((runs(&b, "stays"), runs(&b, "ends")), (1, 1), "nothing ran twice");
         b.release(&[stays]);
-        wait_for_no_records(&b);
+        until("the node to forget it", || b.stderr(stays, 0, 10).is_err());
         b.kill_agent();
         b.start_agent();
         let hello = b.hello();
