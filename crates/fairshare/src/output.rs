@@ -150,6 +150,13 @@ pub struct ElementOutput {
     pub integral: Option<IntegralOutput>,
 }
 
+impl ElementOutput {
+    /// A share of this pool, by what it is due to.
+    pub(crate) fn split(&self, total: [f64; 5]) -> FairShare {
+        FairShare::split(Share(total), self.strong_guarantee_share, self.proposed_integral_share)
+    }
+}
+
 /// Attributes of an operation: what [`ElementOutput`] has, without what only pools have. Programs that
 /// keep the results of a large tree keep these.
 #[derive(Clone, Copy, PartialEq, Debug)]

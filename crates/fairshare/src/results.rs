@@ -35,7 +35,7 @@ impl<'a> Results<'a> {
     /// The fair share of an element.
     pub fn fair_share(&self, e: usize) -> FairShare {
         match self.update.operation(e) {
-            None => self.update.out[e].fair_share,
+            None => self.engine.given(&self.update, e).0,
             Some(_) => FairShare::of_operation(self.engine.fair_share(&self.update, e)),
         }
     }
@@ -43,7 +43,10 @@ impl<'a> Results<'a> {
     /// All attributes of an element.
     pub fn element(&self, e: usize) -> ElementOutput {
         match self.operation(e) {
-            None => self.update.out[e].clone(),
+            None => {
+                let (fair_share, function_size) = self.engine.given(&self.update, e);
+                ElementOutput { fair_share, function_size, ..self.update.out[e].clone() }
+            }
             Some(operation) => operation.into(),
         }
     }

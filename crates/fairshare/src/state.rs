@@ -97,6 +97,7 @@ impl Work {
             input,
             // So that a resource which the tree does not have has share 0 (2.2).
             divisors: RESOURCES.map(|r| if total.raw(r) == 0 { f64::INFINITY } else { total.get(r) }),
+            whole: Share(RESOURCES.map(|r| if total.raw(r) == 0 { 0.0 } else { 1.0 })),
             tree: &self.tree,
             out: &mut self.out,
             problems: &mut self.problems,
@@ -122,6 +123,8 @@ pub(crate) struct Update<'a> {
     pub(crate) input: &'a Input,
     /// Amounts over these are shares.
     pub(crate) divisors: [f64; 5],
+    /// Share of the total itself.
+    pub(crate) whole: Share,
     pub(crate) tree: &'a Tree,
     pub(crate) out: &'a mut Rows,
     pub(crate) problems: &'a mut Vec<Problem>,

@@ -185,7 +185,9 @@ impl Updater {
         let mut update = self.work.update(&self.input);
         let scope =
             if full { Scope::All } else { Scope::Changed { operations: &self.changed, pools: &self.above } };
-        update.prepare(scope, cycle, |update, e, shares| self.engine.take_operation(update, e, shares));
+        update.prepare(scope, cycle, |update, e, shares| {
+            self.engine.take_operation(update, scope, e, shares);
+        });
         if full {
             self.standing_problems = update.problems.len();
         }

@@ -11,8 +11,6 @@ use crate::output::FairShare;
 /// What a pool was told and where that brings it.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Told {
-    /// Standard mode: by the parent.
-    suggestion: f64,
     /// Fit factor.
     x: f64,
     /// Improved mode: children before this one have passed their jumps at `x`.
@@ -20,7 +18,9 @@ pub(super) struct Told {
     /// Improved mode: `x` is exactly at a breakpoint.
     exact: bool,
     /// What the pool takes; in improved mode told by the parent.
-    want: Lanes,
+    pub(super) want: Lanes,
+    /// Segments up to there, where they were counted.
+    pub(super) size: Option<u32>,
 }
 
 /// Which attribute a pass fills in.
@@ -101,21 +101,19 @@ impl Run<'_> {
     /// Brings a pool to a suggestion.
     fn tell(&mut self, e: usize, suggestion: f64, pass: Pass) -> Lanes {
         let id = self.engine.stream_of[e];
-        let (x, want, size) = match self.engine.place(id, suggestion) {
-            Some((x, want)) => (x, want, None),
-            None => {
-                let (x, want, size) = self.engine.at(id, suggestion);
-                (x, want, Some(size))
-            }
+        let (x, want, size) = if let Some((x, want, size)) = self.engine.look_up_again(id, suggestion) {
+            (x, want, Some(size))
+        } else if let Some((x, want)) = self.engine.place(id, suggestion) {
+            (x, want, None)
+        } else {
+            let (x, want, size) = self.engine.at(id, suggestion);
+            (x, want, Some(size))
         };
-        let mut told = Told { suggestion, x, want, ..Told::default() };
+        let mut told = Told { x, want, ..Told::default() };
         if self.engine.improved {
             told = self.find(e, want);
         }
-        *self.told(e, pass) = told;
-        if pass == Pass::Fair {
-            self.u.out[e].function_size = size;
-        }
+        *self.told(e, pass) = Told { size, ..told };
         want
     }
 
@@ -149,10 +147,13 @@ impl Run<'_> {
         Told { x, want, passed, exact: true, ..Told::default() }
     }
 
-    /// Sets a pool's share and offers its children theirs.
+    /// Offers the children of a pool their parts. Its own share is split for who asks for it.
     fn divide(&mut self, e: usize, pass: Pass) {
         let told = *self.told(e, pass);
-        self.set(e, told.want, pass);
+        if pass == Pass::Promised {
+            let out = &mut self.u.out[e];
+            out.promised_guarantee_fair_share = out.split(told.want);
+        }
         let id = self.engine.stream_of[e] as usize;
         let (levels, jumping) = (self.engine.levels[id], self.engine.jumping[id]);
         if levels == 1 && jumping == 0 && !self.engine.improved {
@@ -176,7 +177,7 @@ impl Run<'_> {
     /// what they take follows from the place of the pool.
     fn offer(&mut self, e: usize, told: &Told, pass: Pass) -> Lanes {
         let slots = self.u.tree.slots(e);
-        let fifo = self.u.is_fifo(e);
+        let fifo = self.is_fifo(e);
         let mut sum = ZERO;
         for (i, place) in slots.clone().enumerate() {
             let slot = if fifo { slots.start + self.engine.served[place] as usize } else { place };
@@ -197,7 +198,7 @@ impl Run<'_> {
     /// The same without telling anybody.
     fn sum_at(&mut self, e: usize, x: f64) -> Lanes {
         let slots = self.u.tree.slots(e);
-        let fifo = self.u.is_fifo(e);
+        let fifo = self.is_fifo(e);
         let told = Told { x, ..Told::default() };
         let mut sum = ZERO;
         for (i, place) in slots.clone().enumerate() {
@@ -214,15 +215,6 @@ impl Run<'_> {
         sum
     }
 
-    fn set(&mut self, e: usize, total: Lanes, pass: Pass) {
-        let out = &mut self.u.out[e];
-        let share = FairShare::split(Share(total), out.strong_guarantee_share, out.proposed_integral_share);
-        match pass {
-            Pass::Fair => out.fair_share = share,
-            Pass::Promised => out.promised_guarantee_fair_share = share,
-        }
-    }
-
     /// 8.4: what the first level was given, not what it was offered.
     fn split_root(&mut self) {
         let (mut total, mut strong) = (Share::ZERO, Share::ZERO);
@@ -230,8 +222,9 @@ impl Run<'_> {
             if self.u.operation(c).is_some() {
                 total += self.engine.fair_share(&self.u, c);
             } else {
-                total += self.u.out[c].fair_share.total;
-                strong += self.u.out[c].fair_share.strong_guarantee;
+                let share = self.engine.share_of_pool(&self.u, c);
+                total += share.total;
+                strong += share.strong_guarantee;
             }
         }
         self.u.out[0].fair_share = FairShare::split(total, strong, self.u.out[0].proposed_integral_share);

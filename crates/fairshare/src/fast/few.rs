@@ -14,15 +14,12 @@ use super::lanes::{Lanes, Sums, ZERO, between, map2};
 use super::leaf::{Leaf, Place};
 use super::merge::STEEP;
 use super::part::{FIRST, Piece};
-use super::solve::Search;
+use super::solve::{SEGMENT, Search};
 use super::{Engine, NONE, on_line};
 
 /// Children of such a pool. A sweep of more takes longer than the searches that it saves when only some of
 /// them change.
 pub(crate) const FEW: u32 = 64;
-
-/// Up to so many bends are sorted by insertion: each operation's are in order already.
-const BY_INSERTION: usize = 64;
 
 /// Where the breakpoints of a pool are kept.
 #[derive(Clone, Copy)]
@@ -52,6 +49,31 @@ impl Table {
     }
 }
 
+/// Two breakpoints side by side, in two lines of the cache.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub(super) struct Segment {
+    s: [f64; 2],
+    x: [f64; 2],
+    y: [Lanes; 2],
+    /// Suggestions below this are looked up here.
+    to: f64,
+    number: u32,
+}
+
+impl Segment {
+    fn new(a: &Knot, b: &Knot, number: u32) -> Segment {
+        Segment { s: [a.s, b.s], x: [a.x, b.x], y: [a.y, b.y], to: b.s, number }
+    }
+
+    #[inline]
+    fn at(&self, s: f64) -> (f64, Lanes, u32) {
+        let Segment { s: [a, b], x, y, number, .. } = self;
+        let t = (s - a) / (b - a);
+        (on_line(x[0], x[1], t), between(&y[0], &y[1], t), *number)
+    }
+}
+
 /// End of a straight part of an operation, by fit factor of the pool.
 #[derive(Clone, Copy)]
 struct Bend {
@@ -72,8 +94,8 @@ struct Bend {
 pub(super) struct Tables {
     all: Vec<Knot>,
     bends: Vec<Bend>,
-    /// Fit factors of bends, as bits: floats from 0 on are ordered as these are; and which bends.
-    order: Vec<(u64, u32)>,
+    /// Bends by fit factor (see [`key`]).
+    order: Vec<u128>,
     /// By child: the bend that it is heading for, or the last one; [`NONE`] if there is none.
     heading: Vec<u32>,
     knots: Vec<Knot>,
@@ -133,13 +155,29 @@ impl Engine {
         let i = place(knots, near, |knot| knot.s < s);
         match knots.get(i) {
             Some(b) if b.s > s && i > 0 => {
-                let a = &knots[i - 1];
-                let t = (s - a.s) / (b.s - a.s);
-                (on_line(a.x, b.x, t), between(&a.y, &b.y, t), i as u32)
+                let segment = Segment::new(&knots[i - 1], b, i as u32);
+                self.remember(id, segment);
+                segment.at(s)
             }
             Some(knot) => (knot.x, knot.y, i as u32),
             None => knots.last().map_or((1.0, ZERO, 0), |knot| (knot.x, knot.y, i as u32)),
         }
+    }
+
+    fn remember(&mut self, id: u32, segment: Segment) {
+        if let Some(end) = self.end(id) {
+            self.segments[id as usize] = Segment { to: segment.to.min(end).min(1.0), ..segment };
+            self.found[id as usize] |= SEGMENT;
+        }
+    }
+
+    /// What [`Engine::place`] and [`Engine::look_up`] would say, if the suggestion is on the segment that it was
+    /// on the last time. In most updates not much more of a large tree is looked at.
+    #[inline]
+    pub(super) fn look_up_again(&self, id: u32, s: f64) -> Option<(f64, Lanes, u32)> {
+        let segment = &self.segments[id as usize];
+        let known = self.found[id as usize] & SEGMENT != 0;
+        (known && segment.s[0] < s && s < segment.to).then(|| segment.at(s))
     }
 
     /// The straight piece at and right behind a suggestion.
@@ -202,7 +240,7 @@ impl Tables {
                 let jumps = x <= from || !per_unit.is_finite();
                 let per_unit = if jumps { 0.0 } else { per_unit };
                 let slope = std::array::from_fn(|r| (y[r] - before[r]) * per_unit);
-                order.push((x.to_bits(), bends.len() as u32));
+                order.push(key(x, bends.len()));
                 bends.push(Bend { x, slope, y, child: child as u32, goes_on: true, jumps });
                 (from, before) = (if jumps { from } else { x }, y);
             }
@@ -211,11 +249,7 @@ impl Tables {
                 last.goes_on = false;
             }
         }
-        if order.len() <= BY_INSERTION {
-            sort_by_insertion(order);
-        } else {
-            order.sort_unstable();
-        }
+        order.sort_unstable();
     }
 
     /// From fit factor 0 to the end of the function, or to a breakpoint beyond a suggestion.
@@ -239,17 +273,17 @@ impl Tables {
                 return;
             }
             // A bend at the end of a jump was passed with it.
-            while order.get(at).is_some_and(|(_, bend)| bends[*bend as usize].jumps) {
+            while order.get(at).is_some_and(|key| bends[bend_of(*key)].jumps) {
                 at += 1;
             }
-            let nearest = order.get(at).map_or(f64::INFINITY, |(bits, _)| f64::from_bits(*bits));
+            let nearest = order.get(at).map_or(f64::INFINITY, |key| fit_factor_of(*key));
             let x1 = nearest.min(1.0);
             sum.value.advance(&sum.slope, x1 - x);
             let first = at;
-            while let Some((bits, bend)) = order.get(at)
-                && *bits == x1.to_bits()
+            while let Some(key) = order.get(at)
+                && fit_factor_of(*key) == x1
             {
-                let bend = &bends[*bend as usize];
+                let bend = &bends[bend_of(*key)];
                 if !bend.jumps {
                     sum.leave(&bend.slope);
                     changes += 1;
@@ -269,10 +303,11 @@ impl Tables {
                 }
                 return;
             }
-            for (_, at) in &order[first..at] {
-                let bend = &bends[*at as usize];
+            for key in &order[first..at] {
+                let at = bend_of(*key);
+                let bend = &bends[at];
                 if bend.goes_on && !bend.jumps {
-                    heading[bend.child as usize] = sum.enter(bends, &bend.y, at + 1);
+                    heading[bend.child as usize] = sum.enter(bends, &bend.y, at as u32 + 1);
                 }
             }
         }
@@ -345,6 +380,21 @@ impl Sum {
     }
 }
 
+/// A bend by its fit factor, then by its number: floats from 0 on are ordered as their bits are, and one number
+/// is sorted without a jump of the program.
+#[inline]
+fn key(x: f64, bend: usize) -> u128 {
+    u128::from(x.to_bits()) << 64 | bend as u128
+}
+#[inline]
+fn fit_factor_of(key: u128) -> f64 {
+    f64::from_bits((key >> 64) as u64)
+}
+#[inline]
+fn bend_of(key: u128) -> usize {
+    key as u64 as usize
+}
+
 /// Number of breakpoints that are before a place, looked for from `near` on: each of them is a line of the
 /// cache, and from update to update most places hardly move.
 #[inline]
@@ -373,19 +423,6 @@ fn place(knots: &[Knot], near: u32, before: impl Fn(&Knot) -> bool) -> usize {
         }
     }
     low + knots[low..high].partition_point(before)
-}
-
-fn sort_by_insertion(order: &mut [(u64, u32)]) {
-    for i in 1..order.len() {
-        let key = order[i];
-        let mut at = i;
-        // The second number grows anyway.
-        while at > 0 && order[at - 1].0 > key.0 {
-            order[at] = order[at - 1];
-            at -= 1;
-        }
-        order[at] = key;
-    }
 }
 
 #[cfg(test)]

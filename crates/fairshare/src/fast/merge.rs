@@ -9,42 +9,46 @@ use super::few::{self, Table};
 use super::knots::{NONE, Reader};
 use super::lanes::{Lanes, Sums, ZERO};
 use super::leaf::Place;
-use super::solve::SEARCHES;
+use super::solve::{INFEASIBLE, SEARCHES};
 use super::{Engine, curve::Curve};
 
 /// A pool whose function is being followed: either the one that counts, or a try with other bounds.
+///
+/// What is looked at in every pool comes first, and what only those need that are followed comes last: a large
+/// tree is many times the size of the caches.
 #[derive(Clone, Copy)]
+#[repr(C, align(64))]
 pub(crate) struct Stream {
-    pub(crate) curve: Curve,
     /// The function is that of the present children and of these bounds.
     pub(crate) valid: bool,
-    pub(crate) guarantee: Lanes,
-    pub(crate) limits: Lanes,
-    /// Cursors of the children, once it is followed.
-    pub(crate) first: u32,
-    pub(crate) count: u32,
+    pub(crate) fifo: bool,
+    /// A pool of few operations, whose breakpoints are in the table.
+    pub(super) few: bool,
+    /// At the right bound everybody is offered everything; beside much heavier siblings it may not be so.
+    pub(super) offered: bool,
     /// First child slot of the pool, in which weights and leaves are kept.
     pub(crate) slot: u32,
+    pub(crate) count: u32,
     /// First of the blocks of children (see [`super::solve`]).
     pub(super) block: u32,
     /// The stream that counts, for a try.
     pub(super) main: u32,
-    /// At the right bound everybody is offered everything; beside much heavier siblings it may not be so.
-    pub(super) offered: bool,
+    /// Cursors of the children, once it is followed.
+    pub(crate) first: u32,
+    pub(super) table: Table,
+    pub(crate) guarantee: Lanes,
+    pub(crate) limits: Lanes,
     /// Limited demand, once that is known.
     pub(super) full: Lanes,
-    /// Where searches ended.
-    pub(super) guess: [f64; SEARCHES],
     /// Sum of what children would take.
     pub(super) sum: Option<Lanes>,
-    /// What is taken at fit factor 0; guarantee and limits pulled up to that.
-    pub(super) begun: Option<(Lanes, Lanes, Lanes)>,
     /// What is taken at suggestion 0, and the fit factor.
     pub(super) zero: Option<(f64, Lanes)>,
-    pub(crate) fifo: bool,
-    /// A pool of few operations, and its breakpoints.
-    pub(super) few: bool,
-    pub(super) table: Table,
+    /// What is taken at fit factor 0; guarantee and limits pulled up to that.
+    pub(super) begun: Option<(Lanes, Lanes, Lanes)>,
+    pub(crate) curve: Curve,
+    /// Where searches ended.
+    pub(super) guess: [f64; SEARCHES],
     /// Where the last search ended.
     pub(super) near: Reader,
     stage: Stage,
@@ -170,26 +174,19 @@ impl Engine {
     pub(crate) fn reset(&mut self, id: u32, guarantee: &Lanes, limits: &Lanes) {
         let stream = &mut self.streams[id as usize];
         self.store.clear(&mut stream.curve.knots);
-        *stream = Stream {
-            valid: true,
-            guarantee: *guarantee,
-            limits: *limits,
-            first: stream.first,
-            count: stream.count,
-            slot: stream.slot,
-            block: stream.block,
-            main: stream.main,
-            offered: stream.offered,
-            full: stream.full,
-            guess: stream.guess,
-            fifo: stream.fifo,
-            few: stream.few,
-            table: stream.table.emptied(),
-            ..Stream::default()
-        };
-        for pieces in self.pieces.chunks_exact_mut(self.streams.len()) {
-            pieces[id as usize] = pieces[id as usize].forgotten();
+        stream.curve = Curve::default();
+        (stream.valid, stream.guarantee, stream.limits) = (true, *guarantee, *limits);
+        (stream.sum, stream.begun, stream.zero) = (None, None, None);
+        stream.table = stream.table.emptied();
+        // Most pools are never followed, and this is most of a stream.
+        if stream.first != NONE {
+            stream.near = Reader::default();
+            stream.stage = Stage::Start;
+            (stream.value, stream.slope, stream.steepest, stream.left) = (Sums::default(), ZERO, ZERO, ZERO);
+            (stream.x, stream.changes, stream.heap, stream.pending, stream.done) = (0.0, 0, 0, 0, 0);
         }
+        // Where the pieces were stays with them: the new ones are looked for from there.
+        self.found[id as usize] = 0;
     }
 
     /// Goes on until there is one more breakpoint or the function has ended.
@@ -278,6 +275,9 @@ impl Engine {
         (stream.done, stream.pending) = (0, stream.count);
         stream.left = stream.value.sum;
         stream.curve.begin(&stream.left, &stream.guarantee, &stream.limits);
+        if stream.curve.infeasible {
+            self.found[id as usize] |= INFEASIBLE;
+        }
         None
     }
 

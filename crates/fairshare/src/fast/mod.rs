@@ -31,17 +31,20 @@ use vocab::Share;
 use crate::burst::grant_burst_guarantees;
 use crate::cumulative::OperationShares;
 use crate::integral::Taking;
+use crate::output::FairShare;
 use crate::relaxed::{Competitor, grant_relaxed_guarantees};
 use crate::state::{Scope, Update};
 use distribute::Told;
 pub(crate) use few::FEW;
-use few::Tables;
+use few::{Segment, Tables};
 use knots::{Knot, NONE, Reader, Store};
 use lanes::{Lanes, between, within};
 use leaf::Leaf;
 use merge::{Cursor, Event, Stream};
 use part::{NO_PART, NO_PIECE, Part, Piece};
-use solve::{BLOCK, SEARCHES, Search};
+#[cfg(doc)]
+use solve::SEGMENT;
+use solve::{BLOCK, DEMAND, INFEASIBLE, SEARCHES, Search};
 
 /// Functions of all pools of a tree and the room to compute them in.
 #[derive(Default)]
@@ -79,10 +82,18 @@ pub(crate) struct Engine {
     /// By search and stream: the piece around the place where the search ended. Children that have no pools
     /// below lie side by side here, as their parent looks at them.
     pieces: Vec<Piece>,
+    /// By stream: what is that of the present function, a bit for each search, [`SEGMENT`]
+    /// and those behind it. A large tree is
+    /// bound by its memory: to forget a function must not touch more of it than this.
+    found: Vec<u16>,
+    /// By stream: where a pool of few operations stood the last time.
+    segments: Vec<Segment>,
     /// By search and block of children: their sum where it was last looked at.
     blocks: Vec<Part>,
-    /// By block: whether the sum of demands is known, and what it is.
-    demands: Vec<(bool, Lanes)>,
+    /// By block: their sum of demands.
+    demands: Vec<Lanes>,
+    /// By block: what of it is that of the present children, a bit for each search and [`DEMAND`].
+    known: Vec<u8>,
     /// Empty between uses.
     parts: Vec<Part>,
     /// By row.
@@ -140,8 +151,11 @@ impl Engine {
             stream.few = levels == 1 && !stream.fifo && stream.count <= few;
         }
         engine.pieces = vec![NO_PIECE; SEARCHES * engine.streams.len()];
+        engine.found = vec![0; engine.streams.len()];
+        engine.segments = vec![Segment::default(); engine.streams.len()];
         engine.blocks = vec![NO_PART; SEARCHES * block];
-        engine.demands = vec![(false, lanes::ZERO); block];
+        engine.demands = vec![lanes::ZERO; block];
+        engine.known = vec![0; block];
         engine.stack.reserve(tree.pools.len() + 1);
         // Which pools have to be followed changes from update to update; room for all of them does not.
         let room =
@@ -161,18 +175,21 @@ impl Engine {
     }
 
     /// An operation that may be new or have changed.
-    pub(crate) fn take_operation(&mut self, update: &Update, e: usize, shares: &OperationShares) {
+    pub(crate) fn take_operation(
+        &mut self,
+        update: &Update,
+        scope: Scope,
+        e: usize,
+        shares: &OperationShares,
+    ) {
         let (Some(operation), Some(slot)) = (update.operation(e), update.tree.slot_of(e)) else { return };
         let step = update.steps(e, operation);
         let leaf = Leaf::new(&shares.usage, &shares.demand, &shares.limits, step);
         let old = std::mem::replace(&mut self.leaves[slot], leaf);
-        let parent = update.parent(e);
-        let Stream { slot: first, block, .. } = self.streams[self.stream_of[parent] as usize];
-        let block = block as usize + (slot - first as usize) / BLOCK;
-        for search in 0..SEARCHES {
-            self.blocks[search * self.demands.len() + block] = NO_PART;
+        if let Scope::Changed { .. } = scope {
+            let block = self.block_of(update.parent(e), slot);
+            self.known[block] = 0;
         }
-        self.demands[block].0 = false;
         if leaf.jumps != old.jumps {
             let mut e = e;
             while e != 0 {
@@ -185,8 +202,13 @@ impl Engine {
 
     /// The demand of a child is another one.
     fn forget_demand(&mut self, parent: usize, slot: usize) {
+        let block = self.block_of(parent, slot);
+        self.known[block] &= !DEMAND;
+    }
+
+    fn block_of(&self, parent: usize, slot: usize) -> usize {
         let Stream { slot: first, block, .. } = self.streams[self.stream_of[parent] as usize];
-        self.demands[block as usize + (slot - first as usize) / BLOCK].0 = false;
+        block as usize + (slot - first as usize) / BLOCK
     }
 
     /// What an operation takes at the place of its parent.
@@ -203,6 +225,17 @@ impl Engine {
         };
         let s = self.suggestion(fifo, i, slot, &told[update.row(parent)]);
         Share(self.leaves[slot].at(s))
+    }
+
+    /// Of a pool; of the root only as it was told.
+    fn share_of_pool(&self, update: &Update, e: usize) -> FairShare {
+        update.out[e].split(self.told[update.row(e)].want)
+    }
+
+    /// What a pool was given, and the segments up to there.
+    pub(crate) fn given(&self, update: &Update, e: usize) -> (FairShare, Option<u32>) {
+        let share = if e == 0 { update.out[0].fair_share } else { self.share_of_pool(update, e) };
+        (share, self.told[update.row(e)].size)
     }
 
     /// Of an operation.
@@ -352,7 +385,7 @@ impl Run<'_> {
                     let slots = stream.slot as usize..(stream.slot + stream.count) as usize;
                     stream.offered = stream.fifo || engine.ratios[slots].iter().all(|ratio| *ratio >= 1.0);
                 }
-                engine.blocks.fill(NO_PART);
+                engine.known.fill(0);
                 engine.improved = self.u.improved();
                 for &e in &tree.pools {
                     self.take_order(e);
@@ -371,8 +404,13 @@ impl Run<'_> {
         }
     }
 
+    /// Without a look at the configuration, which is somewhere else for each pool.
+    fn is_fifo(&self, e: usize) -> bool {
+        self.engine.streams[self.engine.stream_of[e] as usize].fifo
+    }
+
     fn take_order(&mut self, e: usize) {
-        if !self.u.is_fifo(e) {
+        if !self.is_fifo(e) {
             return;
         }
         let slots = self.u.tree.slots(e);
@@ -415,7 +453,7 @@ impl Run<'_> {
     fn report_infeasible(&mut self) {
         for &e in &self.u.tree.pools {
             let id = self.engine.stream_of[e];
-            let holds = !self.engine.streams[id as usize].curve.infeasible;
+            let holds = self.engine.found[id as usize] & INFEASIBLE == 0;
             self.u.require(holds, e, "what is taken at fit factor 0 lies within the limits");
         }
     }

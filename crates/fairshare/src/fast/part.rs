@@ -62,21 +62,24 @@ pub(super) struct Part {
 }
 
 /// A straight piece of a function of a suggestion, with the fit factor on it.
+///
+/// What the pool above adds up is in two lines of the cache, the fit factor in a third one.
 #[derive(Clone, Copy)]
+#[repr(C, align(64))]
 pub(super) struct Piece {
     pub(super) from: f64,
     pub(super) to: f64,
-    pub(super) y: Lanes,
-    pub(super) slope: Lanes,
-    x: f64,
-    pace: f64,
     /// As of parts.
     pub(super) sure: Stretch,
+    pub(super) y: Lanes,
+    pub(super) slope: Lanes,
     pub(super) plain: bool,
     /// It is that of suggestion 0.
     first: bool,
     /// Where it was in the table of the pool, if it has one: the next one is looked for from there.
     pub(super) knot: u32,
+    x: f64,
+    pace: f64,
 }
 
 /// Contains nothing.
@@ -267,11 +270,6 @@ impl Piece {
     /// As found in a table.
     pub(super) fn in_table(self, knot: usize) -> Piece {
         Piece { knot: knot as u32, ..self }
-    }
-
-    /// Contains nothing, but tells where to look.
-    pub(super) fn forgotten(&self) -> Piece {
-        Piece { knot: self.knot, ..NO_PIECE }
     }
 
     /// Behind the last breakpoint.

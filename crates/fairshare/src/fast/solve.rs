@@ -15,6 +15,7 @@ use super::Engine;
 use super::knots::{Knot, NONE};
 use super::lanes::{Lanes, ZERO, map2, max, min, top, within};
 use super::leaf::Place;
+use super::merge::Stream;
 use super::part::{FIRST, MARGIN, NO_PART, NOISE, NOWHERE, Part, Piece, SHARE_MARGIN};
 
 /// What a search is for: places of different searches are far from each other, and each has its own memory.
@@ -34,6 +35,23 @@ pub(super) enum Search {
     Further = 5,
 }
 pub(super) const SEARCHES: usize = 6;
+/// Beside the bits of searches: of blocks, that their sum of demands is known;
+pub(super) const DEMAND: u8 = 1 << SEARCHES;
+/// of streams, that there is a segment;
+pub(super) const SEGMENT: u16 = 1 << SEARCHES;
+/// that nothing is taken at suggestion 0, which is fit factor 0;
+const NOTHING: u16 = 1 << (SEARCHES + 1);
+/// and that what is taken at fit factor 0 is beyond the limits.
+pub(super) const INFEASIBLE: u16 = 1 << (SEARCHES + 2);
+
+impl Search {
+    pub(super) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+    fn of_stream(self) -> u16 {
+        u16::from(self.bit())
+    }
+}
 
 /// So many operations are added up together; those that have not changed since then stay so.
 pub(super) const BLOCK: usize = 16;
@@ -90,11 +108,12 @@ impl Engine {
             }
         } else {
             for (i, start) in (slot..slot + count).step_by(BLOCK).enumerate() {
-                let (known, kept) = &mut self.demands[block as usize + i];
-                if !*known {
+                let block = block as usize + i;
+                let kept = &mut self.demands[block];
+                if self.known[block] & DEMAND == 0 {
                     let leaves = &self.leaves[start..(start + BLOCK).min(slot + count)];
                     *kept = leaves.iter().fold(ZERO, |sum, leaf| map2(&sum, &leaf.full, |a, b| a + b));
-                    *known = true;
+                    self.known[block] |= DEMAND;
                 }
                 sum = map2(&sum, kept, |a, b| a + b);
             }
@@ -115,6 +134,7 @@ impl Engine {
             for slot in slot..slot + count {
                 match self.stream_of_slot[slot] {
                     NONE => {}
+                    child if self.found[child as usize] & NOTHING != 0 => {}
                     child => y = map2(&y, &self.at_zero(child, search).1, |a, b| a + b),
                 }
             }
@@ -133,6 +153,9 @@ impl Engine {
         }
         let zero = self.find_at_zero(id, search);
         self.streams[id as usize].zero = Some(zero);
+        if zero == (0.0, ZERO) {
+            self.found[id as usize] |= NOTHING;
+        }
         zero
     }
 
@@ -170,11 +193,9 @@ impl Engine {
         if s == 0.0 {
             return Some(self.at_zero(id, Search::Near));
         }
-        let (guarantee, _) = self.bounds(id, Search::Near);
+        self.bounds(id, Search::Near);
         let full = self.streams[id as usize].full;
-        // At the end itself there may be a jump, behind which a suggestion of 1 never is.
-        let end = top(&map2(&full, &guarantee, |y, g| y - g));
-        if s >= 1.0 || s > end + MARGIN * end + SHARE_MARGIN {
+        if s >= 1.0 || self.end(id).is_some_and(|end| s > end) {
             if full == self.sum_of_demands(id) {
                 return Some((1.0, full));
             }
@@ -188,6 +209,16 @@ impl Engine {
         }
         let piece = self.kept_piece(id, s, Search::Near);
         piece.holds(s).then(|| piece.at(s))
+    }
+
+    /// Behind this suggestion a pool is at its limited demand, if its bounds are known. At the end itself there
+    /// may be a jump, behind which a suggestion of 1 never is.
+    #[inline]
+    pub(super) fn end(&self, id: u32) -> Option<f64> {
+        let Stream { full, begun, .. } = &self.streams[id as usize];
+        let (_, guarantee, _) = begun.as_ref()?;
+        let end = top(&map2(full, guarantee, |y, g| y - g));
+        Some(end + MARGIN * end + SHARE_MARGIN)
     }
 
     /// What a pool takes at a suggestion, whether that is beyond its limits or not.
@@ -376,10 +407,11 @@ impl Engine {
         let blocks = first..first + count.div_ceil(BLOCK);
         let mut sum = Part::of_operation(0.0, f64::INFINITY, ZERO, ZERO);
         for (i, b) in blocks.clone().enumerate() {
-            let part = &self.blocks[b];
-            if !(part.from <= x && x < part.to) {
+            let (part, known) = (&self.blocks[b], self.known[block + i] & search.bit() != 0);
+            if !(known && part.from <= x && x < part.to) {
                 let start = slot + i * BLOCK;
                 self.blocks[b] = self.block_part(start, (start + BLOCK).min(slot + count), x);
+                self.known[block + i] |= search.bit();
             }
             let part = &self.blocks[b];
             (sum.from, sum.to) = (sum.from.max(part.from), sum.to.min(part.to));
@@ -462,11 +494,12 @@ impl Engine {
     /// The last piece that was found, if it is that.
     fn kept_piece(&mut self, id: u32, s: f64, search: Search) -> &Piece {
         let at = search as usize * self.streams.len() + id as usize;
-        if !self.pieces[at].is_again(s) {
+        if self.found[id as usize] & search.of_stream() == 0 || !self.pieces[at].is_again(s) {
             self.pieces[at] = match self.is_swept(id) {
                 true => self.look_up_piece(id, s, self.pieces[at].knot),
                 false => self.piece(id, s, search),
             };
+            self.found[id as usize] |= search.of_stream();
         }
         &self.pieces[at]
     }
