@@ -50,7 +50,8 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     container.dies_with_caller = true;
     // `tail` keeps all of the one endless line that it is given.
     if let Some(hog) = run(&mut container, "head -c 67108864 /dev/zero | tail -n 1 >/dev/null") {
-        let give_up = Instant::now() + PATIENCE;
+        // Where nothing bounds it, it ends by itself: more patience costs nobody anything.
+        let give_up = Instant::now() + 6 * PATIENCE;
         while !found.memory_limit && Instant::now() < give_up && container.pids().is_ok_and(|p| !p.is_empty())
         {
             found.memory_limit = container.memory().is_ok_and(|m| m.oom_kills > 0);

@@ -16,7 +16,7 @@ use vocab::{Cpu, Guid, JobId};
 
 static COUNTER: AtomicU32 = AtomicU32::new(1);
 /// An emulated machine on a busy host is slow; nothing but a fault takes so long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 pub const FREE: JobLimits = JobLimits { cpu_guarantee: Cpu(100), cpu_cap: None, memory: None, pids: None };
 
 /// An environment of one test with its containers; dropping it kills and removes everything.

@@ -9,3 +9,4 @@ mod neighbours;
 mod oci;
 mod proxies;
 mod rootless;
+mod storage;

@@ -4,6 +4,10 @@ use super::conformance::for_each_with_groups;
 use cage::EnvironmentConfig;
 use std::path::{Path, PathBuf};
 
+const NODES: usize = 3;
+/// Few: handing controllers down takes an emulated machine a while.
+const ROUNDS: usize = 6;
+
 /// Groups of this name, in every hierarchy.
 fn groups(name: &str) -> Vec<PathBuf> {
     let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|e| e.path());
@@ -19,13 +23,13 @@ fn they_come_and_go_without_disturbing_each_other() {
         let node = |n: usize| {
             let config = EnvironmentConfig::new(&format!("{shared}/{n}"));
             let environment = cage::open(driver, &config).expect("was opened");
-            for _ in 0..30 {
+            for _ in 0..ROUNDS {
                 environment.prepare().unwrap_or_else(|e| panic!("{driver}, node {n}: {e}"));
                 environment.remove_root().unwrap_or_else(|e| panic!("{driver}, node {n}: {e}"));
             }
         };
         std::thread::scope(|scope| {
-            for n in 0..4 {
+            for n in 0..NODES {
                 scope.spawn(move || node(n));
             }
         });
