@@ -243,10 +243,22 @@ export async function startOperation(
   return operation_id;
 }
 
-/** Chooses in a list of the toolbar. */
-export async function choose(page: Page, label: string, option: RegExp): Promise<void> {
-  await page.getByRole('combobox', { name: label, exact: true }).click();
-  await page.getByRole('option', { name: option }).click();
+/**
+ * Chooses in a list. A dialog that is still coming up takes the focus from the list and so closes it: whoever
+ * sees that opens it again.
+ */
+export async function choose(page: Page, label: string, option: RegExp | string): Promise<void> {
+  const wanted = page.getByRole('option', { name: option, exact: true });
+  await still(page);
+  const end = Date.now() + 120_000;
+  for (;;) {
+    if (!(await wanted.isVisible())) await page.getByRole('combobox', { name: label, exact: true }).click();
+    try {
+      return await wanted.click({ timeout: 10_000 });
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
 }
 
 /** Opens the menu of a row, and takes something of it. */

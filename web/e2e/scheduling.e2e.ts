@@ -115,9 +115,8 @@ describe('columns of one’s own choice', () => {
       () => heads(page),
       titles => titles.join() === 'Pool,Weight',
     );
-    await page.getByRole('combobox', { name: 'Columns to show' }).click();
-    await page.getByRole('option', { name: 'CPU: guarantee', exact: true }).click();
-    await page.getByRole('option', { name: 'Most running', exact: true }).click();
+    await choose(page, 'Columns to show', 'CPU: guarantee');
+    await choose(page, 'Columns to show', 'Most running');
     await page.keyboard.press('Escape');
     await eventually(
       () => heads(page),

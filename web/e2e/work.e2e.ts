@@ -2,6 +2,7 @@
 
 import { beforeAll, expect, test } from 'vitest';
 import {
+  choose,
   command,
   eventually,
   get,
@@ -93,8 +94,7 @@ test('quota is moved to another pool', async () => {
   const page = await visit('/scheduling/physical/giver');
   await page.getByRole('button', { name: 'Move quota' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByRole('combobox', { name: 'To' }).click();
-  await page.getByRole('option', { name: 'taker' }).click();
+  await choose(page, 'To', 'taker');
   const cpu = dialog.getByLabel('Strong guarantee: CPU');
   await cpu.fill('5');
   await dialog.getByRole('button', { name: 'Move' }).click();
