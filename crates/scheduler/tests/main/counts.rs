@@ -37,6 +37,36 @@ fn pending_queue() {
     standings(&w, &[(3, r), (5, r), (6, r)]);
 }
 
+/// The place of who waits is told within the queue where it waits, and moves on with it.
+#[test]
+fn queue_positions() {
+    let mut w = World::new();
+    w.pool("P", "", "max_running_operation_count=2").unwrap();
+    w.pool("P1", "P", "max_running_operation_count=1").unwrap();
+    w.pool("P2", "P", "").unwrap();
+    for (n, pool) in [(1, "P1"), (2, "P1"), (3, "P2"), (4, "P2"), (5, "P1"), (6, "P2"), (7, "P1")] {
+        w.register(n, pool).unwrap();
+    }
+    let place = |w: &mut World, n: u32| -> Option<(String, i64)> {
+        let by = w.attribute(n, "pending_by");
+        let pool = by.get("pool")?.as_str()?.to_owned();
+        Some((pool, by.get("queue_position")?.as_i64()?))
+    };
+    let places = |w: &mut World, expected: &[(u32, Option<(&str, i64)>)]| {
+        w.update();
+        for (n, expected) in expected {
+            let found = place(w, *n);
+            assert_eq!(found.as_ref().map(|(pool, at)| (&**pool, *at)), *expected, "operation {n}");
+        }
+    };
+    let (p, p1) = (|at| Some(("P", at)), |at| Some(("P1", at)));
+    places(&mut w, &[(1, None), (2, p1(0)), (3, None), (4, p(0)), (5, p1(1)), (6, p(1)), (7, p1(2))]);
+    w.unregister(5);
+    places(&mut w, &[(2, p1(0)), (4, p(0)), (6, p(1)), (7, p1(1))]);
+    w.unregister(3);
+    places(&mut w, &[(4, None), (6, p(0)), (7, p1(1))]);
+}
+
 /// Worked example 23.12.
 #[test]
 fn lightweight() {
