@@ -51,7 +51,7 @@ python() {
 
 # For tests/vm: the one step that may be skipped, so nothing here ends the run.
 vm() {
-    for need in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio strip:binutils; do
+    for need in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio strip:binutils mkfs.ext4:e2fsprogs; do
         command -v "${need%%:*}" >/dev/null 2>&1 && continue
         command -v apt-get >/dev/null 2>&1 || return 1
         say "${need%%:*} is missing: installing the package ${need##*:}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the crate `cage` inside a small virtual machine that has cgroup v2 and nothing else
-# (jobs-and-nodes.md 11). Usage: run.sh LOG. Software emulation, so it needs no rights and no
-# hardware; where QEMU or a kernel cannot be had it says why and skips.
+# (jobs-and-nodes.md 11), and a disk with quotas of projects. Usage: run.sh LOG [PART OF THE TESTS' NAMES].
+# Software emulation, so it needs no rights and no hardware; where QEMU or a kernel cannot be had it says why and skips.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 log=$1
@@ -33,10 +33,14 @@ kernel() {
         cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/fs/$module.ko "$work/kernel.new/modules/" || return 1
     done
     cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/drivers/block/loop.ko "$work/kernel.new/modules/" || return 1
-    rm -rf "$work/kernel.new/unpacked" "$work"/kernel.new/*.deb
+    for module in quota_tree quota_v2; do
+        cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/fs/quota/$module.ko "$work/kernel.new/modules/" || return 1
+    done
+    rm -rf "$work/kernel.new/unpacked" "$work"/kernel.new/*.deb "$work/kernel"
     mv "$work/kernel.new" "$work/kernel"
 }
-[ -e "$work/kernel/vmlinuz" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
+# The module that was needed last, so that a kernel from an earlier run has all of them.
+[ -e "$work/kernel/modules/quota_v2.ko" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
 
 echo "[vm] building the tests of cage without shared libraries"
 RUSTFLAGS="-C target-feature=+crt-static" cargo test -p millpond-cage --locked --no-run \
@@ -52,7 +56,11 @@ ln -s busybox "$root/bin/sh"
 cp "$work"/kernel/modules/*.ko "$root/modules/"
 cp tests/vm/init "$root/init"
 chmod 755 "$root/init"
+printf '%s' "${2:-}" >"$root/filter"
 printf 'root:x:0:0::/:/bin/sh\n' >"$root/etc/passwd"
+# A disk that counts for projects, most of it holes (jobs-and-nodes.md 4.9).
+truncate -s 96M "$root/quota.img"
+mkfs.ext4 -q -O project,quota -E lazy_itable_init=1 "$root/quota.img" || { echo "no file system with quotas was made"; exit 1; }
 programs=$(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$work/build.log")
 [ -n "$programs" ] || { echo "no test program was built"; exit 1; }
 for program in $programs; do

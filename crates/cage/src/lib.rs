@@ -35,7 +35,7 @@
 //! the CPU of about one more bare spawn: a fork, clone3 with four namespaces 240, some thirty steps of 5
 //! to 40 each, of which the file systems in memory are the dearest, and the same again when they end.
 //!
-//! The only crate of the project with `unsafe`: see [`sys`] and [`spawn`].
+//! The only crate of the project with `unsafe`: see [`sys`], [`spawn`] and [`quota`].
 #![allow(unsafe_code)]
 
 // In reading order; blank lines keep the formatter from sorting.
@@ -62,6 +62,7 @@ mod sealed;
 
 pub mod spawn;
 
+pub mod quota;
 pub mod volumes;
 
 pub mod process;

@@ -6,6 +6,8 @@
 use std::ffi::{c_int, c_long};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::quota;
 use yson::{Map, Value, map};
 
 /// Empties the bounding and the ambient set, so that no program gives a capability back. Needs the
@@ -44,6 +46,7 @@ macro_rules! calls {
 #[allow(non_upper_case_globals)]
 mod newer {
     use std::ffi::c_long;
+    pub const SYS_file_setattr: c_long = 469;
     pub const SYS_open_tree_attr: c_long = 467;
     pub const SYS_quotactl_fd: c_long = 443;
 }
@@ -69,6 +72,7 @@ calls! {
     libc::SYS_clock_settime,
     libc::SYS_delete_module,
     libc::SYS_fanotify_init,
+    newer::SYS_file_setattr,
     libc::SYS_finit_module,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -120,6 +124,10 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
+/// Requests of `ioctl` that are denied with EPERM: the owner of a file may change its project with them, and whoever
+/// does leaves the [quota](crate::quota) of its sandbox. The kernel looks at the lower half only.
+const LEAVE_PROJECT: [u32; 2] = [quota::SET_ATTRIBUTES, quota::SET_FLAGS];
+
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_SET: u16 = 0x45;
@@ -130,7 +138,7 @@ const FAIL: u32 = 0x0005_0000;
 
 /// Before the lists, and behind them.
 const HEAD: usize = 6;
-const TAIL: usize = 9;
+const TAIL: usize = 13;
 const LENGTH: usize = HEAD + ABSENT.len() + DENIED.len() + TAIL;
 /// The filter, put together by the compiler.
 static FILTER: [libc::sock_filter; LENGTH] = filter();
@@ -141,7 +149,7 @@ const fn filter() -> [libc::sock_filter; LENGTH] {
     }
     const REFUSE: u32 = FAIL | libc::EPERM as u32;
     let mut out = [op(RETURN, 0, 0, ALLOW); LENGTH];
-    // `struct seccomp_data`: number at 0, architecture at 4, first argument at 16.
+    // `struct seccomp_data`: number at 0, architecture at 4, first argument at 16, second at 24.
     out[0] = op(LOAD, 0, 0, 4);
     // Another architecture has other numbers: fail all of it.
     out[1] = op(JUMP_IF_EQUAL, 1, 0, ARCHITECTURE);
@@ -150,7 +158,7 @@ const fn filter() -> [libc::sock_filter; LENGTH] {
     // The x32 numbers of x86_64: the same calls by other names.
     out[4] = op(JUMP_IF_AT_LEAST, 0, 1, 0x4000_0000);
     out[5] = op(RETURN, 0, 0, REFUSE);
-    let (refuse, absent) = (LENGTH - 2, LENGTH - 1);
+    let (allow, refuse, absent) = (LENGTH - 3, LENGTH - 2, LENGTH - 1);
     let mut at = HEAD;
     // `clone3` is among them: its flags lie in memory, where a filter cannot look; the C library then takes
     // `clone`.
@@ -164,12 +172,16 @@ const fn filter() -> [libc::sock_filter; LENGTH] {
     }
     out[at] = op(JUMP_IF_EQUAL, 0, 2, libc::SYS_clone as u32);
     out[at + 1] = op(LOAD, 0, 0, 16);
-    out[at + 2] = op(JUMP_IF_SET, (refuse - at - 3) as u8, 3, NEW_NAMESPACES as u32);
+    out[at + 2] = op(JUMP_IF_SET, (refuse - at - 3) as u8, (allow - at - 3) as u8, NEW_NAMESPACES as u32);
     // Sockets to the hypervisor leave the machine past its network.
     out[at + 3] = op(JUMP_IF_EQUAL, 0, 2, libc::SYS_socket as u32);
     out[at + 4] = op(LOAD, 0, 0, 16);
-    out[at + 5] = op(JUMP_IF_EQUAL, (refuse - at - 6) as u8, 0, libc::AF_VSOCK as u32);
-    out[at + 6] = op(RETURN, 0, 0, ALLOW);
+    out[at + 5] = op(JUMP_IF_EQUAL, (refuse - at - 6) as u8, (allow - at - 6) as u8, libc::AF_VSOCK as u32);
+    out[at + 6] = op(JUMP_IF_EQUAL, 0, 3, libc::SYS_ioctl as u32);
+    out[at + 7] = op(LOAD, 0, 0, 24);
+    out[at + 8] = op(JUMP_IF_EQUAL, (refuse - at - 9) as u8, 0, LEAVE_PROJECT[0]);
+    out[at + 9] = op(JUMP_IF_EQUAL, (refuse - at - 10) as u8, 0, LEAVE_PROJECT[1]);
+    out[allow] = op(RETURN, 0, 0, ALLOW);
     out[refuse] = op(RETURN, 0, 0, REFUSE);
     out[absent] = op(RETURN, 0, 0, FAIL | libc::ENOSYS as u32);
     out
@@ -233,18 +245,21 @@ pub(crate) fn as_seccomp_profile() -> Map {
     };
     let refused =
         |names: Vec<Value>, errno: i32| map! {"names" => names, "action" => ERRNO, "errnoRet" => errno};
-    let with_argument = |name: &'static str, comparison: &str, value: c_int| {
-        let value = value as u64;
-        let argument = map! {"index" => 0, "value" => value, "valueTwo" => value, "op" => comparison};
+    // Of all these arguments the kernel looks at the lower half only, so must the comparison.
+    let with_argument = |name: &'static str, index: i64, mask: u32, value: u32| {
+        let (mask, value) = (u64::from(mask), u64::from(value));
+        let argument =
+            map! {"index" => index, "value" => mask, "valueTwo" => value, "op" => "SCMP_CMP_MASKED_EQ"};
         refused(vec![Value::from(name)], libc::EPERM).with("args", vec![argument])
     };
     // One rule for each flag: a rule holds if all of its bits are set.
-    let flags = (0..32).map(|bit| 1 << bit).filter(|flag| NEW_NAMESPACES & flag != 0);
+    let flags = (0..32).map(|bit| 1_u32 << bit).filter(|flag| NEW_NAMESPACES as u32 & flag != 0);
     let rules = [refused(names(ABSENT_NAMES), libc::ENOSYS), refused(names(DENIED_NAMES), libc::EPERM)];
     let rules = rules
         .into_iter()
-        .chain(flags.map(|flag| with_argument("clone", "SCMP_CMP_MASKED_EQ", flag)))
-        .chain([with_argument("socket", "SCMP_CMP_EQ", libc::AF_VSOCK)]);
+        .chain(flags.map(|flag| with_argument("clone", 0, flag, flag)))
+        .chain([with_argument("socket", 0, u32::MAX, libc::AF_VSOCK as u32)])
+        .chain(LEAVE_PROJECT.map(|request| with_argument("ioctl", 1, u32::MAX, request)));
     let architecture = if cfg!(target_arch = "aarch64") { "SCMP_ARCH_AARCH64" } else { "SCMP_ARCH_X86_64" };
     map! {
         "defaultAction" => "SCMP_ACT_ALLOW",
@@ -259,10 +274,15 @@ mod tests {
 
     /// Runs the filter as the kernel would.
     fn verdict(architecture: u32, number: i64, argument: u32) -> u32 {
+        verdict_of_two(architecture, number, [argument, 0])
+    }
+
+    fn verdict_of_two(architecture: u32, number: i64, arguments: [u32; 2]) -> u32 {
         let data = |at: u32| match at {
             0 => number as u32,
             4 => architecture,
-            16 => argument,
+            16 => arguments[0],
+            24 => arguments[1],
             other => panic!("nothing is at {other}"),
         };
         let (mut accumulator, mut at) = (0, 0);
@@ -300,6 +320,10 @@ mod tests {
         for family in 0..50 {
             let want = if family == libc::AF_VSOCK { refused } else { ALLOW };
             assert_eq!(verdict(ARCHITECTURE, libc::SYS_socket, family as u32), want, "family {family}");
+        }
+        const TERMINAL_SIZE: u32 = 0x5413;
+        for (request, want) in [(0x401c_5820, refused), (0x4008_6602, refused), (TERMINAL_SIZE, ALLOW)] {
+            assert_eq!(verdict_of_two(ARCHITECTURE, libc::SYS_ioctl, [1, request]), want, "{request:#x}");
         }
         assert_eq!(verdict(ARCHITECTURE, 0x4000_0000, 0), refused);
         assert_eq!(verdict(ARCHITECTURE ^ 1, libc::SYS_read, 0), refused);

@@ -60,6 +60,22 @@ pub fn memory_limit_exceeded(
 
 /// The sandbox takes more on disk than was asked for (4.9).
 pub fn disk_overdrafted(space: (i64, Option<i64>), inodes: (i64, Option<i64>)) -> JobOutcome {
+    user_job_failed(overdraft(space, inodes))
+}
+
+/// The job failed with its disk full, which the kernel kept at what was asked for (4.9). That its own error is the
+/// consequence is likely and not certain, so it is kept as the cause.
+pub fn disk_filled(space: (i64, Option<i64>), inodes: (i64, Option<i64>), ended: JobOutcome) -> JobOutcome {
+    match ended {
+        JobOutcome::Failed { error } => {
+            let full = overdraft(space, inodes);
+            user_job_failed(error.inner_errors.into_iter().fold(full, Failure::because))
+        }
+        other => other,
+    }
+}
+
+fn overdraft(space: (i64, Option<i64>), inodes: (i64, Option<i64>)) -> Failure {
     let mut error =
         Failure::new("Disk usage overdraft occurred").with("usage", space.0).with("inode_usage", inodes.0);
     for (name, limit) in [("limit", space.1), ("inode_limit", inodes.1)] {
@@ -67,7 +83,7 @@ pub fn disk_overdrafted(space: (i64, Option<i64>), inodes: (i64, Option<i64>)) -
             error = error.with(name, limit);
         }
     }
-    user_job_failed(error)
+    error
 }
 
 /// The proxy itself is too far above its reserve (4.8).

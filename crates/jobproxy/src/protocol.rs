@@ -171,6 +171,8 @@ pub struct JobStart {
     pub disk_space: Option<i64>,
     /// Most files and directories on disk.
     pub inode_count: Option<i64>,
+    /// The kernel keeps both bounds; none: they are checked by looking at all files.
+    pub disk_quota: Option<DiskQuota>,
     /// Run as `bash -c <command>` (see [`crate::command`] for the short cut).
     pub command: String,
     /// The whole environment in order, later ones win; nothing is inherited. `PATH` and `YT_JOB_ID`
@@ -216,6 +218,17 @@ pub struct JobStart {
     pub tables: Option<Box<TableIo>>,
 }
 
+/// Whom the kernel counts a job's directories for, on the file system of its `job_directory`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskQuota {
+    /// Number of the project, see [`cage::quota`].
+    pub project: u32,
+    /// Bytes that its directories took before anything was in them.
+    pub own_space: i64,
+    /// And how many they were.
+    pub own_inodes: i64,
+}
+
 /// `pids_limit` of [`JobStart::new`]: more than an honest job needs, little enough for a fork bomb.
 pub const DEFAULT_PIDS_LIMIT: u32 = 4096;
 
@@ -236,6 +249,7 @@ impl JobStart {
             isolation: None,
             disk_space: description.file_system.disk_space,
             inode_count: description.file_system.inode_count,
+            disk_quota: None,
             command: description.command.clone(),
             environment,
             user: None,
@@ -432,6 +446,7 @@ wire!(struct SpawnerConfig {
     job_thrashing_detector, proxies_memory_limit, memory_tracker_cache_period,
     oom_score_adj_on_exceeded_memory_reserve, use_memory_high,
 });
+wire!(struct DiskQuota { project, own_space, own_inodes });
 wire!(struct Isolation { hostname, root, covers, binds, scratch_size, own_users });
 wire!(struct Bind { source, target, read_only });
 wire!(struct RootFs { mount_point, layers, changes });
@@ -439,7 +454,7 @@ wire!(struct ThrashingDetector {
     enabled, check_period, major_page_fault_count_threshold, limit_overflow_count_threshold_to_abort_job,
 });
 wire!(struct JobStart {
-    job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
+    job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, disk_quota, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
     job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
     custom_statistics_count_limit, cpu_monitor, memory_request, user_job_memory_reserve, job_proxy_memory_reserve,
     job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes, tables,

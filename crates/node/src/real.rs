@@ -11,6 +11,7 @@ mod ports;
 mod pressure;
 mod processes;
 mod proxies;
+mod quota;
 mod records;
 mod recovery;
 mod remover;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cage::JobEnvironment;
-use jobproxy::protocol::{FromProxy, FromSpawner, Holds, SpawnerConfig, ToProxy, encode_frame};
+use jobproxy::protocol::{DiskQuota, FromProxy, FromSpawner, Holds, SpawnerConfig, ToProxy, encode_frame};
 use nodecore::{JobRecord, NodeEffect, NodeInput, ProxyOrder, Source, Supply};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::UnboundedSender;
@@ -47,6 +48,7 @@ use cache::{Cache, Key, Want};
 use layers::Layers;
 use outlet::Outlet;
 use proxies::{Call, CallId};
+use quota::Quotas;
 use remover::Remover;
 use spawning::SpawnerLink;
 use stderr::StderrSource;
@@ -82,6 +84,8 @@ pub(crate) enum RealNews {
     Fetched(Key, Result<u64, Failure>),
     /// A slot's sandbox was emptied beside the loop.
     Emptied(JobId, u32, Result<(), Failure>),
+    /// A slot's sandbox was made beside the loop; who keeps its bounds, if the kernel does.
+    Prepared(JobId, Result<Option<DiskQuota>, Failure>),
     /// An answer for the core.
     Input(NodeInput),
     /// An answer for the server.
@@ -104,6 +108,8 @@ struct Held {
     ended: bool,
     /// Mount points of its memory file systems.
     volumes: Vec<PathBuf>,
+    /// The kernel keeps the bounds of its disk space.
+    quota: Option<DiskQuota>,
     /// It has a root file system that it can write to.
     writes_root: bool,
     /// It was given files.
@@ -141,6 +147,8 @@ pub(crate) struct RealHands {
     sandboxes: Vec<SandboxState>,
     /// None: jobs are not kept apart from the host.
     isolator: Option<Isolator>,
+    /// None: the kernel keeps no bounds of disk space here.
+    quotas: Option<Quotas>,
     layers: Arc<Layers>,
     remover: Remover,
     /// Preparations at a time: copies and archives must leave threads to kills.
@@ -184,6 +192,8 @@ impl RealHands {
         let cache_directory = layout.cache();
         let layers_directory = layout.layers();
         let remover = Remover::start().map_err(NodeError::io("start a thread in", &layers_directory))?;
+        let lives = |slot| found.living_slots().any(|living| living == slot);
+        let quotas = Quotas::find(&layout, config.room.start_uid, &found.slots, &lives);
         let mut hands = RealHands {
             boot_id: cage::process::boot_id().unwrap_or_default(),
             cache: Cache::open(cache_directory.clone(), config.cache_limit)
@@ -198,6 +208,7 @@ impl RealHands {
             held: FxHashMap::default(),
             sandboxes: Vec::new(),
             isolator,
+            quotas,
             layers: Arc::new(
                 Layers::open(&layers_directory, config.cache_limit, remover.clone())
                     .map_err(NodeError::io("read", &layers_directory))?,
@@ -585,6 +596,14 @@ impl Hands for RealHands {
                     *self.sandbox_state(slot) = SandboxState::Empty;
                 }
                 outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result }));
+            }
+            RealNews::Prepared(job_id, result) => {
+                let result = result.map(|quota| {
+                    if let Some(held) = self.held.get_mut(&job_id) {
+                        held.quota = quota;
+                    }
+                });
+                outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result }));
             }
             RealNews::Input(input) => outcomes.push(Outcome::Input(input)),
             RealNews::Send(message) => outcomes.push(Outcome::Send(message)),

@@ -27,7 +27,9 @@ impl Drop for Place {
 
 impl Place {
     pub fn new() -> Place {
-        let directory = tempfile::tempdir().expect("a directory");
+        Place::within(tempfile::tempdir().expect("a directory"))
+    }
+    pub fn within(directory: tempfile::TempDir) -> Place {
         let data = directory.path().canonicalize().expect("it exists");
         fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
         let sandbox = data.join("sandbox");

@@ -8,5 +8,6 @@ mod killed_probe;
 mod neighbours;
 mod oci;
 mod proxies;
+mod quota;
 mod rootless;
 mod storage;

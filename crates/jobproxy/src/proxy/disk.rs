@@ -1,4 +1,5 @@
-//! What a job takes on disk (jobs-and-nodes.md 4.9), counted by walking its directories.
+//! What a job takes on disk (jobs-and-nodes.md 4.9): the kernel is asked where it counts that, and keeps the bound
+//! too ([`cage::quota`]); else it is counted by walking the job's directories.
 //!
 //! Only for jobs that have a bound: a walk costs as much as the job has files, so it has a thread of its
 //! own, which is there for as long as the walk, and a bound on its time: what was counted until then
@@ -7,6 +8,7 @@
 //! leads elsewhere or is too long; files that have no name any more are found where they are open.
 //! Memory file systems are not disk.
 
+mod kept;
 mod walk;
 
 use std::fs::File;
@@ -20,6 +22,7 @@ use std::time::{Duration, Instant};
 use vocab::DiskUsage;
 
 use crate::protocol::JobStart;
+use kept::Kept;
 use walk::Walk;
 
 /// Time between two walks.
@@ -30,6 +33,15 @@ const WALK_MAX: Duration = Duration::from_secs(60);
 const LAST_WALK_MAX: Duration = Duration::from_secs(10);
 /// The walk needs little, and the proxy promises to be small.
 const STACK: usize = 128 << 10;
+
+/// Most bytes that can be left of a bound when a write is refused: file systems reserve in pieces, of a page or
+/// many.
+const REMAINDER_MAX: i64 = 2 << 20;
+
+/// The same for a small bound, of which the sixteenth part is still "hardly anything", and one block always.
+fn remainder(bound: i64) -> i64 {
+    (bound / 16).clamp(4096, REMAINDER_MAX)
+}
 
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,6 +70,8 @@ impl Bounds {
 #[derive(Debug)]
 pub(super) struct DiskWatch {
     bounds: Bounds,
+    /// The kernel keeps the bounds; what it says was taken, when it was asked last.
+    kept: Option<(Kept, Taken)>,
     /// The sandbox, and what the job writes into a root file system of its own.
     roots: Arc<Vec<OwnedFd>>,
     next: Instant,
@@ -78,7 +92,10 @@ impl DiskWatch {
         let bounds = Bounds { space: start.disk_space, inodes: start.inode_count };
         let changes = start.isolation.as_ref().and_then(|i| i.root.as_ref()?.changes.as_ref());
         let directories = [Some(start.sandbox.as_path()), changes.map(|(upper, _)| upper.as_path())];
-        DiskWatch::of(bounds, directories.into_iter().flatten(), now + PERIOD)
+        let mut watch = DiskWatch::of(bounds, directories.into_iter().flatten(), now + PERIOD);
+        let kept = start.disk_quota.and_then(|quota| Kept::open(&start.job_directory, quota).ok());
+        watch.kept = kept.map(|kept| (kept, Taken::default()));
+        watch
     }
 
     fn of<'a>(bounds: Bounds, directories: impl Iterator<Item = &'a Path>, next: Instant) -> DiskWatch {
@@ -86,6 +103,7 @@ impl DiskWatch {
         let roots = directories.filter(|_| bounded).filter_map(|path| File::open(path).ok());
         DiskWatch {
             bounds,
+            kept: None,
             roots: Arc::new(roots.map(OwnedFd::from).collect()),
             next,
             running: None,
@@ -103,6 +121,10 @@ impl DiskWatch {
     ) -> Option<Taken> {
         if self.roots.is_empty() {
             return None;
+        }
+        if let Some(taken) = self.ask() {
+            self.note(taken);
+            return Some(taken).filter(|taken| self.bounds.are_exceeded(taken));
         }
         if at_end {
             // What it has not seen yet it will not see as it is now.
@@ -123,11 +145,34 @@ impl DiskWatch {
         self.running = None;
         // Of a walk that took long the next one must not be the consequence.
         self.next = Instant::now() + PERIOD;
-        if let Some(taken) = &taken {
-            let max_usage = self.seen.map_or(0, |seen| seen.max_usage).max(taken.space);
-            self.seen = Some(DiskUsage { usage: taken.space, max_usage, limit: self.bounds.space });
+        if let Some(taken) = taken {
+            self.note(taken);
         }
         taken.filter(|taken| self.bounds.are_exceeded(taken))
+    }
+
+    /// From the kernel, if it counts. Should it stop doing that, walks take over.
+    fn ask(&mut self) -> Option<Taken> {
+        let (kept, last) = self.kept.as_mut()?;
+        match kept.taken() {
+            Ok(taken) => *last = taken,
+            Err(_) => self.kept = None,
+        }
+        self.kept.as_ref().map(|(_, taken)| *taken)
+    }
+
+    /// What is taken if, when the kernel was asked last, hardly anything was left of a bound that it keeps: whoever
+    /// wanted more was refused.
+    pub fn filled(&self) -> Option<Taken> {
+        let (_, taken) = self.kept.as_ref()?;
+        let space = self.bounds.space.is_some_and(|most| most.saturating_sub(taken.space) <= remainder(most));
+        let inodes = self.bounds.inodes.is_some_and(|most| taken.inodes >= most);
+        (space || inodes).then_some(*taken)
+    }
+
+    fn note(&mut self, taken: Taken) {
+        let max_usage = self.seen.map_or(0, |seen| seen.max_usage).max(taken.space);
+        self.seen = Some(DiskUsage { usage: taken.space, max_usage, limit: self.bounds.space });
     }
 
     /// For statistics.

@@ -512,7 +512,10 @@ impl<'a> Job<'a> {
             Some(exit) => {
                 let interrupted = self.interrupt.as_ref().map(|i| i.reason);
                 let ended = outcome::of_exit(exit, self.start.restart_exit_code, interrupted);
-                self.rows.conclude(&self.start, ended, interrupted)
+                let concluded = self.rows.conclude(&self.start, ended, interrupted);
+                let Some(taken) = self.disk.filled() else { return concluded };
+                let space = (taken.space, self.start.disk_space);
+                outcome::disk_filled(space, (taken.inodes, self.start.inode_count), concluded)
             }
             None => outcome::environment_fault(Failure::new("The job's process cannot be waited for")),
         }

@@ -109,6 +109,7 @@ impl FakeNode {
             isolation: None,
             disk_space: None,
             inode_count: None,
+            disk_quota: None,
             command: command.to_owned(),
             environment: Vec::new(),
             user: None,

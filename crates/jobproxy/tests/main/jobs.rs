@@ -33,7 +33,7 @@ fn completed() -> JobOutcome {
     JobOutcome::Completed { interrupted: None, restart_needed: false }
 }
 
-fn failure(result: &ProxyResult) -> &Failure {
+pub fn failure(result: &ProxyResult) -> &Failure {
     match &result.outcome {
         JobOutcome::Failed { error } => error,
         other => panic!("must have failed: {other:?}"),

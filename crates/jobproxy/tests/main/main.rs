@@ -5,5 +5,6 @@ mod bomb;
 mod harness;
 mod jobs;
 mod measures;
+mod quota;
 mod rows;
 mod shells;

@@ -53,6 +53,10 @@ impl Layout {
     pub fn probe(&self) -> PathBuf {
         self.root.join("probe")
     }
+    /// For the question whether the file system of the slots has quotas.
+    pub fn quota_probe(&self) -> PathBuf {
+        self.slots().join("quota-probe")
+    }
     /// Unpacked layers of root file systems.
     pub fn layers(&self) -> PathBuf {
         self.root.join("layers")

@@ -32,6 +32,14 @@ pub(crate) struct Found {
     pub slots: Vec<u32>,
 }
 
+impl Found {
+    /// Slots whose jobs run.
+    pub fn living_slots(&self) -> impl Iterator<Item = u32> {
+        let living = self.jobs.iter().filter(|job| matches!(job.fate, Fate::Alive { .. }));
+        living.map(|job| job.record.slot)
+    }
+}
+
 /// Reads all records, decides what became of their jobs, and kills what belongs to no job.
 pub(crate) fn recover(
     layout: &Layout,
@@ -75,8 +83,7 @@ pub(crate) fn recover(
             }
         }
     }
-    let lives =
-        |slot| found.jobs.iter().any(|job| job.record.slot == slot && matches!(job.fate, Fate::Alive { .. }));
+    let lives = |slot| found.living_slots().any(|living| living == slot);
     match room::sweep(layout, &lives) {
         Ok(0) => {}
         Ok(count) => tracing::info!("unmounted {count} file systems of jobs that are no more"),

@@ -35,7 +35,8 @@ pub(crate) fn make_rootfs(
         if writable {
             remove_changes(layout, slot)?;
             let (upper, work) = changes(layout, slot);
-            fs::create_dir_all(&work)?;
+            // The kernel makes this one anew when it mounts: so it is there when the slot's own are counted.
+            fs::create_dir_all(work.join(KERNELS))?;
             fs::create_dir_all(&upper)?;
             own(&upper, owner)?;
         }
@@ -49,10 +50,24 @@ pub(crate) fn make_rootfs(
     })
 }
 
+/// What an overlay makes in its work directory.
+const KERNELS: &str = "work";
+
 /// Upper and work directory of an overlay.
 fn changes(layout: &Layout, slot: u32) -> (PathBuf, PathBuf) {
     let directory = layout.changes(slot);
     (directory.join("upper"), directory.join("work"))
+}
+
+/// All directories of a slot, with nothing else in them, that its job writes to on disk, and those that the kernel does for it.
+pub(crate) fn written_to(layout: &Layout, slot: u32, writable_root: bool) -> Vec<PathBuf> {
+    let mut directories = vec![layout.sandbox(slot)];
+    if writable_root {
+        // From one to the other files are moved, which is refused between projects.
+        let (upper, work) = changes(layout, slot);
+        directories.extend([upper, work.join(KERNELS), work]);
+    }
+    directories
 }
 
 /// Forgets what a job wrote into its root file system.

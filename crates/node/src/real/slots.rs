@@ -49,7 +49,8 @@ impl RealHands {
             )));
         }
         let plain = artifacts.is_empty() && request.tmpfs_volumes.is_empty() && !own_root;
-        if state == SandboxState::Empty && plain {
+        let bound = self.quotas.as_mut().and_then(|quotas| quotas.bound(slot, &request));
+        if state == SandboxState::Empty && plain && bound.is_none() {
             return ready(Ok(()));
         }
         let files: Vec<Placement> = artifacts
@@ -78,21 +79,29 @@ impl RealHands {
                     .map_err(|e| sandbox::directory_failure("create", names, &e))?;
             }
             sandbox::make(&sandbox, &job, owner)?;
-            room::mount_volumes(&sandbox, &request, owner, mounts)?;
-            sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, owner)?;
             if own_root {
                 room::make_rootfs(&layout, slot, request.writable_root, owner)?;
             }
-            request
-                .layers
-                .iter()
-                .zip(&archives)
-                .try_for_each(|(layer, archive)| layers.unpack(layer, archive))
+            // Before anything is in them; mount points are not the job's yet, files are.
+            let writable = room::written_to(&layout, slot, own_root && request.writable_root);
+            let begun = bound.map(|bound| bound.begin(&writable).map(|()| bound));
+            room::mount_volumes(&sandbox, &request, owner, mounts)?;
+            let kept = begun.map(|begun| begun.and_then(|bound| bound.close(&job))).transpose();
+            let quota = kept.unwrap_or_else(|e| {
+                tracing::warn!(
+                    "the kernel does not bound the disk space of {job_id}, its files are counted: {e}"
+                );
+                None
+            });
+            sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, owner)?;
+            let archives = request.layers.iter().zip(&archives);
+            archives.into_iter().try_for_each(|(layer, archive)| layers.unpack(layer, archive))?;
+            Ok(quota)
         };
-        if copy || bypass || in_memory || state == SandboxState::Used {
-            self.preparing(move || RealNews::Input(NodeInput::SandboxReady { job_id, result: work() }));
+        if copy || bypass || in_memory || bound.is_some() || state == SandboxState::Used {
+            self.preparing(move || RealNews::Prepared(job_id, work()));
         } else {
-            ready(work());
+            ready(work().map(|_| ()));
         }
     }
 
@@ -133,6 +142,7 @@ impl RealHands {
         let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
         // Up to there the job is counted with its request, whatever it uses (3.4).
         let ahead = self.config.accounting.ahead_memory_reserve;
+        order.disk_quota = self.held.get(&job_id).and_then(|held| held.quota);
         order.memory_request = start.resources.memory.saturating_sub(ahead);
         if self.mounts_volumes() {
             order.tmpfs_volumes = room::volume_paths(&sandbox, request);
@@ -157,6 +167,9 @@ impl RealHands {
 
     pub(super) fn cleanup(&mut self, job_id: JobId, slot: u32, outcomes: &mut Vec<Outcome>) {
         self.cache.unpin(job_id);
+        if let Some(quotas) = &mut self.quotas {
+            quotas.release(slot);
+        }
         let (sandbox, owner) = (self.layout.sandbox(slot), self.owner(slot));
         // Where they are now, as the mount table has it: the job may have renamed the directories above a
         // volume and put links in their place, and a path of its making is not one to unmount by.

@@ -105,3 +105,42 @@ fn all_directories_count_together() {
     assert_eq!(at_end(&[a.path()], Some(150_000), None), None);
     assert!(at_end(&[a.path(), b.path()], Some(150_000), None).is_some());
 }
+
+fn kept(directory: &Path) -> Kept {
+    let quota = crate::protocol::DiskQuota { project: 0x7fff_0002, own_space: 4096, own_inodes: 1 };
+    Kept::open(directory, quota).expect("it is there")
+}
+
+/// A write is refused as a whole, so something is left when nothing more fits.
+#[test]
+fn a_bound_is_reached_when_hardly_anything_is_left() {
+    let sandbox = tempfile::tempdir().expect("a directory");
+    let check = |(space, inodes), taken: (i64, i64), want: bool| {
+        let mut watch = watch(&[sandbox.path()], space, inodes);
+        assert_eq!(watch.filled(), None, "nobody keeps it");
+        watch.kept = Some((kept(sandbox.path()), Taken { space: taken.0, inodes: taken.1 }));
+        assert_eq!(watch.filled().is_some(), want, "{space:?} {inodes:?}: {taken:?}");
+    };
+    check((Some(1_000_000), None), (1_000_000, 9), true);
+    check((Some(1_000_000), None), (940_000, 9), true);
+    check((Some(1_000_000), None), (930_000, 9), false);
+    check((Some(1 << 40), None), ((1 << 40) - (2 << 20), 9), true);
+    check((Some(1 << 40), None), ((1 << 40) - (3 << 20), 9), false);
+    check((Some(0), None), (0, 0), true);
+    check((None, Some(5)), (1 << 40, 4), false);
+    check((None, Some(5)), (0, 5), true);
+    check((Some(1 << 40), Some(5)), (0, 4), false);
+}
+
+#[test]
+fn walks_take_over_when_the_kernel_does_not_count() {
+    // In memory: no kernel that this is for has quotas of projects there.
+    let Ok(sandbox) = tempfile::tempdir_in("/dev/shm") else {
+        return println!("SKIPPED a kernel that does not count: no /dev/shm");
+    };
+    fs::write(sandbox.path().join("file"), vec![1; 100_000]).expect("written");
+    let mut watch = watch(&[sandbox.path()], Some(90_000), None);
+    watch.kept = Some((kept(sandbox.path()), Taken::default()));
+    assert!(watch.excess(Instant::now(), true, Vec::new).is_some_and(|taken| taken.space >= 100_000));
+    assert!(watch.kept.is_none() && watch.filled().is_none());
+}
