@@ -49,16 +49,22 @@ python() {
     fi
 }
 
-# For tests/vm: the one step that may be skipped, so nothing here ends the run.
+# For tests/vm: the one step that may be skipped, so nothing here ends the run. What is needed for one of its parts only
+# need not be had.
 vm() {
-    for need in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio strip:binutils mkfs.ext4:e2fsprogs; do
+    for need in mkfs.xfs:xfsprogs qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio strip:binutils \
+        mkfs.ext4:e2fsprogs; do
         command -v "${need%%:*}" >/dev/null 2>&1 && continue
-        command -v apt-get >/dev/null 2>&1 || return 1
-        say "${need%%:*} is missing: installing the package ${need##*:}"
-        local sudo=""
-        [ "$(id -u)" = 0 ] || sudo="sudo -n"
-        { $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends "${need##*:}" >/dev/null; } || return 1
+        vm_package "${need%%:*}" "${need##*:}" || [ "$need" = mkfs.xfs:xfsprogs ] || return 1
     done
+}
+
+vm_package() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    say "$1 is missing: installing the package $2"
+    local sudo=""
+    [ "$(id -u)" = 0 ] || sudo="sudo -n"
+    $sudo apt-get update -qq && $sudo apt-get install -y -qq --no-install-recommends "$2" >/dev/null
 }
 
 # What the job environment `oci` needs, and a shell for root file systems of jobs. The tests of what is not there

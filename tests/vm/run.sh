@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests of the crate `cage` inside a small virtual machine that has cgroup v2 and nothing else
-# (jobs-and-nodes.md 11), and a disk with quotas of projects. Usage: run.sh LOG [PART OF THE TESTS' NAMES].
+# (jobs-and-nodes.md 11), and disks with quotas of projects. Usage: run.sh LOG [PART OF THE TESTS' NAMES].
 # Software emulation, so it needs no rights and no hardware; where QEMU or a kernel cannot be had it says why and skips.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,18 +29,16 @@ kernel() {
     mkdir -p "$work/kernel.new/modules"
     (cd "$work/kernel.new" && apt-get download -qq "$package" 2>/dev/null && dpkg-deb -x ./*.deb unpacked) || return 1
     mv "$work"/kernel.new/unpacked/boot/vmlinuz-* "$work/kernel.new/vmlinuz" || return 1
-    for module in overlayfs/overlay squashfs/squashfs; do
-        cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/fs/$module.ko "$work/kernel.new/modules/" || return 1
-    done
-    cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/drivers/block/loop.ko "$work/kernel.new/modules/" || return 1
-    for module in quota_tree quota_v2; do
-        cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/fs/quota/$module.ko "$work/kernel.new/modules/" || return 1
+    local module
+    for module in fs/overlayfs/overlay fs/squashfs/squashfs drivers/block/loop fs/quota/quota_tree fs/quota/quota_v2 \
+        lib/libcrc32c fs/xfs/xfs; do
+        cp "$work"/kernel.new/unpacked/lib/modules/*/kernel/$module.ko "$work/kernel.new/modules/" || return 1
     done
     rm -rf "$work/kernel.new/unpacked" "$work"/kernel.new/*.deb "$work/kernel"
     mv "$work/kernel.new" "$work/kernel"
 }
 # The module that was needed last, so that a kernel from an earlier run has all of them.
-[ -e "$work/kernel/modules/quota_v2.ko" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
+[ -e "$work/kernel/modules/xfs.ko" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
 
 echo "[vm] building the tests of cage without shared libraries"
 RUSTFLAGS="-C target-feature=+crt-static" cargo test -p millpond-cage --locked --no-run \
@@ -58,9 +56,15 @@ cp tests/vm/init "$root/init"
 chmod 755 "$root/init"
 printf '%s' "${2:-}" >"$root/filter"
 printf 'root:x:0:0::/:/bin/sh\n' >"$root/etc/passwd"
-# A disk that counts for projects, most of it holes (jobs-and-nodes.md 4.9).
-truncate -s 96M "$root/quota.img"
-mkfs.ext4 -q -O project,quota -E lazy_itable_init=1 "$root/quota.img" || { echo "no file system with quotas was made"; exit 1; }
+# Disks that count for projects, most of them holes (jobs-and-nodes.md 4.9).
+truncate -s 96M "$root/quota.ext4"
+mkfs.ext4 -q -O project,quota -E lazy_itable_init=1 "$root/quota.ext4" || { echo "no file system with quotas was made"; exit 1; }
+# The smallest that the kernel takes; its makers call that one for tests, and want to be told that it is.
+truncate -s 40M "$root/quota.xfs"
+TEST_DIR=/ TEST_DEV=/ QA_CHECK_FS=/ mkfs.xfs -q -l size=1400b "$root/quota.xfs" 2>>"$work/build.log" || {
+    echo "SKIPPED quotas of xfs: no mkfs.xfs that makes a small one" | tee -a "$log"
+    rm "$root/quota.xfs"
+}
 programs=$(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$work/build.log")
 [ -n "$programs" ] || { echo "no test program was built"; exit 1; }
 for program in $programs; do

@@ -40,32 +40,61 @@ pub struct DiskLimits {
 const BLOCK: u64 = 1024;
 /// How long files that were removed may still count.
 const SETTLES: Duration = Duration::from_secs(1);
-/// Bytes that a [`try_out`] allows.
-const TRIED: usize = 64 << 10;
+/// Bytes that a [`try_out`] allows: xfs makes no file unless there is room for all that this could ever need.
+const TRIED: usize = 1 << 20;
 
 /// Gives directories, with nothing else in them, to a project that nobody else has.
 ///
 /// Fails with `AlreadyExists` if something else is counted for the project: then its use would not be theirs alone.
+/// After a failure the directories are of the projects that they were of.
 pub fn claim(directories: &[&Path], project: u32) -> io::Result<()> {
     let opened: Vec<OwnedFd> = directories.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let Some(on) = opened.first() else { return Ok(()) };
-    for directory in &opened {
-        assign(directory, project)?;
+    let before: Vec<FileAttributes> = opened.iter().map(attributes).collect::<Result<_, _>>()?;
+    // Before they count for somebody else's limits.
+    alone(on, project, before.iter().filter(|attributes| attributes.project == project).count())?;
+    let assigned = opened.iter().zip(&before).try_for_each(|(directory, attributes)| {
+        set_attributes(
+            directory,
+            FileAttributes { project, flags: attributes.flags | INHERITED, ..*attributes },
+        )
+    });
+    // Another node may have looked at the same moment.
+    let claimed = assigned.and_then(|()| alone(on, project, opened.len()));
+    if claimed.is_err() {
+        for (directory, attributes) in opened.iter().zip(before) {
+            set_attributes(directory, attributes)?;
+        }
     }
+    claimed
+}
+
+/// Waits until the project has nothing but `own` directories.
+fn alone(on: &OwnedFd, project: u32, own: usize) -> io::Result<()> {
     let begun = Instant::now();
     loop {
-        let found = usage(on, project)?;
-        if found.inodes == opened.len() as u64 {
+        let inodes = usage(on, project)?.inodes;
+        if inodes == own as u64 {
             return Ok(());
         }
         // Some file systems count what was removed for a moment.
-        if found.inodes < opened.len() as u64 || begun.elapsed() > SETTLES {
-            let (inodes, own) = (found.inodes, opened.len());
+        if inodes < own as u64 || begun.elapsed() > SETTLES {
             let text = format!("project {project} has {inodes} files and directories where {own} are ours");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Gives a directory to a project, whatever else that has; whoever owns the directory may.
+pub fn give(directory: &Path, project: u32) -> io::Result<()> {
+    let directory = open(directory)?;
+    assign(&directory, attributes(&directory)?, project)
+}
+
+/// The project that a directory was given to; 0: none.
+pub fn project(directory: &Path) -> io::Result<u32> {
+    attributes(&open(directory)?).map(|attributes| attributes.project)
 }
 
 /// Sets the limits of a project on the file system that `on` is part of; no limit replaces an earlier one.
@@ -81,13 +110,26 @@ pub fn limit(on: impl AsFd, project: u32, limits: DiskLimits) -> io::Result<()> 
 
 /// What a project takes on the file system that `on` is part of.
 pub fn usage(on: impl AsFd, project: u32) -> io::Result<DiskUse> {
+    look_up(on, project).map(|found| DiskUse { space: found.dqb_curspace, inodes: found.dqb_curinodes })
+}
+
+/// What a project may take there.
+pub fn limits(on: impl AsFd, project: u32) -> io::Result<DiskLimits> {
+    let found = look_up(on, project)?;
+    let set = |limit: u64| (limit != 0).then_some(limit);
+    Ok(DiskLimits {
+        space: set(found.dqb_bhardlimit.saturating_mul(BLOCK)),
+        inodes: set(found.dqb_ihardlimit),
+    })
+}
+
+fn look_up(on: impl AsFd, project: u32) -> io::Result<libc::dqblk> {
     // SAFETY: as above.
     let mut found: libc::dqblk = unsafe { std::mem::zeroed() };
     match control(on, libc::Q_GETQUOTA, project, &mut found) {
-        Ok(()) => Ok(DiskUse { space: found.dqb_curspace, inodes: found.dqb_curinodes }),
         // xfs's word for a project that has nothing.
-        Err(e) if Errno::from_io_error(&e) == Some(Errno::NOENT) => Ok(DiskUse::default()),
-        Err(e) => Err(e),
+        Err(e) if Errno::from_io_error(&e) != Some(Errno::NOENT) => Err(e),
+        _ => Ok(found),
     }
 }
 
@@ -122,7 +164,7 @@ fn exceed(top: &OwnedFd) -> io::Result<()> {
     let make = |name| rustix::fs::openat(top, name, flags, Mode::RUSR | Mode::WUSR);
     let mut file = File::from(make(FIRST)?);
     let files = make(SECOND).map(drop).map_err(io::Error::from);
-    let bytes = file.write_all(&[1; 4 * TRIED]).and_then(|()| file.sync_all());
+    let bytes = file.write_all(&vec![1; 4 * TRIED]).and_then(|()| file.sync_all());
     for tried in [files, bytes] {
         match tried {
             Ok(()) => return Err(io::Error::other("quotas are counted there, and not enforced")),
@@ -158,17 +200,18 @@ pub(crate) const SET_ATTRIBUTES: Opcode = opcode::write::<FileAttributes>(b'X', 
 /// Changes whether projects are inherited, among others.
 pub(crate) const SET_FLAGS: Opcode = opcode::write::<libc::c_long>(b'f', 2);
 
-fn assign(directory: &OwnedFd, project: u32) -> io::Result<()> {
+fn attributes(directory: &OwnedFd) -> io::Result<FileAttributes> {
     // SAFETY: the opcode reads exactly this structure, of plain numbers.
-    let mut attributes = unsafe { ioctl(directory, Getter::<GET_ATTRIBUTES, FileAttributes>::new()) }?;
-    if attributes.project == project && attributes.flags & INHERITED != 0 {
-        return Ok(());
-    }
-    attributes.project = project;
-    attributes.flags |= INHERITED;
+    Ok(unsafe { ioctl(directory, Getter::<GET_ATTRIBUTES, FileAttributes>::new()) }?)
+}
+
+fn assign(directory: &OwnedFd, found: FileAttributes, project: u32) -> io::Result<()> {
+    set_attributes(directory, FileAttributes { project, flags: found.flags | INHERITED, ..found })
+}
+
+fn set_attributes(directory: &OwnedFd, attributes: FileAttributes) -> io::Result<()> {
     // SAFETY: the opcode takes exactly this structure.
-    unsafe { ioctl(directory, Setter::<SET_ATTRIBUTES, FileAttributes>::new(attributes)) }?;
-    Ok(())
+    Ok(unsafe { ioctl(directory, Setter::<SET_ATTRIBUTES, FileAttributes>::new(attributes)) }?)
 }
 
 fn open(directory: &Path) -> io::Result<OwnedFd> {
@@ -214,7 +257,8 @@ mod tests {
         };
         assert!(try_out(directory.path(), 0x7fff_0001).is_err());
         let on = open(directory.path()).expect("it is there");
-        assert!(usage(&on, 1).is_err() && limit(&on, 1, DiskLimits::default()).is_err());
+        assert!(usage(&on, 1).is_err() && limits(&on, 1).is_err());
+        assert!(limit(&on, 1, DiskLimits::default()).is_err());
         assert_eq!(std::fs::read_dir(directory.path()).expect("it stays").count(), 0);
         claim(&[], 1).expect("nothing to do");
         let missing = claim(&[&directory.path().join("missing")], 1).expect_err("not there");

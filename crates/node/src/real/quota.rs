@@ -26,7 +26,7 @@ pub(crate) struct Quotas {
     first: u32,
     /// Any directory of ours on the file system.
     on: File,
-    /// Slots whose project may have limits.
+    /// Slots whose project may have limits that are ours.
     limited: FxHashSet<u32>,
 }
 
@@ -45,9 +45,17 @@ impl Quotas {
                 return None;
             }
         };
-        let mut quotas = Quotas { first, on, limited: slots.iter().copied().collect() };
+        let mut quotas = Quotas { first, on, limited: FxHashSet::default() };
+        // Not of every slot: another node may have the same numbers.
+        let ours =
+            |slot| quota::project(&layout.sandbox(slot)).is_ok_and(|found| found == quotas.project(slot));
+        quotas.limited = slots.iter().copied().filter(|slot| ours(*slot)).collect();
         slots.iter().filter(|slot| !lives(**slot)).for_each(|slot| quotas.release(*slot));
         Some(quotas)
+    }
+
+    fn project(&self, slot: u32) -> u32 {
+        self.first.saturating_add(slot)
     }
 
     /// For a job that is to be prepared in this slot; none if it asked for no bound.
@@ -59,7 +67,12 @@ impl Quotas {
             return None;
         }
         self.limited.insert(slot);
-        Some(Bound { project: self.first.saturating_add(slot), limits })
+        Some(Bound { project: self.project(slot), limits })
+    }
+
+    /// What was to be bounded is not: its number is somebody else's, or the file system cannot do it any more.
+    pub fn forget(&mut self, slot: u32) {
+        self.limited.remove(&slot);
     }
 
     /// The slot has no job any more.
@@ -67,7 +80,7 @@ impl Quotas {
         if !self.limited.contains(&slot) {
             return;
         }
-        match quota::limit(&self.on, self.first.saturating_add(slot), DiskLimits::default()) {
+        match quota::limit(&self.on, self.project(slot), DiskLimits::default()) {
             Ok(()) => {
                 self.limited.remove(&slot);
             }
@@ -130,45 +143,79 @@ mod tests {
         assert_eq!(limits_of(&some), DiskLimits { space: Some(0), inodes: Some(7) });
     }
 
-    /// Where there are no quotas nothing is left of the trial; where there are, limits come and go.
-    #[test]
-    fn limits_are_there_for_as_long_as_the_job() {
+    fn request() -> FileSystemRequest {
+        FileSystemRequest { disk_space: Some(1 << 20), ..FileSystemRequest::default() }
+    }
+
+    /// A node with slot 0, first in the numbers of this process and `trial`; none, with a word, where there are no quotas.
+    fn node(trial: u32) -> Option<(tempfile::TempDir, Layout, Quotas)> {
         let base = std::env::var_os("MILLPOND_QUOTA_DIRECTORY");
-        let data = match &base {
-            Some(base) => tempfile::tempdir_in(base),
-            None => tempfile::tempdir(),
-        };
-        let data = data.expect("a directory");
+        let data = base.as_ref().map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
         let layout = Layout::create(data.path()).expect("made");
-        // Of nobody else: this process's.
-        let first = 0x6000_0000 + std::process::id();
+        // Of nobody else: pids have no more than 22 bits.
+        let first = 0x6000_0000 + (trial << 24) + std::process::id();
         let found = Quotas::find(&layout, first, &[], &|_| false);
-        assert!(!layout.quota_probe().exists());
-        let Some(mut quotas) = found else {
+        assert!(!layout.quota_probe().exists(), "nothing is left of the trial");
+        let Some(quotas) = found else {
             assert!(base.is_none(), "MILLPOND_QUOTA_DIRECTORY is on a file system with project quotas");
-            return println!("SKIPPED limits of slots: no project quotas in {}", data.path().display());
+            println!("SKIPPED limits of slots: no project quotas in {}", data.path().display());
+            return None;
         };
-        let request = FileSystemRequest { disk_space: Some(1 << 20), ..FileSystemRequest::default() };
         fs::create_dir_all(layout.sandbox(0)).expect("made");
         fs::create_dir_all(layout.job(0)).expect("made");
-        let bound = quotas.bound(0, &request).expect("it asked for one");
+        Some((data, layout, quotas))
+    }
+
+    fn space(quotas: &Quotas) -> Option<u64> {
+        quota::limits(&quotas.on, quotas.project(0)).expect("asked").space
+    }
+
+    #[test]
+    fn limits_are_there_for_as_long_as_the_job() {
+        let Some((_data, layout, mut quotas)) = node(0) else { return };
+        let first = quotas.first;
+        let bound = quotas.bound(0, &request()).expect("it asked for one");
         bound.begin(&[layout.sandbox(0)]).expect("nobody else's");
         let quota = bound.close(&layout.job(0)).expect("set");
         assert_eq!((quota.project, quota.own_inodes), (first, 1));
+        assert_eq!(space(&quotas), Some((1 << 20) + quota.own_space.unsigned_abs()));
         fs::write(layout.sandbox(0).join("file"), vec![1; 100_000]).expect("written");
-        let taken = |project| quota::usage(&quotas.on, project).expect("counted");
-        assert_eq!(taken(first).inodes, 2);
-        assert!(taken(first).space >= 100_000);
+        let taken = quota::usage(&quotas.on, first).expect("counted");
+        assert!(taken.inodes == 2 && taken.space >= 100_000, "{taken:?}");
         // The next life, and a job in the same slot that is not empty yet.
-        let mut next = Quotas::find(&layout, first, &[0], &|_| true).expect("as before");
-        assert_eq!(next.limited.len(), 1);
-        let other = next.bound(0, &request).expect("it asked for one");
+        let mut next = Quotas::find(&layout, first, &[0, 1], &|_| true).expect("as before");
+        assert!(next.limited.iter().eq([&0]) && space(&next).is_some(), "the job runs");
+        let other = next.bound(0, &request()).expect("it asked for one");
+        assert_eq!(space(&next), None);
         other.begin(&[layout.sandbox(0)]).expect_err("a file is there");
         remove_tree(&layout.sandbox(0)).expect("removed");
         fs::create_dir(layout.sandbox(0)).expect("made");
         other.begin(&[layout.sandbox(0)]).expect("nobody else's");
         other.close(&layout.job(0)).expect("set");
         assert!(next.bound(0, &FileSystemRequest::default()).is_none());
-        assert!(next.limited.is_empty());
+        assert!(next.limited.is_empty() && space(&next).is_none());
+        // A life that ended between the limits and the job's start.
+        let bound = next.bound(0, &request()).expect("it asked for one");
+        bound.close(&layout.job(0)).expect("set");
+        let last = Quotas::find(&layout, first, &[0], &|_| false).expect("as before");
+        assert!(last.limited.is_empty() && space(&last).is_none());
+    }
+
+    /// Two nodes of a host with the same numbers.
+    #[test]
+    fn limits_of_another_node_stay() {
+        let Some((_data, layout, mut quotas)) = node(1) else { return };
+        let bound = quotas.bound(0, &request()).expect("it asked for one");
+        bound.begin(&[layout.sandbox(0)]).expect("nobody else's");
+        bound.close(&layout.job(0)).expect("set");
+        let Some((_data, layout, _)) = node(2) else { return };
+        let mut other = Quotas::find(&layout, quotas.first, &[0], &|_| false).expect("as before");
+        let bound = other.bound(0, &request()).expect("it asked for one");
+        bound.begin(&[layout.sandbox(0)]).expect_err("it is in use");
+        other.forget(0);
+        other.release(0);
+        assert!(space(&quotas).is_some());
+        quotas.release(0);
+        assert_eq!(space(&quotas), None);
     }
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jobproxy::protocol::JobStart;
+use jobproxy::protocol::{DiskQuota, JobStart};
 use nodecore::NodeInput;
 use vocab::{Artifact, Failure, FileSystemRequest, JobId, code};
 use wire::StartJob;
@@ -67,7 +67,7 @@ impl RealHands {
         let in_memory = !volumes.is_empty() && !files.is_empty();
         let bypass = files.iter().any(|file| file.artifact.bypass_cache);
         let names = self.isolator.is_some().then(|| self.layout.files(slot));
-        let work = move || {
+        let work = move |quota: &mut Option<DiskQuota>| {
             if state == SandboxState::Used {
                 sandbox::empty(&sandbox, owner)?;
                 room::remove_changes(&layout, slot)
@@ -87,7 +87,7 @@ impl RealHands {
             let begun = bound.map(|bound| bound.begin(&writable).map(|()| bound));
             room::mount_volumes(&sandbox, &request, owner, mounts)?;
             let kept = begun.map(|begun| begun.and_then(|bound| bound.close(&job))).transpose();
-            let quota = kept.unwrap_or_else(|e| {
+            *quota = kept.unwrap_or_else(|e| {
                 tracing::warn!(
                     "the kernel does not bound the disk space of {job_id}, its files are counted: {e}"
                 );
@@ -95,13 +95,30 @@ impl RealHands {
             });
             sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, owner)?;
             let archives = request.layers.iter().zip(&archives);
-            archives.into_iter().try_for_each(|(layer, archive)| layers.unpack(layer, archive))?;
-            Ok(quota)
+            archives.into_iter().try_for_each(|(layer, archive)| layers.unpack(layer, archive))
+        };
+        let work = move || {
+            let mut quota = None;
+            let result = work(&mut quota);
+            (quota, result)
         };
         if copy || bypass || in_memory || bound.is_some() || state == SandboxState::Used {
-            self.preparing(move || RealNews::Prepared(job_id, work()));
+            self.preparing(move || {
+                let (quota, result) = work();
+                RealNews::Prepared { job_id, slot, quota, result }
+            });
         } else {
-            ready(work().map(|_| ()));
+            ready(work().1);
+        }
+    }
+
+    /// A sandbox was made beside the loop.
+    pub(super) fn prepared(&mut self, job_id: JobId, slot: u32, quota: Option<DiskQuota>) {
+        if let Some(held) = self.held.get_mut(&job_id) {
+            held.quota = quota;
+        }
+        if let (None, Some(quotas)) = (quota, &mut self.quotas) {
+            quotas.forget(slot);
         }
     }
 
