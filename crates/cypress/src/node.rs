@@ -52,6 +52,18 @@ impl TableContent {
     pub fn row_count(&self) -> u64 {
         self.chunks.iter().map(|c| c.rows).sum()
     }
+
+    /// Is it the other one with rows behind those that were there, in no order? Then it does not matter what
+    /// others have put there.
+    pub(crate) fn extends(&self, old: &TableContent) -> bool {
+        self.schema == old.schema && self.sorted_by.is_empty() && self.chunks.starts_with(&old.chunks)
+    }
+
+    /// Puts rows behind those that are there, in no order.
+    pub(crate) fn extend(&mut self, chunks: &[Chunk]) {
+        self.chunks.extend_from_slice(chunks);
+        self.sorted_by.clear();
+    }
 }
 
 /// What a node is made of.
@@ -130,6 +142,22 @@ impl Node {
             _ => &[],
         };
         self.content().map(|c| c.blob).into_iter().chain(chunks.iter().map(|c| c.blob))
+    }
+
+    /// Content of a table.
+    pub(crate) fn table(&self) -> Option<&TableContent> {
+        match &self.body {
+            Body::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The content of a table, to be changed.
+    pub(crate) fn table_mut(&mut self) -> Option<&mut TableContent> {
+        match &mut self.body {
+            Body::Table(table) => Some(table),
+            _ => None,
+        }
     }
 
     /// Content of a file.

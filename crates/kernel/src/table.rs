@@ -73,12 +73,16 @@ impl Kernel {
     ) -> Result<(), Failure> {
         let (id, table) = self.table(path)?;
         let shown = || self.tree.path(id);
+        let append = rows.append;
         let content = settle(table, rows).map_err(|failure| {
             Failure::coded(failure.code, format!("Cannot write table {}", shown()))
                 .with("path", shown())
                 .because(failure)
         })?;
-        self.edit(now, user, out, |edit| edit.set_table_content(id, content))
+        self.edit(now, user, out, |edit| match append {
+            true => edit.append_to_table(id, content),
+            false => edit.set_table_content(id, content),
+        })
     }
 
     /// `alter_table`.

@@ -32,6 +32,17 @@ impl Edit<'_> {
         }
     }
 
+    /// New content of a table: what it has, and more behind that. When nothing is said about the order of the
+    /// rows, others may do the same at the same time, in transactions of theirs.
+    pub fn append_to_table(&mut self, id: ObjectId, content: TableContent) -> Result<(), Failure> {
+        let only = self.journal.may_append(self.tree, id);
+        self.set_table_content(id, content)?;
+        if only {
+            self.journal.appended(id);
+        }
+        Ok(())
+    }
+
     /// Another schema for a table; rows that are there must fit it without being looked at.
     pub fn alter_table(&mut self, id: ObjectId, schema: Value) -> Result<(), Failure> {
         let Body::Table(old) = &self.expect_node(id)?.body else {
@@ -67,6 +78,7 @@ impl Edit<'_> {
 
     /// Replaces a body whose change moves no child but may move a blob.
     pub(super) fn replace_body(&mut self, id: ObjectId, body: Body) -> Result<(), Failure> {
+        self.journal.replaced(id);
         let mut node = self.expect_node(id)?.clone();
         node.body = body;
         node.content_revision = self.stamp();

@@ -10,9 +10,14 @@ use crate::node::Node;
 use crate::record::Change;
 use crate::tree::Tree;
 
-/// The first old version of every node that was touched; none if it was not there.
+/// What was touched, and how.
 #[derive(Debug, Default)]
-pub(crate) struct Journal(BTreeMap<ObjectId, Option<Arc<Node>>>);
+pub(crate) struct Journal {
+    /// The first old version of every node that was touched; none if it was not there.
+    old: BTreeMap<ObjectId, Option<Arc<Node>>>,
+    /// Tables that were only to get rows behind those that they had.
+    appended: BTreeSet<ObjectId>,
+}
 
 /// One node that is not what it was.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +33,35 @@ pub(crate) struct Difference<'a> {
 impl Journal {
     /// To be called before a node is touched.
     pub fn remember(&mut self, tree: &Tree, id: ObjectId) {
-        self.0.entry(id).or_insert_with(|| tree.nodes.get(&id).cloned());
+        self.old.entry(id).or_insert_with(|| tree.nodes.get(&id).cloned());
+    }
+
+    /// To be called when all of a node's content is replaced.
+    pub fn replaced(&mut self, id: ObjectId) {
+        self.appended.remove(&id);
+    }
+
+    /// Has nothing but appending happened to the content of a table?
+    pub fn may_append(&self, tree: &Tree, id: ObjectId) -> bool {
+        let revision = |node: &Node| node.content_revision;
+        let before = self.old.get(&id).map(|old| old.as_deref().map(revision));
+        self.appended.contains(&id) || before.is_none_or(|before| before == tree.node(id).map(revision))
+    }
+
+    /// To be called when a table has got rows behind those that it had, and nothing else.
+    pub fn appended(&mut self, id: ObjectId) {
+        self.appended.insert(id);
+    }
+
+    /// Did a table only get rows behind those that it had?
+    pub fn is_append(&self, id: ObjectId, old: &Node, new: &Node) -> bool {
+        let extends = || Some(new.table()?.extends(old.table()?));
+        self.appended.contains(&id) && extends() == Some(true)
     }
 
     /// What is different now, by id.
     pub fn differences<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = Difference<'a>> {
-        self.0.iter().filter_map(|(id, old)| {
+        self.old.iter().filter_map(|(id, old)| {
             let new = tree.nodes.get(id);
             (old.as_deref() != new.map(|n| &**n)).then_some(Difference { id: *id, old: old.as_deref(), new })
         })

@@ -1,5 +1,8 @@
 //! Edits of the trunk and of views: the locks that they need follow from what they changed.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use vocab::{Failure, GuidGenerator, ObjectId, Time};
 
 use super::Forest;
@@ -8,7 +11,7 @@ use super::transaction::Branch;
 use super::view::changed_attributes;
 use crate::edit::journal::{Difference, Journal};
 use crate::edit::{Committed, Context, Edit};
-use crate::node::{Body, Node};
+use crate::node::{Body, Chunk, Node};
 use crate::record::Change;
 use crate::tree::Tree;
 use crate::types::NodeType;
@@ -55,7 +58,7 @@ impl Forest {
                 Ok(done)
             }
             Some(transaction) => {
-                let mut done = self.keep_branches(transaction, &journal);
+                let mut done = self.keep_branches(transaction, &journal, &wanted);
                 self.trunk.revision += u64::from(!done.transactions.is_empty());
                 self.take_implicit(now, ids, transaction, wanted, &mut done);
                 // The view has the change already; only what others see of it is new.
@@ -86,16 +89,34 @@ impl Forest {
         changed.into_iter().for_each(|id| self.note(None, id));
     }
 
-    /// What an edit of the view has changed becomes branches of the transaction.
-    fn keep_branches(&mut self, transaction: ObjectId, journal: &Journal) -> Committed<()> {
+    /// What an edit of the view has changed becomes branches of the transaction, under the locks that it has
+    /// and those that it wants.
+    fn keep_branches(
+        &mut self,
+        transaction: ObjectId,
+        journal: &Journal,
+        wanted: &[(ObjectId, Mode)],
+    ) -> Committed<()> {
         let mut done = Committed::of(());
         let Some(view) = &self.view else { return done };
+        let whole = wanted.iter().filter(|(_, mode)| *mode == Mode::Exclusive);
+        let whole: BTreeSet<ObjectId> = whole.map(|(id, _)| *id).collect();
         let mut branches = Vec::new();
         for Difference { id, old, new } in journal.differences(&view.tree) {
             let before = self.transactions.get(&transaction).and_then(|t| t.branches.get(&id));
             let was_created = old.is_none() || matches!(before, Some(Branch::Changed { created: true, .. }));
             let branch = match new {
-                Some(node) => Some(Branch::Changed { node: node.clone(), created: was_created }),
+                Some(node) => {
+                    let node = match old.and_then(Node::table) {
+                        Some(table) if !whole.contains(&id) && !self.has_whole(transaction, id) => {
+                            let inherited =
+                                table.chunks.len().saturating_sub(self.own_rows(transaction, id).len());
+                            with_rows_from(node, inherited)
+                        }
+                        _ => node.clone(),
+                    };
+                    Some(Branch::Changed { node, created: was_created })
+                }
                 None if was_created => None,
                 None => Some(Branch::Removed),
             };
@@ -106,6 +127,22 @@ impl Forest {
             self.set_branch(transaction, id, branch, &mut done.released_blobs);
         }
         done
+    }
+
+    /// May a transaction have changed all of a node? Then its branch is all of it.
+    pub(super) fn has_whole(&self, transaction: ObjectId, id: ObjectId) -> bool {
+        self.trunk.node_locks(id).is_some_and(|locks| locks.has_implicit_exclusive(transaction))
+    }
+
+    /// The rows that a transaction has put behind those of a table under a shared lock: its branch has no others.
+    pub(super) fn own_rows(&self, transaction: ObjectId, id: ObjectId) -> &[Chunk] {
+        let appends = self.trunk.node_locks(id).is_some_and(|locks| locks.has_implicit_rows(transaction));
+        if !appends || self.has_whole(transaction, id) {
+            return &[];
+        }
+        let branch = self.transactions.get(&transaction).and_then(|entry| entry.branches.get(&id));
+        let table = branch.and_then(Branch::node).and_then(Node::table);
+        table.map_or(&[], |table| &table.chunks)
     }
 
     /// The view that was entered shows what is, but for locks.
@@ -156,6 +193,15 @@ impl Forest {
     }
 }
 
+/// A table without its first chunks.
+fn with_rows_from(node: &Arc<Node>, first: usize) -> Arc<Node> {
+    let mut own = Node::clone(node);
+    if let Some(table) = own.table_mut() {
+        table.chunks.drain(..first.min(table.chunks.len()));
+    }
+    Arc::new(own)
+}
+
 /// Users, groups and accounts have no transactions (http-api.md 8.2).
 fn is_outside(difference: &Difference<'_>) -> bool {
     let outside =
@@ -175,7 +221,7 @@ fn first_conflict<'a>(
 }
 
 /// The locks that a change needs (http-api.md 8.2): of a parent the key of the child that comes or
-/// goes, of a node the attributes that differ, everything else as a whole.
+/// goes, of a node the attributes that differ, of a table the rows behind others, everything else as a whole.
 fn wanted_locks(journal: &Journal, tree: &Tree) -> Vec<(ObjectId, Mode)> {
     let mut wanted = Vec::new();
     let child = |node: &Node| (node.parent, Mode::Shared(Part::Child(node.key.clone())));
@@ -189,8 +235,13 @@ fn wanted_locks(journal: &Journal, tree: &Tree) -> Vec<(ObjectId, Mode)> {
                 wanted.push((id, Mode::Exclusive));
                 wanted.extend((!old.key.is_empty()).then(|| child(old)));
             }
-            (Some(old), Some(new)) if has_other_content(old, new) => wanted.push((id, Mode::Exclusive)),
+            (Some(old), Some(new)) if has_other_content(old, new) && !appends(journal, old, new) => {
+                wanted.push((id, Mode::Exclusive));
+            }
             (Some(old), Some(new)) => {
+                wanted.extend(
+                    (old.body != new.body && new.table().is_some()).then_some((id, Mode::Shared(Part::Rows))),
+                );
                 let names = changed_attributes(old, new).into_iter();
                 wanted.extend(names.map(|name| (id, Mode::Shared(Part::Attribute(name)))));
                 // Only stamps: still nobody may take the node away.
@@ -202,6 +253,11 @@ fn wanted_locks(journal: &Journal, tree: &Tree) -> Vec<(ObjectId, Mode)> {
     // What others cover needs not be taken.
     wanted.sort_by_key(|(_, mode)| *mode == Mode::Shared(Part::Unnamed));
     wanted
+}
+
+/// Is it where it was, a table with rows behind those that it had?
+fn appends(journal: &Journal, old: &Node, new: &Node) -> bool {
+    (old.parent, &old.key) == (new.parent, &new.key) && journal.is_append(new.id, old, new)
 }
 
 /// Is more different than attributes? Children of maps are not part of the map.

@@ -108,7 +108,13 @@ impl Forest {
                 Branch::Removed if by_parent => None,
                 Branch::Removed => Some(Branch::Removed),
                 Branch::Changed { node, created } => {
-                    let shown = merged(above.node(node.id), node, above.own_locks(node.id));
+                    let mut shown = merged(above.node(node.id), node, above.own_locks(node.id));
+                    if !*created && !self.has_whole(id, node.id) && !self.has_whole(parent, node.id) {
+                        let rows = [self.own_rows(parent, node.id), self.own_rows(id, node.id)].concat();
+                        if let Some(table) = Arc::make_mut(&mut shown).table_mut() {
+                            table.chunks = rows;
+                        }
+                    }
                     Some(Branch::Changed { node: shown, created: *created || by_parent })
                 }
             };
@@ -187,7 +193,9 @@ impl Edit<'_> {
         if old.is_none_or(|old| old.attribute_revision != node.attribute_revision) {
             node.attribute_revision = stamp;
         }
-        if old.is_none_or(|old| old.content_revision != node.content_revision) {
+        // Of a table that others have put rows into as well, the newer revision may be theirs.
+        let other_rows = |old: &Node| old.table() != node.table();
+        if old.is_none_or(|old| old.content_revision != node.content_revision || other_rows(old)) {
             node.content_revision = stamp;
         }
         self.put(node);

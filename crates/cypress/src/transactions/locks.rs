@@ -31,6 +31,8 @@ pub enum Part {
     Child(Bytes),
     /// The attribute of this name.
     Attribute(Bytes),
+    /// Rows behind those of a table: others may put theirs there, too. Only changes take such locks.
+    Rows,
 }
 
 /// A lock, taken or waited for.

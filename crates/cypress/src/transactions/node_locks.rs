@@ -97,6 +97,12 @@ impl NodeLocks {
         self.implicit.range(range).next().is_some()
     }
 
+    /// Has it put rows behind those of a table under a shared lock?
+    pub fn has_implicit_rows(&self, transaction: ObjectId) -> bool {
+        let rows = Mode::Shared(Part::Rows);
+        self.has_implicit(transaction, rows.clone(), rows)
+    }
+
     /// The attributes that it has changed under shared locks.
     pub fn implicit_attributes(&self, transaction: ObjectId) -> impl Iterator<Item = &[u8]> {
         let least = Mode::Shared(Part::Attribute(yson::Bytes::new()));
@@ -124,7 +130,7 @@ impl NodeLocks {
                 self.held_by(*holder)
             }
             _ => self.taken_outside(&Mode::Exclusive, line).or_else(|| match mode {
-                Mode::Shared(Part::Unnamed) => None,
+                Mode::Shared(Part::Unnamed | Part::Rows) => None,
                 named => self.taken_outside(named, line),
             }),
         }
@@ -248,7 +254,7 @@ impl NodeLocks {
                 _ => None,
             });
             let of_part = |part: &Part| match self.holder_in(&Mode::Shared(part.clone())) {
-                Some(holder) if *part != Part::Unnamed => {
+                Some(holder) if !matches!(part, Part::Unnamed | Part::Rows) => {
                     family(holder, &|mode| *mode == Mode::Shared(part.clone()))
                 }
                 _ => {

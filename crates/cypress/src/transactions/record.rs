@@ -67,6 +67,7 @@ impl Change {
         }
         .with_some("child_key", child)
         .with_some("attribute_key", attribute)
+        .with_some("rows", (lock.mode == Mode::Shared(Part::Rows)).then_some(true))
         .with_some("implicit", lock.implicit.then_some(true))
         .with_some("pending", (!lock.acquired).then_some(true));
         Change { key: key(lock.transaction, LOCK, lock.id), value: Some(yson::to_binary(&record.into())) }
@@ -221,11 +222,17 @@ fn read_lock(transaction: ObjectId, id: ObjectId, mut fields: Fields) -> Result<
     let bytes = |value: &Value| value.as_bytes().map(<[u8]>::to_vec);
     let mode = fields.need("mode", text)?;
     let (child, attribute) = (fields.may("child_key", bytes)?, fields.may("attribute_key", bytes)?);
+    let mode = match Mode::parse(&mode, child, attribute).map_err(|failure| failure.message)? {
+        Mode::Shared(Part::Unnamed) if fields.may("rows", Value::as_bool)? == Some(true) => {
+            Mode::Shared(Part::Rows)
+        }
+        mode => mode,
+    };
     let lock = Lock {
         id,
         transaction,
         node: fields.need("node", object_id)?,
-        mode: Mode::parse(&mode, child, attribute).map_err(|failure| failure.message)?,
+        mode,
         implicit: fields.may("implicit", Value::as_bool)?.unwrap_or_default(),
         acquired: !fields.may("pending", Value::as_bool)?.unwrap_or_default(),
         creation_time: Time(fields.need("creation_time", Value::as_u64)?),

@@ -224,7 +224,12 @@ pub(super) fn merged(
         for name in locks.implicit_attributes(id) {
             take_attribute(&mut node, branch, name);
         }
-        if locks.has_implicit_child(id) {
+        if locks.has_implicit_rows(id)
+            && let (Some(table), Some(own)) = (node.table_mut(), branch.table())
+        {
+            table.extend(&own.chunks);
+        }
+        if locks.has_implicit_child(id) || locks.has_implicit_rows(id) {
             node.content_revision = node.content_revision.max(branch.content_revision);
         }
     }

@@ -1,5 +1,6 @@
 //! Transactions: views, locks, commits, and the way back from records.
 
+mod append;
 mod desk;
 mod model;
 mod waiting;

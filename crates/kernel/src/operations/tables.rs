@@ -15,6 +15,7 @@ use crate::table::TableRows;
 use crate::{Effect, Kernel};
 use controller::cut::{Piece, cut};
 use controller::spec::MapSpec;
+use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,6 +66,16 @@ pub(crate) struct Target {
     pub replace_schema: bool,
     pub schema: Value,
     pub sorted_by: Vec<String>,
+}
+
+impl Target {
+    /// Rows behind others, in no order, come from as many operations as want to.
+    fn lock_mode(&self) -> LockMode {
+        match self.append && !self.replace_schema && self.sorted_by.is_empty() {
+            true => LockMode::Shared(Part::Unnamed),
+            false => LockMode::Exclusive,
+        }
+    }
 }
 
 /// Nothing is ever written to a record of a transaction for a sign of life, so it may be long.
@@ -125,7 +136,7 @@ impl Kernel {
         let locked = self.inside(transaction, |kernel| {
             for target in &outputs {
                 let context = Context { now, user: &user, ids: &mut kernel.ids };
-                let options = LockOptions { mode: LockMode::Exclusive, waitable: false };
+                let options = LockOptions { mode: target.lock_mode(), waitable: false };
                 let done = kernel.tree.lock(context, target.table, options)?;
                 kernel.absorb(done, out);
             }

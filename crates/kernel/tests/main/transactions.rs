@@ -143,3 +143,64 @@ fn accounts_are_made_by_name() {
     // Accounts are no subjects: their names are free.
     create(yson::map! {"name" => "root"}).expect("a user is something else");
 }
+
+/// A map of the rows of `//tmp/a`, with its state once it has begun.
+fn map_to(c: &mut Console, output: &str) -> (String, String) {
+    let mapper = yson::map! {"command" => "cat", "format" => "json"};
+    let spec = yson::map! {
+        "pool" => "p", "mapper" => mapper, "input_table_paths" => vec!["//tmp/a"], "output_table_paths" => vec![output],
+    };
+    let started = ask(c, Command::StartOperation { operation_type: OperationType::Map, spec }).expect("good");
+    let id = started.get("operation_id").and_then(Value::as_str).expect("an id").to_owned();
+    let operation = OperationRef::Id(id.parse().expect("an id"));
+    let command = Command::GetOperation { operation, attributes: Some(vec!["state".to_owned()]) };
+    let body = c.world.ask("root", command).expect("an answer").expect("it is there");
+    let value = c.read(body).expect("readable");
+    (id, value.get("state").and_then(Value::as_str).expect("a state").to_owned())
+}
+
+#[test]
+fn maps_that_append_to_one_table_go_on_side_by_side() {
+    let mut c = Console::new();
+    c.run("node n1 cpu=4\npool create p");
+    for table in ["//tmp/a", "//tmp/b"] {
+        let command = Command::Create {
+            object_type: "table".into(),
+            path: Some(path(table)),
+            attributes: Map::new(),
+            recursive: false,
+            ignore_existing: false,
+            force: false,
+            ignore_type_mismatch: false,
+            lock_existing: false,
+        };
+        ask(&mut c, command).expect("nothing is there");
+    }
+    let chunk = cypress::Chunk { blob: 1, size: 10, rows: 5, row_bytes: 10, weight: 10, bounds: None };
+    let rows = kernel::TableRows { chunks: vec![chunk], ..kernel::TableRows::default() };
+    ask(&mut c, Command::TableWritten { path: path("//tmp/a"), rows: Box::new(rows) }).expect("a table");
+    let locks = |c: &mut Console| -> Vec<String> {
+        let command =
+            Command::Get { path: path("//tmp/b/@locks"), attributes: vec![], max_size: None, fields: None };
+        let value = ask(c, command).expect("readable");
+        let mode = |lock: &Value| lock.get("mode").and_then(Value::as_str).map(str::to_owned);
+        value.as_list().expect("a list").iter().filter_map(mode).collect()
+    };
+    let (one, state) = map_to(&mut c, "<append=%true>//tmp/b");
+    assert_eq!(state, "running");
+    let (two, state) = map_to(&mut c, "<append=%true>//tmp/b");
+    assert_eq!(state, "running", "its rows come behind those of the other");
+    assert_eq!(locks(&mut c), ["shared", "shared"]);
+    for alone in ["//tmp/b", "<append=%true;sorted_by=[k]>//tmp/b"] {
+        assert_eq!(map_to(&mut c, alone).1, "failed", "{alone}: the table is not its own");
+    }
+    c.run("crash\nrestart\nconnect n1");
+    assert_eq!(locks(&mut c), ["shared", "shared"]);
+    for id in [one, two] {
+        let operation = OperationRef::Id(id.parse().expect("an id"));
+        ask(&mut c, Command::AbortOperation { operation, message: None }).expect("it goes on");
+    }
+    assert_eq!(locks(&mut c), [""; 0]);
+    assert_eq!(map_to(&mut c, "//tmp/b").1, "running", "nobody is in its way any more");
+    assert_eq!(map_to(&mut c, "<append=%true>//tmp/b").1, "failed", "what it would write to is replaced");
+}
