@@ -6,9 +6,11 @@ use crate::retention::Held;
 use crate::summary::Summary;
 use crate::{Effect, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use vocab::batch::{Batch, Table};
 use vocab::{OperationId, Time};
-use yson::Map;
+use yson::write::{Style, write_row};
+use yson::{Map, Value};
 
 /// Summaries in the order of start, and who ended first.
 #[derive(Default)]
@@ -19,10 +21,15 @@ pub(crate) struct Finished {
     by_size: BTreeSet<(u64, OperationId)>,
     /// In the archive, of all of them.
     bytes: u64,
+    /// Lists of access and of owners in their binary form: few are different.
+    lists: BTreeMap<Vec<u8>, Arc<[Value]>>,
 }
 
 impl Finished {
-    pub fn insert(&mut self, summary: Summary) {
+    pub fn insert(&mut self, mut summary: Summary) {
+        for list in [&mut summary.acl, &mut summary.owners] {
+            *list = Arc::clone(self.lists.entry(in_binary(list)).or_insert_with(|| Arc::clone(list)));
+        }
         self.by_id.insert(summary.id, summary.start_time);
         self.by_end.insert((summary.end(), summary.id));
         self.by_size.insert((summary.archived_bytes, summary.id));
@@ -59,8 +66,21 @@ impl Finished {
         let summary = self.by_start.remove(&(start, id))?;
         self.by_size.remove(&(summary.archived_bytes, id));
         self.bytes = self.bytes.saturating_sub(summary.archived_bytes);
+        // One is here, one in the summary, which may have the same list twice.
+        let same = usize::from(Arc::ptr_eq(&summary.acl, &summary.owners));
+        for list in [&summary.acl, &summary.owners] {
+            if Arc::strong_count(list) <= 2 + same {
+                self.lists.remove(&in_binary(list));
+            }
+        }
         Some(summary)
     }
+}
+
+fn in_binary(list: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    list.iter().for_each(|item| write_row(item, Style::Binary, &mut bytes));
+    bytes
 }
 
 /// Operations forgotten in one round of housekeeping: what cannot be done at once is done in the next.
@@ -128,4 +148,36 @@ pub(crate) fn put_in_archive(batch: &mut Batch, summary: &mut Summary, all: Map)
     summary.archived_bytes += yson::to_binary(&summary.to_value()).len() as u64;
     batch.put(Table::OperationIndex, id.0.to_bytes(), yson::to_binary(&summary.to_value()));
     batch.delete_prefix(Table::Operations, records::operation_prefix(id));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With these in both lists, or with none.
+    fn summary(number: u64, names: &[&str]) -> Summary {
+        let list: Vec<Value> = names.iter().map(|name| Value::from(*name)).collect();
+        let record = yson::map! {
+            "id" => OperationId(vocab::Guid([number as u32, 0, 0x103e8, 0])),
+            "start_time" => number, "user" => "ann", "type" => "vanilla", "state" => "completed",
+            "pools" => Vec::<Value>::new(), "acl" => list.clone(), "owners" => list,
+        };
+        Summary::from_value(&record.into()).expect("a good record")
+    }
+
+    #[test]
+    fn equal_lists_are_one_and_go_with_the_last_of_those_that_have_them() {
+        let mut finished = Finished::default();
+        for (number, names) in [(1, &["ann", "bob"][..]), (2, &[]), (3, &["ann", "bob"]), (4, &["bob"])] {
+            finished.insert(summary(number, names));
+        }
+        let lists: Vec<_> = finished.newest_first().map(|s| Arc::clone(&s.acl)).collect();
+        assert!(Arc::ptr_eq(&lists[1], &lists[3]) && !Arc::ptr_eq(&lists[0], &lists[1]));
+        drop(lists);
+        let mut kept = Vec::new();
+        while finished.pop_first_ended(None).is_some() {
+            kept.push(finished.lists.len());
+        }
+        assert_eq!(kept, [3, 2, 1, 0]);
+    }
 }

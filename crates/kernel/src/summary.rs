@@ -3,6 +3,7 @@
 
 use crate::command::ListOperations;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use vocab::{Failure, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
 
@@ -27,10 +28,10 @@ pub struct Summary {
     pub pools: Vec<(String, String)>,
     /// Some job has failed.
     pub has_failed_jobs: bool,
-    /// Its own list of access, and older: owners.
-    pub acl: Vec<Value>,
+    /// Its own list of access, and older: owners. Those of finished operations share what is the same.
+    pub acl: Arc<[Value]>,
     /// Names of those who may manage it.
-    pub owners: Vec<Value>,
+    pub owners: Arc<[Value]>,
     /// What the substring filter searches beside the facts above, in lower case: title, alias,
     /// annotations, paths.
     pub search: String,
@@ -53,8 +54,8 @@ impl Summary {
             "alias" => self.alias.clone(),
             "pools" => self.pools.iter().map(|(t, p)| Value::from(vec![t.as_str(), p.as_str()])).collect::<Vec<_>>(),
             "has_failed_jobs" => self.has_failed_jobs,
-            "acl" => self.acl.clone(),
-            "owners" => self.owners.clone(),
+            "acl" => self.acl.to_vec(),
+            "owners" => self.owners.to_vec(),
             "search" => self.search.as_str(),
             "archived_bytes" => self.archived_bytes,
         }
@@ -82,7 +83,7 @@ impl Summary {
     /// Inverse of [`Summary::to_value`]; none if the record is not one.
     pub fn from_value(value: &Value) -> Option<Summary> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
-        let list = |key: &str| value.get(key).and_then(Value::as_list).unwrap_or_default().to_vec();
+        let list = |key: &str| value.get(key).and_then(Value::as_list).unwrap_or_default().into();
         let summary = Summary {
             id: text("id")?.parse().ok()?,
             start_time: Time::from_micros(value.get("start_time")?.as_u64()?),
@@ -280,8 +281,8 @@ mod tests {
             alias: None,
             pools: vec![("physical".into(), pool.into())],
             has_failed_jobs: n.is_multiple_of(2),
-            acl: Vec::new(),
-            owners: Vec::new(),
+            acl: Arc::default(),
+            owners: Arc::default(),
             search: format!("title {n}"),
             archived_bytes: u64::from(n),
             text: String::new(),

@@ -64,7 +64,7 @@ impl Kernel {
             Object::Operation(id) => {
                 let (acl, owners) = match (self.operations.get(id), self.finished.get(*id)) {
                     (Some(o), _) => (o.acl.clone(), o.owners.clone()),
-                    (None, Some(summary)) => (summary.acl.clone(), summary.owners.clone()),
+                    (None, Some(summary)) => (summary.acl.to_vec(), summary.owners.to_vec()),
                     (None, None) => return Vec::new(),
                 };
                 let mut acl = read_acl(&acl);
