@@ -16,8 +16,26 @@ use vocab::{Failure, OperationId, Resources, Time};
 use yson::ypath::Step;
 use yson::{Map, Value};
 
-/// Fields of pools that were asked for; all when absent.
-type Fields<'a> = Option<&'a [&'a str]>;
+/// How much of what is found is wanted.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// These fields of pools and operations; all when absent.
+    fields: Option<&'a [&'a str]>,
+    /// At most so many of the pools or operations of one map.
+    children: usize,
+}
+
+impl Wanted<'_> {
+    /// A map of pools or operations; no more of them are made than wanted.
+    fn of(self, children: impl Iterator<Item = (String, Value)>) -> Value {
+        let mut children = children;
+        let map = Value::Map(children.by_ref().take(self.children).collect());
+        match children.next() {
+            Some(_) => map.with_attributes(yson::map! {"incomplete" => true}),
+            None => map,
+        }
+    }
+}
 
 /// A value and how many keys lead to it. None: the key after those does not exist.
 type Found = (Option<Value>, usize);
@@ -34,13 +52,14 @@ impl Kernel {
             return self.tree.get(&at.as_place(), options);
         }
         let fields: Option<Vec<&str>> = fields.map(|f| f.iter().map(String::as_str).collect());
+        let wanted = Wanted { fields: fields.as_deref(), children: options.max_size.unwrap_or(usize::MAX) };
         let keys: Vec<String> = at
             .rest
             .iter()
             .map_while(|step| step.key().map(|k| String::from_utf8_lossy(&k).into_owned()))
             .collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let (value, used) = self.orchid_node(now, &keys, fields.as_deref())?;
+        let (value, used) = self.orchid_node(now, &keys, wanted)?;
         let path = self.tree.path(at.node);
         let path = used_path(&path, &keys[..used]);
         match value {
@@ -58,8 +77,9 @@ impl Kernel {
         at: &Mounted,
         options: &GetOptions,
     ) -> Result<Value, Failure> {
-        // Fields are not needed to list names: ask for none.
-        let value = self.get_orchid(now, at, &GetOptions::default(), Some(&[]))?;
+        // Fields are not needed to list names: ask for none; and for one name more, to see whether it is there.
+        let max_size = options.max_size.map(|size| size.saturating_add(1));
+        let value = self.get_orchid(now, at, &GetOptions { max_size, ..GetOptions::default() }, Some(&[]))?;
         let keys = value_list(&value, &self.tree.show(&at.as_place()), &[])?;
         let all = keys.into_iter().map(|k| String::from_utf8_lossy(&k).into_owned());
         Ok(crate::mounts::names(all, &GetOptions { attributes: Vec::new(), ..options.clone() }, |_| {
@@ -68,10 +88,10 @@ impl Kernel {
     }
 
     /// The narrowest value on the way of `keys`.
-    fn orchid_node(&self, now: Time, keys: &[&str], fields: Fields<'_>) -> Result<Found, Failure> {
+    fn orchid_node(&self, now: Time, keys: &[&str], wanted: Wanted<'_>) -> Result<Found, Failure> {
         Ok(match keys {
             [] => {
-                let scheduler = self.orchid_node(now, &["scheduler"], fields)?.0;
+                let scheduler = self.orchid_node(now, &["scheduler"], wanted)?.0;
                 (Some(yson::map! { "scheduler" => scheduler, "service" => self.orchid_service() }.into()), 0)
             }
             ["service", ..] => (Some(self.orchid_service()), 1),
@@ -92,13 +112,9 @@ impl Kernel {
                 }
                 (Some(map.into()), 1)
             }
-            ["scheduler", "operations"] => {
-                let all: Map = self.operations.keys().map(|id| (id.to_string(), Value::Entity)).collect();
-                (Some(all.into()), 2)
-            }
-            ["scheduler", "operation_explanations"] => {
-                let all: Map = self.operations.keys().map(|id| (id.to_string(), Value::Entity)).collect();
-                (Some(all.into()), 2)
+            ["scheduler", "operations" | "operation_explanations"] => {
+                let all = self.operations.keys().map(|id| (id.to_string(), Value::Entity));
+                (Some(wanted.of(all)), 2)
             }
             ["scheduler", "operation_explanations", name, ..] => {
                 let id = name
@@ -128,7 +144,7 @@ impl Kernel {
                 (Some(all.into()), 2)
             }
             ["scheduler", "pool_trees", tree, rest @ ..] => match self.scheduler.snapshot().tree(tree) {
-                Some(tree) => self.orchid_tree(now, tree, rest, fields, 3)?,
+                Some(tree) => self.orchid_tree(now, tree, rest, wanted, 3)?,
                 None => (None, 2),
             },
             ["scheduler", "scheduling_info_per_pool_tree"] => {
@@ -140,9 +156,9 @@ impl Kernel {
                 match (self.scheduler.snapshot().tree(tree), rest) {
                     (None, _) => (None, 2),
                     (Some(tree), ["fair_share_info", rest @ ..]) => {
-                        self.orchid_tree(now, tree, rest, fields, 4)?
+                        self.orchid_tree(now, tree, rest, wanted, 4)?
                     }
-                    (Some(tree), rest) => self.orchid_tree(now, tree, rest, fields, 3)?,
+                    (Some(tree), rest) => self.orchid_tree(now, tree, rest, wanted, 3)?,
                 }
             }
             ["scheduler", name, ..] => (self.orchid_scheduler_value(name), 2).or_parent(1),

@@ -1,6 +1,6 @@
 //! Pool trees in the Orchid (http-api.md 11.2); and, of our own, explanations and histories of pools.
 
-use super::{Fields, Found, OrParent};
+use super::{Found, OrParent, Wanted};
 use crate::explanations::PreemptionQuery;
 use crate::history_chart::Range;
 use crate::{Body, Kernel};
@@ -43,11 +43,11 @@ impl Kernel {
         now: Time,
         tree: &TreeSnapshot,
         rest: &[&str],
-        fields: Fields<'_>,
+        wanted: Wanted<'_>,
         used: usize,
     ) -> Result<Found, Failure> {
-        let pool = |name: &str| tree.pool_attributes(name, fields).map(Value::from);
-        let operation = |id: OperationId| tree.operation_attributes(id, fields).map(Value::from);
+        let pool = |name: &str| tree.pool_attributes(name, wanted.fields).map(Value::from);
+        let operation = |id: OperationId| tree.operation_attributes(id, wanted.fields).map(Value::from);
         Ok(match rest {
             [] => {
                 let mut map: Map =
@@ -59,32 +59,32 @@ impl Kernel {
                 (Some(map.into()), used)
             }
             ["pools"] => {
-                let all: Map = tree.pool_names().filter_map(|name| Some((&**name, pool(name)?))).collect();
-                (Some(all.into()), used + 1)
+                let all = tree.pool_names().filter_map(|name| Some((name.to_string(), pool(name)?)));
+                (Some(wanted.of(all)), used + 1)
             }
             ["pools", name, ..] => (pool(name), used + 2).or_parent(used + 1),
             ["operations"] => {
-                let all: Map =
-                    tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
-                (Some(all.into()), used + 1)
+                let all = tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?)));
+                (Some(wanted.of(all)), used + 1)
             }
             ["operations", id, ..] => (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1),
             ["operations_by_pool"] | ["child_pools_by_pool"] => {
                 let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
                 (Some(all.into()), used + 1)
             }
+            ["operations_by_pool", name, id, ..] if tree.pool(name).is_some() => {
+                let id = id.parse().ok().filter(|id| tree.is_in_pool(*id, name));
+                (id.and_then(operation), used + 3).or_parent(used + 2)
+            }
             ["operations_by_pool", name, ..] => {
                 let inside = tree.operations_of_pool(name).map(|ids| {
-                    let map: Map =
-                        ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))).collect();
-                    Value::Map(map)
+                    wanted.of(ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))))
                 });
                 (inside, used + 2).or_parent(used + 1)
             }
             ["child_pools_by_pool", name, ..] => {
                 let inside = tree.child_pools(name).map(|names| {
-                    let map: Map = names.iter().filter_map(|name| Some((&**name, pool(name)?))).collect();
-                    Value::Map(map)
+                    wanted.of(names.iter().filter_map(|name| Some((name.to_string(), pool(name)?))))
                 });
                 (inside, used + 2).or_parent(used + 1)
             }

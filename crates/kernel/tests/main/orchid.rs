@@ -277,3 +277,38 @@ fn histories_and_explanations() {
          get //sys/scheduler/orchid/scheduler/pool_trees/physical/pool_history/q/-5s/-2s/1s/columns/fair_share",
     ));
 }
+
+/// Large maps can be asked for in part, and what is in one of them alone.
+#[test]
+fn parts_of_large_maps() {
+    let mut console = busy_cluster();
+    let tree = format!("{ORCHID}/scheduler/pool_trees/physical");
+    for map in ["pools", "operations", "child_pools_by_pool/<Root>", "operations_by_pool/q"] {
+        for (max_size, is_cut) in [(0, true), (1, !map.ends_with("/q")), (100, false)] {
+            let path = yson::ypath::YPath::parse(format!("{tree}/{map}").as_bytes()).expect("a good path");
+            let fields = Some(vec!["weight".to_owned()]);
+            let command =
+                kernel::Command::Get { path, attributes: Vec::new(), max_size: Some(max_size), fields };
+            let value = match console.world.ask("root", command).expect("an answer").expect("it is there") {
+                kernel::Body::Value(value) => value,
+                other => panic!("{other:?}"),
+            };
+            let shown = value.bare().as_map().expect("a map");
+            assert!(shown.len() <= max_size, "{map}: {shown:?}");
+            assert!(
+                shown.iter().all(|(_, of)| of.as_map().is_some_and(|of| of.len() == 1)),
+                "{map}: {shown:?}"
+            );
+            let says = value.attributes().and_then(|a| a.get("incomplete")).and_then(yson::Value::as_bool);
+            assert_eq!(says.unwrap_or(false), is_cut, "{map} with {max_size}");
+        }
+    }
+    all_exist(
+        &mut console,
+        &tree,
+        "operations_by_pool/q/o1 operations_by_pool/q/o1/weight operations_by_pool/f/o2/pool",
+    );
+    for missing in ["operations_by_pool/f/o1", "operations_by_pool/q/o2/weight", "operations_by_pool/x/o1"] {
+        assert!(!console.exists(&format!("{tree}/{missing}")), "{missing}");
+    }
+}

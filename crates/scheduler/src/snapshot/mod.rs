@@ -221,6 +221,12 @@ impl TreeSnapshot {
         Some(inside.map(|(id, _)| *id).collect())
     }
 
+    /// Is an operation directly in a pool?
+    pub fn is_in_pool(&self, id: OperationId, pool: &str) -> bool {
+        let parent = self.operations.get(&id).map(|e| self.elements[*e].parent);
+        self.pools.get(pool).is_some_and(|pool| parent == Some(Some(*pool)))
+    }
+
     /// Child pools of a pool, sorted by name; none if there is no such pool.
     pub fn child_pools(&self, pool: &str) -> Option<Vec<Arc<str>>> {
         let pool = *self.pools.get(pool)?;
