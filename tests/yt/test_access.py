@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -278,3 +279,52 @@ def test_the_audit_log(guarded, tokens):
     assert guarded.millpond("audit", "--user", "nobody")[1] == ""
     code, _, errors = guarded.millpond("audit", token=tokens["bob"], check=False)
     assert code != 0 and "Access denied" in errors, errors
+
+
+def test_the_server_looks_for_changes(guarded, tokens):
+    """Filters of the event log: each alone and together, with pages, through the API and our own command."""
+    place = "//tmp/audit a+b%20=c"
+    for name, value in (("x", 1), ("y", 2), ("z", 3)):
+        guarded.command("create", type="document", path=f"{place}/{name}", recursive=True, token=tokens["ann"])
+        guarded.command("set", path=f"{place}/{name}/@n", value=value, token=tokens["ann"])
+    guarded.command("move", source_path=f"{place}/x", destination_path="//tmp/audited_x")
+
+    def asked(**parameters):
+        query = urllib.parse.urlencode(parameters)
+        status, _, page = ask(guarded, f"/api/millpond/events?{query}", Authorization=f"OAuth {guarded.token}")
+        assert status == 200, page
+        return page
+
+    def seen(**parameters):
+        return [(e["user"], e["action"], e["path"]) for e in asked(path=place, **parameters)["events"]]
+    everything = wait_for(lambda: asked(path=place)["events"] if len(seen()) == 7 else None, what="all changes in the log")
+    assert all(e["event"] == "audit" for e in everything)
+    assert seen()[-1] == ("root", "move", "//tmp/audited_x"), "it is not where it was any more"
+    assert seen(user="root") == seen()[-1:] and seen(user="eve") == seen(event="job_started") == []
+    assert [path for _, _, path in seen(user="ann", action="create")] == [f"{place}/{name}" for name in "xyz"]
+
+    # A limit counts what is found, and the rest is found from there on.
+    number, pages = everything[0]["number"], []
+    while len(pages) < 4:
+        page = asked(path=place, limit=2, **{"from": number})
+        number = page["next"]
+        pages.append([e["number"] for e in page["events"]])
+    assert pages == [[e["number"] for e in everything[n:n + 2]] for n in (0, 2, 4, 6)]
+
+    # From a time on, and before a time.
+    third = everything[2]["time"]
+    assert len(seen(from_time=third)) == 5 and len(seen(to_time=third)) == 2
+    assert seen(from_time=third, to_time=third) == []
+
+    def told(*options):
+        return [json.loads(line)["number"] for line in guarded.millpond("audit", "--json", *options)[1].splitlines()]
+    numbers = [e["number"] for e in everything]
+    assert told("--path", place) == told("--path", place, "--since", "1h") == told("--path", place, "--from", "1") == numbers
+    assert told("--path", place, "--limit", "3") == numbers[:3]
+    assert told("--path", place, "--since", third, "--user", "ann") == numbers[2:6]
+    assert told("--path", place, "--since", "1h", "--until", third) == numbers[:2]
+    assert told("--path", f"{place}/y", "--action", "set") == numbers[3:4]
+    code, _, errors = guarded.millpond("audit", "--since", "yesterday", check=False)
+    assert code == 2 and "yesterday" in errors and "15m" in errors, errors
+    status, _, error = ask(guarded, "/api/millpond/events?path=tmp", Authorization=f"OAuth {guarded.token}")
+    assert status == 400 and "//sys/pool_trees" in error["message"], error

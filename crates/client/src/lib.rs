@@ -34,7 +34,7 @@ mod trust;
 
 pub use error::ClientError;
 pub use files::WriteFileOptions;
-pub use questions::{EventsFrom, EventsPage};
+pub use questions::{EventFilter, EventsFrom, EventsPage};
 pub use request::{Client, Retries};
 pub use tree::CreateFlags;
 pub use trust::authorities;

@@ -94,19 +94,32 @@ fn set_puts_the_value_into_the_body() {
 
 #[test]
 fn questions_are_asked_by_url() {
-    let body = br#"{"events": [{"number": 7}], "next": 8, "oldest": 1,
+    let body = br#"{"events": [{"number": 7}], "next": 8, "oldest": 1, "newest": 9,
         "lost": [{"from": 3, "to": 6, "count": 4}]}"#;
-    let reply = Say::Raw(200, Vec::new(), body.to_vec());
-    let (answer, seen) = exchange(vec![reply], |client| client.events(client::EventsFrom::Number(7), 100));
+    let reply = || Say::Raw(200, Vec::new(), body.to_vec());
+    let any = client::EventFilter::default();
+    let from = client::EventsFrom::Number(7);
+    let (answer, seen) = exchange(vec![reply()], |client| client.events(from, 100, &any));
     let page = answer.expect("a good answer");
-    assert_eq!((page.events.len(), page.next, page.lost), (1, 8, vec![(3, 6)]));
+    assert_eq!((page.events.len(), page.next, page.newest, page.lost), (1, 8, 9, vec![(3, 6)]));
     assert_eq!(
         (seen[0].method.as_str(), seen[0].target.as_str()),
         ("GET", "/api/millpond/events?from=7&limit=100")
     );
-    let (refused, seen) =
-        exchange(Vec::new(), |client| client.question("events", &[("from", "1&limit=9".to_owned())]));
-    assert!(matches!(refused, Err(ClientError::Usage(_))) && seen.is_empty(), "{refused:?}");
+    // Whatever a value has in it, it is one value.
+    let filter = client::EventFilter {
+        user: Some("ann & bob=\u{e9}".to_owned()),
+        path: Some("//tmp/a b/@x?#%".to_owned()),
+        to_time: Some(vocab::Time::from_secs(1)),
+        ..any
+    };
+    let (answer, seen) = exchange(vec![reply()], |client| client.events(from, 1, &filter));
+    answer.expect("a good answer");
+    assert_eq!(
+        seen[0].target,
+        "/api/millpond/events?from=7&limit=1&user=ann%20%26%20bob%3D%C3%A9&path=//tmp/a%20b/%40x%3F%23%25\
+         &to_time=1970-01-01T00:00:01.000000Z"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{HistoryOf, Range, TableRows};
+use crate::{EventFilter, HistoryOf, Range, TableRows};
 pub use cypress::transactions::locks::Mode as LockMode;
 pub use cypress::{LockOptions, StartOptions};
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
@@ -418,6 +418,8 @@ pub enum Command {
         from: EventsFrom,
         /// At most so many.
         limit: Option<usize>,
+        /// Only these.
+        filter: EventFilter,
     },
     /// What a pool wanted, used and was entitled to.
     GetPoolHistory {

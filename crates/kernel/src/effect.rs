@@ -1,5 +1,6 @@
 //! What the kernel wants done: values that the edge carries out, in order.
 
+use crate::EventFilter;
 use crate::command::{EventsFrom, ListJobs, OperationRef};
 use vocab::batch::Batch;
 use vocab::{Failure, JobId, OperationId};
@@ -110,6 +111,8 @@ pub enum Body {
         from: EventsFrom,
         /// At most so many.
         limit: Option<usize>,
+        /// Only these.
+        filter: EventFilter,
     },
     /// `list_jobs`: what runs; the edge adds finished jobs from the archive, filters, sorts, cuts.
     JobList {

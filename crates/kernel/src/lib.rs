@@ -75,7 +75,7 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use cypress::Chunk;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
-pub use events::events_of;
+pub use events::{EventFilter, events_of};
 pub use history_chart::Range;
 pub use input::Input;
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
@@ -467,7 +467,9 @@ impl Kernel {
             Command::ExplainOperation { operation } => {
                 (Waits::Nothing, self.explain_operation(now, &operation))
             }
-            Command::GetEvents { from, limit } => (Waits::Nothing, Ok(Body::Events { from, limit })),
+            Command::GetEvents { from, limit, filter } => {
+                (Waits::Nothing, Ok(Body::Events { from, limit, filter }))
+            }
             Command::GetPreemptionLog(query) => (Waits::Nothing, Ok(Body::Value(self.preemptions(&query)))),
             Command::ExplainJob { job_id } => (Waits::Nothing, self.explain_job(now, job_id)),
             Command::ExplainPool { tree, pool } => (Waits::Nothing, self.explain_pool(tree, &pool)),

@@ -12,6 +12,7 @@ use api::{
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 use bytes::Bytes;
+use kernel::EventFilter;
 use kernel::command::EventsFrom;
 use kernel::{Body, Command, FailContext, Input, Request, Versions};
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl ServerBackend {
         let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
-            Body::Events { from, limit } => events(event_log.as_ref(), from, limit),
+            Body::Events { from, limit, filter } => events(event_log.as_ref(), from, limit, &filter),
             Body::ArchivedOperation { id, attributes, steps } => {
                 archive.operation_value(id, attributes.as_deref(), &steps)
             }
@@ -150,11 +151,17 @@ const EVENTS_USUAL: usize = 1_000;
 const EVENTS_LIMIT: usize = 100_000;
 
 /// A part of the event log.
-fn events(log: Option<&Reader>, from: EventsFrom, limit: Option<usize>) -> Result<Value, Failure> {
+fn events(
+    log: Option<&Reader>,
+    from: EventsFrom,
+    limit: Option<usize>,
+    filter: &EventFilter,
+) -> Result<Value, Failure> {
     let log = log.ok_or_else(|| {
         Failure::new("This server keeps no event log: \"event_log_files\" is 0 in its configuration")
     })?;
-    let page = crate::event_log::read(log, from, limit.unwrap_or(EVENTS_USUAL).min(EVENTS_LIMIT))?;
+    let limit = limit.unwrap_or(EVENTS_USUAL).min(EVENTS_LIMIT);
+    let page = crate::event_log::read(log, from, limit, filter)?;
     let lost = page
         .lost
         .iter()
@@ -163,6 +170,7 @@ fn events(log: Option<&Reader>, from: EventsFrom, limit: Option<usize>) -> Resul
         "events" => page.events,
         "next" => page.next,
         "oldest" => page.oldest,
+        "newest" => page.newest,
         "lost" => lost.collect::<Vec<Value>>(),
     }
     .into())

@@ -3,7 +3,7 @@
 
 use super::params::{Params, Result, required};
 use kernel::command::{Command, EventsFrom, PreemptionQuery, When};
-use kernel::{HistoryOf, Range};
+use kernel::{EventFilter, HistoryOf, Range};
 use vocab::{Failure, Span};
 
 /// A question: its name and the parser of its parameters.
@@ -38,7 +38,27 @@ fn events(params: &Params) -> Result<Command> {
         (None, Some(last)) => EventsFrom::Last(last),
         (None, None) => EventsFrom::Oldest,
     };
-    Ok(Command::GetEvents { from, limit: params.count("limit")? })
+    let filter = EventFilter {
+        event: params.string("event")?,
+        operation: params.parsed("operation_id")?,
+        user: params.string("user")?,
+        action: params.string("action")?,
+        path: top_of_paths(params)?,
+        from_time: params.time("from_time")?,
+        to_time: params.time("to_time")?,
+    };
+    Ok(Command::GetEvents { from, limit: params.count("limit")?, filter })
+}
+
+fn top_of_paths(params: &Params) -> Result<Option<String>> {
+    let path = params.string("path")?;
+    match path.as_deref().filter(|path| !path.starts_with('/')) {
+        None => Ok(path),
+        Some(word) => Err(Failure::new(format!(
+            "Parameter \"path\" must be a path like \"//sys/pool_trees\", found {word:?}"
+        ))
+        .with("parameter", "path")),
+    }
 }
 
 fn operation_explanation(params: &Params) -> Result<Command> {

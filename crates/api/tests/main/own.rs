@@ -5,6 +5,12 @@ use crate::http::Server;
 #[test]
 fn questions_reach_the_kernel() {
     let server = Server::start();
+    let events = |range: &str| {
+        format!(
+            "root GetEvents {{ {range}, filter: EventFilter {{ event: None, operation: None, user: None, \
+             action: None, path: None, from_time: None, to_time: None }} }}"
+        )
+    };
     for (query, call) in [
         (
             "pool_history?pool=a%2Fb&pool_tree=t&start=-15m&end=2026-01-02T03:04:05Z&step=10s",
@@ -30,9 +36,16 @@ fn questions_reach_the_kernel() {
             "root GetPreemptionLog(PreemptionQuery { tree: Some(\"t\"), operation: Some(1-2-3-4), pool: Some(\"p\"), \
              limit: Some(5) })",
         ),
-        ("events?from=7&limit=2", "root GetEvents { from: Number(7), limit: Some(2) }"),
-        ("events?last=20", "root GetEvents { from: Last(20), limit: None }"),
-        ("events", "root GetEvents { from: Oldest, limit: None }"),
+        ("events?from=7&limit=2", &events("from: Number(7), limit: Some(2)")),
+        ("events?last=20", &events("from: Last(20), limit: None")),
+        ("events", &events("from: Oldest, limit: None")),
+        (
+            "events?event=audit&operation_id=1-2-3-4&user=a%26b&action=set&path=//tmp/a%20b&\
+             from_time=2026-01-02T03:04:05Z&to_time=2026-01-02T03:04:06Z",
+            "root GetEvents { from: Oldest, limit: None, filter: EventFilter { event: Some(\"audit\"), \
+             operation: Some(1-2-3-4), user: Some(\"a&b\"), action: Some(\"set\"), path: Some(\"//tmp/a b\"), \
+             from_time: Some(2026-01-02T03:04:05.000000Z), to_time: Some(2026-01-02T03:04:06.000000Z) } }",
+        ),
         ("pool_explanation?pool=p", "root ExplainPool { tree: None, pool: \"p\" }"),
     ] {
         let reply = server.ask(&format!("GET /api/millpond/{query} HTTP/1.1"), b"");
@@ -55,6 +68,9 @@ fn refusals_name_the_parameter() {
         ("GET", "operation_explanation", 400, "operation_id"),
         ("GET", "preemption_log?limit=-1", 400, "limit"),
         ("GET", "events?from=first", 400, "from"),
+        ("GET", "events?from_time=yesterday", 400, "from_time"),
+        ("GET", "events?path=tmp", 400, "//sys/pool_trees"),
+        ("GET", "events?operation_id=one", 400, "operation_id"),
         ("GET", "events?from=1&last=2", 400, "each says where to begin"),
         ("GET", "weather", 404, "pool_explanation, pool_history, preemption_log"),
         ("POST", "pool_explanation?pool=p", 405, "GET, HEAD"),

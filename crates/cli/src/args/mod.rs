@@ -13,7 +13,7 @@ mod tree;
 
 pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 pub use demo::{BurnArgs, DemoArgs};
-pub use events::{AuditArgs, EventsArgs};
+pub use events::{AuditArgs, EventRange, EventsArgs};
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};

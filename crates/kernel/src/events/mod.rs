@@ -9,11 +9,13 @@
 //! A record is what the store holds: small maps, and of a job that is over its record of the archive,
 //! which is encoded anyway. [`events_of`] makes full events of it, on the writer's time.
 //!
-//! Here is what events say, in [`outbox`] how they get to the writer, in [`full`] how they are written out.
+//! Here is what events say, in [`filter`] who wants to see which, in [`outbox`] how they get to the writer, in [`full`] how they are written out.
 
+mod filter;
 mod full;
 mod outbox;
 
+pub use filter::EventFilter;
 pub use full::events_of;
 pub(crate) use outbox::Events;
 

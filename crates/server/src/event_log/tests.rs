@@ -5,6 +5,7 @@ use super::files::{EventFiles, Limits};
 use super::index::list;
 use super::read::{Page, Reader, read};
 use super::{EventLog, News, Outbox};
+use kernel::EventFilter;
 use kernel::command::EventsFrom;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -76,7 +77,7 @@ fn write(directory: &Path, limits: Limits, numbers: RangeInclusive<u64>) -> Even
 }
 
 fn page(reader: &Reader, from: EventsFrom, limit: usize) -> Page {
-    read(reader, from, limit).expect("readable")
+    read(reader, from, limit, &EventFilter::default()).expect("readable")
 }
 
 fn numbers(page: &Page) -> Vec<u64> {
@@ -210,6 +211,41 @@ mod of_files {
                 assert_eq!(numbers(&got), expected);
             }
         }
+    }
+
+    /// An answer has what is wanted and no more of it than asked for, and who goes on sees each once.
+    #[test]
+    fn wanted_events_are_found_among_others() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut files = open(directory.path(), Limits { file_size: 20_000, files: 100 });
+        for number in 1..=1_000_u64 {
+            let user = if number % 100 == 0 { "ann" } else { "bob" };
+            let quote = r#""user":"ann""#;
+            let mut event =
+                yson::map! {"number" => number, "event" => "audit", "user" => user, "text" => quote};
+            if number % 7 == 0 {
+                event = event.with("path", format!("//tmp/\u{e9} \"x\"/{number}"));
+            }
+            files.append(number, &event).expect("room");
+        }
+        files.flush().expect("room");
+        assert!(list(directory.path()).expect("readable").len() > 2);
+        let log = files.reader();
+        let some = |word: &str| Some(word.to_owned());
+        let of_ann = EventFilter { user: some("ann"), ..EventFilter::default() };
+        let got = read(&log, EventsFrom::Oldest, 3, &of_ann).expect("readable");
+        assert_eq!((numbers(&got), got.next, got.newest), (vec![100, 200, 300], 301, 1_000));
+        let got = read(&log, EventsFrom::Number(got.next), 100, &of_ann).expect("readable");
+        assert_eq!(numbers(&got), (4..=10).map(|n| n * 100).collect::<Vec<_>>());
+        assert_eq!(got.next, 1_001, "what was looked at is not looked at again");
+        let got = read(&log, EventsFrom::Last(150), 100, &of_ann).expect("readable");
+        assert_eq!(numbers(&got), [900, 1_000]);
+        let below = EventFilter { path: some("//tmp/\u{e9} \"x\""), ..of_ann.clone() };
+        let got = read(&log, EventsFrom::Oldest, 100, &below).expect("readable");
+        assert_eq!(numbers(&got), [700]);
+        let of_eve = EventFilter { user: some("eve"), ..EventFilter::default() };
+        let got = read(&log, EventsFrom::Oldest, 100, &of_eve).expect("readable");
+        assert_eq!((got.events.len(), got.next), (0, 1_001));
     }
 
     /// Followers cost nothing: the file that has nothing new is not even opened.

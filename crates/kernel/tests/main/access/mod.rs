@@ -335,7 +335,11 @@ fn users_by_objects_by_commands() {
         // --- the rest
         (
             "the event log",
-            Command::GetEvents { from: kernel::command::EventsFrom::Oldest, limit: None },
+            Command::GetEvents {
+                from: kernel::command::EventsFrom::Oldest,
+                limit: None,
+                filter: kernel::EventFilter::default(),
+            },
             "--+++",
         ),
         ("abort it", Command::AbortOperation { operation, message: None }, "-++++"),
