@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { batch, call, callWithInput, escapePath, get, getOr } from '../src/api/client';
+import { batch, call, callWithInput, escapePath, get, getOr, list } from '../src/api/client';
 import { containsCode, decodeError, errorAttribute, innermost, Refusal } from '../src/api/errors';
+import { children } from '../src/api/tree';
 
 interface Sent {
   url: string;
@@ -35,6 +36,20 @@ describe('questions of one moment', () => {
     expect(sent[0]?.body.requests).toEqual([
       { command: 'get', parameters: { path: '//a' } },
       { command: 'get', parameters: { path: '//b', fields: ['x'] } },
+    ]);
+  });
+
+  test('a list of which there is more comes as far as it goes, and says so', async () => {
+    reply = () =>
+      outputs({ value: ['a', 'b'] }, { value: { $value: ['a'], $attributes: { incomplete: true } } });
+    expect(await Promise.all([list('//a'), list('//b', { max_size: 1 })])).toEqual([['a', 'b'], ['a']]);
+    const one = { $value: 'a', $attributes: { type: 'table' } };
+    reply = () =>
+      outputs({ value: { $value: [one, 'b'], $attributes: { incomplete: true } } }, { value: [one] });
+    const shown = [{ name: 'a', type: 'table' }];
+    expect(await Promise.all([children('//a'), children('//b')])).toEqual([
+      { shown: [...shown, { name: 'b', type: '' }], incomplete: true },
+      { shown, incomplete: false },
     ]);
   });
 

@@ -129,11 +129,24 @@ export async function get<T>(path: string, parameters: Parameters = {}): Promise
   return reply.value;
 }
 
-/** Names of the children at a path. */
-export async function list<T = string>(path: string, parameters: Parameters = {}): Promise<T[]> {
-  const reply = await call<{ value: T[] }>('list', { path, ...parameters });
-  return reply.value;
+/** The children at a path: all, or as many as `max_size` says. */
+export interface Children<T> {
+  names: T[];
+  /** There are more. */
+  incomplete: boolean;
 }
+
+type Cut<T> = { $value: T[]; $attributes?: { incomplete?: boolean } };
+
+export async function listPart<T = string>(path: string, parameters: Parameters = {}): Promise<Children<T>> {
+  const { value } = await call<{ value: T[] | Cut<T> }>('list', { path, ...parameters });
+  if (Array.isArray(value)) return { names: value, incomplete: false };
+  return { names: value.$value, incomplete: value.$attributes?.incomplete === true };
+}
+
+/** Names of the children at a path. */
+export const list = async <T = string>(path: string, parameters: Parameters = {}): Promise<T[]> =>
+  (await listPart<T>(path, parameters)).names;
 
 /** The same, but nothing where nothing is. */
 export async function getOr<T>(path: string, otherwise: T, parameters: Parameters = {}): Promise<T> {

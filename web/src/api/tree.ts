@@ -1,6 +1,6 @@
 /** Looking into the tree, and changing it. */
 
-import { call, callWithInput, escapePath, get, list, text, type Json } from './client';
+import { call, callWithInput, escapePath, get, listPart, text, type Json } from './client';
 
 export interface Child {
   name: string;
@@ -12,12 +12,16 @@ export interface Child {
 type Listed =
   string | { $value: string; $attributes?: { type?: string; count?: number; modification_time?: string } };
 
-export async function children(path: string): Promise<Child[]> {
-  const listed = await list<Listed>(path, {
+/** Children that are shown: nobody looks through more of them. */
+export const CHILDREN_SHOWN = 10_000;
+
+/** The first children, and whether there are more. */
+export async function children(path: string): Promise<{ shown: Child[]; incomplete: boolean }> {
+  const { names, incomplete } = await listPart<Listed>(path, {
     attributes: ['type', 'count', 'modification_time'],
-    max_size: 10_000,
+    max_size: CHILDREN_SHOWN,
   });
-  return listed.map(item => {
+  const shown = names.map(item => {
     if (typeof item === 'string') return { name: item, type: '' };
     const { type, count, modification_time } = item.$attributes ?? {};
     return {
@@ -27,6 +31,7 @@ export async function children(path: string): Promise<Child[]> {
       ...(modification_time === undefined ? {} : { modified: modification_time }),
     };
   });
+  return { shown, incomplete };
 }
 
 export const attributes = (path: string): Promise<Record<string, Json>> => get(`${path}/@`);

@@ -180,15 +180,22 @@ function Children({ path }: { path: string }) {
         />
       </div>
       <Async query={children}>
-        {all => (
-          <DataTable
-            label="Children"
-            columns={columns}
-            rows={all.filter(item => item.name.toLowerCase().includes(filter.toLowerCase()))}
-            rowKey={item => item.name}
-            rowHeight={30}
-            empty={filter === '' ? 'Nothing is inside.' : 'Nothing inside has such a name.'}
-          />
+        {({ shown, incomplete }) => (
+          <>
+            {incomplete && (
+              <p className="secondary">
+                There are more: these are the first {count(api.CHILDREN_SHOWN)}, and the filter looks at them.
+              </p>
+            )}
+            <DataTable
+              label="Children"
+              columns={columns}
+              rows={shown.filter(item => item.name.toLowerCase().includes(filter.toLowerCase()))}
+              rowKey={item => item.name}
+              rowHeight={30}
+              empty={filter === '' ? 'Nothing is inside.' : 'Nothing inside has such a name.'}
+            />
+          </>
         )}
       </Async>
     </>
