@@ -64,11 +64,7 @@ impl Update<'_> {
                 for &e in self.tree.pools.iter().rev() {
                     if e != 0 {
                         let (sums, parent) = (self.sums[self.row(e)], self.row(self.parent(e)));
-                        for (sum, part) in
-                            self.sums[parent].as_flattened_mut().iter_mut().zip(sums.as_flattened())
-                        {
-                            *sum += part;
-                        }
+                        add_sums(&mut self.sums[parent], &sums);
                     }
                     self.show_amounts(e);
                 }
@@ -77,12 +73,14 @@ impl Update<'_> {
                 for change in operations {
                     let e = change.element;
                     let Some(operation) = self.operation(e) else { continue };
+                    let mut more = Sums::default();
+                    add(&mut more, &operation.usage, &operation.demand, 1);
+                    add(&mut more, &change.usage, &change.demand, -1);
                     let mut above = e;
                     while above != 0 {
                         above = self.parent(above);
                         let row = self.row(above);
-                        add(&mut self.sums[row], &change.usage, &change.demand, -1);
-                        add(&mut self.sums[row], &operation.usage, &operation.demand, 1);
+                        add_sums(&mut self.sums[row], &more);
                     }
                     let shares = self.operation_shares(e, operation);
                     show(self, e, &shares);
@@ -180,6 +178,12 @@ fn add(sums: &mut Sums, usage: &Resources, demand: &Resources, sign: i128) {
         for r in RESOURCES {
             sum[r as usize] += sign * i128::from(amounts.raw(r));
         }
+    }
+}
+
+fn add_sums(sums: &mut Sums, more: &Sums) {
+    for (sum, more) in sums.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
+        *sum += more;
     }
 }
 

@@ -92,7 +92,7 @@ impl IntegralOutput {
 
 /// Attributes of one element.
 ///
-/// What every update writes for every operation comes first and is kept together: a large tree is many
+/// What every update looks at comes first and is kept together: a large tree is many
 /// times the size of the caches.
 #[derive(Clone, PartialEq, Debug)]
 #[repr(C)]
@@ -103,6 +103,10 @@ pub struct ElementOutput {
     pub limited_demand_share: Share,
     /// Limits over total, within 0 and 1 (5.2).
     pub limits_share: Share,
+    /// After all adjustments (6.4).
+    pub strong_guarantee_share: Share,
+    /// Integral guarantee given to the element or to pools below (6.6, 6.7).
+    pub proposed_integral_share: Share,
     /// Amount; of a pool: the sum over operations below.
     pub resource_usage: Resources,
     /// Amount; of a pool: the sum over operations below.
@@ -125,10 +129,6 @@ pub struct ElementOutput {
     pub fifo_index: Option<usize>,
     /// Position after reordering, if that changed anything (9.5).
     pub effective_fifo_index: Option<usize>,
-    /// After all adjustments (6.4).
-    pub strong_guarantee_share: Share,
-    /// Integral guarantee given to the element or to pools below (6.6, 6.7).
-    pub proposed_integral_share: Share,
     /// Own burst, after it was scaled down on overcommitment (6.4).
     pub burst_ratio: f64,
     /// Own flow.

@@ -96,16 +96,16 @@ impl Update<'_> {
         if self.input.options.compat_strict {
             return;
         }
-        for &e in &self.tree.pools {
-            if self.guarantee_type(e) == GuaranteeType::None {
-                self.integral_state(e).last_share = 0.0;
+        for (state, guarantee) in self.state.iter_mut().zip(self.guarantees) {
+            if guarantee.guarantee_type == GuaranteeType::None {
+                state.last_share = 0.0;
             }
         }
     }
 
     /// `integral_share_limit`: flow ratio x multiplier limit.
     pub(crate) fn relaxed_share_limit(&self, p: usize) -> f64 {
-        let own = self.pool(p).and_then(|pool| pool.integral_guarantees.relaxed_share_multiplier_limit);
+        let own = self.guarantees[self.row(p)].relaxed_share_multiplier_limit;
         let multiplier = own.unwrap_or(self.input.options.relaxed_share_multiplier_limit);
         self.out[p].resource_flow_ratio * multiplier
     }

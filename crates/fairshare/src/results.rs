@@ -45,7 +45,8 @@ impl<'a> Results<'a> {
         match self.operation(e) {
             None => {
                 let (fair_share, function_size) = self.engine.given(&self.update, e);
-                ElementOutput { fair_share, function_size, ..self.update.out[e].clone() }
+                let integral = self.update.integral_output(e);
+                ElementOutput { fair_share, function_size, integral, ..self.update.out[e].clone() }
             }
             Some(operation) => operation.into(),
         }

@@ -5,8 +5,9 @@ use std::ops::{Index, IndexMut};
 use vocab::{RESOURCES, Resources, Share};
 
 use crate::cumulative::{Change, Sums};
-use crate::input::{GuaranteeType, Input, IntegralState, Kind, Mode, Operation, Pool};
+use crate::input::{GuaranteeType, Input, IntegralGuarantees, IntegralState, Kind, Mode, Operation, Pool};
 use crate::output::{ElementOutput, Problem};
+use crate::promised::promising_pools;
 use crate::tree::{NO_PLACE, Tree};
 use crate::volume::{FreeVolume, Hungry};
 
@@ -32,6 +33,10 @@ pub(crate) struct Work {
     weights: Vec<f64>,
     /// By element: weight of the lightest child, who is offered everything at fit factor 1.
     smallest_weight: Vec<f64>,
+    /// By row.
+    guarantees: Vec<Guarantee>,
+    /// Topmost pools that want to know what guarantees alone give, in pre-order.
+    promising: Vec<usize>,
     /// Burst pools in pre-order.
     pub(crate) burst_pools: Vec<usize>,
     /// Relaxed pools in pre-order.
@@ -63,12 +68,12 @@ impl Work {
     pub(crate) fn new(input: &Input) -> Work {
         let n = input.elements.len();
         let tree = Tree::new(&input.elements);
+        let guarantee_type = |e: &usize| match &input.elements[*e].kind {
+            Kind::Pool(pool) => pool.integral_guarantees.guarantee_type,
+            Kind::Operation(_) => GuaranteeType::None,
+        };
         let of_type = |wanted: GuaranteeType| {
-            let is = |e: &usize| match &input.elements[*e].kind {
-                Kind::Pool(pool) => pool.integral_guarantees.guarantee_type == wanted,
-                Kind::Operation(_) => false,
-            };
-            tree.pools.iter().copied().filter(is).collect()
+            tree.pools.iter().copied().filter(|e| guarantee_type(e) == wanted).collect()
         };
         Work {
             out: Rows::of_pools(&tree, n),
@@ -80,6 +85,8 @@ impl Work {
             places: vec![[NO_PLACE; 2]; tree.all_children().len()],
             weights: vec![1.0; tree.all_children().len()],
             smallest_weight: vec![1.0; n],
+            guarantees: tree.pools.iter().map(|e| Guarantee::new(&input.elements[*e].kind)).collect(),
+            promising: promising_pools(input, &tree),
             burst_pools: of_type(GuaranteeType::Burst),
             relaxed_pools: of_type(GuaranteeType::Relaxed),
             raised: raised(input, &tree),
@@ -108,6 +115,8 @@ impl Work {
             places: &mut self.places,
             weights: &mut self.weights,
             smallest_weight: &mut self.smallest_weight,
+            guarantees: &self.guarantees,
+            promising: &self.promising,
             burst_pools: &self.burst_pools,
             relaxed_pools: &self.relaxed_pools,
             raised: &self.raised,
@@ -135,6 +144,8 @@ pub(crate) struct Update<'a> {
     pub(crate) places: &'a mut [[u32; 2]],
     pub(crate) weights: &'a mut [f64],
     pub(crate) smallest_weight: &'a mut [f64],
+    pub(crate) guarantees: &'a [Guarantee],
+    pub(crate) promising: &'a [usize],
     pub(crate) burst_pools: &'a [usize],
     pub(crate) relaxed_pools: &'a [usize],
     pub(crate) raised: &'a [usize],
@@ -163,7 +174,7 @@ impl<'a> Update<'a> {
     }
     /// `None` for operations too.
     pub(crate) fn guarantee_type(&self, e: usize) -> GuaranteeType {
-        self.pool(e).map_or(GuaranteeType::None, |pool| pool.integral_guarantees.guarantee_type)
+        self.tree.row_of(e).map_or(GuaranteeType::None, |row| self.guarantees[row].guarantee_type)
     }
     /// Burst, then relaxed pools.
     pub(crate) fn integral_pools(&self) -> impl Iterator<Item = usize> + use<'a> {
@@ -222,6 +233,34 @@ impl<'a> Update<'a> {
         let problem = Problem::Inconsistency { element, rule };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
+        }
+    }
+}
+
+/// What every update needs to know of how a pool's integral guarantee is configured, side by side: the
+/// configurations themselves are all over the memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Guarantee {
+    pub(crate) guarantee_type: GuaranteeType,
+    pub(crate) can_accept_free_volume: bool,
+    /// Overrides the tree's value.
+    pub(crate) should_distribute_free_volume_among_children: Option<bool>,
+    /// Overrides the tree's value.
+    pub(crate) relaxed_share_multiplier_limit: Option<f64>,
+}
+
+impl Guarantee {
+    fn new(kind: &Kind) -> Guarantee {
+        let guarantees = match kind {
+            Kind::Pool(pool) => &pool.integral_guarantees,
+            Kind::Operation(_) => &IntegralGuarantees::default(),
+        };
+        Guarantee {
+            guarantee_type: guarantees.guarantee_type,
+            can_accept_free_volume: guarantees.can_accept_free_volume,
+            should_distribute_free_volume_among_children: guarantees
+                .should_distribute_free_volume_among_children,
+            relaxed_share_multiplier_limit: guarantees.relaxed_share_multiplier_limit,
         }
     }
 }

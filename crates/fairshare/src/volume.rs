@@ -59,7 +59,7 @@ impl Update<'_> {
 
     fn refill_and_consume(&mut self, e: usize, elapsed: Span) {
         let capacity = self.capacity(e);
-        let can_accept = self.pool(e).is_some_and(|pool| pool.integral_guarantees.can_accept_free_volume);
+        let can_accept = self.guarantees[self.row(e)].can_accept_free_volume;
         let cluster = volume_of(self.total(), elapsed);
         let resource_flow_ratio = self.out[e].resource_flow_ratio;
         let state = self.integral_state(e);
@@ -81,8 +81,8 @@ impl Update<'_> {
     /// comes from pools without an integral one below, and nothing goes there.
     fn collect_overflow(&mut self) {
         for &e in self.raised.iter().rev() {
-            let Some(pool) = self.pool(e) else { continue };
-            if self.guarantee_type(e) != GuaranteeType::None {
+            let guarantee = self.guarantees[self.row(e)];
+            if guarantee.guarantee_type != GuaranteeType::None {
                 continue;
             }
             let (mut overflow, mut acceptable) = (Volume::default(), Volume::default());
@@ -93,7 +93,7 @@ impl Update<'_> {
             let free = &mut self.free_volume[self.row(e)];
             free.children_overflow = overflow;
             free.overflow = max(&minus(&overflow, &acceptable), &Volume::default());
-            free.acceptable = if pool.integral_guarantees.can_accept_free_volume {
+            free.acceptable = if guarantee.can_accept_free_volume {
                 max(&minus(&acceptable, &overflow), &Volume::default())
             } else {
                 Volume::default()
@@ -105,15 +105,14 @@ impl Update<'_> {
     fn distribute_free_volume(&mut self) {
         let by_default = self.input.options.should_distribute_free_volume_among_children;
         for &e in self.raised {
-            let Some(pool) = self.pool(e) else { continue };
-            if self.guarantee_type(e) != GuaranteeType::None {
+            let guarantee = self.guarantees[self.row(e)];
+            if guarantee.guarantee_type != GuaranteeType::None {
                 let accepted = self.free_volume[self.row(e)].accepted;
                 let volume = &mut self.integral_state(e).accumulated_volume;
                 *volume = plus(volume, &accepted);
                 continue;
             }
-            let flag = pool.integral_guarantees.should_distribute_free_volume_among_children;
-            if flag.unwrap_or(by_default) {
+            if guarantee.should_distribute_free_volume_among_children.unwrap_or(by_default) {
                 let free = plus(
                     &self.free_volume[self.row(e)].accepted,
                     &self.free_volume[self.row(e)].children_overflow,
@@ -168,34 +167,29 @@ impl Update<'_> {
             / self.input.options.smooth_period.as_secs_f64()
     }
 
-    /// Fills in what is published of burst and relaxed pools.
-    pub(crate) fn publish_integral_attributes(&mut self) {
-        let period = self.input.options.pool_capacity_saturation_period.as_secs_f64();
-        for e in self.integral_pools() {
-            let share_limit = match self.guarantee_type(e) {
-                GuaranteeType::Relaxed => self.relaxed_share_limit(e),
-                _ => 0.0,
-            };
-            let share_ratio_by_volume = self.share_by_volume(e);
-            let flow_ratio = self.out[e].resource_flow_ratio;
-            let row = self.row(e);
-            let (state, free) = (&self.state[row], &self.free_volume[row]);
-            let integral = IntegralOutput {
-                capacity: self.capacity(e),
-                ratio_capacity: period * flow_ratio,
-                accumulated_volume: state.accumulated_volume,
-                accumulated_ratio_volume: min_ratio(&state.accumulated_volume, self.total()),
-                share_ratio_by_volume,
-                share_limit,
-                last_share: state.last_share,
-                // No pool below has a burst of its own, and this sum is taken before 6.4 scales.
-                specified_burst_ratio: self.out[e].total_burst_ratio,
-                specified_resource_flow_ratio: flow_ratio,
-                overflow: free.overflow,
-                accepted_free_volume: free.accepted,
-            };
-            self.out[e].integral = Some(integral);
-        }
+    /// What is published of a burst or relaxed pool.
+    pub(crate) fn integral_output(&self, e: usize) -> Option<IntegralOutput> {
+        let share_limit = match self.guarantee_type(e) {
+            GuaranteeType::None => return None,
+            GuaranteeType::Burst => 0.0,
+            GuaranteeType::Relaxed => self.relaxed_share_limit(e),
+        };
+        let flow_ratio = self.out[e].resource_flow_ratio;
+        let (state, free) = (&self.state[self.row(e)], &self.free_volume[self.row(e)]);
+        Some(IntegralOutput {
+            capacity: self.capacity(e),
+            ratio_capacity: self.input.options.pool_capacity_saturation_period.as_secs_f64() * flow_ratio,
+            accumulated_volume: state.accumulated_volume,
+            accumulated_ratio_volume: min_ratio(&state.accumulated_volume, self.total()),
+            share_ratio_by_volume: self.share_by_volume(e),
+            share_limit,
+            last_share: state.last_share,
+            // No pool below has a burst of its own, and this sum is taken before 6.4 scales.
+            specified_burst_ratio: self.out[e].total_burst_ratio,
+            specified_resource_flow_ratio: flow_ratio,
+            overflow: free.overflow,
+            accepted_free_volume: free.accepted,
+        })
     }
 }
 

@@ -74,7 +74,7 @@ impl Run<'_> {
 
     /// Shares within guarantees, below pools that asked for them.
     pub(super) fn distribute_promised(&mut self) {
-        for e in self.u.promising_pools() {
+        for &e in self.u.promising {
             self.pass(e, 0.0, Pass::Promised);
         }
     }

@@ -6,7 +6,8 @@
 //! far as was needed the last time, stay until the pool changes, and a suggestion is looked up by halving.
 //!
 //! The sweep takes the same steps in the same order as following the pool would (see [`super::merge`]), so
-//! that the numbers are the same to the last bit; only the queue of children is a list sorted beforehand.
+//! that the numbers are the same to the last bit; only the queue of children is a list sorted beforehand. A
+//! FIFO pool has its queue already.
 
 use super::curve::Curve;
 use super::knots::{Knot, List, Sink};
@@ -46,6 +47,10 @@ impl Table {
     }
     pub(super) fn is_known(&self) -> bool {
         self.below > f64::NEG_INFINITY
+    }
+    /// All breakpoints are here.
+    pub(super) fn has_ended(&self) -> bool {
+        self.below == f64::INFINITY
     }
 }
 
@@ -94,8 +99,9 @@ struct Bend {
 pub(super) struct Tables {
     all: Vec<Knot>,
     bends: Vec<Bend>,
-    /// Bends by fit factor (see [`key`]).
-    order: Vec<u128>,
+    /// Bends by fit factor.
+    order: Vec<u32>,
+    keys: Vec<u64>,
     /// By child: the bend that it is heading for, or the last one; [`NONE`] if there is none.
     heading: Vec<u32>,
     knots: Vec<Knot>,
@@ -165,10 +171,9 @@ impl Engine {
     }
 
     fn remember(&mut self, id: u32, segment: Segment) {
-        if let Some(end) = self.end(id) {
-            self.segments[id as usize] = Segment { to: segment.to.min(end).min(1.0), ..segment };
-            self.found[id as usize] |= SEGMENT;
-        }
+        let end = self.end(id);
+        self.segments[id as usize] = Segment { to: segment.to.min(end).min(1.0), ..segment };
+        self.found[id as usize] |= SEGMENT;
     }
 
     /// What [`Engine::place`] and [`Engine::look_up`] would say, if the suggestion is on the segment that it was
@@ -206,10 +211,16 @@ impl Engine {
             false => s.max(stream.table.asked_before),
             true => f64::INFINITY,
         };
-        tables.collect(&self.leaves[slots.clone()], &self.ratios[slots]);
-        stream.curve = Curve::default();
-        tables.sweep(&mut stream.curve, &stream.guarantee, &stream.limits, until);
-        tables.store(&mut stream.table, stream.curve.ended);
+        let mut curve = Curve::default();
+        curve.begin(&ZERO, &stream.guarantee, &stream.limits);
+        let leaves = &self.leaves[slots.clone()];
+        if stream.fifo {
+            tables.serve(&mut curve, leaves, &self.served[slots], until);
+        } else {
+            tables.collect(leaves, &self.ratios[slots]);
+            tables.sweep(&mut curve, until);
+        }
+        tables.store(&mut stream.table, curve.ended);
         self.tables = tables;
     }
 }
@@ -226,9 +237,9 @@ impl Engine {
 impl Tables {
     /// All bends of all operations, in order.
     fn collect(&mut self, leaves: &[Leaf], ratios: &[f64]) {
-        let Tables { bends, order, heading, .. } = self;
+        let Tables { bends, order, keys, heading, .. } = self;
         bends.clear();
-        order.clear();
+        keys.clear();
         heading.clear();
         for (child, (leaf, ratio)) in leaves.iter().zip(ratios).enumerate() {
             let first = bends.len();
@@ -240,7 +251,7 @@ impl Tables {
                 let jumps = x <= from || !per_unit.is_finite();
                 let per_unit = if jumps { 0.0 } else { per_unit };
                 let slope = std::array::from_fn(|r| (y[r] - before[r]) * per_unit);
-                order.push(key(x, bends.len()));
+                keys.push(key(x, bends.len()));
                 bends.push(Bend { x, slope, y, child: child as u32, goes_on: true, jumps });
                 (from, before) = (if jumps { from } else { x }, y);
             }
@@ -249,14 +260,13 @@ impl Tables {
                 last.goes_on = false;
             }
         }
-        order.sort_unstable();
+        sort(order, keys, bends);
     }
 
     /// From fit factor 0 to the end of the function, or to a breakpoint beyond a suggestion.
-    fn sweep(&mut self, curve: &mut Curve, guarantee: &Lanes, limits: &Lanes, until: f64) {
+    fn sweep(&mut self, curve: &mut Curve, until: f64) {
         let Tables { bends, order, heading, knots, .. } = self;
         knots.clear();
-        curve.begin(&ZERO, guarantee, limits);
         let mut sum = Sum { value: Sums::default(), slope: ZERO, steepest: ZERO };
         let (mut x, mut left, mut changes, mut at) = (0.0, ZERO, 0, 0);
         for bend in heading.iter_mut().filter(|bend| **bend != NONE) {
@@ -273,17 +283,16 @@ impl Tables {
                 return;
             }
             // A bend at the end of a jump was passed with it.
-            while order.get(at).is_some_and(|key| bends[bend_of(*key)].jumps) {
+            while order.get(at).is_some_and(|bend| bends[*bend as usize].jumps) {
                 at += 1;
             }
-            let nearest = order.get(at).map_or(f64::INFINITY, |key| fit_factor_of(*key));
+            let nearest = order.get(at).map_or(f64::INFINITY, |bend| bends[*bend as usize].x);
             let x1 = nearest.min(1.0);
             sum.value.advance(&sum.slope, x1 - x);
             let first = at;
-            while let Some(key) = order.get(at)
-                && fit_factor_of(*key) == x1
+            while let Some(bend) = order.get(at).map(|bend| &bends[*bend as usize])
+                && bend.x == x1
             {
-                let bend = &bends[bend_of(*key)];
                 if !bend.jumps {
                     sum.leave(&bend.slope);
                     changes += 1;
@@ -303,14 +312,50 @@ impl Tables {
                 }
                 return;
             }
-            for key in &order[first..at] {
-                let at = bend_of(*key);
-                let bend = &bends[at];
+            for at in &order[first..at] {
+                let bend = &bends[*at as usize];
                 if bend.goes_on && !bend.jumps {
-                    heading[bend.child as usize] = sum.enter(bends, &bend.y, at as u32 + 1);
+                    heading[bend.child as usize] = sum.enter(bends, &bend.y, *at + 1);
                 }
             }
         }
+    }
+}
+
+impl Tables {
+    /// The same for a FIFO pool, which satisfies one operation after another.
+    fn serve(&mut self, curve: &mut Curve, leaves: &[Leaf], served: &[u32], until: f64) {
+        let knots = &mut self.knots;
+        knots.clear();
+        let (mut x, mut left, mut before) = (0.0, ZERO, ZERO);
+        for (start, child) in served.iter().enumerate() {
+            let (start, leaf) = (start as f64, &leaves[*child as usize]);
+            let mut place = Place::default();
+            while let Some((s, y)) = leaf.next(&mut place) {
+                let (x1, y) = (start + s, map2(&before, &y, |before, y| before + y));
+                if x1 > x {
+                    curve.rise(knots, x, &left, x1, &y);
+                    x = x1;
+                } else {
+                    let next = leaf.next(&mut place.clone());
+                    let grows = |r: usize| next.is_some_and(|(_, next)| before[r] + next[r] > y[r]);
+                    curve.jump(knots, x, &left, &y, u32::MAX, grows);
+                }
+                left = y;
+                if curve.ended || curve.s > until {
+                    return;
+                }
+            }
+            // Satisfied: nothing moves up to the next one.
+            before = map2(&before, &leaf.full, |before, y| before + y);
+            curve.rise(knots, x, &left, start + 1.0, &before);
+            (x, left) = (start + 1.0, before);
+            if curve.ended || curve.s > until {
+                return;
+            }
+        }
+        // Without operations it ends as any other pool does.
+        curve.finish(knots, x.max(1.0), &before);
     }
 }
 
@@ -380,19 +425,30 @@ impl Sum {
     }
 }
 
-/// A bend by its fit factor, then by its number: floats from 0 on are ordered as their bits are, and one number
-/// is sorted without a jump of the program.
+/// A bend by about its fit factor, then by its number: floats from 0 on are ordered as their bits are, and
+/// small numbers are sorted without a jump of the program.
 #[inline]
-fn key(x: f64, bend: usize) -> u128 {
-    u128::from(x.to_bits()) << 64 | bend as u128
+fn key(x: f64, bend: usize) -> u64 {
+    x.to_bits() & !NUMBERS | bend as u64
 }
-#[inline]
-fn fit_factor_of(key: u128) -> f64 {
-    f64::from_bits((key >> 64) as u64)
-}
-#[inline]
-fn bend_of(key: u128) -> usize {
-    key as u64 as usize
+/// Room for the number of a bend in a key. An operation has at most one for each resource on the way to its
+/// usage and on the one to its demand, and one between them.
+const NUMBERS: u64 = (1 << 10) - 1;
+const _: () = assert!(FEW as u64 * 11 <= NUMBERS);
+
+/// Bends by fit factor, then by number.
+fn sort(order: &mut Vec<u32>, keys: &mut [u64], bends: &[Bend]) {
+    keys.sort_unstable();
+    order.clear();
+    for key in keys {
+        order.push((*key & NUMBERS) as u32);
+        // Hardly ever are two that near to each other.
+        let mut at = order.len() - 1;
+        while at > 0 && bends[order[at - 1] as usize].x > bends[order[at] as usize].x {
+            order.swap(at - 1, at);
+            at -= 1;
+        }
+    }
 }
 
 /// Number of breakpoints that are before a place, looked for from `near` on: each of them is a line of the

@@ -24,6 +24,8 @@ pub(crate) struct Stream {
     pub(crate) fifo: bool,
     /// A pool of few operations, whose breakpoints are in the table.
     pub(super) few: bool,
+    /// There are operations among the children.
+    pub(super) operations: bool,
     /// At the right bound everybody is offered everything; beside much heavier siblings it may not be so.
     pub(super) offered: bool,
     /// First child slot of the pool, in which weights and leaves are kept.
@@ -40,12 +42,13 @@ pub(crate) struct Stream {
     pub(crate) limits: Lanes,
     /// Limited demand, once that is known.
     pub(super) full: Lanes,
-    /// Sum of what children would take.
-    pub(super) sum: Option<Lanes>,
-    /// What is taken at suggestion 0, and the fit factor.
-    pub(super) zero: Option<(f64, Lanes)>,
-    /// What is taken at fit factor 0; guarantee and limits pulled up to that.
-    pub(super) begun: Option<(Lanes, Lanes, Lanes)>,
+    /// Sum of what children would take, once that is found.
+    pub(super) sum: Lanes,
+    /// What is taken at suggestion 0, and the fit factor, once that is found.
+    pub(super) zero: (f64, Lanes),
+    /// What is taken at fit factor 0, once that is found.
+    pub(super) begun: Lanes,
+    /// Empty where breakpoints are in the table.
     pub(crate) curve: Curve,
     /// Where searches ended.
     pub(super) guess: [f64; SEARCHES],
@@ -123,12 +126,13 @@ impl Default for Stream {
             slot: 0,
             block: 0,
             main: 0,
+            operations: true,
             offered: false,
             full: ZERO,
             guess: [0.0; SEARCHES],
-            sum: None,
-            begun: None,
-            zero: None,
+            sum: ZERO,
+            begun: ZERO,
+            zero: (0.0, ZERO),
             fifo: false,
             few: false,
             table: few::EMPTY,
@@ -161,6 +165,16 @@ impl Stream {
             ..Stream::default()
         }
     }
+
+    /// No breakpoint follows those that are known.
+    pub(super) fn has_ended(&self) -> bool {
+        self.curve.ended || self.table.has_ended()
+    }
+
+    /// The fit factor at which everybody is offered everything.
+    pub(super) fn right_bound(&self) -> f64 {
+        if self.fifo { f64::from(self.count.max(1)) } else { 1.0 }
+    }
 }
 
 enum Next {
@@ -173,13 +187,12 @@ impl Engine {
     /// Back to fit factor 0.
     pub(crate) fn reset(&mut self, id: u32, guarantee: &Lanes, limits: &Lanes) {
         let stream = &mut self.streams[id as usize];
-        self.store.clear(&mut stream.curve.knots);
-        stream.curve = Curve::default();
         (stream.valid, stream.guarantee, stream.limits) = (true, *guarantee, *limits);
-        (stream.sum, stream.begun, stream.zero) = (None, None, None);
         stream.table = stream.table.emptied();
         // Most pools are never followed, and this is most of a stream.
         if stream.first != NONE {
+            self.store.clear(&mut stream.curve.knots);
+            stream.curve = Curve::default();
             stream.near = Reader::default();
             stream.stage = Stage::Start;
             (stream.value, stream.slope, stream.steepest, stream.left) = (Sums::default(), ZERO, ZERO, ZERO);
@@ -295,7 +308,7 @@ impl Engine {
         let mut reader = self.cursors[cursor].reader;
         let next = match self.read(child, &mut reader) {
             Some(knot) => Next::Knot(knot.s, knot.y),
-            None if self.streams[child as usize].curve.ended => Next::End,
+            None if self.streams[child as usize].has_ended() => Next::End,
             None => Next::Needs(child),
         };
         self.cursors[cursor].reader = reader;

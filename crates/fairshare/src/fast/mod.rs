@@ -94,8 +94,6 @@ pub(crate) struct Engine {
     demands: Vec<Lanes>,
     /// By block: what of it is that of the present children, a bit for each search and [`DEMAND`].
     known: Vec<u8>,
-    /// Empty between uses.
-    parts: Vec<Part>,
     /// By row.
     told: Vec<Told>,
     /// The same for the promised shares.
@@ -148,7 +146,7 @@ impl Engine {
         }
         for stream in &mut engine.streams {
             let levels = engine.levels[stream.main as usize];
-            stream.few = levels == 1 && !stream.fifo && stream.count <= few;
+            stream.few = levels == 1 && stream.count <= few;
         }
         engine.pieces = vec![NO_PIECE; SEARCHES * engine.streams.len()];
         engine.found = vec![0; engine.streams.len()];
@@ -171,7 +169,9 @@ impl Engine {
     fn add_stream(&mut self, update: &Update, e: usize, block: usize) {
         let slots = update.tree.slots(e);
         let fifo = update.is_fifo(e);
-        self.streams.push(Stream::new(&slots, fifo, block, self.stream_of[e]));
+        let mut stream = Stream::new(&slots, fifo, block, self.stream_of[e]);
+        stream.operations = update.tree.child_pools(e).len() < slots.len();
+        self.streams.push(stream);
     }
 
     /// An operation that may be new or have changed.
@@ -268,7 +268,6 @@ impl Engine {
         run.distribute();
         run.distribute_promised();
         run.report_infeasible();
-        run.u.publish_integral_attributes();
         run.engine.renewed.fill(false);
     }
 

@@ -131,9 +131,16 @@ impl Part {
     /// Adds what another one takes from the start of this one on.
     #[inline]
     pub(super) fn add(&mut self, part: &Part) {
+        self.add_straight(part.from, &part.y, &part.slope);
+    }
+
+    /// The same for what takes `y` at `from`.
+    #[inline]
+    pub(super) fn add_straight(&mut self, from: f64, y: &Lanes, slope: &Lanes) {
+        let on = self.from - from;
         for r in 0..5 {
-            self.y[r] += part.y[r] + part.slope[r] * (self.from - part.from);
-            self.slope[r] += part.slope[r];
+            self.y[r] += y[r] + slope[r] * on;
+            self.slope[r] += slope[r];
         }
     }
 

@@ -15,6 +15,7 @@ use super::Engine;
 use super::knots::{Knot, NONE};
 use super::lanes::{Lanes, ZERO, map2, max, min, top, within};
 use super::leaf::Place;
+#[cfg(doc)]
 use super::merge::Stream;
 use super::part::{FIRST, MARGIN, NO_PART, NOISE, NOWHERE, Part, Piece, SHARE_MARGIN};
 
@@ -41,8 +42,12 @@ pub(super) const DEMAND: u8 = 1 << SEARCHES;
 pub(super) const SEGMENT: u16 = 1 << SEARCHES;
 /// that nothing is taken at suggestion 0, which is fit factor 0;
 const NOTHING: u16 = 1 << (SEARCHES + 1);
-/// and that what is taken at fit factor 0 is beyond the limits.
+/// that what is taken at fit factor 0 is beyond the limits;
 pub(super) const INFEASIBLE: u16 = 1 << (SEARCHES + 2);
+/// and that [`Stream::sum`], [`Stream::begun`] and [`Stream::zero`] are found.
+const SUM: u16 = 1 << (SEARCHES + 3);
+const BEGUN: u16 = 1 << (SEARCHES + 4);
+const ZERO_IS_FOUND: u16 = 1 << (SEARCHES + 5);
 
 impl Search {
     pub(super) fn bit(self) -> u8 {
@@ -95,8 +100,8 @@ impl Engine {
     /// Everything that children would take.
     pub(super) fn sum_of_demands(&mut self, id: u32) -> Lanes {
         let stream = &self.streams[id as usize];
-        if let Some(sum) = stream.sum {
-            return sum;
+        if self.found[id as usize] & SUM != 0 {
+            return stream.sum;
         }
         let (slot, count, fifo, block) =
             (stream.slot as usize, stream.count as usize, stream.fifo, stream.block);
@@ -118,43 +123,57 @@ impl Engine {
                 sum = map2(&sum, kept, |a, b| a + b);
             }
         }
-        self.streams[id as usize].sum = Some(sum);
+        self.streams[id as usize].sum = sum;
+        self.found[id as usize] |= SUM;
         sum
     }
 
     /// Guarantee and limits of a pool, pulled up to what it takes in any case.
     pub(super) fn bounds(&mut self, id: u32, search: Search) -> (Lanes, Lanes) {
+        let y = self.at_start(id, search);
         let stream = &self.streams[id as usize];
-        if let Some((_, guarantee, limits)) = stream.begun {
-            return (guarantee, limits);
-        }
-        let (slot, count) = (stream.slot as usize, stream.count as usize);
-        let mut y = ZERO;
-        if self.levels[stream.main as usize] > 1 {
-            for slot in slot..slot + count {
-                match self.stream_of_slot[slot] {
-                    NONE => {}
-                    child if self.found[child as usize] & NOTHING != 0 => {}
-                    child => y = map2(&y, &self.at_zero(child, search).1, |a, b| a + b),
-                }
-            }
-        }
-        let stream = &mut self.streams[id as usize];
         let limits = max(&stream.limits, &y);
         let guarantee = min(&max(&stream.guarantee, &y), &limits);
-        stream.begun = Some((y, guarantee, limits));
         (guarantee, limits)
+    }
+
+    /// What a pool takes at fit factor 0: what children take within their guarantees.
+    fn at_start(&mut self, id: u32, search: Search) -> Lanes {
+        let stream = &self.streams[id as usize];
+        if self.levels[stream.main as usize] == 1 {
+            return ZERO;
+        }
+        if self.found[id as usize] & BEGUN != 0 {
+            return stream.begun;
+        }
+        let mut y = ZERO;
+        for slot in stream.slot as usize..(stream.slot + stream.count) as usize {
+            match self.stream_of_slot[slot] {
+                NONE => {}
+                child if self.found[child as usize] & NOTHING != 0 => {}
+                child => y = map2(&y, &self.at_zero(child, search).1, |a, b| a + b),
+            }
+        }
+        self.streams[id as usize].begun = y;
+        self.found[id as usize] |= BEGUN;
+        y
     }
 
     /// What a pool takes within its guarantee, `by_sugg(0)`, and the fit factor.
     pub(super) fn at_zero(&mut self, id: u32, search: Search) -> (f64, Lanes) {
-        if let Some(zero) = self.streams[id as usize].zero {
-            return zero;
+        let found = self.found[id as usize];
+        if found & NOTHING != 0 {
+            return (0.0, ZERO);
+        }
+        if found & ZERO_IS_FOUND != 0 {
+            return self.streams[id as usize].zero;
         }
         let zero = self.find_at_zero(id, search);
-        self.streams[id as usize].zero = Some(zero);
         if zero == (0.0, ZERO) {
             self.found[id as usize] |= NOTHING;
+        } else {
+            self.streams[id as usize].zero = zero;
+            self.found[id as usize] |= ZERO_IS_FOUND;
         }
         zero
     }
@@ -165,7 +184,7 @@ impl Engine {
         }
         if self.is_searched(id) {
             let (guarantee, _) = self.bounds(id, search);
-            let y = self.streams[id as usize].begun.map_or(ZERO, |begun| begun.0);
+            let y = self.at_start(id, search);
             if y == guarantee {
                 return (0.0, y);
             }
@@ -193,11 +212,10 @@ impl Engine {
         if s == 0.0 {
             return Some(self.at_zero(id, Search::Near));
         }
-        self.bounds(id, Search::Near);
         let full = self.streams[id as usize].full;
-        if s >= 1.0 || self.end(id).is_some_and(|end| s > end) {
+        if s >= 1.0 || s > self.end(id) {
             if full == self.sum_of_demands(id) {
-                return Some((1.0, full));
+                return Some((self.streams[id as usize].right_bound(), full));
             }
             if self.is_swept(id) {
                 return None;
@@ -211,14 +229,13 @@ impl Engine {
         piece.holds(s).then(|| piece.at(s))
     }
 
-    /// Behind this suggestion a pool is at its limited demand, if its bounds are known. At the end itself there
-    /// may be a jump, behind which a suggestion of 1 never is.
+    /// Behind this suggestion a pool is at its limited demand. At the end itself there may be a jump, behind
+    /// which a suggestion of 1 never is.
     #[inline]
-    pub(super) fn end(&self, id: u32) -> Option<f64> {
-        let Stream { full, begun, .. } = &self.streams[id as usize];
-        let (_, guarantee, _) = begun.as_ref()?;
-        let end = top(&map2(full, guarantee, |y, g| y - g));
-        Some(end + MARGIN * end + SHARE_MARGIN)
+    pub(super) fn end(&mut self, id: u32) -> f64 {
+        let (guarantee, _) = self.bounds(id, Search::Near);
+        let end = top(&map2(&self.streams[id as usize].full, &guarantee, |y, g| y - g));
+        end + MARGIN * end + SHARE_MARGIN
     }
 
     /// What a pool takes at a suggestion, whether that is beyond its limits or not.
@@ -404,7 +421,7 @@ impl Engine {
         let (slot, count, block) = (stream.slot as usize, stream.count as usize, stream.block as usize);
         let pools = self.levels[stream.main as usize] > 1;
         let first = search as usize * self.demands.len() + block;
-        let blocks = first..first + count.div_ceil(BLOCK);
+        let blocks = first..first + if stream.operations { count.div_ceil(BLOCK) } else { 0 };
         let mut sum = Part::of_operation(0.0, f64::INFINITY, ZERO, ZERO);
         for (i, b) in blocks.clone().enumerate() {
             let (part, known) = (&self.blocks[b], self.known[block + i] & search.bit() != 0);
@@ -417,31 +434,28 @@ impl Engine {
             (sum.from, sum.to) = (sum.from.max(part.from), sum.to.min(part.to));
         }
         (sum.sure.from, sum.sure.to) = (sum.from, sum.to);
-        let bottom = self.parts.len();
-        if pools {
-            for slot in slot..slot + count {
-                if self.stream_of_slot[slot] == NONE {
-                    continue;
-                }
-                let ratio = self.ratios[slot];
-                let piece = self.kept_piece(self.stream_of_slot[slot], x * ratio, search);
-                let part = Part {
-                    from: piece.from / ratio,
-                    to: piece.to / ratio,
-                    y: piece.y,
-                    slope: piece.slope.map(|slope| slope * ratio),
-                    sure: piece.sure.map(|s| s / ratio),
-                    plain: piece.plain,
-                };
-                (sum.from, sum.to) = (sum.from.max(part.from), sum.to.min(part.to));
-                (sum.sure, sum.plain) = (sum.sure.and(part.sure), sum.plain && part.plain);
-                self.parts.push(part);
+        let slots = if pools { slot..slot + count } else { slot..slot };
+        for slot in slots.clone() {
+            let (child, ratio) = (self.stream_of_slot[slot], self.ratios[slot]);
+            if child == NONE {
+                continue;
             }
+            let piece = self.kept_piece(child, x * ratio, search);
+            (sum.from, sum.to) = (sum.from.max(piece.from / ratio), sum.to.min(piece.to / ratio));
+            (sum.sure, sum.plain) = (sum.sure.and(piece.sure.map(|s| s / ratio)), sum.plain && piece.plain);
         }
-        for part in self.blocks[blocks].iter().chain(&self.parts[bottom..]) {
+        for part in &self.blocks[blocks] {
             sum.add(part);
         }
-        self.parts.truncate(bottom);
+        let kept = search as usize * self.streams.len();
+        for slot in slots {
+            let (child, ratio) = (self.stream_of_slot[slot], self.ratios[slot]);
+            if child == NONE {
+                continue;
+            }
+            let piece = &self.pieces[kept + child as usize];
+            sum.add_straight(piece.from / ratio, &piece.y, &piece.slope.map(|slope| slope * ratio));
+        }
         sum
     }
 

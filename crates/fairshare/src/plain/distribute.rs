@@ -32,7 +32,7 @@ impl Plain<'_> {
 
     /// Shares within guarantees, below pools that asked for them.
     pub(crate) fn distribute_promised(&mut self) {
-        for e in self.u.promising_pools() {
+        for &e in self.u.promising {
             self.pass(e, 0.0, Pass::Promised);
         }
     }

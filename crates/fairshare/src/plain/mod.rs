@@ -82,7 +82,9 @@ impl<'a> Plain<'a> {
         plain.distribute();
         plain.distribute_promised();
         plain.publish_functions();
-        plain.u.publish_integral_attributes();
+        for e in plain.u.integral_pools() {
+            plain.u.out[e].integral = plain.u.integral_output(e);
+        }
         plain
     }
 

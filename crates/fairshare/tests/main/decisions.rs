@@ -228,18 +228,18 @@ fifo B
 }
 
 /// A FIFO pool is followed up to where it stands: of each operation one segment that grows and one to the next
-/// whole fit factor, and the flat one behind them. A pool that takes all it wants is not followed.
+/// whole fit factor. A pool that takes all it wants is not followed.
 #[test]
 fn how_far_functions_were_followed_is_told_where_they_were() {
     let mut fixture = Fixture::parse(
         "
 fifo A
   op a1 demand=cpu:10
-  op a2 demand=cpu:20
+  op a2 demand=cpu:200
 pool B
   op b demand=cpu:5",
     );
     let output = fixture.update(None);
     let size = |id| output.elements[fixture.index(id)].function_size;
-    assert_eq!([size("A"), size("a1"), size("B"), size("b")], [Some(5), None, None, None]);
+    assert_eq!([size("A"), size("a1"), size("B"), size("b")], [Some(3), None, None, None]);
 }
