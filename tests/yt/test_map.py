@@ -109,6 +109,29 @@ def test_several_outputs_and_none(cluster, client, home):
     run(cluster, "cat > /dev/null", [f"{home}/a"], [])
 
 
+def test_maps_that_append_to_one_table_run_at_once(cluster, client, home):
+    """Each waits for a file that the test makes when both of them run: neither is in the other's way."""
+    for n in range(2):
+        client.write_table(f"{home}/in{n}", [{"n": n}])
+    client.create("table", f"{home}/out")
+    gate = cluster.shared / home.rpartition("/")[2]
+    command = f"until [ -e '{gate}' ]; do sleep 0.1; done; cat"
+    maps = [cluster.command("start_operation", operation_type="map", spec={
+        "input_table_paths": [f"{home}/in{n}"], "output_table_paths": [f"<append=%true>{home}/out"],
+        "mapper": {**SMALL, "command": command}})["operation_id"] for n in range(2)]
+    for operation in maps:
+        cluster.wait_jobs(operation)
+    alone = cluster.command("start_operation", operation_type="map", spec={
+        "input_table_paths": [f"{home}/in0"], "output_table_paths": [f"{home}/out"],
+        "mapper": {**SMALL, "command": "cat"}})["operation_id"]
+    cluster.wait_state(alone, "failed")
+    assert 402 in error_codes(cluster.result(alone)), "it would replace what the others extend"
+    gate.touch()
+    for operation in maps:
+        cluster.wait_state(operation, "completed", timeout=120)
+    assert sorted(row["n"] for row in read(client, f"{home}/out")) == [0, 1]
+
+
 def test_append_and_overwrite(cluster, client, home):
     client.write_table(f"{home}/a", ROWS[:2])
     run(cluster, "cat", [f"{home}/a"], [f"<append=%true>{home}/a"])

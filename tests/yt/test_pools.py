@@ -33,6 +33,19 @@ def pools(cluster, yt):
     wait_for(lambda: cluster.exists(f"{ORCHID}/calm/integral_pool_capacity"), what="the pools in the Orchid")
 
 
+def test_large_maps_of_the_orchid_come_in_part(pools, cluster):
+    """As many children as asked for, and a word that there are more (8.3, 11.2)."""
+    client = cluster.client()
+    for path in (ORCHID, "//sys/scheduler/orchid/scheduler/pool_trees/physical/child_pools_by_pool/<Root>"):
+        names = client.list(path)
+        assert {"bursty", "calm"} <= set(names), path
+        part = client.get(path, max_size=1)
+        assert len(part) == 1 and part.attributes["incomplete"]
+        some = client.list(path, max_size=1)
+        assert len(some) == 1 and some[0] in names and some.attributes["incomplete"]
+        assert "incomplete" not in client.get(path).attributes
+
+
 def test_hyphens_are_a_spelling(pools, yt):
     canonical = value(yt("get", f"{TREE}/calm/@integral_guarantees"))
     assert canonical == {"guarantee_type": "relaxed", "resource_flow": {"cpu": 0.5}}

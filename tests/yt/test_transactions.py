@@ -166,3 +166,39 @@ def test_transactions_survive_the_server(cluster, client, place):
         refused(lambda: client.set(f"{place}/@colour", "red"), 402)
     client.commit_transaction(tx)
     assert client.get(f"{place}/a") == 1
+
+
+def test_rows_of_several_transactions_come_into_one_table(cluster, client, place):
+    """Nobody waits for anybody (8.2): rows come with the commit of their transaction, all together and not before."""
+    table, behind = f"{place}/t", f"<append=%true>{place}/t"
+    client.create("table", table)
+    client.write_table(table, [{"n": 0}])
+
+    def within(tx, act):
+        bound = yt_wrapper.YtClient(config=client.config)
+        with bound.Transaction(transaction_id=tx):
+            return act(bound)
+
+    def rows(of):
+        return [row["n"] for row in of.read_table(table)]
+    one, two, three = (client.start_transaction(timeout=600_000) for _ in range(3))
+    within(one, lambda c: c.write_table(behind, [{"n": 10}, {"n": 11}]))
+    within(two, lambda c: c.write_table(behind, [{"n": 20}]))
+    within(three, lambda c: c.write_table(behind, [{"n": 30}]))
+    client.write_table(behind, [{"n": 1}])
+    within(one, lambda c: c.write_table(behind, [{"n": 12}]))
+    refused(lambda: client.write_table(table, [{"n": 5}]), 402)
+    refused(lambda: client.remove(table), 402)
+    assert rows(client) == [0, 1]
+    assert within(one, rows) == [0, 1, 10, 11, 12] and within(two, rows) == [0, 1, 20]
+    cluster.server.kill()
+    cluster.server.start()
+    cluster.wait_server()
+    cluster.wait_nodes()
+    client.commit_transaction(two)
+    assert rows(client) == [0, 1, 20] and within(one, rows) == [0, 1, 20, 10, 11, 12]
+    client.abort_transaction(three)
+    client.commit_transaction(one)
+    assert rows(client) == [0, 1, 20, 10, 11, 12]
+    client.write_table(table, [{"n": 5}])
+    assert rows(client) == [5]
