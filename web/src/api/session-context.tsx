@@ -62,7 +62,12 @@ export function useMay(what: OnPath | OnOperation): boolean | undefined {
   return superuser || data;
 }
 
-/** What is inside, for those who may. */
+/** What is inside, for those who may. Lists have one for each row: those who may everything are not asked about. */
 export function Allowed({ children, ...what }: (OnPath | OnOperation) & { children: ReactNode }) {
+  const { superuser } = useSession();
+  return superuser ? <>{children}</> : <Asked what={what}>{children}</Asked>;
+}
+
+function Asked({ what, children }: { what: OnPath | OnOperation; children: ReactNode }) {
   return useMay(what) === true ? <>{children}</> : null;
 }

@@ -86,18 +86,21 @@ export function StackBar({
   const starts = segments.map((_, index) => segments.slice(0, index).reduce((sum, s) => sum + s.part, 0));
   return (
     <div className={tall ? 'bar bar_tall' : 'bar'} role="img" aria-label={text} title={text}>
-      {segments.map((segment, index) => (
-        <i
-          key={segment.label}
-          className={`bar__${segment.kind}`}
-          style={{
-            left: `${((starts[index] ?? 0) / scale) * 100}%`,
-            ...width(segment.part, scale),
-            top: 0,
-            bottom: 0,
-          }}
-        />
-      ))}
+      {segments.map(
+        (segment, index) =>
+          segment.part > 0 && (
+            <i
+              key={segment.label}
+              className={`bar__${segment.kind}`}
+              style={{
+                left: `${((starts[index] ?? 0) / scale) * 100}%`,
+                ...width(segment.part, scale),
+                top: 0,
+                bottom: 0,
+              }}
+            />
+          ),
+      )}
     </div>
   );
 }

@@ -1,12 +1,14 @@
 /**
  * The one table of all pages. Rows are virtual: as many are in the document as can be seen, so a hundred
- * thousand cost no more than a hundred. The head and the first column stay where they are.
+ * thousand cost no more than a hundred, and a few new ones come with each frame (`model/gradual.ts`). The head and
+ * the first column stay where they are.
  */
 
 import { ChevronDown, ChevronUp } from '@gravity-ui/icons';
 import { Icon } from '@gravity-ui/uikit';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { memo, useRef, type ReactNode } from 'react';
+import { memo, useEffect, useRef, useState, type ReactNode } from 'react';
+import { Gradual } from '../model/gradual';
 import { sameFields } from '../model/sharing';
 import { nextSort, type Sort } from '../model/urlState';
 
@@ -41,12 +43,23 @@ const HEAD_HEIGHT = 34;
 export function DataTable<R>(props: Props<R>) {
   const { label, columns, rows, rowKey, rowHeight = 34, sort, onSort, isMuted, empty } = props;
   const box = useRef<HTMLDivElement>(null);
+  const [gradual] = useState(() => new Gradual());
+  const [rangeExtractor, setExtractor] = useState(() => gradual.frame());
   const virtual = useVirtualizer({
+    rangeExtractor,
     count: rows.length,
     getScrollElement: () => box.current,
     estimateSize: () => rowHeight,
     overscan: 6,
     scrollMargin: HEAD_HEIGHT,
+  });
+  useEffect(() => {
+    if (gradual.isDone) return undefined;
+    // Not in the very next frame: while one scrolls on, each brings new rows anyway.
+    let asked = requestAnimationFrame(() => {
+      asked = requestAnimationFrame(() => setExtractor(() => gradual.frame()));
+    });
+    return () => cancelAnimationFrame(asked);
   });
   const growing = Math.max(
     0,

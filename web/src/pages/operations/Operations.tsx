@@ -2,6 +2,7 @@
 
 import { ArrowLeft, ArrowRight, Magnifier } from '@gravity-ui/icons';
 import { Button, Icon, Select, Switch, TextInput } from '@gravity-ui/uikit';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { useLive } from '../../api/live';
 import {
@@ -176,19 +177,25 @@ interface ChoiceProps {
   onUpdate: (value: string | undefined) => void;
 }
 
-/** A filter with the number of operations behind each choice. */
+/**
+ * A filter with the number of operations behind each choice. There may be thousands of choices, and new numbers
+ * every second: they are made when the list is opened for the first time.
+ */
 function Choice({ label, value, counts, onUpdate }: ChoiceProps) {
+  const [opened, setOpened] = useState(false);
   const names = Object.keys(counts);
-  const all = value !== null && !names.includes(value) ? [value, ...names] : names;
+  const all = value !== null && !Object.hasOwn(counts, value) ? [value, ...names] : names;
+  const chosen = value === null ? [] : [value];
   return (
     <Select
       aria-label={label.replace(':', '')}
       label={label}
-      value={value === null ? [] : [value]}
+      value={chosen}
       placeholder="all"
       hasClear
       filterable={all.length > 8}
-      options={all.map(name => ({
+      onOpenChange={open => setOpened(opened || open)}
+      options={(opened ? all : chosen).map(name => ({
         value: name,
         content: (
           <span className="choice">
