@@ -5,10 +5,11 @@ use crate::command::{AccessFilter, ListJobs, ListOperations};
 use crate::jobs::no_such_job;
 use crate::operation::{ATTRIBUTES, Operation, no_such_attribute};
 use crate::records::event_value;
-use crate::summary;
+use crate::summary::{self, Listed};
 use crate::{Body, Kernel, OperationRef, OperationRow};
 use cypress::Permission;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use vocab::{Failure, JobId, OperationId, Resources, Time};
 use yson::write::{Style, write_row};
 use yson::{Map, Value};
@@ -60,9 +61,11 @@ impl Kernel {
                 wanted.push(always.to_owned());
             }
         }
-        let mut live: Vec<_> = self.operations.values().map(Operation::summary).collect();
-        live.sort_by_key(|s| std::cmp::Reverse((s.start_time, s.id)));
-        let merged = merge_newest_first(live.iter(), self.finished.newest_first());
+        // The times beside the operations: those are all over the memory, and this is sorted with every list.
+        let mut live: Vec<_> = self.operations.values().map(|o| (Reverse((o.start_time, o.id)), o)).collect();
+        live.sort_unstable_by_key(|(newest, _)| *newest);
+        let live = live.into_iter().map(|(_, operation)| Listed::Live(operation));
+        let merged = merge_newest_first(live, self.finished.newest_first().map(Listed::Finished));
         let may_access = self.access_filter(query.access.as_ref())?;
         let page = summary::list(merged, &query, may_access)?;
         let rows = page
@@ -82,7 +85,7 @@ impl Kernel {
     fn access_filter<'a>(
         &'a self,
         filter: Option<&AccessFilter>,
-    ) -> Result<impl FnMut(&'a summary::Summary) -> bool, Failure> {
+    ) -> Result<impl FnMut(Listed<'a>) -> bool, Failure> {
         let permissions: Vec<Permission> = match filter {
             None => Vec::new(),
             Some(filter) => {
@@ -94,16 +97,17 @@ impl Kernel {
         // several times as long as the rest.
         let mut at: FxHashMap<[*const Value; 2], bool> = FxHashMap::default();
         let mut known: FxHashMap<Vec<u8>, bool> = FxHashMap::default();
-        Ok(move |summary: &'a summary::Summary| {
+        Ok(move |listed: Listed<'a>| {
             let Some(who) = &who else { return true };
-            *at.entry([summary.acl.as_ptr(), summary.owners.as_ptr()]).or_insert_with(|| {
+            let (acl, owners) = listed.access_lists();
+            *at.entry([acl.as_ptr(), owners.as_ptr()]).or_insert_with(|| {
                 let mut lists = Vec::new();
-                for list in [&summary.acl, &summary.owners] {
+                for list in [acl, owners] {
                     list.iter().for_each(|item| write_row(item, Style::Binary, &mut lists));
                     lists.push(b'|');
                 }
                 *known.entry(lists).or_insert_with(|| {
-                    let object = Object::Operation(summary.id);
+                    let object = Object::Operation(listed.id());
                     permissions.iter().all(|p| self.decision(who, *p, &object).is_allowed())
                 })
             })
@@ -321,12 +325,13 @@ impl EventsOfOperation {
 
 /// Two sequences that are newest first, as one.
 fn merge_newest_first<'a>(
-    a: impl Iterator<Item = &'a summary::Summary>,
-    b: impl Iterator<Item = &'a summary::Summary>,
-) -> impl Iterator<Item = &'a summary::Summary> {
+    a: impl Iterator<Item = Listed<'a>>,
+    b: impl Iterator<Item = Listed<'a>>,
+) -> impl Iterator<Item = Listed<'a>> {
     let (mut a, mut b) = (a.peekable(), b.peekable());
+    let newness = |listed: &Listed<'_>| (listed.start_time(), listed.id());
     std::iter::from_fn(move || match (a.peek(), b.peek()) {
-        (Some(x), Some(y)) if (x.start_time, x.id) < (y.start_time, y.id) => b.next(),
+        (Some(x), Some(y)) if newness(x) < newness(y) => b.next(),
         (Some(_), _) => a.next(),
         (None, _) => b.next(),
     })

@@ -111,6 +111,10 @@ impl Operation {
         self.spec.spec.root.alias.as_deref()
     }
 
+    pub fn has_failed_jobs(&self) -> bool {
+        self.controller.failed_job_count() > 0
+    }
+
     pub fn summary(&self) -> Summary {
         let mut search = String::new();
         for key in SEARCHED {
@@ -131,7 +135,7 @@ impl Operation {
             state: self.state,
             alias: self.alias().map(str::to_owned),
             pools: self.trees.iter().map(|t| (t.tree.clone(), t.pool.clone())).collect(),
-            has_failed_jobs: self.controller.failed_job_count() > 0,
+            has_failed_jobs: self.has_failed_jobs(),
             acl: self.acl.as_slice().into(),
             owners: self.owners.as_slice().into(),
             search,

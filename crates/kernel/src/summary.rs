@@ -2,6 +2,7 @@
 //! (http-api.md 8.5 `list_operations`). Everything else of a finished operation is in the archive.
 
 use crate::command::ListOperations;
+use crate::operation::Operation;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use vocab::{Failure, OperationId, OperationState, OperationType, Time};
@@ -113,8 +114,88 @@ impl Summary {
     }
 }
 
+/// What a list is made of. Of an operation that goes on nothing is copied: there may be a hundred thousand of
+/// them, and pages ask for lists every second.
+#[derive(Clone, Copy)]
+pub(crate) enum Listed<'a> {
+    /// It goes on.
+    Live(&'a Operation),
+    /// It has ended.
+    Finished(&'a Summary),
+}
+
+impl<'a> Listed<'a> {
+    pub fn id(self) -> OperationId {
+        match self {
+            Listed::Live(operation) => operation.id,
+            Listed::Finished(summary) => summary.id,
+        }
+    }
+
+    pub fn start_time(self) -> Time {
+        match self {
+            Listed::Live(operation) => operation.start_time,
+            Listed::Finished(summary) => summary.start_time,
+        }
+    }
+
+    fn user(self) -> &'a str {
+        match self {
+            Listed::Live(operation) => &operation.user,
+            Listed::Finished(summary) => &summary.user,
+        }
+    }
+
+    fn operation_type(self) -> OperationType {
+        match self {
+            Listed::Live(operation) => operation.operation_type,
+            Listed::Finished(summary) => summary.operation_type,
+        }
+    }
+
+    fn state(self) -> OperationState {
+        match self {
+            Listed::Live(operation) => operation.state,
+            Listed::Finished(summary) => summary.state,
+        }
+    }
+
+    fn has_failed_jobs(self) -> bool {
+        match self {
+            Listed::Live(operation) => operation.has_failed_jobs(),
+            Listed::Finished(summary) => summary.has_failed_jobs,
+        }
+    }
+
+    /// Its trees, and its pool in each.
+    fn places(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let (live, finished): (&'a [_], &'a [_]) = match self {
+            Listed::Live(operation) => (&operation.trees, &[]),
+            Listed::Finished(summary) => (&[], &summary.pools),
+        };
+        let live = live.iter().map(|place| (place.tree.as_str(), place.pool.as_str()));
+        live.chain(finished.iter().map(|(tree, pool)| (tree.as_str(), pool.as_str())))
+    }
+
+    /// Its own list of access, and its owners.
+    pub fn access_lists(self) -> (&'a [Value], &'a [Value]) {
+        match self {
+            Listed::Live(operation) => (&operation.acl, &operation.owners),
+            Listed::Finished(summary) => (&summary.acl, &summary.owners),
+        }
+    }
+
+    /// Has it this text, in lower case, anywhere in what the substring filter searches?
+    fn mentions(self, text: &str) -> bool {
+        match self {
+            Listed::Live(operation) => operation.summary().text.contains(text),
+            Listed::Finished(summary) => summary.text.contains(text),
+        }
+    }
+}
+
 /// A page of `list_operations`: ids newest first, and the rest of the reply.
-pub struct Page {
+pub(crate) struct Page {
     /// Newest first.
     pub ids: Vec<OperationId>,
     /// `incomplete` and, if asked for, the counters.
@@ -124,10 +205,10 @@ pub struct Page {
 /// Applies the filters of `query` to `newest_first`. Counters are progressive: each is computed
 /// before its own filter and after those before it in the order tree, pool, user, state, type.
 /// `may_access` is asked only if the query has the filter `access`.
-pub fn list<'a>(
-    newest_first: impl Iterator<Item = &'a Summary>,
+pub(crate) fn list<'a>(
+    newest_first: impl Iterator<Item = Listed<'a>>,
     query: &ListOperations,
-    mut may_access: impl FnMut(&'a Summary) -> bool,
+    mut may_access: impl FnMut(Listed<'a>) -> bool,
 ) -> Result<Page, Failure> {
     let direction = match query.cursor_direction.as_deref() {
         None | Some("past") => Direction::Past,
@@ -145,9 +226,9 @@ pub fn list<'a>(
     let mut incomplete = false;
 
     for s in newest_first {
-        let in_window = query.from_time.is_none_or(|from| s.start_time > from)
-            && query.to_time.is_none_or(|to| s.start_time <= to);
-        if !in_window || needle.as_ref().is_some_and(|n| !s.text.contains(n.as_str())) {
+        let in_window = query.from_time.is_none_or(|from| s.start_time() > from)
+            && query.to_time.is_none_or(|to| s.start_time() <= to);
+        if !in_window || needle.as_ref().is_some_and(|n| !s.mentions(n)) {
             continue;
         }
         if query.access.is_some() && !may_access(s) {
@@ -157,8 +238,8 @@ pub fn list<'a>(
             continue;
         }
         match (direction, query.cursor_time) {
-            (Direction::Past, Some(cursor)) if s.start_time > cursor => continue,
-            (Direction::Future, Some(cursor)) if s.start_time <= cursor => continue,
+            (Direction::Past, Some(cursor)) if s.start_time() > cursor => continue,
+            (Direction::Future, Some(cursor)) if s.start_time() <= cursor => continue,
             _ => {}
         }
         if direction != Direction::Future && matching.len() == query.limit {
@@ -168,7 +249,7 @@ pub fn list<'a>(
             }
             continue;
         }
-        matching.push((s.start_time, s.id));
+        matching.push((s.start_time(), s.id()));
     }
     if direction == Direction::Future && matching.len() > query.limit {
         // The `limit` closest to the cursor are the oldest of them; the reply is newest first still.
@@ -224,36 +305,36 @@ struct Counts<'a> {
 
 impl<'a> Counts<'a> {
     /// Counts the operation as far as it passes the filters, and says whether it passes all.
-    fn admit(&mut self, s: &'a Summary, query: &ListOperations) -> bool {
-        for (tree, _) in &s.pools {
+    fn admit(&mut self, s: Listed<'a>, query: &ListOperations) -> bool {
+        for (tree, _) in s.places() {
             self.trees.add(tree);
         }
         let in_tree = |tree: &str| query.pool_tree.as_deref().is_none_or(|wanted| wanted == tree);
-        if !s.pools.iter().any(|(tree, _)| in_tree(tree)) && query.pool_tree.is_some() {
+        if !s.places().any(|(tree, _)| in_tree(tree)) && query.pool_tree.is_some() {
             return false;
         }
-        for (_, pool) in s.pools.iter().filter(|(tree, _)| in_tree(tree)) {
+        for (_, pool) in s.places().filter(|(tree, _)| in_tree(tree)) {
             self.pools.add(pool);
         }
         if let Some(wanted) = &query.pool
-            && !s.pools.iter().any(|(tree, pool)| in_tree(tree) && pool == wanted)
+            && !s.places().any(|(tree, pool)| in_tree(tree) && pool == wanted.as_str())
         {
             return false;
         }
-        self.users.add(&s.user);
-        if query.user.as_ref().is_some_and(|u| *u != s.user) {
+        self.users.add(s.user());
+        if query.user.as_ref().is_some_and(|u| u != s.user()) {
             return false;
         }
-        self.states.add(s.state.as_str());
-        if query.state.as_ref().is_some_and(|x| x != s.state.as_str()) {
+        self.states.add(s.state().as_str());
+        if query.state.as_ref().is_some_and(|x| x != s.state().as_str()) {
             return false;
         }
-        self.types.add(s.operation_type.as_str());
-        if query.operation_type.as_ref().is_some_and(|x| x != s.operation_type.as_str()) {
+        self.types.add(s.operation_type().as_str());
+        if query.operation_type.as_ref().is_some_and(|x| x != s.operation_type().as_str()) {
             return false;
         }
-        self.failed_jobs += i64::from(s.has_failed_jobs);
-        query.with_failed_jobs.is_none_or(|wanted| wanted == s.has_failed_jobs)
+        self.failed_jobs += i64::from(s.has_failed_jobs());
+        query.with_failed_jobs.is_none_or(|wanted| wanted == s.has_failed_jobs())
     }
 
     fn write(self, rest: &mut Map) {
@@ -302,7 +383,7 @@ mod tests {
 
     fn ids(query: ListOperations) -> (Vec<u32>, bool) {
         let all = all();
-        let page = list(all.iter(), &query, |_| true).expect("a good query");
+        let page = list(all.iter().map(Listed::Finished), &query, |_| true).expect("a good query");
         let incomplete = page.rest.get("incomplete").and_then(Value::as_bool).expect("incomplete is there");
         (page.ids.iter().map(|id| id.0.0[0]).collect(), incomplete)
     }
@@ -341,14 +422,14 @@ mod tests {
         assert_eq!(ids(future), (vec![3, 2], true), "the closest to the cursor, newest first");
         let all = all();
         let bad = ListOperations { cursor_direction: Some("up".into()), ..query() };
-        assert!(list(all.iter(), &bad, |_| true).is_err());
+        assert!(list(all.iter().map(Listed::Finished), &bad, |_| true).is_err());
     }
 
     #[test]
     fn counters_are_progressive() {
         let all = all();
         let q = ListOperations { user: Some("ann".into()), state: Some("completed".into()), ..query() };
-        let page = list(all.iter(), &q, |_| true).expect("a good query");
+        let page = list(all.iter().map(Listed::Finished), &q, |_| true).expect("a good query");
         let count =
             |group: &str, key: &str| page.rest.get(group).and_then(|g| g.get(key)).and_then(Value::as_i64);
         assert_eq!(count("pool_counts", "a"), Some(3));

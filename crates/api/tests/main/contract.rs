@@ -45,6 +45,7 @@ fn small_end_points() {
         let reply = server.ask(&format!("GET {path} HTTP/1.1"), b"");
         assert_eq!((reply.status, reply.text().as_str()), (200, expected), "{path}");
     }
+    assert_eq!(server.fake.take_calls(), [""; 0], "none of them waits for the kernel");
     let service = json(&server.ask("GET /service HTTP/1.1", b""));
     assert_eq!(service.get("version").and_then(Value::as_str), Some("1.2.3"));
     assert!(service.get("start_time").and_then(Value::as_str).is_some_and(|t| t.ends_with('Z')));

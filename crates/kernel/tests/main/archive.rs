@@ -236,3 +236,50 @@ fn a_list_for_those_who_may() {
     let refused = c.world.ask("root", Command::ListOperations(Box::new(query))).expect("an answer");
     assert!(refused.expect_err("no such permission").message.contains("peek"));
 }
+
+#[test]
+fn a_list_of_those_that_go_on_says_what_it_says_of_them_when_they_have_ended() {
+    let mut c = keeping(anything());
+    c.run("pool create q");
+    for (name, pool) in [("a", "p"), ("b", "q"), ("c", "p"), ("d", "q")] {
+        c.run(&format!("op start {pool} jobs=1 as {name}"));
+        c.world.pass(Span::from_secs(1));
+    }
+    c.run("finish b/0");
+    let id = c.operation_id("c").to_string();
+    let all = |c: &mut Console| {
+        let queries = [
+            ListOperations::default(),
+            ListOperations { pool: Some("p".into()), ..Default::default() },
+            ListOperations {
+                pool: Some("q".into()),
+                pool_tree: Some("physical".into()),
+                ..Default::default()
+            },
+            ListOperations { pool_tree: Some("other".into()), ..Default::default() },
+            ListOperations { user: Some("ann".into()), ..Default::default() },
+            ListOperations { user: Some("nobody".into()), ..Default::default() },
+            ListOperations { operation_type: Some("vanilla".into()), ..Default::default() },
+            ListOperations { filter: Some(id.to_uppercase()), ..Default::default() },
+            ListOperations { filter: Some("Q".into()), ..Default::default() },
+            ListOperations { with_failed_jobs: Some(true), ..Default::default() },
+        ];
+        queries.map(|query| {
+            let (ids, rest) = page(c, query);
+            let names: Vec<String> = ids.iter().map(|id| c.named(id)).collect();
+            let counts =
+                ["pool_tree_counts", "pool_counts", "user_counts", "type_counts", "failed_jobs_count"];
+            (names.join(" "), counts.map(|name| rest.get(name).cloned()))
+        })
+    };
+    let before = all(&mut c);
+    let names = before.each_ref().map(|(names, _)| names.as_str());
+    assert_eq!(names, ["d c b a", "c a", "d b", "", "d c b a", "", "d c b a", "c", "d b", ""]);
+    let running = ListOperations { state: Some("running".into()), ..Default::default() };
+    let (ids, rest) = page(&mut c, running);
+    assert_eq!(ids.iter().map(|id| c.named(id)).collect::<Vec<_>>(), ["d", "c", "a"]);
+    let states = rest.get("state_counts").cloned().expect("they are counted");
+    assert_eq!(states, yson::map! { "completed" => 1i64, "running" => 3i64 }.into());
+    c.run("finish a/0\nfinish c/0\nfinish d/0");
+    assert_eq!(all(&mut c), before);
+}
