@@ -5,6 +5,7 @@
 //! smallest pending cookie is found through a summary of one bit per 64 cookies.
 
 use crate::packed::{Packer, Unpacker};
+use vocab::planted::{Bug, strikes};
 
 /// Set of small numbers with a fast minimum.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -134,7 +135,12 @@ impl UnitPool {
     }
     /// Starts a pending unit; false if it is not pending.
     pub fn start(&mut self, cookie: u32) -> bool {
-        self.pending.remove(cookie) && self.running.insert(cookie)
+        let started = self.pending.remove(cookie) && self.running.insert(cookie);
+        if started && strikes(Bug::UnitStaysPending, 7) {
+            self.pending.insert(cookie);
+            self.running.remove(cookie);
+        }
+        started
     }
     /// A running unit is done.
     pub fn complete(&mut self, cookie: u32) {

@@ -8,6 +8,7 @@ use cypress::Chunk;
 use scheduler::{RevivedAllocation, SettleFailure};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use vocab::planted::{Bug, strikes};
 use vocab::{
     AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, OperationId,
     Resources, Span, Time, code,
@@ -100,7 +101,9 @@ impl Kernel {
         let job = self.jobs.by_id.remove(&job_id)?;
         self.end_job_history(self.events.now(), job_id);
         self.jobs.by_allocation.remove(&job.allocation);
-        if let Some(node) = self.nodes.get_mut(&job.node) {
+        if let Some(node) = self.nodes.get_mut(&job.node)
+            && !strikes(Bug::NodeKeepsJob, 10)
+        {
             node.jobs.remove(&job_id);
         }
         Some(job)

@@ -11,6 +11,7 @@ use scheduler::{Order, PREEMPTION_LOG_LIMIT, PreemptionRecord};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use vocab::batch::Table;
+use vocab::planted::{Bug, strikes};
 use vocab::{AllocationId, Failure, Guid, InterruptionReason, JobId, OperationId, Span};
 use wire::ServerMessage;
 use yson::{Map, Value};
@@ -173,6 +174,9 @@ impl Kernel {
 
     /// An allocation is gone: whatever it was told does not matter any more.
     pub(crate) fn forget_order(&mut self, allocation: AllocationId) {
+        if strikes(Bug::OrderStays, 1) {
+            return;
+        }
         if self.preemptions.standing.remove(&allocation).is_some() {
             self.open.batch.delete(Table::Preemptions, standing_key(allocation));
         }

@@ -5,6 +5,7 @@ use crate::preemption::{PreemptionGroup, PreemptionRecord};
 use crate::scheduler::Scheduler;
 use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, TreeIdx};
 use std::sync::Arc;
+use vocab::planted::{Bug, strikes};
 use vocab::{AllocationId, Cpu, Failure, OperationId, Resources, Span, Time, code};
 
 /// A place on a node that an operation holds.
@@ -156,7 +157,9 @@ impl Scheduler {
         if !change.is_zero() {
             if !is_preempted {
                 let tree = &mut self.trees[tree.index()];
-                tree.leaves[leaf].groups.usage_changed(sequence, change);
+                if !strikes(Bug::GroupsForgetUsage, 1) {
+                    tree.leaves[leaf].groups.usage_changed(sequence, change);
+                }
                 tree.charge(leaf, change);
                 tree.rebalance(leaf, &self.allocations);
             }
@@ -304,7 +307,9 @@ impl Scheduler {
         let t = &mut self.trees[tree.index()];
         t.leaves[leaf].allocations.insert(sequence, index);
         t.charge(leaf, resources);
-        t.rebalance(leaf, &self.allocations);
+        if !strikes(Bug::GroupsStay, 1) {
+            t.rebalance(leaf, &self.allocations);
+        }
         index
     }
 
@@ -315,7 +320,9 @@ impl Scheduler {
         let a = self.allocations.remove(index);
         let node = &mut self.nodes[a.node];
         node.allocations.remove(&a.sequence);
-        node.booked -= a.held;
+        if !strikes(Bug::NodeKeepsResources, 10) {
+            node.booked -= a.held;
+        }
         if a.confirmed {
             node.confirmed -= a.held;
         }
@@ -335,7 +342,9 @@ impl Scheduler {
         leaf.groups.removed(a.sequence, a.charged());
         tree.charge(a.leaf, Resources::ZERO - a.charged());
         tree.rebalance(a.leaf, &self.allocations);
-        self.refresh_room(a.node);
+        if !strikes(Bug::RoomIsForgotten, 3) {
+            self.refresh_room(a.node);
+        }
         true
     }
 

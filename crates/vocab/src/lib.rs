@@ -9,6 +9,7 @@ pub mod clock;
 pub mod failure;
 pub mod id;
 pub mod job;
+pub mod planted;
 pub mod resources;
 pub mod shell;
 pub mod states;

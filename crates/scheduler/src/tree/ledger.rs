@@ -7,6 +7,7 @@ use crate::candidates::ClassKey;
 use crate::slab::{AllocIdx, LeafIdx, PoolIdx, Slab};
 use fairshare::local_satisfaction;
 use vocab::Resources;
+use vocab::planted::{Bug, strikes};
 
 impl Tree {
     /// Adds to the usage of a pool and of everything above it.
@@ -26,7 +27,9 @@ impl Tree {
         self.leaves[leaf].usage += change;
         self.watch_leaf(leaf);
         self.charge_pools(self.leaves[leaf].pool, change);
-        self.refresh_candidate(leaf);
+        if !strikes(Bug::CandidatesStay, 1) {
+            self.refresh_candidate(leaf);
+        }
     }
 
     /// Keeps the count of exceeded limits right after the usage or the limits of a pool changed.

@@ -10,6 +10,7 @@ use crate::slab::{LeafIdx, OpIdx, PoolIdx};
 use fairshare::HistoricUsage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vocab::planted::{Bug, strikes};
 use vocab::{Failure, Resources, Share, Time};
 
 const ONE_OPERATION: Counts = Counts { operations: 1, running: 0, lightweight: 0 };
@@ -73,7 +74,7 @@ impl Tree {
         let gone = self.leaves.remove(leaf);
         self.graceful -= usize::from(gone.is_graceful());
         self.over_limits -= usize::from(gone.over_limits);
-        if was_running {
+        if was_running && !strikes(Bug::NobodyIsLetIn, 1) {
             self.release(pool);
         }
         self.remove_empty_ephemeral(pool);
@@ -172,7 +173,9 @@ impl Tree {
         if l.is_running() {
             counts.add(running_counts(l.lightweight));
         }
-        self.count(pool, counts.negated());
+        if !strikes(Bug::CountsStay, 1) {
+            self.count(pool, counts.negated());
+        }
         self.charge_pools(pool, Resources::ZERO - usage);
         self.pools[pool].leaves.remove(&place);
         self.pools[pool].slots.remove(&slot);

@@ -6,6 +6,7 @@ mod faults;
 pub(crate) mod ledger;
 mod look;
 mod node;
+#[cfg(test)]
 mod planted;
 mod queue;
 mod scripted;
@@ -26,12 +27,12 @@ use crate::workload::{Operation, Workload};
 use kernel::{Body, Command, Input, NodeKey, OperationRef};
 use ledger::Ledger;
 use node::{Around, Node};
-use planted::{Planted, strikes};
 use queue::{Due, Queue};
 use server::{Outcome, Server};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use vocab::planted::{Bug, strikes};
 use vocab::{Failure, Guid, OperationId, OperationType, Span, Time};
 use work::Physics;
 
@@ -173,7 +174,9 @@ impl Engine<'_> {
             && self.ledger.unfinished() == 0
             && self.asked.is_empty()
             && self.lost.is_empty();
-        idle || self.next_time() >= self.end
+        // Faults are a story up to the first thing that must not happen.
+        let found = self.faults.is_some() && !self.violations.is_empty();
+        idle || found || self.next_time() >= self.end
     }
 
     /// One instant.
@@ -216,13 +219,19 @@ impl Engine<'_> {
         if updated && let Some(kernel) = self.server.kernel() {
             self.updates += 1;
             self.pools.updated(self.now, kernel);
-            if self.options.check_invariants {
-                let found = kernel.check_invariants();
-                let at = self.now.since(self.scenario.start).as_millis();
-                self.violations.extend(found.into_iter().map(|what| format!("{at} ms: {what}")));
-            }
+        }
+        // When things go wrong, what holds after the next update may not hold now.
+        if self.options.check_invariants && (updated || self.faults.is_some()) {
+            self.check_core();
         }
         Ok(())
+    }
+
+    fn check_core(&mut self) {
+        let Some(kernel) = self.server.kernel() else { return };
+        let at = self.now.since(self.scenario.start).as_millis();
+        let found = kernel.check_invariants();
+        self.violations.extend(found.into_iter().map(|what| format!("{at} ms: {what}")));
     }
 
     fn hear(&mut self, outcome: Outcome) -> Result<(), SimError> {
@@ -244,7 +253,7 @@ impl Engine<'_> {
             }
             Outcome::Event(event) => {
                 let is_end = event.get("event").and_then(yson::Value::as_str) == Some("job_completed");
-                if is_end && strikes(Planted::LostEvent, 20) {
+                if is_end && strikes(Bug::LostEvent, 20) {
                     return Ok(());
                 }
                 self.sink.event(&event)?;

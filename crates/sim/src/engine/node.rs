@@ -1,13 +1,13 @@
 //! A node: the shipped [`NodeCore`] with hands that always succeed, and the jobs in them.
 
 use super::cpu::Division;
-use super::planted::{Planted, strikes};
 use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
 use crate::scenario::{CpuModel, Models};
 use kernel::{Input, NodeKey};
 use nodecore::{JobResult, KeptStderr, NodeCore, NodeEffect, NodeInput, ProxyOrder, Remains, Settings};
 use std::collections::BTreeMap;
+use vocab::planted::{Bug, strikes};
 use vocab::{
     AbortReason, Cpu, Failure, InterruptionReason, JobId, JobOutcome, JobStatistics, Resources, Span, Time,
 };
@@ -79,7 +79,7 @@ impl Node {
         };
         let cores = settings.resource_limits.cpu.as_f64();
         let mut own = settings.clone();
-        if strikes(Planted::TwiceTheCores, 1) {
+        if strikes(Bug::TwiceTheCores, 1) {
             own.resource_limits.cpu.0 *= 2;
         }
         let core = NodeCore::new(own);
@@ -212,7 +212,7 @@ impl Node {
                 if matches!(message, NodeMessage::Heartbeat(_)) {
                     around.counts.heartbeats_processed += 1;
                 }
-                let is_deaf = matches!(message, NodeMessage::Jobs(_)) && strikes(Planted::DeafServer, 1);
+                let is_deaf = matches!(message, NodeMessage::Jobs(_)) && strikes(Bug::DeafServer, 1);
                 if let Some(node) = self.key.filter(|_| !is_deaf) {
                     around.inputs.push(Input::Node { node, message });
                 }

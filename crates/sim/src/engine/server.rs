@@ -1,10 +1,10 @@
 //! The server without its edges: the shipped kernel, and a store that takes every batch at once.
 
-use super::planted::{Planted, strikes};
 use crate::error::SimError;
 use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Op, Table};
+use vocab::planted::{Bug, strikes};
 use vocab::{Failure, Guid, Time};
 use wire::ServerMessage;
 use yson::Map;
@@ -211,7 +211,7 @@ impl Server {
             return;
         }
         while let Some((seq, batch)) = self.in_flight.pop_front() {
-            if let Some(store) = self.store.as_mut().filter(|_| !strikes(Planted::LostBatch, 15)) {
+            if let Some(store) = self.store.as_mut().filter(|_| !strikes(Bug::LostBatch, 15)) {
                 apply(store, &batch);
             }
             self.durable = seq;

@@ -15,7 +15,8 @@ impl Engine<'_> {
             self.now = self.end;
         }
         let progress = self.progress();
-        if self.faults.is_some() && !interrupted && progress.operations > 0 {
+        let whole = !interrupted && self.violations.is_empty();
+        if self.faults.is_some() && whole && progress.operations > 0 {
             self.violations.push(format!("LIVE-1: {} operations have not ended", progress.operations));
         }
         self.ledger.finish(&mut self.sink)?;
