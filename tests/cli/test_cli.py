@@ -1,5 +1,6 @@
 """The command line, as somebody uses it who has just built the program."""
 
+import csv
 import json
 import os
 import re
@@ -344,3 +345,38 @@ def test_top_once(cluster, cli, pool):
     cluster.wait_counters(operation, running=1)
     # What it shows is of the last update of the shares.
     wait_for(lambda: pool in cli("top", "--once"), what="the pool to be shown")
+
+
+# --- the future of a running cluster
+
+def test_what_if_on_a_running_cluster(cluster, cli, pool, tmp_path):
+    """What runs and waits now is simulated from here, as it is and with a change; the cluster is only read."""
+    running = cluster.start_vanilla("sleep 10000", job_count=3, pool=pool)
+    cluster.wait_jobs(running, 3)
+    # Wants more than any node has: it waits, and starts where nodes are larger.
+    too_large = cluster.start_vanilla("true", pool=pool, cpu_limit=1000)
+    places = {job["id"]: job["address"] for job in cluster.jobs(running, state="running")}
+    variant = tmp_path / "larger.json"
+    limits = "/cluster/node_groups/0/resource_limits"
+    variant.write_text(json.dumps({"format": "millpond-variant/1", "name": "larger", "set": {f"{limits}/cpu": 5000}}))
+    out = cli("sim", "what-if", "--from", cluster.address, "--variant", variant, "--out", tmp_path / "now",
+              "--duration", "2h", "--json")
+    fates = {operation["id"]: operation["runs"] for operation in json.loads(out)["operations"]}
+    assert fates[too_large]["base"]["wait_ms"] is None, fates
+    assert fates[too_large]["larger"]["wait_ms"] is not None, fates
+
+    scenario = json.loads((tmp_path / "now/snapshot/scenario.json").read_text())
+    names = [name for group in scenario["cluster"]["node_groups"] for name in group["names"]]
+    assert set(places.values()) <= set(names)
+    for run in ["base", "larger"]:
+        with open(tmp_path / "now" / run / "allocations.csv", newline="") as file:
+            mine = [row for row in csv.DictReader(file) if row["operation"] == running]
+        assert sorted(row["node"] for row in mine) == sorted(places.values()), "they go on where they are"
+        assert {row["ordered_ms"] for row in mine} == {"0"} and {row["outcome"] for row in mine} == {"completed"}
+    # Nothing of that has happened.
+    assert {job["id"] for job in cluster.jobs(running, state="running")} == set(places)
+
+
+def test_a_snapshot_of_nobody(cli, tmp_path):
+    told = cli("sim", "what-if", "--from", f"127.0.0.1:{free_port()}", "--out", tmp_path / "now", code=4)
+    assert "127.0.0.1" in told and not (tmp_path / "now").exists()

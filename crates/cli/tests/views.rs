@@ -422,3 +422,79 @@ fn changes_on_a_line() {
         7  2026-11-21T22:50:04  ann          create type=user attributes={"name"="bob";}
         7  2026-11-21T22:50:04  ann          set //tmp/@x: 1 -> "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."#]].assert_eq(&found.map(|line| line.trim_start().to_owned()).join("\n"));
 }
+
+#[test]
+fn variants_beside_their_base() {
+    use sim::effects::{OperationEffect, OperationFate, PoolEffect, PoolFate};
+    use sim::what_if::{Row, SideBySide};
+    let fate = |state: &str, wait_ms, lasts_ms, preempted| {
+        let (state, ends_ms) = (state.to_owned(), lasts_ms);
+        Some(OperationFate { state, wait_ms, lasts_ms, ends_ms, preempted, starving_ms: 0 })
+    };
+    let cores = |usage_cpu, starving| Some(PoolFate { usage_cpu, starving });
+    let found = SideBySide {
+        names: vec!["base".to_owned(), "more".to_owned()],
+        rows: vec![Row { metric: "cluster.cores".to_owned(), values: vec![Some(8.0), Some(32.0)] }],
+        pools: vec![PoolEffect {
+            tree: "physical".to_owned(),
+            pool: "prod".to_owned(),
+            runs: vec![cores(1.5, 0.25), cores(4.0, 0.0)],
+        }],
+        operations: vec![
+            OperationEffect {
+                id: "1-2-103e8-4".to_owned(),
+                runs: vec![
+                    fate("running", Some(90_000), None, 3),
+                    fate("completed", Some(0), Some(7_500), 0),
+                ],
+            },
+            OperationEffect {
+                id: "new".to_owned(),
+                runs: vec![None, fate("completed", Some(0), Some(1), 0)],
+            },
+        ],
+        interrupted: false,
+    };
+    check(
+        &VariantTable(found.clone()),
+        expect![[r#"
+        POOL  RUN   CORES  BASE  STARVING  BASE
+        prod  more   4.00  1.50        0%   25%
+
+        OPERATION    RUN   STATE      STARTS    BASE  ENDS  BASE  PREEMPTED  BASE
+        1-2-103e8-4  more  completed     0ms  1m 30s    7s     -          0     3
+        new          more  completed     0ms       -   1ms     -          0     -
+
+        METRIC         RUN    VALUE   BASE
+        cluster.cores  more  32.000  8.000
+    "#]],
+        "cluster.cores\n",
+    );
+    // Nothing beside it: what is expected is shown as it is.
+    let alone = SideBySide {
+        names: found.names[..1].to_vec(),
+        rows: Vec::new(),
+        pools: Vec::new(),
+        operations: vec![OperationEffect {
+            id: "x".to_owned(),
+            runs: vec![fate("completed", Some(0), Some(1), 0)],
+        }],
+        interrupted: false,
+    };
+    check(
+        &VariantTable(alone),
+        expect![[r#"
+        OPERATION  RUN   STATE      STARTS  BASE  ENDS  BASE  PREEMPTED  BASE
+        x          base  completed     0ms   0ms   1ms   1ms          0     0
+    "#]],
+        "",
+    );
+    let same = SideBySide { rows: Vec::new(), pools: Vec::new(), operations: Vec::new(), ..found };
+    check(
+        &VariantTable(same),
+        expect![[r#"
+        Nothing changes.
+    "#]],
+        "",
+    );
+}

@@ -15,9 +15,11 @@
 
 pub mod check;
 pub mod dist;
+pub mod effects;
 pub mod engine;
 mod error;
 pub mod import;
+pub mod live;
 pub mod output;
 pub mod random;
 pub mod report;

@@ -1,11 +1,12 @@
 //! The same workload and seed under changed settings, side by side (simulator.md 11).
 
+use crate::effects::{OperationEffect, PoolEffect, effects};
 use crate::engine::{Options, Progress, run};
 use crate::error::SimError;
 use crate::output::{Cell, Format, Table, write_json};
 use crate::scenario::{Scenario, read_value};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
 
@@ -76,6 +77,10 @@ pub struct SideBySide {
     pub names: Vec<String>,
     /// Figures by name.
     pub rows: Vec<Row>,
+    /// Pools, those that change most first.
+    pub pools: Vec<PoolEffect>,
+    /// Operations, those that move most first.
+    pub operations: Vec<OperationEffect>,
     /// Somebody wanted to stop: the last run is not complete.
     pub interrupted: bool,
 }
@@ -115,7 +120,13 @@ pub fn what_if(
     }
     let names: Vec<String> = runs.into_iter().map(|(name, _)| name).collect();
     let rows = figures.into_iter().map(|(metric, values)| Row { metric, values }).collect();
-    let result = SideBySide { names, rows, interrupted };
+    let (mut pools, mut operations) = (Vec::new(), Vec::new());
+    if !interrupted {
+        let folders: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        (pools, operations) = effects(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        crate::effects::write(folder, &names, &operations, options.format)?;
+    }
+    let result = SideBySide { names, rows, pools, operations, interrupted };
     write(folder, &result, options.format)?;
     Ok(result)
 }

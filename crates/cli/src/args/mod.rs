@@ -20,8 +20,9 @@ pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
 pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
 pub use run::{FileArg, RunArgs};
 pub use sim::{
-    Moment, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat, SimImportArgs, SimLog,
-    SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimWhatIfArgs,
+    Moment, SimAssumptions, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat,
+    SimImportArgs, SimLog, SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimSnapshotArgs,
+    SimWhatIfArgs,
 };
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 

@@ -40,12 +40,26 @@ pub enum SimCommand {
     /// Run a scenario and changed forms of it side by side
     ///
     /// A variant is a file: {"format":"millpond-variant/1","name":"...","set":{"/json/pointer":value,...}}.
-    /// All see the same workload and the same random numbers. Prints the figures that changed most; each
-    /// run has a directory of its own, comparison.csv and comparison.json have all figures.
+    /// All see the same workload and the same random numbers. Prints who gains and who starves, whose jobs
+    /// are preempted, when operations start and end, and the figures that changed most; each run has a
+    /// directory of its own, comparison.csv and comparison.json have all figures.
+    ///
+    /// With --from the beginning is a live cluster as it is now (see `millpond sim snapshot`).
     #[command(after_help = epilogue![
         "millpond sim what-if day.json --variant strong.json --variant burst.json --out /tmp/both",
+        "millpond sim what-if --from 127.0.0.1:8000 --variant more.json --out /tmp/now",
     ])]
     WhatIf(SimWhatIfArgs),
+    /// Write a live cluster as it is now as a scenario
+    ///
+    /// Pools with their volumes, nodes, unfinished operations, and the jobs that run, on their nodes. How
+    /// long jobs will run is guessed by the completed ones of their task; where there is none, by
+    /// --job-duration. The cluster is only read.
+    #[command(after_help = epilogue![
+        "millpond sim snapshot --out /tmp/now",
+        "millpond sim run /tmp/now/scenario.json --out /tmp/run --until 12h",
+    ])]
+    Snapshot(SimSnapshotArgs),
     /// Make a workload of a log: of other schedulers, or of Millpond
     ///
     /// swf: the Standard Workload Format; mjobs: tables of tasks (columns in docs/simulator.md); event-log:
@@ -106,11 +120,20 @@ pub enum SimCommand {
 /// `millpond sim what-if`.
 #[derive(Args, Clone, Debug)]
 pub struct SimWhatIfArgs {
-    /// The scenario and its changes
+    /// The scenario; with --from there is none
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub scenario: Option<PathBuf>,
+    /// Set a part of the scenario: a JSON pointer and a JSON value; null removes
+    #[arg(long, value_name = "POINTER=VALUE")]
+    pub set: Vec<String>,
+    /// Begin with the state of this cluster; its snapshot is written to the directory `snapshot` of the output
+    #[arg(long, value_name = "HOST:PORT")]
+    pub from: Option<String>,
+    /// What is assumed of the jobs of a cluster
     #[command(flatten)]
-    pub scenario: SimScenarioArgs,
+    pub assumed: SimAssumptions,
     /// A file with changes; may be given several times
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE", required_unless_present = "from")]
     pub variant: Vec<PathBuf>,
     /// Directory of the output; made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -118,6 +141,28 @@ pub struct SimWhatIfArgs {
     /// End there at the latest: 36h, 90m, 1500ms, or a date
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub until: Option<Moment>,
+}
+
+/// What is assumed of the future of a live cluster.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct SimAssumptions {
+    /// How long jobs run of whose task none has completed and none runs: 10m, 1500ms
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "10m")]
+    pub job_duration: Span,
+    /// Simulate the cluster for so long at most
+    #[arg(long, value_name = "TIME", value_parser = parse_span, default_value = "24h")]
+    pub duration: Span,
+}
+
+/// `millpond sim snapshot`.
+#[derive(Args, Clone, Debug)]
+pub struct SimSnapshotArgs {
+    /// Directory for scenario.json and workload.jsonl; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// What is assumed of its jobs
+    #[command(flatten)]
+    pub assumed: SimAssumptions,
 }
 
 /// `millpond sim import`.
@@ -202,6 +247,11 @@ impl Moment {
             Moment::Date(time) => time.since(start),
         }
     }
+}
+
+fn parse_span(text: &str) -> Result<Span, String> {
+    let positive = Span::parse(text).filter(|span| *span >= Span::from_millis(1));
+    positive.ok_or_else(|| "expected a time of at least 1ms, like 36h, 90m, 1500ms".to_owned())
 }
 
 fn parse_moment(text: &str) -> Result<Moment, String> {

@@ -14,6 +14,7 @@ mod progress;
 mod run;
 mod shell;
 mod sim;
+mod snapshot;
 mod top;
 mod tree;
 
@@ -59,7 +60,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Version => return screen.show(&Scalar(env!("CARGO_PKG_VERSION").into())),
         Command::Completions(args) => return completions(args.shell, screen),
         Command::Calc(command) => return calc::run(screen, command),
-        Command::Sim(command) => return sim::run(screen, command),
+        Command::Sim(command) => return sim::run(common, screen, command),
         _ => {}
     }
     let session = Session { client: client(common)?, screen };

@@ -1,25 +1,33 @@
 //! `millpond sim ...`: files in, files out; the crate `sim` computes.
 
+use super::snapshot;
 use crate::args::{
-    Moment, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat, SimImportArgs, SimLog,
-    SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimWhatIfArgs,
+    Common, Moment, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat, SimImportArgs,
+    SimLog, SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimWhatIfArgs,
 };
 use crate::error::{CliError, exit};
 use crate::interrupt::Interrupt;
 use crate::output::{Look, Output, Screen};
 use crate::views::{ComparisonTable, OperationExplanation, ShareTable, VariantTable};
 use ::sim::import::{Kind, Mapping};
+use ::sim::live::Written;
 use ::sim::output::Format;
 use ::sim::what_if::Variant;
 use ::sim::{Options, Progress, Scenario, SimError, Stopped};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use yson::{JsonFormat, Map, Value};
 
-pub(super) fn run(screen: Screen, command: SimCommand) -> Result<(), CliError> {
+pub(super) fn run(common: &Common, screen: Screen, command: SimCommand) -> Result<(), CliError> {
     match command {
         SimCommand::Run(args) => simulate(screen, &args),
         SimCommand::Check(args) => check(screen, &args),
-        SimCommand::WhatIf(args) => what_if(screen, &args),
+        SimCommand::WhatIf(args) => what_if(common, screen, &args),
+        SimCommand::Snapshot(args) => {
+            let written = snapshot::write(&super::client(common)?, args.assumed, &args.out)?;
+            tell_snapshot(screen, &written, &args.out);
+            screen.show(&Report(snapshot::to_map(&written)))
+        }
         SimCommand::Faults(args) => faults(screen, &args),
         SimCommand::Import(args) => import(screen, &args),
         SimCommand::Report(args) => report(screen, &args),
@@ -130,11 +138,42 @@ fn signals() -> Result<Interrupt, CliError> {
 /// Rows that people see; the files have all.
 const SHOWN: usize = 40;
 
-fn what_if(screen: Screen, args: &SimWhatIfArgs) -> Result<(), CliError> {
+fn tell_snapshot(screen: Screen, written: &Written, folder: &Path) {
+    screen.tell(&format!(
+        "{} nodes, {} operations with {} running and {} waiting jobs are in {}",
+        written.nodes,
+        written.operations,
+        written.running_jobs,
+        written.pending_jobs,
+        folder.display()
+    ));
+    if written.guessed_tasks > 0 {
+        screen.tell(&format!(
+            "of {} tasks no job has completed: how long theirs run is assumed (see --job-duration)",
+            written.guessed_tasks
+        ));
+    }
+}
+
+/// The scenario of a comparison: a file, or what a live cluster is now.
+fn start_of(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<SimScenarioArgs, CliError> {
+    let set = args.set.clone();
+    let Some(address) = &args.from else {
+        return Ok(SimScenarioArgs { scenario: args.scenario.clone().unwrap_or_default(), set });
+    };
+    let folder = args.out.join("snapshot");
+    let client = super::client(&Common { proxy: Some(address.clone()), ..common.clone() })?;
+    let written = snapshot::write(&client, args.assumed, &folder)?;
+    tell_snapshot(screen, &written, &folder);
+    Ok(SimScenarioArgs { scenario: folder.join("scenario.json"), set })
+}
+
+fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), CliError> {
     let mut variants = Vec::new();
     for file in &args.variant {
         variants.push(Variant::load(file).map_err(told)?);
     }
+    let start = start_of(common, screen, args)?;
     let interrupt = signals()?;
     let (begun, mut told_at) = (Instant::now(), Instant::now());
     let mut watch = |name: &str, progress: &Progress| {
@@ -145,21 +184,27 @@ fn what_if(screen: Screen, args: &SimWhatIfArgs) -> Result<(), CliError> {
         interrupt.count() == 0
     };
     let until = match args.until {
-        Some(moment @ Moment::Date(_)) => Some(moment.since(load(&args.scenario, None)?.start)),
+        Some(moment @ Moment::Date(_)) => Some(moment.since(load(&start, None)?.start)),
         Some(Moment::After(span)) => Some(span),
         None => None,
     };
     let options = Options { until, ..Options::default() };
-    let scenario = &args.scenario.scenario;
-    let changes = changes_of(&args.scenario)?;
-    let mut found = ::sim::what_if::what_if(scenario, &changes, &variants, &args.out, options, &mut watch)
-        .map_err(told)?;
+    let changes = changes_of(&start)?;
+    let mut found =
+        ::sim::what_if::what_if(&start.scenario, &changes, &variants, &args.out, options, &mut watch)
+            .map_err(told)?;
     if found.interrupted {
         return Err(CliError::Silent(exit::INTERRUPTED));
     }
     found.rows.retain(|row| row.change() > 0.0);
     found.rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
     found.rows.truncate(SHOWN);
+    if found.names.len() > 1 {
+        found.pools.retain(|pool| pool.change() >= 0.005);
+        found.operations.retain(|operation| operation.change() > 0);
+    }
+    found.pools.truncate(SHOWN);
+    found.operations.truncate(SHOWN);
     screen.show(&VariantTable(found))
 }
 

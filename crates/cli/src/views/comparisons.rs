@@ -2,9 +2,12 @@
 
 use super::table::{Grid, Text};
 use crate::output::{Look, Output};
+use crate::units::span;
 use comfy_table::Color;
 use sim::check::Comparison;
+use sim::effects::{OperationEffect, OperationFate, PoolEffect, PoolFate};
 use sim::what_if::SideBySide;
+use vocab::Span;
 use yson::{Map, Value};
 
 /// `millpond sim check`.
@@ -42,8 +45,67 @@ impl Output for ComparisonTable {
 /// `millpond sim what-if`.
 pub struct VariantTable(pub SideBySide);
 
-impl Output for VariantTable {
-    fn human(&self, look: &Look) -> String {
+impl VariantTable {
+    /// Runs that are shown: all but the base, or the base if it is alone.
+    fn shown(&self) -> impl Iterator<Item = (usize, &str)> {
+        let from = usize::from(self.0.names.len() > 1);
+        self.0.names.iter().enumerate().skip(from).map(|(i, name)| (i, name.as_str()))
+    }
+
+    fn pools(&self, look: &Look) -> String {
+        let mut grid = Grid::new(look, &["POOL", "RUN", ">CORES", ">BASE", ">STARVING", ">BASE"]);
+        let cores = |fate: &Option<PoolFate>| fate.map_or("-".to_owned(), |f| format!("{:.2}", f.usage_cpu));
+        let starving =
+            |fate: &Option<PoolFate>| fate.map_or("-".to_owned(), |f| format!("{:.0}%", 100.0 * f.starving));
+        for pool in &self.0.pools {
+            for (run, name) in self.shown() {
+                let (fate, base) = (&pool.runs[run], &pool.runs[0]);
+                grid.row([
+                    pool.pool.as_str().into(),
+                    name.into(),
+                    cores(fate).into(),
+                    cores(base).into(),
+                    starving(fate).into(),
+                    starving(base).into(),
+                ]);
+            }
+        }
+        grid.finish()
+    }
+
+    fn operations(&self, look: &Look) -> String {
+        let headers =
+            ["OPERATION", "RUN", "STATE", ">STARTS", ">BASE", ">ENDS", ">BASE", ">PREEMPTED", ">BASE"];
+        let mut grid = Grid::new(look, &headers);
+        let after = |ms: Option<i64>| {
+            ms.map_or("-".to_owned(), |ms| span(Span::from_millis(ms.max(0).unsigned_abs())))
+        };
+        let of = |fate: &Option<OperationFate>, get: fn(&OperationFate) -> Option<i64>| {
+            fate.as_ref().and_then(get)
+        };
+        let lost = |fate: &Option<OperationFate>| {
+            of(fate, |f| Some(f.preempted)).map_or("-".to_owned(), |n| n.to_string())
+        };
+        for operation in &self.0.operations {
+            for (run, name) in self.shown() {
+                let (fate, base) = (&operation.runs[run], &operation.runs[0]);
+                grid.row([
+                    operation.id.as_str().into(),
+                    name.into(),
+                    fate.as_ref().map_or("-", |f| f.state.as_str()).into(),
+                    after(of(fate, |f| f.wait_ms)).into(),
+                    after(of(base, |f| f.wait_ms)).into(),
+                    after(of(fate, |f| f.lasts_ms)).into(),
+                    after(of(base, |f| f.lasts_ms)).into(),
+                    lost(fate).into(),
+                    lost(base).into(),
+                ]);
+            }
+        }
+        grid.finish()
+    }
+
+    fn metrics(&self, look: &Look) -> String {
         let mut grid = Grid::new(look, &["METRIC", "RUN", ">VALUE", ">BASE"]);
         let shown = |value: &Option<f64>| value.map_or("-".to_owned(), sim::output::number);
         for row in &self.0.rows {
@@ -59,6 +121,19 @@ impl Output for VariantTable {
         }
         grid.finish()
     }
+}
+
+impl Output for VariantTable {
+    fn human(&self, look: &Look) -> String {
+        let all = &self.0;
+        let parts = [
+            (!all.pools.is_empty()).then(|| self.pools(look)),
+            (!all.operations.is_empty()).then(|| self.operations(look)),
+            (all.names.len() > 1 && !all.rows.is_empty()).then(|| self.metrics(look)),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "Nothing changes.".to_owned() } else { parts.join("\n\n") }
+    }
 
     fn json(&self) -> Value {
         let of_row = |row: &sim::what_if::Row| {
@@ -66,12 +141,40 @@ impl Output for VariantTable {
             by_run.map(|(name, value)| (name.as_str(), Value::from(*value))).collect::<Map>()
         };
         let rows = self.0.rows.iter().map(|row| (row.metric.as_str(), of_row(row)));
-        rows.collect::<Map>().into()
+        yson::map! {
+            "pools" => self.0.pools.iter().map(|pool| pool_value(pool, &self.0.names)).collect::<Vec<Value>>(),
+            "operations" =>
+                self.0.operations.iter().map(|o| operation_value(o, &self.0.names)).collect::<Vec<Value>>(),
+            "metrics" => rows.collect::<Map>(),
+        }
+        .into()
     }
 
     fn quiet(&self) -> String {
         self.0.rows.iter().map(|row| row.metric.clone() + "\n").collect()
     }
+}
+
+fn pool_value(pool: &PoolEffect, names: &[String]) -> Value {
+    let of_run = |fate: &PoolFate| yson::map! {"usage_cpu" => fate.usage_cpu, "starving" => fate.starving};
+    let runs = names.iter().zip(&pool.runs);
+    let runs: Map = runs.filter_map(|(name, fate)| Some((name.as_str(), of_run(fate.as_ref()?)))).collect();
+    yson::map! {"tree" => pool.tree.as_str(), "pool" => pool.pool.as_str(), "runs" => runs}.into()
+}
+
+fn operation_value(operation: &OperationEffect, names: &[String]) -> Value {
+    let of_run = |fate: &OperationFate| {
+        yson::map! {
+            "state" => fate.state.as_str(),
+            "wait_ms" => fate.wait_ms,
+            "lasts_ms" => fate.lasts_ms,
+            "preempted_job_count" => fate.preempted,
+            "starving_ms" => fate.starving_ms,
+        }
+    };
+    let runs = names.iter().zip(&operation.runs);
+    let runs: Map = runs.filter_map(|(name, fate)| Some((name.as_str(), of_run(fate.as_ref()?)))).collect();
+    yson::map! {"id" => operation.id.as_str(), "runs" => runs}.into()
 }
 
 /// `millpond sim shares`: rows of `pools.csv`.

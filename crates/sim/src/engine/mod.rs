@@ -9,6 +9,7 @@ mod node;
 #[cfg(test)]
 mod planted;
 mod queue;
+mod resume;
 mod scripted;
 mod server;
 mod setup;
@@ -359,10 +360,7 @@ impl Engine<'_> {
             return Ok(());
         }
         let Some(operation) = self.workload.take_next()? else { return Ok(()) };
-        if let Some(until) = operation.until {
-            self.owners.push(operation.id.clone());
-            self.queue.push(self.scenario.start + until, Due::Until(self.owners.len() - 1));
-        }
+        self.note_owner(&operation);
         match self.scenario.models.delays.operation_prepare {
             Span::ZERO => self.start(operation),
             delay => {
@@ -372,6 +370,14 @@ impl Engine<'_> {
         }
         self.plan_submission();
         Ok(())
+    }
+
+    /// The owner may want to abort it at its time.
+    fn note_owner(&mut self, operation: &Operation) {
+        if let Some(until) = operation.until {
+            self.owners.push(operation.id.clone());
+            self.queue.push(self.scenario.start + until, Due::Until(self.owners.len() - 1));
+        }
     }
 
     /// The same request twice is one operation.

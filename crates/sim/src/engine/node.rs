@@ -5,7 +5,10 @@ use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
 use crate::scenario::{CpuModel, Models};
 use kernel::{Input, NodeKey};
-use nodecore::{JobResult, KeptStderr, NodeCore, NodeEffect, NodeInput, ProxyOrder, Remains, Settings};
+use nodecore::{
+    Holds, JobRecord, JobResult, KeptStderr, NodeCore, NodeEffect, NodeInput, ProxyOrder, RecoveredJob,
+    Remains, Settings,
+};
 use std::collections::BTreeMap;
 use vocab::planted::{Bug, strikes};
 use vocab::{
@@ -125,6 +128,52 @@ impl Node {
         self.wake = None;
         self.settings.incarnation += 1;
         self.core = NodeCore::new(self.settings.clone());
+    }
+
+    /// The agent starts and finds jobs whose processes have run for so long.
+    pub fn wake_up_with(&mut self, jobs: Vec<(StartJob, Span)>, around: &mut Around<'_>) {
+        let now = around.now;
+        let (mut found, mut ids, mut gpus) = (Vec::new(), Vec::new(), 0..);
+        for (slot, (start, ran)) in (0..).zip(jobs) {
+            let id = start.identity.job_id;
+            let began = Time(now.0.saturating_sub(ran.0));
+            let mut fate = around.physics.fate(&start, self.group, &self.name);
+            let mut seen = 0;
+            while let Some((_, bytes)) = fate.steps.pop_if(|(after, _)| *after <= ran) {
+                seen = bytes;
+            }
+            // What is left of it; one that should have ended ends now.
+            let left = Span(fate.runs_for.0.saturating_sub(ran.0).max(1));
+            let (hard, options) = (start.resources.cpu, start.description.cpu_monitor.clone());
+            match (&mut self.cpu, fate.curve.take()) {
+                (Some(cpu), Some(curve)) => cpu.start(now, id, curve, left, hard, &options),
+                _ => around.queue.push(now + left, Due::JobEnds(self.number, id)),
+            }
+            if let Some((after, _)) = fate.steps.last() {
+                around.queue.push(began + *after, Due::MemoryStep(self.number, id));
+            }
+            let peaked = fate.steps.is_empty();
+            self.jobs.insert(id, Job { fate, start: Some(began), interrupted: None, hard, options, peaked });
+            let record = JobRecord {
+                gpus: gpus.by_ref().take(start.resources.gpu as usize).collect(),
+                start,
+                accepted_time: began,
+                acquired_time: began,
+                slot,
+                ports: Vec::new(),
+                fetched_time: None,
+                preparation: Default::default(),
+                end: None,
+            };
+            let holds = Some(Holds { cpu: hard, total_peak: seen });
+            let fate = nodecore::Fate::Alive { start_time: Some(began), holds };
+            found.push(RecoveredJob { record, fate, survivors: false });
+            ids.push(id);
+        }
+        self.tell(NodeInput::Recovered(found), around);
+        for job_id in ids {
+            self.tell(NodeInput::ProxyConnected { job_id }, around);
+        }
     }
 
     pub fn set_limits(&mut self, limits: Resources, around: &mut Around<'_>) {

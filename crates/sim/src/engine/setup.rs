@@ -24,7 +24,8 @@ impl<'a> Engine<'a> {
         let is_restart = |e: &crate::scenario::Event| {
             matches!(e.kind, crate::scenario::EventKind::SchedulerRestart { .. })
         };
-        let restarts = options.faults.is_some() || scenario.events.iter().any(is_restart);
+        let resumes = workload.begins_with_running_jobs();
+        let restarts = resumes || options.faults.is_some() || scenario.events.iter().any(is_restart);
         let server = Server::start(config, now, restarts)?;
         let mut controller_config = scenario.controller_config.clone();
         let proxy =
@@ -72,6 +73,9 @@ impl<'a> Engine<'a> {
         engine.create_pools()?;
         engine.set_volumes()?;
         engine.create_nodes();
+        if resumes {
+            engine.resume()?;
+        }
         engine.pools = Pools::new(now, engine.patience());
         engine.plan_submission();
         for (number, event) in scenario.events.iter().enumerate() {
@@ -135,7 +139,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn set_volumes(&mut self) -> Result<(), SimError> {
+    pub(super) fn set_volumes(&mut self) -> Result<(), SimError> {
         let total = self.scenario.total();
         for tree in &self.scenario.trees {
             for pool in &tree.pools {
@@ -158,7 +162,7 @@ impl<'a> Engine<'a> {
     fn create_nodes(&mut self) {
         for (index, group) in self.scenario.groups.iter().enumerate() {
             for number in 0..group.count {
-                let name = format!("{}-{number}", group.name);
+                let name = group.node_name(number);
                 let period = group.heartbeat_period.unwrap_or(self.scenario.heartbeat_period);
                 let mut phase = Draw::new(self.scenario.seed, Kind::NodePhase, name_hash(&name), 0);
                 let mut settings = Settings::new(name, group.limits);

@@ -12,6 +12,7 @@ mod series;
 
 use crate::error::SimError;
 use crate::output::cannot_write;
+pub(crate) use rows::each;
 use std::path::{Path, PathBuf};
 use yson::{JsonFormat, Map, Value};
 

@@ -12,6 +12,8 @@ pub struct NodeGroup {
     pub name: String,
     /// How many nodes.
     pub count: u64,
+    /// What they are called; none: by the name of the group and their numbers.
+    pub names: Vec<String>,
     /// Tags of each.
     pub tags: Vec<String>,
     /// What each has.
@@ -26,6 +28,25 @@ pub struct NodeGroup {
     pub disk: Option<i64>,
     /// Nodes of a rack; each node carries the tag `rack-<number>`.
     pub rack_size: Option<u64>,
+}
+
+impl NodeGroup {
+    /// What a node of the group is called.
+    pub fn node_name(&self, number: u64) -> String {
+        match self.names.get(number as usize) {
+            Some(name) => name.clone(),
+            None => format!("{}-{number}", self.name),
+        }
+    }
+
+    /// Is a node of this name in the group?
+    pub fn has_node(&self, node: &str) -> bool {
+        if !self.names.is_empty() {
+            return self.names.iter().any(|name| name == node);
+        }
+        let (group, number) = node.rsplit_once('-').unwrap_or_default();
+        group == self.name && number.parse::<u64>().is_ok_and(|n| n < self.count)
+    }
 }
 
 /// Nodes break down and come back.
@@ -53,6 +74,7 @@ pub(super) fn read(f: &mut Fields<'_>) -> Result<(Vec<NodeGroup>, Option<Failure
         fields.finish()?;
         groups.push(group);
     }
+    check_names(&groups).map_err(|(i, what)| f.error(&format!("node_groups/{i}/names"), &what))?;
     let failures = f.nested("failures", |f| {
         let (mtbf_ms, mttr_ms) = means(f)?;
         f.take_parsed("distribution", "\"exp\"", |s| (s == "exp").then_some(())).optional()?;
@@ -67,6 +89,18 @@ pub(super) fn read(f: &mut Fields<'_>) -> Result<(Vec<NodeGroup>, Option<Failure
         Ok(Failures { mtbf_ms, mttr_ms, per_group })
     })?;
     Ok((groups, failures))
+}
+
+/// Names of nodes differ in the whole cluster.
+fn check_names(groups: &[NodeGroup]) -> Result<(), (usize, String)> {
+    for (i, group) in groups.iter().enumerate() {
+        let others = || groups.iter().enumerate().filter(|(other, _)| *other != i);
+        let taken = |name: &&String| others().any(|(_, other)| other.has_node(name));
+        if let Some(name) = group.names.iter().find(taken) {
+            return Err((i, format!("{name:?} is a node of another group")));
+        }
+    }
+    Ok(())
 }
 
 fn means(f: &mut Fields<'_>) -> Result<(f64, f64), FieldError> {
@@ -106,9 +140,15 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
         disk = Some(fields.take_i64("limit").within(0..=i64::MAX / 4).required()?);
         fields.finish()?;
     }
+    let names = read_names(f)?;
+    let count = match names.len() as u64 {
+        0 => f.take_u64("count").within(0..=1_000_000).required()?,
+        named => f.take_u64("count").within(named..=named).or(named)?,
+    };
     Ok(NodeGroup {
         name,
-        count: f.take_u64("count").within(0..=1_000_000).required()?,
+        count,
+        names,
         tags: f.take_str_list("tags").or(Vec::new())?.into_iter().map(str::to_owned).collect(),
         limits,
         cpu_speed: f.take_f64("cpu_speed").within(0.01..=100.0).or(1.0)?,
@@ -117,6 +157,18 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
         disk,
         rack_size: f.take_u64("rack_size").within(1..=1_000_000).optional()?,
     })
+}
+
+fn read_names(f: &mut Fields<'_>) -> Result<Vec<String>, FieldError> {
+    let names: Vec<String> =
+        f.take_str_list("names").or(Vec::new())?.into_iter().map(str::to_owned).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    match names.iter().find(|name| name.is_empty() || !seen.insert(name.as_str())) {
+        Some(name) => {
+            Err(f.error("names", &format!("expected names that differ, found {name:?} again or empty")))
+        }
+        None => Ok(names),
+    }
 }
 
 /// Amounts by the product's names; what is not there is 0.

@@ -147,11 +147,7 @@ impl Event {
                 Err(("group", format!("no such node group {group:?}, known are {known:?}")))
             }
             Some(Which::Named(names)) => {
-                let is_node = |name: &String| {
-                    let (group, number) = name.rsplit_once('-').unwrap_or_default();
-                    let group = scenario.groups.iter().find(|g| g.name == group);
-                    group.is_some_and(|g| number.parse::<u64>().is_ok_and(|n| n < g.count))
-                };
+                let is_node = |name: &String| scenario.groups.iter().any(|g| g.has_node(name));
                 match names.iter().find(|name| !is_node(name)) {
                     Some(name) => Err(("nodes", format!("no such node {name:?}"))),
                     None => Ok(()),

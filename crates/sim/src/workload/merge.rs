@@ -54,6 +54,11 @@ impl Workload {
         times.min()
     }
 
+    /// Does the first operation of a file have jobs that run at the start already?
+    pub fn begins_with_running_jobs(&self) -> bool {
+        self.sources.iter().any(|s| s.next.as_ref().is_some_and(|operation| !operation.running.is_empty()))
+    }
+
     /// When the next operation comes.
     pub fn next_time(&self) -> Option<Span> {
         self.first().map(|(at, _)| at)

@@ -7,7 +7,7 @@ mod operation;
 pub(crate) use curve::mean_of;
 pub use curve::{Curve, Curves};
 pub use merge::Workload;
-pub use operation::{CpuUsage, Explicit, MemoryCurve, Operation, Task};
+pub use operation::{CpuUsage, Explicit, MemoryCurve, Operation, RunningJob, Task};
 
 use crate::error::SimError;
 use flate2::bufread::MultiGzDecoder;

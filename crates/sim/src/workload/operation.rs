@@ -29,6 +29,25 @@ pub struct Operation {
     pub until: Option<Span>,
     /// Tasks.
     pub tasks: Vec<Task>,
+    /// Jobs that run at the start already: those of a task have its first units, in this order.
+    pub running: Vec<RunningJob>,
+}
+
+/// A job that runs when the simulation begins.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunningJob {
+    /// Number of its task.
+    pub task: usize,
+    /// Its node.
+    pub node: String,
+    /// Its tree; none: the default one.
+    pub tree: Option<String>,
+    /// How long it has run.
+    pub ran: Span,
+    /// What it was granted; none: what its task asks for.
+    pub cpu: Option<Cpu>,
+    /// Bytes that it was granted; none: its limit.
+    pub memory: Option<i64>,
 }
 
 /// A task.
@@ -237,7 +256,38 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
     for (i, row) in f.take_list("jobs").or(&[])?.iter().enumerate() {
         read_explicit(&format!("jobs/{i}"), row, &mut tasks)?;
     }
-    Ok(Operation { id, at, user: f.take_str("user").required()?.to_owned(), pool, pools, spec, until, tasks })
+    let running = read_running(f, at, &tasks)?;
+    let user = f.take_str("user").required()?.to_owned();
+    Ok(Operation { id, at, user, pool, pools, spec, until, tasks, running })
+}
+
+fn read_running(f: &mut Fields<'_>, at: Span, tasks: &[Task]) -> Result<Vec<RunningJob>, FieldError> {
+    let mut running: Vec<RunningJob> = Vec::new();
+    for (i, row) in f.take_list("running").or(&[])?.iter().enumerate() {
+        if at > Span::ZERO {
+            return Err(f.error("running", &format!("only with \"at\" 0, found {}", at.as_millis())));
+        }
+        let path = f.path_of(&format!("running/{i}"));
+        let map = row.as_map().ok_or_else(|| FieldError::expected(path.as_str(), "map", row))?;
+        let mut job = Fields::new(map, path);
+        let name = job.take_str("task").required()?.to_owned();
+        let task = tasks.iter().position(|t| t.name == name);
+        let task = task.ok_or_else(|| job.error("task", &format!("no such task {name:?}")))?;
+        let of_task = running.iter().filter(|r| r.task == task).count() as u64;
+        if of_task == tasks[task].job_count {
+            return Err(job.error("task", &format!("task {name:?} has only {of_task} jobs")));
+        }
+        running.push(RunningJob {
+            task,
+            node: job.take_str("node").required()?.to_owned(),
+            tree: job.take_str("tree").optional()?.map(str::to_owned),
+            ran: Span::from_millis(job.take_u64("ran_ms").within(0..=1_000_000_000_000).or(0)?),
+            cpu: job.take_f64("cpu").within(0.0..=100_000.0).optional()?.map(Cpu::from_f64),
+            memory: job.take_i64("memory").within(1..=16 << 40).optional()?,
+        });
+        job.finish()?;
+    }
+    Ok(running)
 }
 
 fn read_explicit(at: &str, row: &Value, tasks: &mut [Task]) -> Result<(), FieldError> {

@@ -2,6 +2,7 @@
 
 mod desk;
 mod import;
+mod live;
 mod models;
 mod pages;
 mod reference;
