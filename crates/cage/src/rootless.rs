@@ -10,6 +10,8 @@ use crate::environment::{Capabilities, Container};
 use crate::isolation::Isolation;
 use crate::spawn::ProcessSpec;
 use crate::sys;
+use rustix::event::{PollFd, PollFlags};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use vocab::Cpu;
 
@@ -36,49 +38,41 @@ fn is_root_outside(map: &str) -> bool {
 
 /// Of the bound that the probe tries.
 const FEW: u64 = 8;
-/// How long the probe waits for what it expects.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the probe waits for what it expects. Some shells try for a quarter of a minute to make a process.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process in a user namespace tries to make more processes than it may.
 pub(crate) fn probe(container: &mut dyn Container) -> Capabilities {
     let mut found = Capabilities { freeze: true, cpu_cap: true, ..Capabilities::default() };
     let isolation = Isolation { own_users: true, scratch_size: 1 << 20, ..Isolation::default() };
-    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 60 & done 2>/dev/null; sleep 60";
+    // A shell that is refused a process ends, or says so and goes on: that is the inner one, and the outer one
+    // tells that it has tried.
+    let script =
+        "(for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 60 & done) 2>/dev/null; echo >&3; exec sleep 60";
     let arguments = [c"sh", c"-c"].map(std::ffi::CStr::to_owned);
+    let Ok((tried, telling)) = std::io::pipe() else { return found };
     let Ok(script) = std::ffi::CString::new(script) else { return found };
     let spec = ProcessSpec {
         program: c"/bin/sh",
         arguments: &[&arguments[..], &[script]].concat(),
         environment: &[c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()],
         working_directory: c"/",
-        descriptors: &[],
+        descriptors: &[(telling.as_fd(), 3)],
         user: None,
-        open_files_limit: 64,
+        open_files_limit: 1024,
         isolation: Some(&isolation),
         processes_limit: Some(FEW),
         terminal: false,
     };
     let Ok(process) = container.spawn(&spec) else { return found };
     found.tracking = container.root().is_some();
-    // The shell ends when it is refused one more; where the kernel counts all processes of the user
-    // together there would be next to none.
-    let most = FEW as usize;
-    // A busy machine takes its time; a shell that is gone makes no more.
-    let give_up = Instant::now() + PATIENCE;
-    let list = |container: &mut dyn Container| container.processes().unwrap_or_default();
-    let mut shell_was_there = false;
-    while Instant::now() < give_up {
-        let found = list(container);
-        let shell_is_there = found.iter().any(|p| p.name == "sh");
-        if found.len() >= most - 1 || (shell_was_there && !shell_is_there) {
-            break;
-        }
-        shell_was_there |= shell_is_there;
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    // One that is not bounded needs a moment to show it.
-    std::thread::sleep(Duration::from_millis(50));
-    found.pids = (most - 1..=most).contains(&list(container).len());
+    drop(telling);
+    let patience = rustix::event::Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let _ = rustix::event::poll(&mut [PollFd::new(&tried, PollFlags::IN)], Some(&patience));
+    let there = container.processes().map_or(0, |processes| processes.len() as u64);
+    // Besides them there were the first process, which is in no list, and the inner shell. Where the kernel
+    // counts all processes of the user together there are next to none.
+    found.pids = (FEW - 3..FEW).contains(&there);
     found.tracking &= container.kill_all(PATIENCE).is_ok();
     let _ = sys::reap(process.pid);
     let _ = container.destroy();
