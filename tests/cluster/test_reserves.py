@@ -132,6 +132,38 @@ def test_without_reclaim_nothing_is_taken(cluster, pool):
     assert cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 2
 
 
+def quota(cluster, job):
+    """The hard limit of the job's use in cores, as the kernel has it; None without one."""
+    place = group(cluster, hierarchy("cpu"), job)
+    if KIND == "v2":
+        most, period = (place / "cpu.max").read_text().split()
+        return None if most == "max" else int(most) / int(period)
+    most = read_int(place / "cpu.cfs_quota_us")
+    return None if most == -1 else most / read_int(place / "cpu.cfs_period_us")
+
+
+def test_a_node_that_sets_a_hard_quota_too():
+    """With `cpu_monitor_sets_cap` a job that the monitor may take from cannot use idle cores either; others can."""
+    # Whoever is held to his limit wants more: that is seen at a small part of it already.
+    monitor = {**QUICK, "relative_lower_bound": 0.01, "relative_upper_bound": 0.5}
+    config = 'cpu_monitor_sets_cap = true\njob_proxy_heartbeat_period = "200ms"\n'
+    with make_cluster(resources="cpu=3,memory=2GiB,user_slots=4", node_config=config) as cluster:
+        cluster.create_pool("prod")
+        signs = cluster.shared / "signs"
+        command = f"while [ ! -e {signs}.busy ]; do sleep 0.2; done; while :; do :; done & while :; do :; done"
+        operation = cluster.start_vanilla(command, pool="prod", cpu_limit=2, spec={"job_cpu_monitor": monitor})
+        [job] = cluster.wait_jobs(operation)
+        wait_for(lambda: weight(cluster, job) == pytest.approx(1, abs=0.01), what="the floor")
+        wait_for(lambda: quota(cluster, job) == pytest.approx(1, abs=0.01), what="a quota as large")
+        spared = cluster.start_vanilla(
+            "sleep 1000", pool="prod", cpu_limit=1, spec={"job_cpu_monitor": {**QUICK, "enable_cpu_reclaim": False}})
+        assert quota(cluster, cluster.wait_jobs(spared)[0]) is None
+
+        signs.with_suffix(".busy").touch()
+        wait_for(lambda: quota(cluster, job) == pytest.approx(2, abs=0.01), what="the whole of it again")
+        assert weight(cluster, job) == pytest.approx(2, abs=0.01)
+
+
 def test_the_guarantee_survives_restarts(cluster, pool):
     """Of the node agent, and of the server: both hear from the proxy what the job holds now."""
     operation = cluster.start_vanilla("sleep 100", pool=pool, cpu_limit=2, spec={"job_cpu_monitor": QUICK})
