@@ -144,13 +144,13 @@ def quota(cluster, job):
 
 def test_a_node_that_sets_a_hard_quota_too():
     """With `cpu_monitor_sets_cap` a job that the monitor may take from cannot use idle cores either; others can."""
-    # Whoever is held to his limit wants more: that is seen at a small part of it already.
-    monitor = {**QUICK, "relative_lower_bound": 0.01, "relative_upper_bound": 0.5}
+    # However little a busy machine gives the job while it is busy.
+    monitor = {**QUICK, "relative_lower_bound": 0.01, "relative_upper_bound": 0.02}
     config = 'cpu_monitor_sets_cap = true\njob_proxy_heartbeat_period = "200ms"\n'
     with make_cluster(resources="cpu=3,memory=2GiB,user_slots=4", node_config=config) as cluster:
         cluster.create_pool("prod")
         signs = cluster.shared / "signs"
-        command = f"while [ ! -e {signs}.busy ]; do sleep 0.2; done; while :; do :; done & while :; do :; done"
+        command = f"while [ ! -e {signs}.busy ]; do sleep 1; done; while :; do :; done & while :; do :; done"
         operation = cluster.start_vanilla(command, pool="prod", cpu_limit=2, spec={"job_cpu_monitor": monitor})
         [job] = cluster.wait_jobs(operation)
         wait_for(lambda: weight(cluster, job) == pytest.approx(1, abs=0.01), what="the floor")
