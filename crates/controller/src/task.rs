@@ -50,8 +50,8 @@ pub(crate) struct Task {
 pub(crate) struct TaskTables {
     /// What every job is told; the rows of the input are those of its unit.
     pub io: TableIo,
-    /// Which rows each unit has.
-    pub rows: UnitRows,
+    /// Which rows each unit has; none: the jobs read no tables.
+    pub rows: Option<UnitRows>,
 }
 
 impl Task {
@@ -119,12 +119,13 @@ impl Task {
 
     /// Rows that a unit has; none in tasks that read no tables.
     pub fn rows_of(&self, cookie: u32) -> Option<Range<u64>> {
-        self.tables.as_ref().map(|tables| tables.rows.of(cookie))
+        self.tables.as_ref()?.rows.as_ref().map(|rows| rows.of(cookie))
     }
 
     /// The rest of a unit, from this row on, is a unit of its own from now on. False: there is no rest.
     pub fn split(&mut self, cookie: u32, row: u64) -> bool {
-        let Some(fresh) = self.tables.as_mut().and_then(|tables| tables.rows.split(cookie, row)) else {
+        let Some(fresh) = self.tables.as_mut().and_then(|tables| tables.rows.as_mut()?.split(cookie, row))
+        else {
             return false;
         };
         self.splits.push((cookie, row));

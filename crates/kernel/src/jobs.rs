@@ -190,9 +190,9 @@ impl Kernel {
             };
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
-                if let Some(first_row) = verdict.unit_done {
+                if let Some(place) = verdict.unit_done {
                     dropped.clear();
-                    self.note_output(job.operation, first_row, output);
+                    self.note_output(job.operation, &verdict.record.identity.task, place, output);
                 }
                 let others = std::mem::take(&mut verdict.aborted_with_it);
                 let reuse = std::mem::take(&mut verdict.reuse);

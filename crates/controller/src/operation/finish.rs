@@ -37,7 +37,8 @@ pub struct JobVerdict {
     pub keep_stderr: bool,
     /// Keep what it was reading when it failed.
     pub keep_fail_context: bool,
-    /// Its unit is done by this run: what it has written to tables counts. The first row of the unit.
+    /// Its unit is done by this run: what it has written to tables counts. Where that has its place among the rows
+    /// of the other units: at the first row of the unit; if it reads none, by task and cookie.
     pub unit_done: Option<u64>,
     /// For the archive.
     pub record: JobRecord,
@@ -120,7 +121,10 @@ impl OperationController {
             true => abandon_unit(task, &joblet),
             false => settle_unit(task, &joblet, &outcome),
         };
-        let first_row = rows.as_ref().map_or(0, |rows| rows.start);
+        let place = match &rows {
+            Some(rows) => rows.start,
+            None => u64::from(joblet.task) << 32 | u64::from(joblet.identity.cookie),
+        };
         let breaks_gang = settled.breaks_gang;
         if let (JobOutcome::Completed { .. }, false, Some(start)) =
             (&outcome, abandoned, joblet.exec_start_time)
@@ -137,7 +141,7 @@ impl OperationController {
         let counts = !abandoned || joblet.statistics.is_some();
         let mut verdict = self.close(&joblet, outcome.clone(), finish_time, fail_context_size, counts);
         verdict.record.rows = rows;
-        verdict.unit_done = settled.output_counts.then_some(first_row);
+        verdict.unit_done = settled.output_counts.then_some(place);
         // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
         let loser =
             competitor.filter(|_| !self.tasks[joblet.task as usize].units.is_running(joblet.identity.cookie));

@@ -161,7 +161,12 @@ impl OperationController {
             task.units = UnitPool::new(task.job_count);
             task.dirty = true;
         }
-        task.tables = Some(TaskTables { io, rows });
+        task.tables = Some(TaskTables { io, rows: Some(rows) });
+    }
+
+    /// The output tables of a task that reads none; as above.
+    pub fn set_outputs(&mut self, task: u32, io: TableIo) {
+        self.tasks[task as usize].tables = Some(TaskTables { io, rows: None });
     }
 
     /// Rows of the input that a running job is to read.

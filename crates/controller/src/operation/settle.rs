@@ -251,8 +251,8 @@ impl OperationController {
                 writable_root: script.make_rootfs_writable,
             },
             tables: task.tables.as_ref().map(|tables| {
-                let rows = tables.rows.of(cookie);
-                Box::new(TableIo { input_rows: Some(rows.end - rows.start), ..tables.io.clone() })
+                let input_rows = task.rows_of(cookie).map(|rows| rows.end - rows.start);
+                Box::new(TableIo { input_rows, ..tables.io.clone() })
             }),
         }
     }

@@ -1,15 +1,15 @@
 //! What a map is asked to do (jobs-and-nodes.md 8.4).
 
-use super::merge::{path, paths};
+use super::merge::paths;
 use super::reader::Reader;
 use super::root::RootOptions;
 use super::script::UserScript;
 use super::speculation::Speculation;
-use super::task::TaskSpec;
+use super::task::{OUTPUTS, TaskSpec, check_format, read_outputs};
 use crate::cut::Cutting;
 use vocab::Failure;
+use yson::Map;
 use yson::ypath::YPath;
-use yson::{Format, Map, Value};
 
 /// A map: rows of the inputs go through the mapper, what it writes becomes rows of the outputs. Its tables are
 /// resolved by the owner of the metadata tree.
@@ -17,8 +17,6 @@ use yson::{Format, Map, Value};
 pub struct MapSpec {
     /// In order, at least one; may have columns and ranges.
     pub inputs: Vec<YPath>,
-    /// In the order of the mapper's descriptors; may have `append`.
-    pub outputs: Vec<YPath>,
     /// Rows are given to jobs, and outputs put together, in the order of the input. They always are.
     pub ordered: bool,
     /// How the input becomes units of work.
@@ -29,8 +27,6 @@ pub struct MapSpec {
 
 /// Name of the only task.
 const TASK: &str = "map";
-/// More outputs than descriptors of a process are for.
-const MAX_OUTPUTS: usize = 100;
 const DATA_WEIGHT_PER_JOB: i64 = 128 << 20;
 
 impl MapSpec {
@@ -40,23 +36,8 @@ impl MapSpec {
         max_job_count: u32,
     ) -> Result<(MapSpec, TaskSpec), Failure> {
         let inputs = paths(r, "input_table_paths")?;
-        let listed = r.list(["output_table_paths", "output_paths"]).required()?;
-        let at = r.path_of("output_table_paths");
-        let outputs: Vec<YPath> = listed
-            .iter()
-            .enumerate()
-            .map(|(i, v)| path(v, &format!("{at}/{i}")))
-            .collect::<Result<_, _>>()?;
-        if outputs.len() > MAX_OUTPUTS {
-            let why =
-                format_args!("at most {MAX_OUTPUTS} output tables are allowed, found {}", outputs.len());
-            return Err(r.refuse("output_table_paths", why));
-        }
-        for (i, output) in outputs.iter().enumerate() {
-            if outputs[..i].iter().any(|other| other.text() == output.text()) {
-                return Err(r.refuse("output_table_paths", "Duplicate entries in output_table_paths"));
-            }
-        }
+        let listed = r.list(OUTPUTS).required()?;
+        let outputs = read_outputs(r, &listed)?;
         if r.raw("mapper")?.is_none() {
             return Err(Failure::new("Missing required option /mapper of the spec").with("path", "/mapper"));
         }
@@ -94,14 +75,10 @@ impl MapSpec {
             restart_completed_jobs: false,
             gang_size: None,
             speculation,
-            output_table_paths: listed,
+            outputs,
         };
-        Ok((MapSpec { inputs, outputs, ordered, cutting, control_attributes }, task))
+        Ok((MapSpec { inputs, ordered, cutting, control_attributes }, task))
     }
-}
-
-fn check_format(r: &Reader<'_>, name: &str, format: &Value) -> Result<(), Failure> {
-    Format::from_value(format).map(drop).map_err(|e| r.refuse(name, e))
 }
 
 fn read_control_attributes(r: &mut Reader<'_>, table_index: bool) -> Result<Map, Failure> {

@@ -28,6 +28,7 @@ pub use task::TaskSpec;
 use crate::options::ControllerOptions;
 use reader::{Reader, child_path, expected, refuse_at};
 use vocab::{Failure, OperationType};
+use yson::ypath::YPath;
 use yson::{Map, Value};
 
 /// A spec, typed: what the controller works with.
@@ -143,12 +144,13 @@ fn read_tasks(
 
 /// The same path in two tasks must have equal attributes (jobs-and-nodes.md 6.12).
 fn check_shared_outputs(tasks: &[TaskSpec]) -> Result<(), Failure> {
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen: Vec<&YPath> = Vec::new();
     for task in tasks {
-        for path in &task.output_table_paths {
-            match seen.iter().find(|s| s.bare() == path.bare()) {
+        for path in &task.outputs {
+            match seen.iter().find(|s| s.text() == path.text()) {
                 Some(other) if *other != path => {
                     let at = child_path("/tasks", task.name.as_bytes()) + "/output_table_paths";
+                    let path = path.to_value();
                     let why = format!("path {path:?} has other attributes in another task");
                     return Err(refuse_at(&at, why));
                 }
@@ -171,7 +173,7 @@ fn check_gangs(root: &RootOptions, tasks: &[TaskSpec]) -> Result<(), Failure> {
 }
 
 /// Paths are cut to the first (http-api.md 9.1).
-fn brief_paths(paths: &[yson::ypath::YPath]) -> Value {
+fn brief_paths(paths: &[YPath]) -> Value {
     let first: Vec<Value> = paths.iter().take(1).map(|path| path.to_value()).collect();
     Value::List(first).with_attributes(yson::map! {"count" => paths.len()})
 }
@@ -192,7 +194,9 @@ fn brief(
         .collect();
     let mapper = scripts.iter().next().map(|(_, script)| script.clone()).filter(|_| map.is_some());
     let inputs = merge.map(|m| &m.inputs).or(map.map(|m| &m.inputs));
-    let outputs = merge.map(|m| std::slice::from_ref(&m.output)).or(map.map(|m| m.outputs.as_slice()));
+    let outputs = merge
+        .map(|m| std::slice::from_ref(&m.output))
+        .or(map.and(tasks.first()).map(|task| task.outputs.as_slice()));
     Map::new()
         .with_some("title", root.title.as_deref())
         .with_some("alias", root.alias.as_deref())

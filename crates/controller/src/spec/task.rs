@@ -1,11 +1,14 @@
 //! One task of an operation: a user script and how many times to run it
 //! (jobs-and-nodes.md 8.3).
 
-use super::reader::{Reader, expected};
+use super::merge::path;
+use super::reader::Reader;
 use super::root::RootOptions;
 use super::script::UserScript;
 use super::speculation::Speculation;
 use vocab::Failure;
+use yson::ypath::YPath;
+use yson::{Format, Value};
 
 /// A task.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,9 +27,12 @@ pub struct TaskSpec {
     pub gang_size: Option<u32>,
     /// Its slow jobs get copies; none if nothing of it may run twice at once.
     pub speculation: Option<Speculation>,
-    /// Output tables as given.
-    pub output_table_paths: Vec<yson::Value>,
+    /// Output tables, in the order of the script's descriptors; may have `append`.
+    pub outputs: Vec<YPath>,
 }
+
+/// More outputs than descriptors of a process are for.
+const MAX_OUTPUTS: usize = 100;
 
 impl TaskSpec {
     pub(crate) fn read(
@@ -42,7 +48,11 @@ impl TaskSpec {
         }
         let script = UserScript::read(r, &root.job_proxy_memory_digest)?;
         r.map("job_io").or(yson::Map::new())?;
-        let output_table_paths = read_outputs(r)?;
+        let listed = r.list(OUTPUTS).or(Vec::new())?;
+        let outputs = read_outputs(r, &listed)?;
+        if !outputs.is_empty() {
+            check_format(r, "output_format", &script.output_format)?;
+        }
         let restart_completed_jobs = r.bool("restart_completed_jobs").or(false)?;
         let gang_size = r.optional_section("gang_options", |g| g.int("size", 1..=job_count).or(job_count))?;
         let speculates = r.bool("enable_speculative_jobs").or(false)?;
@@ -52,7 +62,7 @@ impl TaskSpec {
                 (script.fail_on_job_restart, "fail_on_job_restart"),
                 (restart_completed_jobs, "restart_completed_jobs"),
                 (speculates, "enable_speculative_jobs"),
-                (!output_table_paths.is_empty(), "output_table_paths"),
+                (!outputs.is_empty(), "output_table_paths"),
             ];
             if let Some((_, other)) = conflicts.iter().find(|(set, _)| *set) {
                 return Err(r.refuse("gang_options", format_args!("it excludes \"{other}\"")));
@@ -73,7 +83,7 @@ impl TaskSpec {
             job_count: job_count as u32,
             restart_completed_jobs,
             gang_size: gang_size.map(|s| s as u32),
-            output_table_paths,
+            outputs,
         })
     }
 }
@@ -83,15 +93,28 @@ fn too_many_jobs(r: &Reader<'_>, found: i64, max: u32) -> Failure {
         .with("max_total_job_count", i64::from(max))
 }
 
-fn read_outputs(r: &mut Reader<'_>) -> Result<Vec<yson::Value>, Failure> {
-    let paths = r.list(["output_table_paths", "output_paths"]).or(Vec::new())?;
-    for (i, path) in paths.iter().enumerate() {
-        let Some(text) = path.as_bytes() else {
-            return Err(r.refuse("output_table_paths", expected("list of paths", path)));
-        };
-        if paths[..i].iter().any(|other| other.as_bytes() == Some(text)) {
-            return Err(r.refuse("output_table_paths", "Duplicate entries in output_table_paths"));
+/// The option and its alias.
+pub(super) const OUTPUTS: [&str; 2] = ["output_table_paths", "output_paths"];
+
+/// Typed, none of them there twice.
+pub(super) fn read_outputs(r: &Reader<'_>, listed: &[Value]) -> Result<Vec<YPath>, Failure> {
+    let at = r.path_of(OUTPUTS[0]);
+    let numbered = listed.iter().enumerate();
+    let outputs: Vec<YPath> =
+        numbered.map(|(i, v)| path(v, &format!("{at}/{i}"))).collect::<Result<_, _>>()?;
+    if outputs.len() > MAX_OUTPUTS {
+        let why = format_args!("at most {MAX_OUTPUTS} output tables are allowed, found {}", outputs.len());
+        return Err(r.refuse(OUTPUTS[0], why));
+    }
+    for (i, output) in outputs.iter().enumerate() {
+        if outputs[..i].iter().any(|other| other.text() == output.text()) {
+            return Err(r.refuse(OUTPUTS[0], "Duplicate entries in output_table_paths"));
         }
     }
-    Ok(paths)
+    Ok(outputs)
+}
+
+/// Refuses a format that nobody knows, of a script that reads or writes tables.
+pub(super) fn check_format(r: &Reader<'_>, name: &str, format: &Value) -> Result<(), Failure> {
+    Format::from_value(format).map(drop).map_err(|e| r.refuse(name, e))
 }

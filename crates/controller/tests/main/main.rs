@@ -19,6 +19,7 @@
 //! | 6.11 alerts | `alerts`; vanilla jobs are never suspicious |
 //! | 6.12 limits of a spec | `specs::errors_say_what_and_where` |
 //! | 8.3 services | `life::services_never_complete_by_themselves` |
+//! | 8.3 output tables of tasks | `outputs`, live `tests/yt/test_vanilla_tables.py` |
 
 mod alerts;
 mod bench;
@@ -28,6 +29,7 @@ mod life;
 mod map_copies;
 mod measured;
 mod memory;
+mod outputs;
 mod properties;
 mod revival;
 mod script;

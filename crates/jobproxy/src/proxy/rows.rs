@@ -5,6 +5,7 @@ use super::feed::Feed;
 use super::harvest::Harvest;
 use crate::outcome;
 use crate::protocol::JobStart;
+use crate::rows;
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::OwnedFd;
 use vocab::{Failure, InterruptionReason, JobOutcome, TableStatistics};
@@ -25,6 +26,13 @@ impl Rows {
         let Some(tables) = &start.tables else { return Ok((Rows::default(), Vec::new())) };
         let mut ends = Vec::new();
         let fault = |failure: Failure| outcome::environment_fault(failure);
+        if tables.input_rows.is_none() {
+            // Whoever brings the input has made the directory for it; here there was nobody.
+            rows::make_directory(&start.job_directory).map_err(|e| {
+                let place = rows::directory(&start.job_directory);
+                fault(Failure::new(format!("Cannot make {}: {e}", place.display())))
+            })?;
+        }
         let feed = Feed::open(&start.job_directory, tables, &mut ends).map_err(fault)?;
         let harvest = Harvest::open(&start.job_directory, tables, &mut ends).map_err(fault)?;
         Ok((Rows { feed, harvest: Some(harvest) }, ends))

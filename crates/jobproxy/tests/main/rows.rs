@@ -25,8 +25,9 @@ fn job(
     change: impl FnOnce(&mut TableIo),
 ) -> JobStart {
     let mut job = node.job(command);
-    rows::make_directory(&job.job_directory).expect("a directory for rows");
+    // The node makes the directory for the rows that it brings.
     if let Some(count) = rows_in {
+        rows::make_directory(&job.job_directory).expect("a directory for rows");
         std::fs::write(rows::input(&job.job_directory), input(count)).expect("written");
     }
     let text = Value::from("yson").with_attributes(yson::map! {"format" => "text"});
@@ -135,6 +136,22 @@ fn what_is_not_rows_fails_the_job_for_good() {
         assert_eq!(found.find_attribute("fatal"), Some(&Value::from(true)), "{command}");
         assert_eq!(found.find_attribute("table_index").and_then(Value::as_u64), Some(table), "{command}");
         assert!(found.to_string().contains(error), "{command}: {found}");
+    }
+}
+
+/// Nobody has brought rows, but rows of an earlier job of the slot may lie there.
+#[test]
+fn jobs_that_only_write() {
+    for driver in drivers() {
+        let mut node = FakeNode::new(driver);
+        let command = "cat; for n in 0 1 2; do echo \"{n=$n};\" >&4; done";
+        let start = job(&mut node, command, None, |_| {});
+        rows::make_directory(&start.job_directory).expect("a directory for rows");
+        std::fs::write(rows::output(&start.job_directory, 0), "of another job").expect("written");
+        let result = node.run(start.clone());
+        assert!(completed(&result), "{:?}", result.outcome);
+        assert_eq!(flow(&result), (0, false, vec![0, 3]));
+        assert_eq!((output(&start, 0), output(&start, 1)), (String::new(), numbers(0..3)));
     }
 }
 

@@ -46,7 +46,7 @@ impl Kernel {
                 .with("operation_id", *other));
         }
         self.refuse_secret_files(user, &parsed)?;
-        self.refuse_secret_tables(user, parsed.spec.map.as_ref())?;
+        self.refuse_secret_tables(user, &parsed.spec)?;
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
         for tree in &desc.trees {

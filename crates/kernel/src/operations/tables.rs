@@ -14,7 +14,7 @@ use crate::records::{OUTPUT, operation_key};
 use crate::table::TableRows;
 use crate::{Effect, Kernel};
 use controller::cut::{Piece, cut};
-use controller::spec::MapSpec;
+use controller::spec::{MapSpec, OperationSpec, TaskSpec};
 use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
 use std::collections::BTreeMap;
@@ -36,8 +36,12 @@ pub(crate) struct WorkTables {
     pub columns: Vec<Option<Vec<Vec<u8>>>>,
     /// Ends of the units, in rows of all pieces together.
     pub ends: Vec<u64>,
+    /// Of all tasks, each once.
     pub outputs: Vec<Target>,
-    /// What was written, by the first row of the unit and the number of the output table.
+    /// For each task, in the order of its descriptors, the numbers of its outputs.
+    pub task_outputs: Vec<Vec<u32>>,
+    /// What was written, by the place of the unit (`unit_done` of [`controller::JobVerdict`]) and the number of the
+    /// output table.
     pub done: BTreeMap<(u64, u32), Chunk>,
 }
 
@@ -84,10 +88,9 @@ const TRANSACTION_TIMEOUT: Span = Span::from_secs(3600);
 impl Kernel {
     /// Tables that are not for this user are refused with the call; those that are missing fail the operation
     /// when it is prepared.
-    pub(crate) fn refuse_secret_tables(&self, user: &str, map: Option<&MapSpec>) -> Result<(), Failure> {
-        let Some(map) = map else { return Ok(()) };
-        let inputs = map.inputs.iter().map(|path| (Permission::Read, path));
-        let outputs = map.outputs.iter().map(|path| (Permission::Write, path));
+    pub(crate) fn refuse_secret_tables(&self, user: &str, spec: &OperationSpec) -> Result<(), Failure> {
+        let inputs = spec.map.iter().flat_map(|map| &map.inputs).map(|path| (Permission::Read, path));
+        let outputs = spec.tasks.iter().flat_map(|task| &task.outputs).map(|path| (Permission::Write, path));
         for (permission, path) in inputs.chain(outputs) {
             match self.demand_path(user, permission, path) {
                 Err(failure) if failure.code == vocab::code::ACCESS_DENIED => return Err(failure),
@@ -105,17 +108,24 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let Some(operation) = self.operations.get(&id) else { return Ok(()) };
-        let Some(map) = operation.spec.spec.map.clone() else { return Ok(()) };
+        let map = operation.spec.spec.map.clone();
+        let (paths, task_outputs) = outputs_of(&operation.spec.spec.tasks);
+        if map.is_none() && paths.is_empty() {
+            return Ok(());
+        }
         let (user, parent) = (operation.user.clone(), operation.user_transaction);
-        for path in &map.inputs {
+        for path in map.iter().flat_map(|map| &map.inputs) {
             self.demand_path(&user, Permission::Read, path)?;
         }
-        for path in &map.outputs {
+        for path in &paths {
             self.demand_path(&user, Permission::Write, path)?;
         }
-        let (pieces, weights, columns) = self.input_pieces(&map)?;
-        let ends = cut(&weights, &map.cutting);
-        let targets = map.outputs.iter().map(|path| self.target(path));
+        let input = map.as_ref().map(|map| self.input_pieces(map).map(|input| (input, &map.cutting)));
+        let (pieces, columns, ends) = match input.transpose()? {
+            Some(((pieces, weights, columns), cutting)) => (pieces, columns, cut(&weights, cutting)),
+            None => (Vec::new(), Vec::new(), Vec::new()),
+        };
+        let targets = paths.iter().map(|path| self.target(path));
         let outputs = targets.collect::<Result<Vec<_>, _>>()?;
         for (i, target) in outputs.iter().enumerate() {
             if outputs[..i].iter().any(|other| other.table == target.table) {
@@ -148,7 +158,8 @@ impl Kernel {
         }
         if let Some(operation) = self.operations.get_mut(&id) {
             let done = BTreeMap::new();
-            operation.set_tables(WorkTables { transaction, pieces, columns, ends, outputs, done });
+            let tables = WorkTables { transaction, pieces, columns, ends, outputs, task_outputs, done };
+            operation.set_tables(tables);
         }
         Ok(())
     }
@@ -301,17 +312,29 @@ impl Kernel {
         })
     }
 
-    /// The rows of a unit that is done.
-    pub(crate) fn note_output(&mut self, id: OperationId, first_row: u64, chunks: BTreeMap<u32, Chunk>) {
-        let Some(tables) = self.operations.get_mut(&id).and_then(|o| o.tables.as_mut()) else { return };
-        for (table, chunk) in chunks {
-            let key = [first_row.to_be_bytes().as_slice(), &table.to_be_bytes()].concat();
+    /// The rows of a unit that is done, by the number of the table among those of its task.
+    pub(crate) fn note_output(
+        &mut self,
+        id: OperationId,
+        task: &str,
+        place: u64,
+        chunks: BTreeMap<u32, Chunk>,
+    ) {
+        let Some(operation) = self.operations.get_mut(&id) else { return };
+        let task = operation.spec.spec.tasks.iter().position(|t| t.name == task);
+        let (Some(task), Some(tables)) = (task, operation.tables.as_mut()) else { return };
+        for (number, chunk) in chunks {
+            let Some(table) = tables.task_outputs.get(task).and_then(|own| own.get(number as usize)).copied()
+            else {
+                continue;
+            };
+            let key = [place.to_be_bytes().as_slice(), &table.to_be_bytes()].concat();
             self.open.batch.put(
                 Table::Operations,
                 operation_key(id, OUTPUT, &key),
                 yson::to_binary(&chunk.to_value()),
             );
-            tables.done.insert((first_row, table), chunk);
+            tables.done.insert((place, table), chunk);
         }
     }
 
@@ -328,21 +351,24 @@ impl Kernel {
 impl Operation {
     /// Tables that were found: the controller gets its units.
     pub(crate) fn set_tables(&mut self, tables: WorkTables) {
-        if let Some(task) = self.spec.spec.tasks.first() {
+        for (number, (task, own)) in (0..).zip(self.spec.spec.tasks.iter().zip(&tables.task_outputs)) {
             let script = &task.script;
+            let own = own.iter().filter_map(|table| tables.outputs.get(*table as usize));
             let io = TableIo {
                 input_rows: None,
                 input_format: script.input_format.clone(),
                 output_format: script.output_format.clone(),
-                outputs: tables
-                    .outputs
-                    .iter()
+                outputs: own
                     .map(|t| OutputTable { schema: t.schema.clone(), sorted_by: t.sorted_by.clone() })
                     .collect(),
                 first_output: if script.redirect_stdout_to_stderr { 4 } else { 1 },
                 check_input_fully_consumed: script.check_input_fully_consumed,
             };
-            self.controller.set_tables(0, io, &tables.ends);
+            if self.spec.spec.map.is_some() {
+                self.controller.set_tables(number, io, &tables.ends);
+            } else if !io.outputs.is_empty() {
+                self.controller.set_outputs(number, io);
+            }
         }
         self.tables = Some(tables);
     }
@@ -361,6 +387,28 @@ impl Operation {
         };
         Some(input.into())
     }
+}
+
+/// The output tables of all tasks, each once, and which of them each task has.
+fn outputs_of(tasks: &[TaskSpec]) -> (Vec<YPath>, Vec<Vec<u32>>) {
+    let mut paths: Vec<YPath> = Vec::new();
+    let mut number = |path: &YPath| {
+        let known = paths.iter().position(|other| other.text() == path.text());
+        known.unwrap_or_else(|| {
+            paths.push(path.clone());
+            paths.len() - 1
+        }) as u32
+    };
+    let numbers = tasks.iter().map(|task| task.outputs.iter().map(&mut number).collect()).collect();
+    (paths, numbers)
+}
+
+fn numbers(numbers: &[u32]) -> Value {
+    Value::List(numbers.iter().map(|number| Value::from(u64::from(*number))).collect())
+}
+
+fn numbers_from(value: &Value) -> Option<Vec<u32>> {
+    value.as_list()?.iter().map(|number| number.as_u64()?.try_into().ok()).collect()
 }
 
 fn columns_value(columns: &Option<Vec<Vec<u8>>>) -> Value {
@@ -422,6 +470,7 @@ impl WorkTables {
             "columns" => self.columns.iter().map(columns_value).collect::<Vec<_>>(),
             "ends" => self.ends.iter().map(|end| Value::from(*end)).collect::<Vec<_>>(),
             "outputs" => self.outputs.iter().map(target).collect::<Vec<_>>(),
+            "task_outputs" => self.task_outputs.iter().map(|own| numbers(own)).collect::<Vec<_>>(),
         }
         .into()
     }
@@ -443,12 +492,19 @@ impl WorkTables {
                     .collect::<Option<_>>()?,
             })
         };
+        let outputs: Vec<Target> = list("outputs")?.iter().map(target).collect::<Option<_>>()?;
+        let task_outputs = match list("task_outputs") {
+            Some(tasks) => tasks.iter().map(numbers_from).collect::<Option<_>>()?,
+            // Written by a version in which only maps had tables.
+            None => vec![(0..outputs.len() as u32).collect()],
+        };
         Some(WorkTables {
             transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
             pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
             columns: list("columns")?.iter().map(columns_from).collect::<Option<_>>()?,
             ends: list("ends")?.iter().map(Value::as_u64).collect::<Option<_>>()?,
-            outputs: list("outputs")?.iter().map(target).collect::<Option<_>>()?,
+            outputs,
+            task_outputs,
             done,
         })
     }
