@@ -2,6 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, stopping};
+use crate::streams::{self, Sink, Source, blocking, pump};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
 use kernel::Command;
@@ -9,17 +10,12 @@ use md5::{Digest, Md5};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use store::{BlobWriter, Store};
-use tokio::sync::mpsc;
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
 use vocab::{Failure, ObjectId};
 use yson::Value;
 use yson::ypath::YPath;
 
 /// Bytes read from a blob at a time.
 const CHUNK: usize = 256 << 10;
-/// Chunks that may wait for a slow reader or for the disk.
-const CHUNKS_AHEAD: usize = 4;
 /// How often what is appended is joined anew when the file is overwritten again and again meanwhile.
 const APPEND_ATTEMPTS: usize = 100;
 /// Turns of those who append to a file, by its id.
@@ -65,7 +61,7 @@ impl Files {
         let store = Arc::clone(&self.store);
         // What is appended may have to be joined with another content than there is now.
         let digest = compute_md5 && !append;
-        let written = pump(body, move |pieces| write_blob(&*store, digest, pieces)).await?;
+        let written = pump(body, move || Draft::begin(&*store, digest)).await?;
         if !append {
             let Written { blob, size, md5 } = written;
             return self.settle(backend, user, of(blob, size, md5, None), blob).await;
@@ -128,8 +124,7 @@ impl Files {
     /// One content behind another.
     async fn join(&self, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {
         let store = Arc::clone(&self.store);
-        let joined = tokio::task::spawn_blocking(move || join_blobs(&*store, parts, compute_md5)).await;
-        joined.map_err(|e| Failure::new(format!("Joining the contents failed: {e}")))?
+        blocking(move || join_blobs(&*store, parts, compute_md5)).await
     }
 
     /// Opens a content.
@@ -149,68 +144,31 @@ impl Files {
 
     /// Bytes of a blob, piece by piece. Blob 0 is the content of a file that was never written.
     pub fn stream(&self, blob: u64, offset: u64, length: u64) -> ByteStream {
-        let (sender, receiver) = mpsc::channel::<Result<Bytes, Failure>>(CHUNKS_AHEAD);
-        if blob == 0 || length == 0 {
-            return Box::pin(ReceiverStream::new(receiver));
-        }
-        let store = Arc::clone(&self.store);
-        tokio::task::spawn_blocking(move || {
-            let end = offset + length;
-            let mut at = offset;
-            while at < end {
-                let wanted = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
-                let chunk = store.read_blob(blob, at, wanted).map_err(unreadable);
-                let over = chunk.as_ref().map_or(true, Vec::is_empty);
-                at += chunk.as_ref().map_or(0, |c| c.len() as u64);
-                let chunk = match chunk {
-                    Ok(bytes) if bytes.is_empty() => {
-                        Err(Failure::new("The content of the file is shorter than it should be"))
-                    }
-                    other => other.map(Bytes::from),
-                };
-                if sender.blocking_send(chunk).is_err() || over {
-                    return;
-                }
-            }
-        });
-        Box::pin(ReceiverStream::new(receiver))
+        let end = if blob == 0 { offset } else { offset + length };
+        streams::stream(Content { store: Arc::clone(&self.store), blob, at: offset, end })
     }
 }
 
-/// Feeds a writer, which may wait for the disk, with what a client sends. A client that dies in the
-/// middle leaves nothing: the writer gets the end of its input only when that has come.
-pub async fn pump<T: Send + 'static>(
-    mut body: ByteStream,
-    write: impl FnOnce(Pieces) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
-    let writer = tokio::task::spawn_blocking(move || write(Pieces(receiver)));
-    let mut whole = true;
-    while let Some(piece) = body.next().await {
-        whole = piece.is_ok();
-        if sender.send(Some(piece)).await.is_err() || !whole {
-            break; // the writer has failed and says why, or will
-        }
-    }
-    if whole {
-        let _ = sender.send(None).await;
-    }
-    drop(sender);
-    writer.await.map_err(|e| Failure::new(format!("Writing the content failed: {e}")))?
+/// A part of a blob that is being read.
+struct Content {
+    store: Arc<dyn Store>,
+    blob: u64,
+    at: u64,
+    end: u64,
 }
 
-/// What comes of a client, for a thread that may wait.
-pub struct Pieces(mpsc::Receiver<Option<Result<Bytes, Failure>>>);
-
-impl Pieces {
-    /// The next piece; none at the end.
-    pub fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        match self.0.blocking_recv() {
-            Some(Some(piece)) => piece.map(Some),
-            Some(None) => Ok(None),
-            // Whoever fed this is gone, and it was not the end.
-            None => Err(Failure::new("The content was cut")),
+impl Source for Content {
+    fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        if self.at == self.end {
+            return Ok(None);
         }
+        let wanted = usize::try_from(self.end - self.at).unwrap_or(CHUNK).min(CHUNK);
+        let chunk = self.store.read_blob(self.blob, self.at, wanted).map_err(unreadable)?;
+        if chunk.is_empty() {
+            return Err(Failure::new("The content of the file is shorter than it should be"));
+        }
+        self.at += chunk.len() as u64;
+        Ok(Some(chunk.into()))
     }
 }
 
@@ -230,6 +188,10 @@ impl Draft {
     fn begin(store: &dyn Store, compute_md5: bool) -> Result<Draft, Failure> {
         Ok(Draft { writer: store.begin_blob().map_err(unreadable)?, md5: compute_md5.then(Md5::new) })
     }
+}
+
+impl Sink for Draft {
+    type Written = Written;
 
     fn add(&mut self, chunk: &[u8]) -> Result<(), Failure> {
         if let Some(md5) = &mut self.md5 {
@@ -249,14 +211,6 @@ impl Draft {
         });
         Ok(Written { blob, size, md5 })
     }
-}
-
-fn write_blob(store: &dyn Store, compute_md5: bool, mut pieces: Pieces) -> Result<Written, Failure> {
-    let mut draft = Draft::begin(store, compute_md5)?;
-    while let Some(piece) = pieces.next()? {
-        draft.add(&piece)?;
-    }
-    draft.finish()
 }
 
 fn join_blobs(store: &dyn Store, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {

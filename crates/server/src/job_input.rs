@@ -2,6 +2,7 @@
 
 use crate::backend::{ServerBackend, wait};
 use crate::job_rows::JobInput;
+use crate::streams::blocking;
 use api::{ByteStream, JobDataRequest};
 use kernel::command::OperationRef;
 use kernel::{Body, Command};
@@ -91,12 +92,6 @@ impl ServerBackend {
         let located = self.input_of_job(user, request).await?;
         paths(&located).ok_or_else(|| Failure::new("The description of the input of a job is malformed"))
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Failure::new(e.to_string()))?
 }
 
 /// A path for each table that rows come from, its `ranges` being these rows.

@@ -2,7 +2,8 @@
 //! written comes before its end is told.
 
 use crate::backend::{ServerBackend, wait};
-use crate::tables::{Outlet, Slice, read_slice};
+use crate::rows::{Rows, Slice, Step};
+use crate::streams;
 use ::tables::{Control, Printer, Summary, TRAILER};
 use api::ByteStream;
 use kernel::{Body, Chunk, Command};
@@ -76,29 +77,20 @@ impl JobInput {
 
     /// The rows, with the marks that are wanted between them.
     pub fn stream(self, store: Arc<dyn Store>, format: Format) -> Result<ByteStream, Failure> {
-        Ok(Outlet::stream(move |out| {
-            let mut printers: Vec<Printer> =
-                self.columns.into_iter().map(|columns| Printer::new(format.clone(), columns)).collect();
-            let mut before = None;
-            for Piece { table, range, row_index, slice } in self.pieces {
-                let Some(printer) = printers.get_mut(table as usize) else {
-                    return Err(Failure::new(format!("Input table {table} of a job is not known")));
-                };
-                if before != Some((table, range, row_index)) {
-                    let mut marks = Vec::new();
-                    for mark in self.control.marks(table, range, row_index) {
-                        printer.mark(&mark, &mut marks)?;
-                    }
-                    out.put(&marks);
-                }
-                before = Some((table, range, row_index + (slice.rows.end - slice.rows.start)));
-                read_slice(&*store, &slice, &mut |rows| out.print(printer, rows))?;
-                if out.is_gone() {
-                    break;
-                }
-            }
-            Ok(())
-        }))
+        let columns = self.columns.into_iter();
+        let printers: Vec<Printer> = columns.map(|columns| Printer::new(format.clone(), columns)).collect();
+        let mut steps = Vec::with_capacity(self.pieces.len());
+        let mut before = None;
+        for Piece { table, range, row_index, slice } in self.pieces {
+            let printer = usize::try_from(table).ok().filter(|printer| *printer < printers.len());
+            let printer =
+                printer.ok_or_else(|| Failure::new(format!("Input table {table} of a job is not known")))?;
+            let goes_on = before == Some((table, range, row_index));
+            before = Some((table, range, row_index + (slice.rows.end - slice.rows.start)));
+            let marks = self.control.marks(table, range, row_index).filter(|_| !goes_on).collect();
+            steps.push(Step { printer, marks, slice });
+        }
+        Ok(streams::stream(Rows::new(store, printers, steps)))
     }
 }
 

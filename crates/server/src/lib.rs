@@ -8,7 +8,7 @@
 //! [`run`] is the way in. `backend` answers the API: it sends commands to the kernel and completes
 //! answers that need records of finished operations and jobs from the store (`archive`).
 //! `node_service` is the other side of the node protocol, `hub` knows which node is on which stream.
-//! `event_log` appends what happened to files, `page` serves the web page. `outbox` holds replies and orders back until what they depend on is durable.
+//! `streams` carries bytes between clients and the disk. `event_log` appends what happened to files, `page` serves the web page. `outbox` holds replies and orders back until what they depend on is durable.
 //!
 //! What it does not do: it decides nothing about operations, pools or jobs.
 #![forbid(unsafe_code)]
@@ -30,8 +30,10 @@ mod node_service;
 mod outbox;
 mod page;
 mod password_checks;
+mod rows;
 mod run;
 mod shells;
+mod streams;
 mod tables;
 
 pub use event_log::Limits as EventLogLimits;

@@ -2,24 +2,16 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, stopping};
-use crate::files::{Pieces, pump};
-use ::tables::{Checker, Control, Index, Printer, Schema, Selection, TRAILER, Writer};
+use crate::rows::{Rows, Step, slices};
+use crate::streams::{self, Sink, pump};
+use ::tables::{Checker, Control, Printer, Schema, Selection, Writer};
 use api::{ByteStream, ReadTable, TableContent, WriteTable};
-use bytes::Bytes;
 use kernel::{Chunk, Command, TableRows};
-use std::ops::Range;
 use std::sync::Arc;
-use store::Store;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use store::{BlobWriter, Store};
 use vocab::{Failure, ObjectId};
 use yson::Value;
 use yson::ypath::YPath;
-
-/// Pieces of rows that may wait for a slow reader.
-const PIECES_AHEAD: usize = 4;
-/// Bytes of rows that are sent at a time.
-const PIECE: usize = 256 << 10;
 
 /// The blobs of the store, seen as chunks of tables.
 #[derive(Clone)]
@@ -66,8 +58,8 @@ impl Tables {
         let schema = if checked.is_some() { schema } else { Value::Entity };
         let checker = Checker::new(checked, sorted_by.clone());
         let store = Arc::clone(&self.store);
-        let chunk =
-            pump(body, move |pieces| write_chunk(&*store, Writer::new(format, checker), pieces)).await?;
+        let open = move || DraftChunk::begin(&*store, Writer::new(format, checker));
+        let chunk = pump(body, open).await?;
         let blob = chunk.blob;
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
         let unused = chunks.is_empty();
@@ -101,21 +93,14 @@ impl Tables {
         let Selection { columns, ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
         let wanted = ranges.iter().map(|r| r.end - r.start).sum();
-        let mut printer = Printer::new(format, columns);
-        let body = Outlet::stream(move |out| {
-            for (index, range) in ranges.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
-                for mark in control.marks(0, index as u64, range.start) {
-                    printer.mark(&mark, &mut out.piece)?;
-                }
-                for slice in slices(&located.chunks, range) {
-                    read_slice(&*self.store, &slice, &mut |rows| out.print(&mut printer, rows))?;
-                    if out.gone {
-                        return Ok(());
-                    }
-                }
-            }
-            Ok(())
-        });
+        let steps =
+            ranges.iter().enumerate().filter(|(_, range)| !range.is_empty()).flat_map(|(index, range)| {
+                let mut marks: Vec<Value> = control.marks(0, index as u64, range.start).collect();
+                let slices = slices(&located.chunks, range).into_iter();
+                slices.map(move |slice| Step { printer: 0, marks: std::mem::take(&mut marks), slice })
+            });
+        let body =
+            streams::stream(Rows::new(self.store, vec![Printer::new(format, columns)], steps.collect()));
         Ok(TableContent { start_row_index, row_count: wanted, body })
     }
 }
@@ -144,123 +129,39 @@ fn order(
     }
 }
 
-/// Where rows go on their way to a reader.
-pub struct Outlet {
-    sender: mpsc::Sender<Result<Bytes, Failure>>,
-    piece: Vec<u8>,
-    gone: bool,
+/// A chunk on its way to be one of a table.
+struct DraftChunk {
+    blob: Box<dyn BlobWriter>,
+    writer: Writer,
+    ready: Vec<u8>,
 }
 
-impl Outlet {
-    /// What is put into an outlet, on a thread that may wait, by somebody who fails or comes to an end.
-    pub fn stream(work: impl FnOnce(&mut Outlet) -> Result<(), Failure> + Send + 'static) -> ByteStream {
-        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
-        tokio::task::spawn_blocking(move || {
-            let mut out = Outlet { sender, piece: Vec::new(), gone: false };
-            match work(&mut out) {
-                Ok(()) => out.flush(),
-                Err(failure) => {
-                    let _ = out.sender.blocking_send(Err(failure));
-                }
-            }
-        });
-        Box::pin(ReceiverStream::new(receiver))
-    }
-
-    /// Nobody reads any more.
-    pub fn is_gone(&self) -> bool {
-        self.gone
-    }
-
-    /// Adds what is printed already.
-    pub fn put(&mut self, printed: &[u8]) {
-        self.piece.extend_from_slice(printed);
-    }
-
-    /// False if nobody reads any more.
-    pub fn print(&mut self, printer: &mut Printer, rows: Bytes) -> Result<bool, Failure> {
-        if self.piece.is_empty() && printer.copies() && rows.len() >= PIECE {
-            self.gone |= self.sender.blocking_send(Ok(rows)).is_err();
-        } else {
-            printer.print(&rows, &mut self.piece)?;
-            if self.piece.len() >= PIECE {
-                self.flush();
-            }
-        }
-        Ok(!self.gone)
-    }
-
-    fn flush(&mut self) {
-        let piece = std::mem::take(&mut self.piece);
-        if !piece.is_empty() {
-            self.gone |= self.sender.blocking_send(Ok(piece.into())).is_err();
-        }
+impl DraftChunk {
+    fn begin(store: &dyn Store, writer: Writer) -> Result<DraftChunk, Failure> {
+        Ok(DraftChunk { blob: store.begin_blob().map_err(unreadable)?, writer, ready: Vec::new() })
     }
 }
 
-/// Some rows of one chunk.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slice {
-    /// Its blob.
-    pub blob: u64,
-    /// Bytes of the blob.
-    pub size: u64,
-    /// Which rows of the chunk.
-    pub rows: Range<u64>,
-}
+impl Sink for DraftChunk {
+    type Written = Chunk;
 
-/// The parts of chunks that are these rows of the table.
-pub fn slices(chunks: &[Chunk], wanted: &Range<u64>) -> Vec<Slice> {
-    let mut first = 0;
-    let mut slices = Vec::new();
-    for chunk in chunks {
-        let start = wanted.start.max(first) - first;
-        let end = wanted.end.clamp(first, first + chunk.rows) - first;
-        if start < end {
-            slices.push(Slice { blob: chunk.blob, size: chunk.size, rows: start..end });
+    fn add(&mut self, piece: &[u8]) -> Result<(), Failure> {
+        self.writer.push(piece, &mut self.ready)?;
+        if !self.ready.is_empty() {
+            self.blob.append(&self.ready).map_err(unreadable)?;
+            self.ready.clear();
         }
-        first += chunk.rows;
+        Ok(())
     }
-    slices
-}
 
-/// Reads rows in their inner form until `take` says that it is enough.
-pub fn read_slice(
-    store: &dyn Store,
-    slice: &Slice,
-    take: &mut dyn FnMut(Bytes) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
-    let read = |offset: u64, length: usize| store.read_blob(slice.blob, offset, length).map_err(unreadable);
-    let trailer = read(slice.size.saturating_sub(TRAILER as u64), TRAILER)?;
-    let place = Index::place(&trailer, slice.size)?;
-    let index = Index::parse(&read(place.start, (place.end - place.start) as usize)?, &trailer)?;
-    for block in index.blocks_with(&slice.rows) {
-        let bytes = Bytes::from(read(block.offset, block.size)?);
-        let rows = block.rows(&bytes, &slice.rows)?;
-        if !rows.is_empty() && !take(bytes.slice_ref(rows))? {
-            break;
-        }
+    fn finish(self) -> Result<Chunk, Failure> {
+        let DraftChunk { mut blob, writer, mut ready } = self;
+        let ::tables::Summary { rows, weight, size: row_bytes, bounds } = writer.finish(&mut ready)?;
+        blob.append(&ready).map_err(unreadable)?;
+        let size = blob.len();
+        let blob = blob.finish().map_err(unreadable)?;
+        Ok(Chunk { blob, size, rows, row_bytes, weight, bounds })
     }
-    Ok(())
-}
-
-/// Writes what comes as a chunk.
-pub fn write_chunk(store: &dyn Store, mut writer: Writer, mut pieces: Pieces) -> Result<Chunk, Failure> {
-    let mut blob = store.begin_blob().map_err(unreadable)?;
-    let mut ready = Vec::new();
-    while let Some(piece) = pieces.next()? {
-        writer.push(&piece, &mut ready)?;
-        if !ready.is_empty() {
-            blob.append(&ready).map_err(unreadable)?;
-            ready.clear();
-        }
-    }
-    let summary = writer.finish(&mut ready)?;
-    blob.append(&ready).map_err(unreadable)?;
-    let size = blob.len();
-    let blob = blob.finish().map_err(unreadable)?;
-    let ::tables::Summary { rows, weight, size: row_bytes, bounds } = summary;
-    Ok(Chunk { blob, size, rows, row_bytes, weight, bounds })
 }
 
 async fn locate(
