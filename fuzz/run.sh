@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs fuzz targets until each has run for so long, and says how long each has run in all.
+# Runs fuzz targets until each has had so many seconds of CPU, and says how many each has had in all: by the clock a
+# target that shares its processor would run less than it seems.
 #   bash fuzz/run.sh [SECONDS, 3600] [TARGET...]
 # What was found to be new and the seconds of each target stay in build/fuzz (or FUZZ_STATE): a run that was stopped
 # goes on where it was. A failing input is kept there too and ends the run with an error.
@@ -25,6 +26,8 @@ cargo +nightly build --release --target "$host" --bins --quiet
 bin=${CARGO_TARGET_DIR:-target}/$host/release
 
 state=${FUZZ_STATE:-../build/fuzz}
+# Seconds of CPU that ended children of this shell have used.
+cpu() { awk '{ print int($16 / 100) }' "/proc/$$/stat"; }
 mkdir -p "$state"
 for target in "${targets[@]}"; do
     record=$state/$target.seconds
@@ -33,13 +36,14 @@ for target in "${targets[@]}"; do
     while [ "$ran" -lt "$seconds" ]; do
         turn=$((seconds - ran < 60 ? seconds - ran : 60))
         mkdir -p "$state/$target"
-        "$bin/$target" -max_total_time="$turn" -timeout=30 -rss_limit_mb=4096 -max_len=65536 -verbosity=0 \
+        before=$(cpu)
+        "$bin/$target" -max_total_time="$turn" -timeout=300 -rss_limit_mb=4096 -max_len=65536 -verbosity=0 \
             -artifact_prefix="$state/$target-finding-" "$state/$target" "seeds/$target" > "$state/$target.log" 2>&1 || {
             tail -40 "$state/$target.log" >&2
             echo "$target: a finding after $ran seconds, see $state" >&2
             exit 1
         }
-        ran=$((ran + turn))
+        ran=$((ran + $(cpu) - before))
         echo "$ran" > "$record"
     done
     echo "$target: $ran seconds without a finding, $(find "$state/$target" -type f | wc -l) inputs"
