@@ -1,4 +1,5 @@
-//! The Orchid of a tree with 100,000 operations (http-api.md 11.2), as the kernel's thread spends it.
+//! The Orchid of a tree with 100,000 operations (http-api.md 11.2), as the kernel's thread spends it; and what it takes
+//! those who make the large maps.
 //! `cargo bench -p millpond-kernel --bench orchid`.
 
 #![allow(missing_docs)]
@@ -109,22 +110,39 @@ fn query(kind: &str, last: OperationId) -> Command {
     }
 }
 
+thread_local! {
+    static CLUSTER: std::cell::RefCell<(Kernel, OperationId)> = std::cell::RefCell::new(cluster());
+}
+
 #[divan::bench(sample_count = 20, args = [
     "operations, 3 fields", "operations, 3 fields, 1000 of them", "names of operations", "1000 names of operations",
     "one operation", "one value of one operation", "operations of a pool", "one operation of a pool",
     "pools, 3 fields", "pools",
 ])]
 fn orchid(bencher: Bencher<'_, '_>, kind: &str) {
-    thread_local! {
-        static CLUSTER: std::cell::RefCell<(Kernel, OperationId)> = std::cell::RefCell::new(cluster());
-    }
     CLUSTER.with_borrow_mut(|(kernel, last)| {
         let command = query(kind, *last);
         bencher.bench_local(|| {
             let body = ask(kernel, "root", command.clone());
-            let Body::Value(value) = &body else { panic!("{body:?}") };
-            assert!(!value.is_entity());
+            match &body {
+                Body::Value(value) => assert!(!value.is_entity()),
+                Body::Snapshot(_) => {}
+                other => panic!("{other:?}"),
+            }
             body
         });
+    });
+}
+
+#[divan::bench(sample_count = 20, args = [
+    "operations, 3 fields", "operations, 3 fields, 1000 of them", "names of operations", "1000 names of operations",
+    "operations of a pool", "pools, 3 fields", "pools",
+])]
+fn made_by_others(bencher: Bencher<'_, '_>, kind: &str) {
+    CLUSTER.with_borrow_mut(|(kernel, last)| {
+        let Body::Snapshot(query) = ask(kernel, "root", query(kind, *last)) else {
+            panic!("not a large map")
+        };
+        bencher.bench_local(|| query.answer());
     });
 }

@@ -73,11 +73,13 @@ pub enum Effect {
 }
 
 /// An answer. Most are complete; some need records of finished operations and jobs, which the
-/// kernel does not hold: the edge reads them from the store.
+/// kernel does not hold: the edge reads them from the store. Some would take the kernel long: the edge makes them.
 #[derive(Debug)]
 pub enum Body {
     /// Complete.
     Value(Value),
+    /// A large part of a published snapshot: whoever wants it makes it.
+    Snapshot(crate::SnapshotQuery),
     /// Attributes of a finished operation.
     ArchivedOperation {
         /// Which.

@@ -82,6 +82,7 @@ pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
+pub use orchid::SnapshotQuery;
 pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;

@@ -76,6 +76,7 @@ impl ServerBackend {
         let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
+            Body::Snapshot(query) => Ok(query.answer()),
             Body::Events { from, limit, filter } => events(event_log.as_ref(), from, limit, &filter),
             Body::ArchivedOperation { id, attributes, steps } => {
                 archive.operation_value(id, attributes.as_deref(), &steps)

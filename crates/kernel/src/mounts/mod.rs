@@ -45,7 +45,10 @@ impl Kernel {
             OPERATIONS => (Waits::All, self.get_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.get_nodes(at, options).map(Body::Value)),
             TRANSACTIONS | LOCKS => (Waits::Tree, self.get_passing(at, options).map(Body::Value)),
-            _ => (Waits::Nothing, self.get_orchid(now, at, options, fields).map(Body::Value)),
+            _ => match self.large_map(at, options, fields, false) {
+                Some(query) => (Waits::Nothing, Ok(Body::Snapshot(query))),
+                None => (Waits::Nothing, self.get_orchid(now, at, options, fields).map(Body::Value)),
+            },
         }
     }
 
@@ -60,7 +63,10 @@ impl Kernel {
             OPERATIONS => (Waits::All, self.list_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.list_nodes(at, options).map(Body::Value)),
             TRANSACTIONS | LOCKS => (Waits::Tree, self.list_passing(at, options).map(Body::Value)),
-            _ => (Waits::Nothing, self.list_orchid(now, at, options).map(Body::Value)),
+            _ => match self.large_map(at, options, None, true) {
+                Some(query) => (Waits::Nothing, Ok(Body::Snapshot(query))),
+                None => (Waits::Nothing, self.list_orchid(now, at, options).map(Body::Value)),
+            },
         }
     }
 

@@ -1,11 +1,14 @@
 //! `//sys/scheduler/orchid`: the state of the scheduler as a tree (http-api.md 11). Everything comes
 //! from the newest snapshot, so a look never holds up a decision; only what a path asks for is built.
 //!
-//! Here are the root and the scheduler's own values, in [`trees`] the pool trees, in [`allocations`] who
-//! holds what on which node.
+//! Here are the root and the scheduler's own values, in [`trees`] the pool trees, in [`large`] what of them is made by
+//! others, in [`allocations`] who holds what on which node.
 
 mod allocations;
+mod large;
 mod trees;
+
+pub use large::SnapshotQuery;
 
 use crate::Kernel;
 use crate::mounts::missing;

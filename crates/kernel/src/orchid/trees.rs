@@ -1,5 +1,6 @@
 //! Pool trees in the Orchid (http-api.md 11.2); and, of our own, explanations and histories of pools.
 
+use super::large::LargeMap;
 use super::{Found, OrParent, Wanted};
 use crate::explanations::PreemptionQuery;
 use crate::history_chart::Range;
@@ -58,15 +59,9 @@ impl Kernel {
                 }
                 (Some(map.into()), used)
             }
-            ["pools"] => {
-                let all = tree.pool_names().filter_map(|name| Some((name.to_string(), pool(name)?)));
-                (Some(wanted.of(all)), used + 1)
-            }
+            ["pools"] => (Some(LargeMap::Pools.of(tree, wanted)), used + 1),
             ["pools", name, ..] => (pool(name), used + 2).or_parent(used + 1),
-            ["operations"] => {
-                let all = tree.operation_ids().filter_map(|id| Some((id.to_string(), operation(id)?)));
-                (Some(wanted.of(all)), used + 1)
-            }
+            ["operations"] => (Some(LargeMap::Operations.of(tree, wanted)), used + 1),
             ["operations", id, ..] => (id.parse().ok().and_then(operation), used + 2).or_parent(used + 1),
             ["operations_by_pool"] | ["child_pools_by_pool"] => {
                 let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
@@ -76,18 +71,10 @@ impl Kernel {
                 let id = id.parse().ok().filter(|id| tree.is_in_pool(*id, name));
                 (id.and_then(operation), used + 3).or_parent(used + 2)
             }
-            ["operations_by_pool", name, ..] => {
-                let inside = tree.operations_of_pool(name).map(|ids| {
-                    wanted.of(ids.into_iter().filter_map(|id| Some((id.to_string(), operation(id)?))))
-                });
-                (inside, used + 2).or_parent(used + 1)
-            }
-            ["child_pools_by_pool", name, ..] => {
-                let inside = tree.child_pools(name).map(|names| {
-                    wanted.of(names.iter().filter_map(|name| Some((name.to_string(), pool(name)?))))
-                });
-                (inside, used + 2).or_parent(used + 1)
-            }
+            ["operations_by_pool" | "child_pools_by_pool", ..] => match LargeMap::named(tree, rest) {
+                Some((map, keys)) => (Some(map.of(tree, wanted)), used + keys),
+                None => (None, used + 1),
+            },
             ["pool_explanations"] => {
                 let all: Map = tree.pool_names().map(|name| (&**name, Value::Entity)).collect();
                 (Some(all.into()), used + 1)

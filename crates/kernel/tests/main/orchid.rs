@@ -312,3 +312,45 @@ fn parts_of_large_maps() {
         assert!(!console.exists(&format!("{tree}/{missing}")), "{missing}");
     }
 }
+
+/// The kernel makes no large map; what lies inside of one is the same as alone.
+#[test]
+fn large_maps_are_made_by_others() {
+    let mut console = busy_cluster();
+    let mut ask = |list: bool, path: &str| {
+        let path = yson::ypath::YPath::parse(path.as_bytes()).expect("a good path");
+        let before = console.world.made_by_others;
+        let command = match list {
+            true => kernel::Command::List { path, attributes: Vec::new(), max_size: None },
+            false => kernel::Command::Get { path, attributes: Vec::new(), max_size: None, fields: None },
+        };
+        let answer = match console.world.ask("root", command).expect("an answer").expect("it is there") {
+            kernel::Body::Value(value) => value,
+            other => panic!("{other:?}"),
+        };
+        (answer, console.world.made_by_others - before)
+    };
+    for tree in [
+        "pool_trees/physical",
+        "scheduling_info_per_pool_tree/physical",
+        "scheduling_info_per_pool_tree/physical/fair_share_info",
+    ] {
+        for map in ["pools", "operations", "child_pools_by_pool/<Root>", "operations_by_pool/q"] {
+            let path = format!("{ORCHID}/scheduler/{tree}/{map}");
+            let (whole, made) = ask(false, &path);
+            assert_eq!(made, 1, "{path}");
+            let whole = whole.as_map().expect("a map");
+            assert!(!whole.is_empty(), "{path}");
+            let (names, made) = ask(true, &path);
+            assert_eq!(made, 1, "names of {path}");
+            let mut keys: Vec<yson::Value> =
+                whole.keys().map(|key| yson::Value::String(key.to_vec())).collect();
+            keys.sort_by(|a, b| a.as_bytes().cmp(&b.as_bytes()));
+            assert_eq!(names, yson::Value::from(keys));
+            for (name, value) in whole.iter() {
+                let one = format!("{path}/{}", yson::ypath::escape_literal(name));
+                assert_eq!(ask(false, &one), (value.clone(), 0), "{one}");
+            }
+        }
+    }
+}
