@@ -229,3 +229,12 @@ def kill(pid):
     import signal
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def test_the_command(cluster, client, home):
+    """The example of the user's guide, through the real command."""
+    cluster.yt("create", "table", f"{home}/found")
+    task = f'{{command="echo {{part=$YT_JOB_COOKIE}}"; job_count=3; cpu_limit=0.1; memory_limit={64 << 20}; ' \
+           f'output_table_paths=["{home}/found"]; output_format=yson}}'
+    cluster.yt("vanilla", "--tasks", f"{{search={task}}}")
+    assert read(client, f"{home}/found") == [{"part": part} for part in range(3)]
