@@ -93,7 +93,7 @@ impl Kernel {
     pub(crate) fn leave_place(&mut self, place: &Job) {
         self.scheduler.allocation_finished(place.allocation);
         self.forget_order(place.allocation);
-        self.pending_work.heard.insert(place.node.clone());
+        self.pending_work.heard.insert(place.node.as_str().into());
     }
 
     /// The job is gone from its place, which is not free yet.
@@ -131,7 +131,7 @@ impl Kernel {
                         self.scheduler.allocation_usage(job.allocation, resource_usage);
                         // What it has given back may be enough for somebody else.
                         if held.is_some_and(|held| !resource_usage.dominates(&held)) {
-                            self.pending_work.heard.insert(address.to_owned());
+                            self.pending_work.heard.insert(address.into());
                         }
                     }
                 }

@@ -99,6 +99,7 @@ use nodes::Nodes;
 use operation::Operation;
 use scheduler::Scheduler;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use vocab::batch::Batch;
 use vocab::{Failure, GuidGenerator, OperationId, Span, Time};
 
@@ -226,7 +227,7 @@ struct PendingWork {
     schedule: bool,
     /// Nodes that were heard of or whose jobs ended: each is processed once in this turn, as one
     /// heartbeat (scheduling.md 8).
-    heard: BTreeSet<String>,
+    heard: BTreeSet<Arc<str>>,
 }
 
 /// Clocks of periodic work.

@@ -2,8 +2,10 @@
 
 use crate::tree::only;
 use crate::{Effect, Kernel, NodeKey, Seq, Topic};
+use rustc_hash::FxHashMap;
 use scheduler::NodeReport;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use vocab::batch::Table;
 use vocab::{AbortReason, Failure, InterruptionReason, JobId, JobPhase, Resources, Span, Time};
 use wire::{Heartbeat, Hello, JobReport, NodeMessage, PROTOCOL_VERSION, ServerMessage};
@@ -12,12 +14,19 @@ use yson::{Map, Value};
 /// All nodes that are connected or may come back.
 #[derive(Default)]
 pub(crate) struct Nodes {
-    by_address: BTreeMap<String, Node>,
-    by_key: BTreeMap<NodeKey, String>,
+    /// In the order of their addresses: for lists.
+    by_address: BTreeMap<Arc<str>, usize>,
+    /// Places in `slots`. Every heartbeat of every node looks here: a big cluster's tree of names is slow.
+    places: FxHashMap<Arc<str>, usize>,
+    slots: Vec<Option<Node>>,
+    vacant: Vec<usize>,
+    by_key: FxHashMap<NodeKey, Arc<str>>,
     /// Nodes of the life before that have not come back yet: until they have, or the time is up,
     /// nothing is started, so that no unit of work runs twice.
     expected: BTreeSet<String>,
     recovery_deadline: Option<Time>,
+    /// No registered node was seen for the last time before this.
+    seen_since: Time,
 }
 
 /// How long jobs that are asked to leave a node with disabled jobs may take (jobs-and-nodes.md 3.9).
@@ -123,16 +132,46 @@ impl Node {
 
 impl Nodes {
     pub fn get(&self, address: &str) -> Option<&Node> {
-        self.by_address.get(address)
+        self.slots[*self.places.get(address)?].as_ref()
     }
     pub fn get_mut(&mut self, address: &str) -> Option<&mut Node> {
-        self.by_address.get_mut(address)
+        self.slots[*self.places.get(address)?].as_mut()
     }
+    /// By address.
     pub fn iter(&self) -> impl Iterator<Item = &Node> {
-        self.by_address.values()
+        self.by_address.values().filter_map(|place| self.slots[*place].as_ref())
     }
-    pub fn by_key(&self, key: NodeKey) -> Option<&str> {
-        self.by_key.get(&key).map(String::as_str)
+    pub fn by_key(&self, key: NodeKey) -> Option<&Arc<str>> {
+        self.by_key.get(&key)
+    }
+    /// The node of this address; a new one if there is none.
+    fn get_or_add(&mut self, address: &str) -> &mut Node {
+        let place = match self.places.get(address) {
+            Some(place) => *place,
+            None => self.add(Node::new(address, NodeSettings::default())),
+        };
+        self.slots[place].get_or_insert_with(|| Node::new(address, NodeSettings::default()))
+    }
+    fn add(&mut self, node: Node) -> usize {
+        let address: Arc<str> = node.address.as_str().into();
+        let place = match self.places.get(&address) {
+            Some(place) => *place,
+            None => self.vacant.pop().unwrap_or(self.slots.len()),
+        };
+        if place == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[place] = Some(node);
+        self.by_address.insert(address.clone(), place);
+        self.places.insert(address, place);
+        place
+    }
+    fn remove(&mut self, address: &str) {
+        self.by_address.remove(address);
+        if let Some(place) = self.places.remove(address) {
+            self.slots[place] = None;
+            self.vacant.push(place);
+        }
     }
     /// May jobs be started yet after a restart?
     pub fn recovered(&self) -> bool {
@@ -140,7 +179,7 @@ impl Nodes {
     }
     /// A node of the life before.
     pub fn expect(&mut self, address: &str, settings: NodeSettings, expected: bool) {
-        self.by_address.insert(address.to_owned(), Node::new(address, settings));
+        self.add(Node::new(address, settings));
         if expected {
             self.expected.insert(address.to_owned());
         }
@@ -148,6 +187,14 @@ impl Nodes {
     /// To be called once after all [`Nodes::expect`].
     pub fn start_recovery(&mut self, deadline: Time) {
         self.recovery_deadline = (!self.expected.is_empty()).then_some(deadline);
+    }
+    /// A node is there, now.
+    fn saw(&mut self, now: Time, address: &str) {
+        // The clock may go backwards.
+        self.seen_since = self.seen_since.min(now);
+        if let Some(node) = self.get_mut(address) {
+            node.last_seen = now;
+        }
     }
     fn came_back(&mut self, address: &str) {
         self.expected.remove(address);
@@ -169,13 +216,11 @@ impl Kernel {
         if let NodeMessage::Hello(hello) = message {
             return self.node_hello(now, key, hello, out);
         }
-        let Some(address) = self.nodes.by_key(key).map(str::to_owned) else {
+        let Some(address) = self.nodes.by_key(key).cloned() else {
             // Refused or replaced; what it says on this connection does not count any more.
             return;
         };
-        if let Some(node) = self.nodes.get_mut(&address) {
-            node.last_seen = now;
-        }
+        self.nodes.saw(now, &address);
         match message {
             NodeMessage::Hello(_) => {}
             NodeMessage::Heartbeat(heartbeat) => self.node_heartbeat(now, &address, heartbeat, out),
@@ -192,20 +237,15 @@ impl Kernel {
             return;
         }
         let address = hello.address.clone();
-        let node = self
-            .nodes
-            .by_address
-            .entry(address.clone())
-            .or_insert_with(|| Node::new(&address, NodeSettings::default()));
-        if let Some(old) = node.key.replace(key) {
+        if let Some(old) = self.nodes.get_or_add(&address).key.replace(key) {
             self.nodes.by_key.remove(&old);
             out.push(Effect::Disconnect(old));
         }
+        let node = self.nodes.get_or_add(&address);
         node.incarnation = hello.incarnation;
         node.job_environment = hello.job_environment.clone();
         node.alerts = hello.alerts.clone();
         node.register_time = now;
-        node.last_seen = now;
         // Nothing is started on a node that the next life would not wait for.
         node.last_order = self.open.seq;
         node.leaving = false;
@@ -217,7 +257,8 @@ impl Kernel {
         };
         node.note_waiting(&hello.running);
         let report = node.report.clone();
-        self.nodes.by_key.insert(key, address.clone());
+        self.nodes.saw(now, &address);
+        self.nodes.by_key.insert(key, address.as_str().into());
         self.persist_node(&address);
         let message = ServerMessage::Welcome { heartbeat_period: self.config.heartbeat_period };
         out.push(Effect::ToNode { node: key, after: 0, message });
@@ -268,15 +309,13 @@ impl Kernel {
         }
         let lost = self.scheduler.heartbeat(now, address, &report).lost;
         self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
-        self.pending_work.heard.insert(address.to_owned());
+        self.pending_work.heard.insert(address.into());
     }
 
     /// A heartbeat that would repeat the last one, without its words.
     pub(crate) fn node_unchanged(&mut self, now: Time, key: NodeKey) {
-        let Some(address) = self.nodes.by_key(key).map(str::to_owned) else { return };
-        if let Some(node) = self.nodes.get_mut(&address) {
-            node.last_seen = now;
-        }
+        let Some(address) = self.nodes.by_key(key).cloned() else { return };
+        self.nodes.saw(now, &address);
         self.pending_work.heard.insert(address);
     }
 
@@ -286,7 +325,7 @@ impl Kernel {
         if node.waiting.remove(&job_id) && node.waiting.is_empty() {
             node.report.has_waiting_allocations = false;
             self.scheduler.nothing_waits(address);
-            self.pending_work.heard.insert(address.to_owned());
+            self.pending_work.heard.insert(address.into());
         }
     }
 
@@ -306,9 +345,9 @@ impl Kernel {
             && node.key == Some(key)
         {
             node.key = None;
-            node.last_seen = now;
-            self.scheduler.set_away(&address);
             let leaving = node.leaving;
+            self.nodes.saw(now, &address);
+            self.scheduler.set_away(&address);
             self.end_node_history(now, &address);
             if leaving {
                 self.lose_node(now, &address, out);
@@ -324,13 +363,14 @@ impl Kernel {
             self.pending_work.schedule = true;
         }
         let timeout = self.scheduler.config().node_heartbeat_timeout;
-        let recovering = !self.nodes.recovered();
-        let lost: Vec<String> = self
-            .nodes
-            .iter()
-            .filter(|n| n.register_time > Time::ZERO && now.since(n.last_seen) > timeout && !recovering)
-            .map(|n| n.address.clone())
-            .collect();
+        if now.since(self.nodes.seen_since) <= timeout || !self.nodes.recovered() {
+            return;
+        }
+        let registered = || self.nodes.iter().filter(|n| n.register_time > Time::ZERO);
+        let is_lost = |n: &&Node| now.since(n.last_seen) > timeout;
+        let lost: Vec<String> = registered().filter(is_lost).map(|n| n.address.clone()).collect();
+        let others = registered().filter(|n| !is_lost(n)).map(|n| n.last_seen);
+        self.nodes.seen_since = others.min().unwrap_or(now);
         for address in lost {
             self.lose_node(now, &address, out);
         }
@@ -360,7 +400,7 @@ impl Kernel {
         if keep {
             self.persist_node(address);
         } else {
-            self.nodes.by_address.remove(address);
+            self.nodes.remove(address);
             self.open.batch.delete(Table::Nodes, address.as_bytes());
         }
         self.pending_work.update = true;

@@ -315,7 +315,9 @@ impl Scheduler {
                 alerts.push(Alert { name: "update_fair_share", error: error.with("pool_tree", &*tree.name) });
             }
         }
-        for node in self.nodes.values().filter(|n| n.matching_trees > 1) {
+        // One tree cannot contend for a node with itself; a big cluster has many nodes to look at.
+        let contended = self.nodes.values().filter(|n| n.matching_trees > 1);
+        for node in contended.take(if self.trees.len() > 1 { usize::MAX } else { 0 }) {
             alerts.push(Alert {
                 name: "nodes_in_several_trees",
                 error: Failure::new(format!("Node \"{}\" satisfies the filters of several trees", node.name))

@@ -3,7 +3,7 @@
 
 use crate::{Effect, Kernel};
 use controller::Deadline;
-use vocab::{Failure, OperationId, OperationState, Span, Time};
+use vocab::{Failure, OperationId, OperationState, Resources, Span, Time};
 
 impl Kernel {
     /// Time limits of operations.
@@ -47,14 +47,14 @@ impl Kernel {
 
     /// Operations that have banned every node that could run them.
     pub(crate) fn check_bans(&mut self, now: Time, out: &mut Vec<Effect>) {
-        let online: Vec<String> =
-            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.address.clone()).collect();
-        if online.is_empty() {
+        let online = || self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.address.as_str());
+        if online().next().is_none() {
             return;
         }
         let mut over = Vec::new();
         for operation in self.operations.values_mut() {
-            if let Some(event) = operation.controller.check_banned_nodes(online.iter().map(String::as_str)) {
+            // Asks for nodes only if it has banned any.
+            if let Some(event) = operation.controller.check_banned_nodes(online()) {
                 over.push((operation.id, event));
             }
         }
@@ -66,14 +66,22 @@ impl Kernel {
     /// Operations of which no node could ever hold a job: an alert at once, failure when it lasts
     /// (jobs-and-nodes.md 6.2).
     pub(crate) fn check_suitable_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
-        let limits: Vec<vocab::Resources> =
-            self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.report.resource_limits).collect();
+        let limits = || self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.report.resource_limits);
+        let nobody = limits().next().is_none();
+        // Nodes are of a few kinds: one that could hold the job of one operation is asked first by the next.
+        let mut known: Vec<Resources> = Vec::new();
+        let mut fits = |needed: &Resources| {
+            known.iter().any(|l| l.dominates(needed)) || {
+                let found = limits().find(|l| l.dominates(needed));
+                known.extend(found);
+                found.is_some()
+            }
+        };
         let mut over = Vec::new();
         for operation in self.operations.values_mut().filter(|o| o.state == OperationState::Running) {
             let demand = operation.controller.demand();
-            let misfit =
-                demand.iter().find(|d| d.count > 0 && !limits.iter().any(|l| l.dominates(&d.min_needed)));
-            let Some(misfit) = misfit.filter(|_| !limits.is_empty()) else {
+            let misfit = demand.iter().find(|d| d.count > 0 && !nobody && !fits(&d.min_needed));
+            let Some(misfit) = misfit else {
                 operation.unsuitable_since = None;
                 if operation.clear_alert(now, NO_SUITABLE_NODE) {
                     self.pending_work.dirty.insert(operation.id);

@@ -75,6 +75,57 @@ fn a_lost_node() {
 }
 
 #[test]
+fn each_is_lost_when_its_own_time_is_up() {
+    check(
+        "node n1 cpu=1
+         node n2 cpu=1
+         node n3 cpu=1
+         pool create p
+         op start p jobs=3 as o1
+         disconnect n1
+         tick 40s
+         disconnect n2
+         show nodes
+         tick 30s
+         show nodes
+         tick 40s
+         show nodes",
+        expect![[r#"
+            > node n1 cpu=1
+              n1 <- welcome
+            > node n2 cpu=1
+              n2 <- welcome
+            > node n3 cpu=1
+              n3 <- welcome
+            > pool create p
+              ok, an object
+            > op start p jobs=3 as o1
+              {"operation_id"="o1";}
+              n3 <- start o1/0#0
+              n2 <- start o1/1#1
+              n1 <- start o1/2#2
+            > disconnect n1
+            > tick 40s
+            > disconnect n2
+            > show nodes
+              n1 offline o1/2#2
+              n2 offline o1/1#1
+              n3 online o1/0#0
+            > tick 30s
+            > show nodes
+              n1 unknown o1/2#2
+              n2 offline o1/1#1
+              n3 online o1/0#0
+            > tick 40s
+            > show nodes
+              n1 unknown o1/2#2
+              n2 unknown o1/1#1
+              n3 online o1/0#0
+        "#]],
+    );
+}
+
+#[test]
 fn a_short_absence_of_a_node_loses_nothing() {
     check(
         "node n1 cpu=2

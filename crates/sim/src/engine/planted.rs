@@ -46,10 +46,5 @@ planted! {
     a_store_that_loses_batches: LostBatch => "UNIT-1:",
     a_log_that_loses_events: LostEvent => "UNIT-2:",
     a_node_that_counts_its_cores_twice: TwiceTheCores => "NODE-1:",
-}
-
-#[test]
-#[cfg_attr(debug_assertions, ignore = "four hours of a stuck cluster: in a release build")]
-fn a_server_that_does_not_listen() {
-    is_found(Bug::DeafServer, "LIVE-1:");
+    a_server_that_does_not_listen: DeafServer => "LIVE-1:",
 }

@@ -1,11 +1,11 @@
 //! The one queue of events: time, then class, then the order of their making (simulator.md 5.1).
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use vocab::{JobId, Time};
 
 /// What is to happen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // numbers are places in the lists of the engine
 pub(super) enum Due {
     /// An event of the scenario.
@@ -60,10 +60,48 @@ impl Due {
     }
 }
 
+/// An event with its place in the order; two with the same place are the same event.
+struct Entry {
+    at: Time,
+    /// Class and order in it, in one number: millions of these are compared every second.
+    rank: u64,
+    due: Due,
+}
+
+/// Above the bits of the order within a class.
+const CLASS_SHIFT: u32 = 60;
+
+impl Entry {
+    fn is_sample(&self) -> bool {
+        self.rank >> CLASS_SHIFT == u64::from(Due::Sample.class())
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        (self.at, self.rank) == (other.at, other.rank)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// The earlier one is the greater one: the heap gives the greatest.
+    fn cmp(&self, other: &Entry) -> Ordering {
+        (other.at, other.rank).cmp(&(self.at, self.rank))
+    }
+}
+
 /// Events to come.
 #[derive(Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<(Time, u8, u64, Due)>>,
+    heap: BinaryHeap<Entry>,
     made: u64,
 }
 
@@ -75,19 +113,45 @@ impl Queue {
             Due::NodeWakes(node) => u64::from(node),
             _ => self.made,
         };
-        self.heap.push(Reverse((at, due.class(), order, due)));
+        self.heap.push(Entry { at, rank: u64::from(due.class()) << CLASS_SHIFT | order, due });
     }
 
     pub fn next_time(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, ..))| *at)
+        self.heap.peek().map(|entry| entry.at)
     }
 
     /// The next event up to an instant that is not the taking of samples, or that alone.
     pub fn pop(&mut self, until: Time, samples: bool) -> Option<Due> {
-        let Reverse((at, class, ..)) = self.heap.peek()?;
-        if *at > until || (*class == 7) != samples {
+        let entry = self.heap.peek()?;
+        if entry.at > until || entry.is_sample() != samples {
             return None;
         }
-        self.heap.pop().map(|Reverse((.., due))| due)
+        self.heap.pop().map(|entry| entry.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_then_class_then_the_order_of_making_or_of_nodes() {
+        let mut queue = Queue::default();
+        let (first, second) = (Time(1), Time(2));
+        queue.push(second, Due::Submit);
+        queue.push(first, Due::Sample);
+        queue.push(first, Due::NodeWakes(7));
+        queue.push(first, Due::NodeWakes(3));
+        queue.push(first, Due::Until(9));
+        queue.push(first, Due::Submit);
+        queue.push(first, Due::Fault);
+        assert_eq!(queue.next_time(), Some(first));
+        let all: Vec<Due> = std::iter::from_fn(|| queue.pop(first, false)).collect();
+        let nodes = [Due::NodeWakes(3), Due::NodeWakes(7)];
+        assert_eq!(all[..3], [Due::Fault, Due::Until(9), Due::Submit]);
+        assert_eq!(all[3..], nodes);
+        assert_eq!(queue.pop(first, true), Some(Due::Sample));
+        assert_eq!(queue.pop(first, true), None, "the rest is later");
+        assert_eq!(queue.pop(second, false), Some(Due::Submit));
     }
 }

@@ -3,6 +3,7 @@
 mod cluster;
 mod events;
 mod file;
+mod integral;
 mod models;
 
 pub use cluster::{Failures, NodeGroup};
@@ -241,6 +242,7 @@ fn read_trees(f: &mut Fields<'_>) -> Result<(String, Vec<Tree>), FieldError> {
         let config = f.take_map("config").or(&Map::new())?.clone();
         let mut pools = Vec::new();
         read_pools(f, None, &mut pools)?;
+        integral::pass_on(&mut pools);
         Ok::<_, FieldError>(Tree { name: name.to_owned(), config, pools })
     })?;
     Ok((default, trees.into_iter().map(|(_, tree)| tree).collect()))
