@@ -77,6 +77,11 @@ impl Task {
         }
     }
 
+    /// Nothing is to be done, nothing is at work, and nothing more is to come.
+    pub fn is_complete(&self) -> bool {
+        self.units.is_complete() && self.job_count >= self.spec.expected_job_count
+    }
+
     /// Resources of one job with these factors.
     pub fn needed(&self, factors: Factors) -> Resources {
         Resources {
@@ -146,7 +151,7 @@ impl Task {
 
     /// Keeps `completion_time` and the time with pending units in step with the units.
     pub fn note_time(&mut self, now: Time) {
-        match (self.units.is_complete(), self.completion_time) {
+        match (self.is_complete(), self.completion_time) {
             (true, None) => self.completion_time = Some(now),
             (false, Some(_)) => self.completion_time = None,
             _ => {}

@@ -322,7 +322,7 @@ impl OperationController {
 
     /// Completed, when every task has done all of its units.
     pub(super) fn end_if_done(&mut self) -> Option<OperationEvent> {
-        let done = self.life == Life::Running && self.tasks.iter().all(|t| t.units.is_complete());
+        let done = self.life == Life::Running && self.tasks.iter().all(Task::is_complete);
         if done {
             return Some(OperationEvent::Completed);
         }

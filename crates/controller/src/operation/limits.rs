@@ -1,6 +1,7 @@
 //! The operation's time limit, as data: the caller owns the clock (jobs-and-nodes.md 6.4).
 
 use super::{OperationController, OperationEvent};
+use crate::task::Task;
 use vocab::{Failure, JobId, Time};
 
 /// Where the operation is in its life, as far as starting jobs goes.
@@ -53,7 +54,7 @@ impl OperationController {
     /// After the limit the operation does not wait for jobs that are gone already.
     pub(super) fn end_if_expired_and_idle(&self) -> Option<OperationEvent> {
         let expired = matches!(self.life, Life::Expired { .. }) && self.jobs.is_empty();
-        expired.then(|| match self.tasks.iter().all(|t| t.units.is_complete()) {
+        expired.then(|| match self.tasks.iter().all(Task::is_complete) {
             true => OperationEvent::Completed,
             false => OperationEvent::Failed(self.expired()),
         })

@@ -182,7 +182,7 @@ impl OperationController {
 
     /// Nothing is to be done and nothing is at work: an operation whose input is empty is over when it begins.
     pub fn is_done(&self) -> bool {
-        self.tasks.iter().all(|task| task.units.is_complete())
+        self.tasks.iter().all(Task::is_complete)
     }
 
     /// Completed, failed or closed: nothing is started any more.

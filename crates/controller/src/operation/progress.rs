@@ -89,7 +89,7 @@ fn task_value(task: &Task, now: Time) -> Map {
         "probing_job_counter" => Totals::default().to_value(),
         "experiment_job_counter" => Totals::default().to_value(),
         "input_finished" => true,
-        "completed" => task.units.is_complete(),
+        "completed" => task.is_complete(),
         "ready_time" => ready.as_millis(),
         "exhaust_time" => exhausted.as_millis(),
         "min_needed_resources" => task.needed(factors).to_value(),

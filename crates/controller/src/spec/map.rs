@@ -72,6 +72,7 @@ impl MapSpec {
             script,
             // Known when the tables are.
             job_count: 0,
+            expected_job_count: 0,
             restart_completed_jobs: false,
             gang_size: None,
             speculation,

@@ -21,6 +21,9 @@ pub struct TaskSpec {
     pub script: UserScript,
     /// Units of work.
     pub job_count: u32,
+    /// The operation is not over before `job_count` has been raised to this: its owner sends work as it comes.
+    /// Not more than `job_count` if nothing was said.
+    pub expected_job_count: u32,
     /// A completed unit is pending again at once: service mode.
     pub restart_completed_jobs: bool,
     /// Ranked jobs of a gang; the rest of `job_count` is reserved.
@@ -42,7 +45,10 @@ impl TaskSpec {
         max_job_count: u32,
     ) -> Result<TaskSpec, Failure> {
         // The bound of the operation's total is checked by the caller; this one keeps sums small.
-        let job_count = r.int("job_count", 1..=i64::from(u32::MAX)).required()?;
+        let expected = r.int("expected_job_count", 1..=i64::from(max_job_count)).optional()?;
+        // With nothing to begin with, if more is to come.
+        let least = i64::from(expected.is_none());
+        let job_count = r.int("job_count", least..=i64::from(u32::MAX)).required()?;
         if job_count > i64::from(max_job_count) {
             return Err(too_many_jobs(r, job_count, max_job_count));
         }
@@ -68,6 +74,17 @@ impl TaskSpec {
                 return Err(r.refuse("gang_options", format_args!("it excludes \"{other}\"")));
             }
         }
+        if expected.is_some() {
+            // What cannot be resized cannot grow (6.10), and a service is never over.
+            let conflicts = [
+                (gang_size.is_some(), "gang_options"),
+                (script.fail_on_job_restart || root.fail_on_job_restart, "fail_on_job_restart"),
+                (restart_completed_jobs, "restart_completed_jobs"),
+            ];
+            if let Some((_, other)) = conflicts.iter().find(|(set, _)| *set) {
+                return Err(r.refuse("expected_job_count", format_args!("it excludes \"{other}\"")));
+            }
+        }
         if speculates && restart_completed_jobs {
             return Err(r.refuse("enable_speculative_jobs", "it excludes \"restart_completed_jobs\""));
         }
@@ -81,6 +98,7 @@ impl TaskSpec {
             script,
             speculation,
             job_count: job_count as u32,
+            expected_job_count: expected.unwrap_or(0) as u32,
             restart_completed_jobs,
             gang_size: gang_size.map(|s| s as u32),
             outputs,

@@ -440,6 +440,20 @@ fn job_count_changes_at_run_time() {
     assert!(b.controller.is_over());
 }
 
+/// The owner sends work as it comes: an operation that has done all it has goes on until the last of it came.
+#[test]
+fn work_that_is_still_to_come() {
+    let mut b = Bench::new("{tasks={a={job_count=0;expected_job_count=2;command=x}}}");
+    assert!(!b.controller.is_done() && b.controller.demand().is_empty());
+    assert_eq!(b.controller.set_job_count(b.now, "a", 1).expect("allowed").operation_event, None);
+    b.settle(0).expect("a unit");
+    assert_eq!(b.finish(0, done()).expect("known").operation_event, None, "one more is expected");
+    assert_eq!(b.counts(), "total=1 running=0 pending=0 completed=1 failed=0 aborted=0 lost=0");
+    b.controller.set_job_count(b.now, "a", 2).expect("allowed");
+    assert_eq!(b.settle(0).expect("a unit").0.cookie, 1);
+    assert_eq!(event(&b.finish(1, done()).expect("known").operation_event), "completed");
+}
+
 #[test]
 fn job_count_is_refused_with_a_reason() {
     let plain = "{tasks={a={job_count=4;command=x}}}";

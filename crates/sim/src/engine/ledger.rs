@@ -300,6 +300,7 @@ impl Ledger {
         let job = id::<JobId>(event, "job_id").or_else(|| self.unreported(event));
         let gave_way = job.is_some_and(|job| told.yielded.remove(&job));
         let cpu = job.and_then(|job| told.cpu.remove(&job));
+        let proxy = job.and_then(|job| told.proxies.remove(&job));
         let Some(attempt) = job.and_then(|job| self.attempts.remove(&job)) else {
             return Ok(());
         };
@@ -342,6 +343,7 @@ impl Ledger {
             .get(&attempt.operation)
             .and_then(|life| life.operation.tasks.iter().find(|t| t.name == attempt.task).map(|t| t.memory));
         self.use_of.add(&attempt, limit, peak, ran, outcome, cpu.as_ref());
+        self.use_of.add_proxy(proxy.unwrap_or_default(), ran);
         if !reason.is_empty() {
             *self.reasons.entry(reason.to_owned()).or_default() += 1;
         }

@@ -1,6 +1,7 @@
 //! The loop: events of an instant, then the server, then again until the instant is quiet
 //! (simulator.md 5).
 
+mod arrivals;
 mod cpu;
 mod faults;
 pub(crate) mod ledger;
@@ -94,6 +95,8 @@ enum Asked {
     Start(Box<Operation>),
     /// An event of the scenario, by its place.
     Scripted(usize),
+    /// Jobs that have arrived.
+    Arrival(OperationId),
     Other,
 }
 
@@ -275,6 +278,7 @@ impl Engine<'_> {
             Outcome::Reply(request, body) => match self.asked.remove(&request) {
                 Some(Asked::Start(operation)) => self.started(*operation, body)?,
                 Some(Asked::Scripted(event)) => self.scripted_done(event, body.err()),
+                Some(Asked::Arrival(id)) => self.arrival_told(id, body.err()),
                 Some(Asked::Setup | Asked::Other) | None => {}
             },
         }
@@ -340,6 +344,7 @@ impl Engine<'_> {
                     self.ask("owner", Command::AbortOperation { operation, message: None }, Asked::Other);
                 }
             }
+            Due::Arrival(id) => self.arrival(id),
             Due::Sample => self.sample()?,
         }
         Ok(())
@@ -417,6 +422,7 @@ impl Engine<'_> {
         let operation = Arc::new(operation);
         self.by_name.insert(operation.id.clone(), id);
         self.physics.add(id, operation.clone());
+        self.plan_arrival(id, Span::ZERO);
         self.ledger.accepted(id, operation, self.now, &mut self.sink)
     }
 

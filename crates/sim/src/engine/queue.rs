@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use vocab::{JobId, Time};
+use vocab::{JobId, OperationId, Time};
 
 /// What is to happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +38,8 @@ pub(super) enum Due {
     Submit,
     /// Operations whose replies were lost are sent again.
     Resubmit,
+    /// Jobs of an operation arrive.
+    Arrival(OperationId),
     /// The owner aborts.
     Until(usize),
     /// A node wants to be called.
@@ -53,7 +55,7 @@ impl Due {
             Due::Fault | Due::NodeConnects(_) | Due::NodeHears(_) | Due::StoreLands => 1,
             Due::JobStarts(..) | Due::JobEnds(..) | Due::JobYields(..) => 2,
             Due::MemoryStep(..) | Due::CpuMoves(..) | Due::EndIsHeard(..) => 2,
-            Due::Submit | Due::Resubmit | Due::Until(_) => 3,
+            Due::Submit | Due::Resubmit | Due::Arrival(_) | Due::Until(_) => 3,
             Due::NodeWakes(_) => 6,
             Due::Sample => 7,
         }

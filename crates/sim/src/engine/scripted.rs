@@ -194,8 +194,10 @@ impl Engine<'_> {
         self.inputs.clear();
         // Clients without an answer ask again.
         for asked in std::mem::take(&mut self.asked).into_values() {
-            if let Asked::Start(operation) = asked {
-                self.lost.push(*operation);
+            match asked {
+                Asked::Start(operation) => self.lost.push(*operation),
+                Asked::Arrival(id) => self.queue.push(self.now + downtime, Due::Arrival(id)),
+                Asked::Setup | Asked::Scripted(_) | Asked::Other => {}
             }
         }
         self.keys.iter_mut().for_each(|key| *key = None);

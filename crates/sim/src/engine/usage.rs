@@ -15,6 +15,8 @@ pub struct Usage {
     limit: f64,
     reserved: f64,
     peak: f64,
+    /// Of the proxies alone: as reserved, and in use.
+    proxies: [f64; 2],
     /// The same of those that completed, whose peaks are known.
     completed: [f64; 3],
     /// Reserve of a completed job by its peak, in hundredths; the last one: and more.
@@ -79,12 +81,26 @@ impl Usage {
         }
     }
 
+    /// The proxy of that attempt: bytes reserved, and in use.
+    pub(super) fn add_proxy(&mut self, (reserved, used): (i64, i64), ran: Span) {
+        let hours = ran.as_secs_f64() / 3600.0 / GIB;
+        self.proxies[0] += reserved as f64 * hours;
+        self.proxies[1] += used as f64 * hours;
+    }
+
     /// `memory` of the summary.
     pub(super) fn memory(&self) -> Map {
+        let of_limit = |gib_h: f64| round(if self.limit > 0.0 { gib_h / self.limit } else { 0.0 });
         yson::map! {
             "limit_gib_h" => round(self.limit),
             "reserved_gib_h" => round(self.reserved),
             "peak_gib_h" => round(self.peak),
+            "user_job_reserved_by_limit" => of_limit(self.reserved - self.proxies[0]),
+            "user_job_peak_by_limit" => of_limit(self.peak),
+            "job_proxies" => yson::map! {
+                "reserved_gib_h" => round(self.proxies[0]),
+                "used_gib_h" => round(self.proxies[1]),
+            },
             "completed" => yson::map! {
                 "limit_gib_h" => round(self.completed[0]),
                 "reserved_gib_h" => round(self.completed[1]),

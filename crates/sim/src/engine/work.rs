@@ -40,6 +40,8 @@ pub struct Told {
     pub yielded: BTreeSet<JobId>,
     /// What their CPU came to.
     pub cpu: BTreeMap<JobId, Figures>,
+    /// Of their proxies: bytes reserved, and in use.
+    pub proxies: BTreeMap<JobId, (i64, i64)>,
 }
 
 /// All that is decided of an attempt when it starts.
@@ -193,6 +195,10 @@ impl Physics {
         }
         let interrupt =
             task.interrupt_time.draw(&mut draw(Kind::Interruption, identity.task_job_index), index);
+        if self.memory != MemoryModel::Off {
+            let reserved = start.description.job_proxy_memory_reserve;
+            self.told.proxies.insert(identity.job_id, (reserved, proxy_memory));
+        }
         Fate {
             unit,
             start_delay: micros(delay * 1000.0),

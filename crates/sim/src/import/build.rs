@@ -1,6 +1,6 @@
 //! Rows become operations: filters and scales, limits, pools, and jobs cut to the size of nodes.
 
-use super::mapping::{Mapping, Memory, MissingRun};
+use super::mapping::{Arrivals, Mapping, Memory, MissingRun};
 use super::places;
 use super::row::Row;
 use super::totals::Totals;
@@ -83,6 +83,12 @@ pub(super) fn prepare(
     // What takes no time at all would never be seen.
     let mut longer = 0;
     for row in &mut rows {
+        if let Some(template) = &mapping.operation {
+            row.operation = places::operation(template, row);
+        }
+        if mapping.arrivals == Some(Arrivals::Start) {
+            row.submit_s += row.wait_s.unwrap_or(0.0);
+        }
         row.submit_s *= mapping.arrival_scale;
         let run = row.run_s.unwrap_or_default() * mapping.time_scale;
         longer += usize::from(run < 0.001);
@@ -217,6 +223,8 @@ struct Batch {
     used: Option<f64>,
     peak: Option<f64>,
     curve: Option<(String, String)>,
+    /// After the submission of the operation.
+    arrives_ms: u64,
 }
 
 /// Operations by time.
@@ -229,6 +237,12 @@ pub(super) fn operations(
     for row in sizes(rows, mapping, notes) {
         groups.entry(row.row.operation.clone()).or_default().push(row);
     }
+    if mapping.arrivals.is_some() {
+        let by_arrival = |rows: &mut Vec<Sized>| {
+            rows.sort_by(|a, b| a.row.submit_s.total_cmp(&b.row.submit_s));
+        };
+        groups.values_mut().for_each(by_arrival);
+    }
     let mut built: Vec<Built> = groups.into_iter().map(|(id, rows)| operation(&id, &rows, mapping)).collect();
     built.sort_by_key(|operation| operation.at_ms);
     built
@@ -238,6 +252,8 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
     let mut tasks: BTreeMap<Ask, Vec<Batch>> = BTreeMap::new();
     let mut order: Vec<Ask> = Vec::new();
     let mut totals = Totals { operations: 1, ..Totals::default() };
+    let at_of = |row: &Sized| (row.row.submit_s * 1000.0).round() as u64;
+    let at_ms = rows.iter().map(at_of).min().unwrap_or(0);
     for row in rows {
         let parts = cut(row, mapping);
         let jobs = row.row.jobs;
@@ -265,6 +281,7 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
                 peak: row.peak,
                 // A curve is of a whole job.
                 curve: row.row.curve.clone().filter(|_| part == 1.0),
+                arrives_ms: if mapping.arrivals.is_some() { at_of(row) - at_ms } else { 0 },
             };
             if !tasks.contains_key(&ask) {
                 order.push(ask.clone());
@@ -273,8 +290,6 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
         }
     }
     let first = &rows[0].row;
-    let at = rows.iter().map(|row| row.row.submit_s).fold(f64::INFINITY, f64::min);
-    let at_ms = (at * 1000.0).round() as u64;
     (totals.first_ms, totals.last_ms) = (at_ms, at_ms);
     let place = match (&mapping.pool, &first.pool) {
         (Some(template), _) => places::path(template, first),
@@ -299,16 +314,19 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
         let name = if same == 0 { ask.task.clone() } else { format!("{}.{}", ask.task, same + 1) };
         let batches = &tasks[ask];
         list.push(Value::Map(task(&name, ask, batches, mapping)));
-        if batches.len() > 1 {
+        if batches.len() > 1 || batches[0].arrives_ms > 0 {
             for batch in batches {
                 let cpu = batch.used.unwrap_or(ask.cpu_hundredths as f64 / 100.0);
-                let row: Value = vec![
+                let mut row = vec![
                     Value::from(name.as_str()),
                     batch.ms.into(),
                     rounded(batch.peak.unwrap_or(1.0)),
                     rounded(cpu),
-                ]
-                .into();
+                ];
+                if batch.arrives_ms > 0 {
+                    row.push(batch.arrives_ms.into());
+                }
+                let row = Value::from(row);
                 explicit.extend((0..batch.jobs).map(|_| row.clone()));
             }
         }

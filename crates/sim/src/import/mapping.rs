@@ -15,6 +15,10 @@ use yson::{Map, Value};
 pub struct Mapping {
     /// Path of the pool, with columns in braces.
     pub(super) pool: Option<String>,
+    /// Rows with the same text are one operation, with columns in braces; none: those of one `op_id`.
+    pub(super) operation: Option<String>,
+    /// Jobs of an operation arrive one by one.
+    pub(super) arrivals: Option<Arrivals>,
     /// Pools whose first part is in no tree go below this one.
     pub(super) fallback_parent: Option<String>,
     /// Multiplies run times.
@@ -47,6 +51,15 @@ pub struct Mapping {
     pub(super) pool_trees: Option<Value>,
 }
 
+/// When jobs of an operation arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrivals {
+    /// When they were submitted.
+    Submission,
+    /// When they were started: the waits of the log are kept.
+    Start,
+}
+
 /// Limits of memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Memory {
@@ -75,6 +88,8 @@ impl Mapping {
     pub fn plain() -> Mapping {
         Mapping {
             pool: None,
+            operation: None,
+            arrivals: None,
             fallback_parent: None,
             time_scale: 1.0,
             arrival_scale: 1.0,
@@ -141,6 +156,16 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
     if let Some(pool) = pool {
         super::places::check(pool).map_err(|why| f.error("pool", &why))?;
     }
+    let operation = f.take_str("operation").optional()?;
+    if let Some(template) = operation {
+        super::places::check(template).map_err(|why| f.error("operation", &why))?;
+    }
+    let arrivals = f.take_parsed("arrivals", "\"submission\" or \"start\"", |s| match s {
+        "submission" => Some(Arrivals::Submission),
+        "start" => Some(Arrivals::Start),
+        _ => None,
+    });
+    let arrivals = arrivals.optional()?;
     let window = match f.take_list("window").optional()? {
         None => None,
         Some(list) => match list.iter().map(Value::as_f64).collect::<Option<Vec<_>>>().as_deref() {
@@ -162,6 +187,8 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
     })?;
     Ok(Mapping {
         pool: pool.map(str::to_owned),
+        operation: operation.map(str::to_owned),
+        arrivals,
         fallback_parent: f.take_str("fallback_parent").optional()?.map(str::to_owned),
         time_scale: scale(f, "time_scale")?,
         arrival_scale: scale(f, "arrival_scale")?,

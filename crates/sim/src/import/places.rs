@@ -1,4 +1,4 @@
-//! Pools of operations: a template with columns in braces gives the path of one, `normal/u12`.
+//! Pools and names of operations: a template with columns in braces gives the path of one, `normal/u12`.
 //!
 //! Names of pools are unique in a tree: below the first part a pool bears the whole path, `normal-u12`.
 
@@ -16,6 +16,11 @@ pub(super) fn check(template: &str) -> Result<(), String> {
 pub(super) fn path(template: &str, row: &Row) -> Vec<String> {
     let filled = fill(template, row, &|_| true).unwrap_or_default();
     filled.split('/').filter(|part| !part.is_empty()).map(clean).collect()
+}
+
+/// The name of an operation. Templates were checked when they were read.
+pub(super) fn operation(template: &str, row: &Row) -> String {
+    fill(template, row, &|_| true).unwrap_or_default()
 }
 
 /// The name of the pool at the end of a path.

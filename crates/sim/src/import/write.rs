@@ -55,9 +55,14 @@ pub(super) fn scenario(
     let cluster = mapping.cluster.clone().ok_or_else(|| missing("cluster"))?;
     let mut pool_trees = mapping.pool_trees.clone().ok_or_else(|| missing("pool_trees"))?;
     let tree = pool_trees.get("default_tree").and_then(Value::as_str).map(str::to_owned);
+    let mut scheduler_config = Map::new();
+    make_room(&mut scheduler_config, &[CLUSTER_LIMIT], operations.len());
     let pools = tree.and_then(|tree| {
         let trees = pool_trees.as_map_mut()?.get_mut("trees")?.as_map_mut()?;
-        Some(trees.get_mut(&tree)?.as_map_mut()?.entry_or_insert("pools", || Value::Map(Map::new())))
+        let tree = trees.get_mut(&tree)?.as_map_mut()?;
+        let config = tree.entry_or_insert("config", || Value::Map(Map::new()));
+        make_room(config.as_map_mut()?, TREE_LIMITS, operations.len());
+        Some(tree.entry_or_insert("pools", || Value::Map(Map::new())))
     });
     let pools = pools.and_then(Value::as_map_mut).ok_or_else(|| missing("pool_trees/default_tree"))?;
     for operation in operations {
@@ -80,9 +85,30 @@ pub(super) fn scenario(
         "stop" => "when_idle",
         "cluster" => cluster,
         "pool_trees" => pool_trees,
+        "scheduler_config" => scheduler_config,
         "workload" => vec![Value::from(beside(path, workload).as_str())],
     };
     write_json(path, &document.into())
+}
+
+/// How many operations a tree takes, with the defaults of production.
+const TREE_LIMITS: &[(&str, usize)] = &[
+    ("max_operation_count", 50_000),
+    ("max_running_operation_count", 2000),
+    ("max_operation_count_per_pool", 50),
+    ("max_running_operation_count_per_pool", 50),
+];
+/// And the cluster.
+const CLUSTER_LIMIT: (&str, usize) = ("max_operation_count", 5000);
+
+/// A log has one operation for each job that somebody submitted, and what it had was accepted: limits on
+/// numbers of operations that nobody has set are as high as it needs.
+fn make_room(config: &mut Map, limits: &[(&str, usize)], operations: usize) {
+    for (name, default) in limits {
+        if operations > *default && !config.contains(name) {
+            config.insert(name, operations);
+        }
+    }
 }
 
 /// The pools below a pool, which is made if it is not there.

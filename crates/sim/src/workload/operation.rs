@@ -143,6 +143,8 @@ pub struct Explicit {
     pub peak: f64,
     /// Cores.
     pub cpu: f64,
+    /// After the submission of its operation.
+    pub arrives: Span,
 }
 
 impl Operation {
@@ -179,10 +181,30 @@ impl Operation {
 }
 
 impl Task {
+    /// Jobs that have arrived so long after the submission.
+    pub fn arrived(&self, after: Span) -> u64 {
+        match self.explicit.last() {
+            Some(last) if last.arrives > after => {
+                self.explicit.partition_point(|job| job.arrives <= after) as u64
+            }
+            _ => self.job_count,
+        }
+    }
+
+    /// When the next job arrives after that.
+    pub fn next_arrival(&self, after: Span) -> Option<Span> {
+        let first = self.explicit.partition_point(|job| job.arrives <= after);
+        self.explicit.get(first).map(|job| job.arrives)
+    }
+
     fn spec(&self, script: &Map) -> Map {
         let mut map = script.clone();
         map.insert("command", "simulated");
-        map.insert("job_count", self.job_count);
+        let at_once = self.arrived(Span::ZERO);
+        map.insert("job_count", at_once);
+        if at_once < self.job_count {
+            map.insert("expected_job_count", self.job_count);
+        }
         map.insert("cpu_limit", self.cpu.as_f64());
         map.insert("memory_limit", self.memory);
         if self.gpu > 0 {
@@ -256,6 +278,15 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
     for (i, row) in f.take_list("jobs").or(&[])?.iter().enumerate() {
         read_explicit(&format!("jobs/{i}"), row, &mut tasks)?;
     }
+    for (i, task) in tasks.iter().enumerate().filter(|(_, task)| task.arrived(Span::ZERO) < task.job_count) {
+        let wrong = |what: &str| Err(FieldError::new(format!("tasks/{i}"), what));
+        if task.explicit.len() as u64 != task.job_count {
+            return wrong("its jobs arrive one by one: all of them must stand in \"jobs\"");
+        }
+        if task.gang || task.restart_completed_jobs {
+            return wrong("jobs of gangs and services do not arrive one by one");
+        }
+    }
     let running = read_running(f, at, &tasks)?;
     let user = f.take_str("user").required()?.to_owned();
     Ok(Operation { id, at, user, pool, pools, spec, until, tasks, running })
@@ -291,17 +322,31 @@ fn read_running(f: &mut Fields<'_>, at: Span, tasks: &[Task]) -> Result<Vec<Runn
 }
 
 fn read_explicit(at: &str, row: &Value, tasks: &mut [Task]) -> Result<(), FieldError> {
-    let expected = "[task, duration_ms, peak_memory_fraction, cpu]";
+    let expected = "[task, duration_ms, peak_memory_fraction, cpu] or [task, duration_ms, peak_memory_fraction, cpu, arrives_ms]";
     let wrong = || FieldError::expected(at, expected, row);
-    let [name, duration, peak, cpu] = row.as_list().ok_or_else(wrong)? else { return Err(wrong()) };
+    let (name, numbers) = row.as_list().and_then(|list| list.split_first()).ok_or_else(wrong)?;
     let name = name.as_str().ok_or_else(wrong)?;
     let number = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x >= 0.0).ok_or_else(wrong);
-    let job = Explicit { duration_ms: number(duration)?, peak: number(peak)?, cpu: number(cpu)? };
+    let (duration, peak, cpu, arrives) = match numbers {
+        [duration, peak, cpu] => (duration, peak, cpu, 0.0),
+        [duration, peak, cpu, arrives] => (duration, peak, cpu, number(arrives)?),
+        _ => return Err(wrong()),
+    };
+    let job = Explicit {
+        duration_ms: number(duration)?,
+        peak: number(peak)?,
+        cpu: number(cpu)?,
+        arrives: Span::from_micros((arrives.min(1e15) * 1000.0) as u64),
+    };
     let task = tasks.iter_mut().find(|t| t.name == name);
     let task = task.ok_or_else(|| FieldError::new(format!("{at}/0"), &format!("no such task {name:?}")))?;
     if task.explicit.len() as u64 == task.job_count {
         let what = format!("task {name:?} has only {} jobs", task.job_count);
         return Err(FieldError::new(at, &what));
+    }
+    if task.explicit.last().is_some_and(|before| before.arrives > job.arrives) {
+        let what = format!("jobs of a task stand by arrival, the one before in {name:?} arrives later");
+        return Err(FieldError::new(format!("{at}/4"), &what));
     }
     task.explicit.push(job);
     Ok(())

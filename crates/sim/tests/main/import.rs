@@ -119,6 +119,32 @@ fn tables_of_tasks() {
     assert_eq!(found.totals.gpu_seconds, 100.0 + 2.0 * 20.0 * 10.0);
 }
 
+/// Rows of one user and queue are one operation, whose jobs arrive when they did.
+#[test]
+fn operations_of_users_whose_jobs_arrive() {
+    let bench = Bench::new();
+    let log = "1 0 5 60 2 -1 -1 2 -1 1024 1 12 3 -1 3 1 -1 -1\n\
+        2 10 90 60 1 -1 -1 1 -1 1024 1 12 3 -1 3 1 -1 -1\n\
+        3 20 0 30 1 -1 -1 1 -1 1024 1 12 3 -1 3 1 -1 -1\n\
+        4 30 0 30 1 -1 -1 1 -1 1024 1 7 3 -1 3 1 -1 -1\n";
+    let mapping = r#"{"operation":"{user}-{queue}","arrivals":"start","job_cpu":1}"#;
+    let found = bench.import(Kind::Swf, log, mapping).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((found.totals.operations, found.totals.jobs), (2, 5));
+    let lines = bench.lines();
+    let texts = |value: &Value| value.as_list().expect("a list").iter().map(|v| format!("{v:?}")).collect();
+    let jobs: Vec<Vec<String>> =
+        lines[0].get("jobs").and_then(Value::as_list).expect("jobs").iter().map(texts).collect();
+    assert_eq!(lines[0].get("id").and_then(Value::as_str), Some("12-3"));
+    assert_eq!((number(&lines[0], "at"), number(&lines[0], "tasks/0/job_count")), (5000.0, 4.0));
+    let last: Vec<(&str, &str, usize)> =
+        jobs.iter().map(|row| (row[1].as_str(), row[row.len() - 1].as_str(), row.len())).collect();
+    // Two of the first row, which has two processors; the third one started before the second.
+    assert_eq!(last[2..], [("30000", "15000", 5), ("60000", "95000", 5)], "{last:?}");
+    assert_eq!((last[0].0, last[0].2, last[1].2), ("60000", 4, 4));
+    // A single job that is there when its operation is needs no list.
+    assert_eq!((number(&lines[1], "at"), lines[1].get("jobs")), (30_000.0, None));
+}
+
 #[test]
 fn windows_filters_and_copies() {
     let bench = Bench::new();
@@ -206,6 +232,8 @@ fn refusals() {
         r#"{"pol":"a"}"#,
         r#"{"pool":"{quue}"}"#,
         r#"{"window":[5,1]}"#,
+        r#"{"operation":"{jobs}"}"#,
+        r#"{"arrivals":"never"}"#,
         r#"{"sample":0}"#,
         r#"{"memory":{"per_core":5}}"#,
         r#"{"memory":{"user_percentile":{"p":2}}}"#,
@@ -219,6 +247,8 @@ fn refusals() {
         DIR/mapping.json: /pol: unknown option
         DIR/mapping.json: /pool: no column "quue", known are ["user", "group", "queue", "partition", "node_class", "status", "op_id", "task"]
         DIR/mapping.json: /window: expected [from, to], seconds of the log, from < to
+        DIR/mapping.json: /operation: no column "jobs", known are ["user", "group", "queue", "partition", "node_class", "status", "op_id", "task"]
+        DIR/mapping.json: /arrivals: expected "submission" or "start", found string "never"
         DIR/mapping.json: /sample: expected a part from 0 to 1, not 0, found 0
         DIR/mapping.json: /memory/per_core: unknown option
         DIR/mapping.json: /memory/user_percentile/p: expected double in 0.0..=1.0, found 2

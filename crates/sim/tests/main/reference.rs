@@ -167,3 +167,36 @@ fn an_early_end() {
     assert_eq!(running.count(), 8);
     assert_eq!(rows(&desk.read("out/operations.csv"))[0]["state"], "running");
 }
+
+/// Jobs that arrive one by one: none starts before its time, those of one task learn from each other, and the
+/// operation is not over before the last of them, whatever befalls the server meanwhile.
+#[test]
+fn jobs_that_arrive_one_by_one() {
+    let desk = Desk::new(
+        2,
+        10,
+        3_600_000,
+        &[
+            r#"{"id":"x","at":10000,"user":"u","pool":"a","tasks":[{"name":"early","job_count":2,"memory":1000000,"duration":1},{"name":"late","job_count":3,"memory":1000000,"duration":1}],
+               "jobs":[["early",5000,0.5,1],["early",5000,0.5,1,60000],["late",1000,0.5,1,30000],["late",1000,0.5,1,30000],["late",1000,0.5,1,90000]]}"#
+                .replace('\n', "")
+                .as_str(),
+        ],
+    );
+    let restart = ("/events", r#"[{"at":99000,"type":"scheduler_restart","downtime_ms":4000}]"#);
+    for (out, changes) in [("plain", vec![]), ("restart", vec![restart])] {
+        let ran = desk.checked(out, &changes);
+        assert_eq!(figure(&ran, "cluster/counts/operations/completed"), 1.0, "{:?}", ran.summary);
+        assert_eq!(ran.summary.get("refusals").and_then(|r| r.as_list()).map(<[_]>::len), Some(0));
+        let attempts = rows(&desk.read(&format!("{out}/allocations.csv")));
+        let mut starts: Vec<(&str, u64)> = attempts
+            .iter()
+            .map(|row| (row["task"].as_str(), row["ordered_ms"].parse().expect("a time")))
+            .collect();
+        starts.sort_unstable();
+        let last = starts.pop().expect("the last one");
+        assert_eq!(starts, [("early", 10_000), ("early", 70_000), ("late", 40_000), ("late", 40_000)]);
+        let due = if out == "plain" { 100_000..=100_000 } else { 103_000..=200_000 };
+        assert!(last.0 == "late" && due.contains(&last.1), "{last:?}");
+    }
+}
