@@ -434,7 +434,11 @@ fn variants_beside_their_base() {
     let cores = |usage_cpu, starving| Some(PoolFate { usage_cpu, starving });
     let found = SideBySide {
         names: vec!["base".to_owned(), "more".to_owned()],
-        rows: vec![Row { metric: "cluster.cores".to_owned(), values: vec![Some(8.0), Some(32.0)] }],
+        rows: vec![Row {
+            metric: "cluster.cores".to_owned(),
+            values: vec![Some(8.0), Some(32.0)],
+            intervals: vec![None, None],
+        }],
         pools: vec![PoolEffect {
             tree: "physical".to_owned(),
             pool: "prod".to_owned(),

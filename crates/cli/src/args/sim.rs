@@ -42,7 +42,7 @@ pub enum SimCommand {
     /// A variant is a file: {"format":"millpond-variant/1","name":"...","set":{"/json/pointer":value,...}}.
     /// All see the same workload and the same random numbers. Prints who gains and who starves, whose jobs
     /// are preempted, when operations start and end, and the figures that changed most; each run has a
-    /// directory of its own, comparison.csv and comparison.json have all figures.
+    /// directory of its own, comparison.csv and comparison.json have all figures, report.html has the charts.
     ///
     /// With --from the beginning is a live cluster as it is now (see `millpond sim snapshot`).
     #[command(after_help = epilogue![
@@ -141,6 +141,12 @@ pub struct SimWhatIfArgs {
     /// End there at the latest: 36h, 90m, 1500ms, or a date
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub until: Option<Moment>,
+    /// Run everything with so many seeds; differences that another seed may turn round are grey
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Runs at a time; what comes out is the same [default: cores of this machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub threads: Option<u64>,
 }
 
 /// What is assumed of the future of a live cluster.

@@ -12,9 +12,10 @@ use crate::views::{ComparisonTable, OperationExplanation, ShareTable, VariantTab
 use ::sim::import::{Kind, Mapping};
 use ::sim::live::Written;
 use ::sim::output::Format;
-use ::sim::what_if::Variant;
+use ::sim::what_if::{Plan, Variant};
 use ::sim::{Options, Progress, Scenario, SimError, Stopped};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use yson::{JsonFormat, Map, Value};
 
@@ -175,10 +176,13 @@ fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), 
     }
     let start = start_of(common, screen, args)?;
     let interrupt = signals()?;
-    let (begun, mut told_at) = (Instant::now(), Instant::now());
-    let mut watch = |name: &str, progress: &Progress| {
-        if told_at.elapsed() >= Duration::from_secs(1) {
-            told_at = Instant::now();
+    let (begun, told_at) = (Instant::now(), Mutex::new(Instant::now()));
+    let watch = |name: &str, progress: &Progress| {
+        // Whoever does not get it is not needed: somebody else is telling.
+        if let Ok(mut told_at) = told_at.try_lock()
+            && told_at.elapsed() >= Duration::from_secs(1)
+        {
+            *told_at = Instant::now();
             screen.tell(&format!("{name}: {}", line(progress, begun.elapsed())));
         }
         interrupt.count() == 0
@@ -190,12 +194,19 @@ fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), 
     };
     let options = Options { until, ..Options::default() };
     let changes = changes_of(&start)?;
+    let threads = args.threads.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        |threads| threads as usize,
+    );
+    let plan = Plan { seeds: args.seeds, threads };
     let mut found =
-        ::sim::what_if::what_if(&start.scenario, &changes, &variants, &args.out, options, &mut watch)
+        ::sim::what_if::what_if(&start.scenario, &changes, &variants, &args.out, options, plan, &watch)
             .map_err(told)?;
     if found.interrupted {
         return Err(CliError::Silent(exit::INTERRUPTED));
     }
+    let runs: Vec<_> = found.names.iter().map(|name| args.out.join(name)).collect();
+    ::sim::report::report(&runs, None, &args.out.join("report.html")).map_err(told)?;
     found.rows.retain(|row| row.change() > 0.0);
     found.rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
     found.rows.truncate(SHOWN);

@@ -109,14 +109,10 @@ impl VariantTable {
         let mut grid = Grid::new(look, &["METRIC", "RUN", ">VALUE", ">BASE"]);
         let shown = |value: &Option<f64>| value.map_or("-".to_owned(), sim::output::number);
         for row in &self.0.rows {
-            for (name, value) in self.0.names.iter().zip(&row.values).skip(1) {
-                let metric = row.metric.as_str();
-                grid.row([
-                    metric.into(),
-                    name.as_str().into(),
-                    shown(value).into(),
-                    shown(&row.values[0]).into(),
-                ]);
+            for (run, (name, value)) in self.0.names.iter().zip(&row.values).enumerate().skip(1) {
+                let colour = row.is_noise(run).then_some(Color::DarkGrey);
+                let cell = |text: &str| Text::coloured(text, colour);
+                grid.row([cell(&row.metric), cell(name), cell(&shown(value)), cell(&shown(&row.values[0]))]);
             }
         }
         grid.finish()

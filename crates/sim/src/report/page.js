@@ -1,6 +1,7 @@
 "use strict";
 const { runs, comparison } = JSON.parse(document.getElementById("data").textContent);
 const several = runs.length > 1;
+document.documentElement.style.setProperty("--runs", runs.length);
 const END = Math.max(1, ...runs.map((run) => run.seconds));
 let zoom = [0, END];
 const charts = [];
@@ -244,7 +245,7 @@ function beside(node, title, make) {
   const parts = runs.map((run) => make(run));
   if (parts.every((part) => !part)) return;
   if (title) node.append(element("h3", {}, title));
-  node.append(element("div", { class: "side" }, ...runs.map((run, i) => parts[i] && element("div", {}, several ? element("p", {}, run.name) : null, parts[i]))));
+  node.append(element("div", { class: "side" }, ...runs.map((run, i) => element("div", {}, several && parts[i] ? element("p", {}, run.name) : null, parts[i]))));
 }
 
 const at = (value, path) => path.split(".").reduce((inner, key) => (inner === undefined || inner === null ? undefined : inner[key]), value);

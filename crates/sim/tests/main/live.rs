@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, json, rows};
 use sim::live::{Assumptions, Cluster, Operation, Pool, Tree, Written, write};
-use sim::what_if::{SideBySide, Variant, what_if};
+use sim::what_if::{Plan, SideBySide, Variant, what_if};
 use sim::{Options, Scenario};
 use std::path::Path;
 use vocab::{Span, Time};
@@ -215,7 +215,7 @@ fn compared(variants: &[&str], check: impl FnOnce(&SideBySide, &Path)) {
     let scenario = folder.path().join("now/scenario.json");
     let out = folder.path().join("out");
     let options = Options { check_invariants: true, ..Options::default() };
-    let found = what_if(&scenario, &[], &variants, &out, options, &mut |_, _| true);
+    let found = what_if(&scenario, &[], &variants, &out, options, Plan::default(), &|_, _| true);
     check(&found.unwrap_or_else(|e| panic!("{e}")), &out);
 }
 
