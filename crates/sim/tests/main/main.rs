@@ -1,5 +1,6 @@
 //! Tests of the simulator.
 
+mod acceptance;
 mod desk;
 mod import;
 mod live;
