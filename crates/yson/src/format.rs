@@ -234,6 +234,7 @@ fn json_options(fields: &mut Fields<'_>) -> Result<JsonFormat, FieldError> {
             default.stringify_nan_and_infinity,
         )?,
         support_infinity: flag(fields, "support_infinity", default.support_infinity)?,
+        plain_keys: default.plain_keys,
     })
 }
 

@@ -139,7 +139,9 @@ async fn metrics(State(api): Shared, method: Method, headers: HeaderMap) -> Resp
 async fn openapi(State(api): Shared, method: Method) -> Response<Body> {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     let document = || DOCUMENT.get_or_init(|| crate::openapi::document(&api.settings.version).into());
-    simple(&api, &method, || Ok(json(document())))
+    // Its `$ref` is not one of our words.
+    let format = JsonFormat { plain_keys: true, ..JsonFormat::utf8() };
+    simple(&api, &method, || Ok(json_as(format, document())))
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {
@@ -178,7 +180,11 @@ fn simple(
 }
 
 pub(super) fn json(value: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(Format::Json(JsonFormat::utf8()).serialize(value)));
+    json_as(JsonFormat::utf8(), value)
+}
+
+fn json_as(format: JsonFormat, value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(Format::Json(format).serialize(value)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

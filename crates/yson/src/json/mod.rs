@@ -30,6 +30,8 @@ pub struct JsonFormat {
     pub stringify_nan_and_infinity: bool,
     /// `inf` and `-inf` as bare words (which is not JSON proper) instead of `null`.
     pub support_infinity: bool,
+    /// Keys that begin with `$` are written as they are: for those who know of no attributes.
+    pub plain_keys: bool,
 }
 
 impl Default for JsonFormat {
@@ -44,6 +46,7 @@ impl Default for JsonFormat {
             string_length_limit: None,
             stringify_nan_and_infinity: false,
             support_infinity: false,
+            plain_keys: false,
         }
     }
 }

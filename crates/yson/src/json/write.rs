@@ -112,7 +112,7 @@ impl Writer<'_> {
     fn map(&mut self, map: &Map) {
         self.open(b'{');
         for (i, (key, value)) in map.iter().enumerate() {
-            if key.first() == Some(&b'$') {
+            if key.first() == Some(&b'$') && !self.format.plain_keys {
                 // One more `$` tells a user's key from ours.
                 self.key(i == 0, &[b"$", key].concat());
             } else {

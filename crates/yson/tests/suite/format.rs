@@ -32,6 +32,7 @@ fn descriptions() {
             string_length_limit: Some(5),
             stringify_nan_and_infinity: true,
             support_infinity: true,
+            plain_keys: false,
         }),
     );
     check("dsv", Format::Dsv(DsvFormat::default()));

@@ -121,6 +121,13 @@ fn types_strings_and_limits() {
 }
 
 #[test]
+fn keys_of_others() {
+    let plain = JsonFormat { plain_keys: true, ..JsonFormat::utf8() };
+    assert_eq!(written("{\"$ref\"=1}", &plain), r#"{"$ref":1}"#);
+    assert_eq!(written("{\"$ref\"=1}", &JsonFormat::utf8()), r#"{"$$ref":1}"#);
+}
+
+#[test]
 fn nan_and_infinity() {
     let base = JsonFormat::default();
     let yson = "[%nan;%inf;%-inf]";
