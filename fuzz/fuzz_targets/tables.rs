@@ -20,7 +20,9 @@ fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
 fuzz_target!(|input: &[u8]| {
     let Some((piece, input)) = input.split_first() else { return };
     row::rows(input).for_each(|row| assert!(row::weight(row) > 0));
-    for format in [Format::tabular_default(), Format::Json(JsonFormat::default()), Format::Dsv(Default::default())] {
+    for format in
+        [Format::tabular_default(), Format::Json(JsonFormat::default()), Format::Dsv(Default::default())]
+    {
         let Some(rows) = take(&format, input, usize::from(*piece) + 1) else { continue };
         assert_eq!(take(&format, input, input.len().max(1)).as_ref(), Some(&rows));
         let printed = |rows: &[u8], style| {
@@ -28,7 +30,10 @@ fuzz_target!(|input: &[u8]| {
             Printer::new(Format::Yson(style), None).print(rows, &mut out).expect("any row is YSON");
             out
         };
-        assert_eq!(take(&Format::Yson(Style::Binary), &printed(&rows, Style::Binary), 7).as_ref(), Some(&rows));
+        assert_eq!(
+            take(&Format::Yson(Style::Binary), &printed(&rows, Style::Binary), 7).as_ref(),
+            Some(&rows)
+        );
         // Text has one word for all numbers that are none, so it is compared as text.
         let text = printed(&rows, Style::Text);
         let again = take(&Format::Yson(Style::Text), &text, 7).expect("what was printed is read");

@@ -10,8 +10,8 @@ use vocab::Failure;
 
 /// Pieces that may wait for a slow client.
 const READ_AHEAD: usize = 2;
-/// Pieces that may wait for the disk.
-const WRITTEN_LATER: usize = 4;
+/// Bytes that may wait for the disk, beside as many on their way there and those that are being written.
+const WRITTEN_LATER: usize = 512 << 10;
 
 /// Where bytes come from.
 pub trait Source: Send + 'static {
@@ -67,22 +67,36 @@ pub async fn pump<S: Sink>(
     mut body: ByteStream,
     open: impl FnOnce() -> Result<S, Failure> + Send + 'static,
 ) -> Result<S::Written, Failure> {
-    let (sender, mut pieces) = mpsc::channel(WRITTEN_LATER);
+    let (sender, mut batches) = mpsc::channel(1);
     let feed = async move {
-        while let Some(piece) = body.next().await {
-            let cut = piece.is_err();
-            if sender.send(piece).await.is_err() || cut {
-                return;
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        loop {
+            tokio::select! {
+                // What is there already is taken first: handing over costs more than a few kilobytes are worth.
+                biased;
+                piece = body.next(), if bytes < WRITTEN_LATER => match piece {
+                    Some(Ok(piece)) => {
+                        bytes += piece.len();
+                        held.push(piece);
+                    }
+                    Some(Err(failure)) => return drop(sender.send(Err(failure)).await),
+                    None if held.is_empty() => return,
+                    None => return drop(sender.send(Ok(held)).await),
+                },
+                place = sender.reserve(), if !held.is_empty() => match place {
+                    Ok(place) => {
+                        place.send(Ok(std::mem::take(&mut held)));
+                        bytes = 0;
+                    }
+                    Err(_) => return,
+                },
             }
         }
     };
     let write = async move {
         let mut sink = blocking(open).await?;
-        while let Some(first) = pieces.recv().await {
-            let mut batch = vec![first?];
-            while let Ok(piece) = pieces.try_recv() {
-                batch.push(piece?);
-            }
+        while let Some(batch) = batches.recv().await {
+            let batch: Vec<Bytes> = batch?;
             sink = blocking(move || {
                 batch.iter().try_for_each(|piece| sink.add(piece))?;
                 Ok(sink)

@@ -88,7 +88,11 @@ impl ChunkBuilder {
         self.rows += self.block_rows;
         self.offset += self.block.len() as u64;
         self.block_rows = 0;
-        out.append(&mut self.block);
+        if out.is_empty() {
+            std::mem::swap(out, &mut self.block);
+        } else {
+            out.append(&mut self.block);
+        }
     }
 }
 

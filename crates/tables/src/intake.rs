@@ -37,19 +37,35 @@ impl Intake {
 
     /// Takes a piece and gives the rows that it completes.
     pub fn push(&mut self, piece: &[u8], sink: &mut Sink<'_>) -> Result<(), Failure> {
-        if self.held.is_empty() {
-            let used = self.rows(piece, false, sink)?;
-            self.held.extend_from_slice(&piece[used..]);
-        } else {
-            self.held.extend_from_slice(piece);
+        let mut rest = piece;
+        while !self.held.is_empty() && !rest.is_empty() {
+            // Only the row that was cut is put together; what is behind it is taken from the piece as it is.
+            let cut = self.held.len();
+            let missing = self.look_again.saturating_sub(cut).max(1);
+            let more = &rest[..missing.min(rest.len())];
+            self.held.extend_from_slice(more);
             if self.held.len() < self.look_again {
                 return Ok(());
             }
             let held = std::mem::take(&mut self.held);
             let used = self.rows(&held, false, sink)?;
-            self.held = held;
-            self.held.drain(..used);
+            match used.checked_sub(cut) {
+                Some(used) => rest = &rest[used..],
+                None => {
+                    self.held = held;
+                    self.held.drain(..used);
+                    rest = &rest[more.len()..];
+                    self.wait()?;
+                }
+            }
         }
+        let used = self.rows(rest, false, sink)?;
+        self.held.extend_from_slice(&rest[used..]);
+        self.wait()
+    }
+
+    /// What is held is the beginning of a row.
+    fn wait(&mut self) -> Result<(), Failure> {
         self.look_again = self.held.len().saturating_mul(2).min(MAX_ROW);
         if self.held.len() > MAX_ROW {
             return Err(Failure::new(format!(

@@ -92,6 +92,7 @@ pub(crate) fn decode(value: &[u8]) -> Value {
 }
 
 /// A string at the beginning of some bytes, and what is behind it.
+#[inline]
 pub(crate) fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = bytes.strip_prefix(&[0x01])?;
     let (length, used) = varint(rest)?;
@@ -100,7 +101,16 @@ pub(crate) fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest[used..].split_at_checked(length)
 }
 
+#[inline]
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    // Nearly all lengths are short.
+    match bytes.first() {
+        Some(byte) if byte & 0x80 == 0 => Some((u64::from(*byte), 1)),
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (at, byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f) << (7 * at);
@@ -112,17 +122,35 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Length of the value at the beginning of some bytes, attributes included.
+#[inline]
 fn value_length(bytes: &[u8]) -> Option<usize> {
+    match scalar_length(bytes)? {
+        0 => nested_length(bytes),
+        length => Some(length),
+    }
+}
+
+/// Length of a scalar without attributes; 0 for anything else.
+#[inline]
+fn scalar_length(bytes: &[u8]) -> Option<usize> {
+    match *bytes.first()? {
+        0x01 => Some(bytes.len() - string(bytes)?.1.len()),
+        0x02 | 0x06 => Some(1 + varint(&bytes[1..])?.1),
+        0x03 => (bytes.len() >= 9).then_some(9),
+        0x04 | 0x05 | b'#' => Some(1),
+        _ => Some(0),
+    }
+}
+
+fn nested_length(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     let mut depth = 0usize;
     loop {
         let rest = &bytes[at..];
+        let scalar = scalar_length(rest)?;
         let mut whole = true;
-        match *rest.first()? {
-            0x01 => at = bytes.len() - string(rest)?.1.len(),
-            0x02 | 0x06 => at += 1 + varint(&rest[1..])?.1,
-            0x03 => at += 9,
-            0x04 | 0x05 | b'#' => at += 1,
+        match rest[0] {
+            _ if scalar > 0 => at += scalar,
             b'{' | b'[' | b'<' => {
                 depth += 1;
                 at += 1;
@@ -143,9 +171,6 @@ fn value_length(bytes: &[u8]) -> Option<usize> {
                 whole = false;
             }
             _ => return None,
-        }
-        if at > bytes.len() {
-            return None;
         }
         if whole && depth == 0 {
             return Some(at);

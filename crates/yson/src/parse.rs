@@ -229,6 +229,16 @@ pub(crate) fn percent(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
 
 /// Reads a whole number token; the error says what would have been right.
 pub(crate) fn number(token: &[u8]) -> Result<Value, &'static str> {
+    // Nearly all numbers are short, and cannot overflow.
+    if token.len() <= 18
+        && let Some(short) = token.iter().try_fold(0, |value, digit| match digit {
+            b'0'..=b'9' => Some(value * 10 + i64::from(digit - b'0')),
+            _ => None,
+        })
+        && !token.is_empty()
+    {
+        return Ok(Value::Int(short));
+    }
     let (negative, digits) = match token {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),

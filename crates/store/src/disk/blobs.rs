@@ -1,5 +1,6 @@
 //! Blobs as files: written beside their final name, synced, then renamed.
 
+use super::ahead::Ahead;
 use crate::store::blob_id;
 use crate::{BlobWriter, Result, StoreError};
 use std::fs::{self, File};
@@ -7,6 +8,9 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// So many bytes of a long blob are put on the disk while the next ones come.
+const SYNC_AHEAD: u64 = 64 << 20;
 
 /// The folder of blobs.
 pub(super) struct Blobs {
@@ -43,6 +47,8 @@ impl Blobs {
             path,
             final_path,
             file: BufWriter::with_capacity(64 << 10, file),
+            ahead: None,
+            asked: 0,
         }))
     }
 
@@ -106,6 +112,28 @@ struct FileBlob {
     path: PathBuf,
     final_path: PathBuf,
     file: BufWriter<File>,
+    ahead: Option<Ahead>,
+    /// Length when a sync ahead was asked for.
+    asked: u64,
+}
+
+impl FileBlob {
+    fn sync_ahead(&mut self) -> io::Result<()> {
+        self.asked = self.len;
+        let ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => Ahead::of(self.file.get_ref())?,
+        };
+        ahead.ask();
+        self.ahead = Some(ahead);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.ahead.take().map_or(Ok(()), Ahead::finish)?;
+        self.file.get_ref().sync_all()
+    }
 }
 
 impl BlobWriter for FileBlob {
@@ -115,14 +143,16 @@ impl BlobWriter for FileBlob {
     fn append(&mut self, chunk: &[u8]) -> Result<()> {
         self.file.write_all(chunk).map_err(StoreError::io("write", &self.path))?;
         self.len += chunk.len() as u64;
+        if self.len - self.asked >= SYNC_AHEAD {
+            self.sync_ahead().map_err(StoreError::io("sync", &self.path))?;
+        }
         Ok(())
     }
     fn len(&self) -> u64 {
         self.len
     }
     fn finish(mut self: Box<Self>) -> Result<u64> {
-        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        synced.map_err(StoreError::io("write", &self.path))?;
+        self.sync().map_err(StoreError::io("write", &self.path))?;
         fs::rename(&self.path, &self.final_path).map_err(StoreError::io("rename", &self.path))?;
         sync_folder(self.final_path.parent().expect("a blob lies in a folder"))?;
         Ok(self.id)

@@ -6,6 +6,7 @@
 //! DATA_DIR/blobs/       one file per blob, named by its id; *.part are unfinished
 //! ```
 
+mod ahead;
 mod blobs;
 mod errors;
 mod lock;
