@@ -208,7 +208,7 @@ impl Scheduler {
         self.spare_victims(id, node);
         let config = self.config.clone();
         let op = &mut self.operations[operation];
-        if let Some(group) = op.groups.iter_mut().find(|g| g.task == task) {
+        if let Some(group) = Arc::make_mut(&mut op.groups).iter_mut().find(|g| g.task == task) {
             group.count += 1;
             op.pending_count += 1;
         }

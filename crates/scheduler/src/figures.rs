@@ -27,7 +27,7 @@ impl TreeSnapshot {
     /// Figures of all pools, by name.
     pub fn pool_figures(&self) -> impl Iterator<Item = (&Arc<str>, PoolFigures)> {
         self.pools.iter().map(|(name, index)| {
-            let element = &self.elements[*index];
+            let element = &self.elements[index];
             let out = &element.output();
             let integral = match &element.kind {
                 KindInfo::Pool(p) => p.config.integral_guarantees.guarantee_type != GuaranteeType::None,

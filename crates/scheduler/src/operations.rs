@@ -19,7 +19,8 @@ pub(crate) struct Operation {
     pub enabled: bool,
     pub suspended: bool,
     /// What it still wants to start; offered to all its trees (scheduling.md 2.5).
-    pub groups: Vec<DemandGroup>,
+    /// Shared with the snapshots that show it.
+    pub groups: Arc<Vec<DemandGroup>>,
     /// Sum of the counts.
     pub pending_count: i64,
     /// Nothing is started for it before (scheduling.md 17.3).
@@ -204,7 +205,7 @@ impl Scheduler {
             desc,
             enabled: false,
             suspended: false,
-            groups: Vec::new(),
+            groups: Arc::default(),
             pending_count: 0,
             backoff_until: Time::ZERO,
             throttling_backoff: Span::ZERO,
@@ -281,8 +282,7 @@ impl Scheduler {
             }
         }
         let op = &mut self.operations[index];
-        op.groups.clear();
-        op.groups.extend_from_slice(groups);
+        op.groups = Arc::new(groups.to_vec());
         op.pending_count = groups.iter().fold(0i64, |sum, g| sum.saturating_add(g.count));
         self.refresh_live(index);
         Ok(self.wants_update(index))

@@ -29,7 +29,7 @@ impl Scheduler {
             let tree = &self.trees[index.index()];
             let pool = &tree.pools[tree.leaves[*leaf].pool].name;
             let snapshot = self.snapshot.trees.get(index.index());
-            let element: Option<&ElementInfo> = snapshot.and_then(|s| Some(&s.elements[*s.pools.get(pool)?]));
+            let element: Option<&ElementInfo> = snapshot.and_then(|s| Some(&s.elements[s.pools.get(pool)?]));
             let (guarantee, demand) = element.map_or((Share::ZERO, Share::ZERO), |e| {
                 (e.output().estimated_guarantee_share, e.outcome.demand_share())
             });

@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
         let tree = &scheduler.trees[tree_index.index()];
         let leaf = &tree.leaves[index];
         let snapshot = scheduler.snapshot.trees.get(tree_index.index());
-        let element = snapshot.and_then(|s| s.operations.get(&leaf.desc.id).map(|i| &s.elements[*i]));
+        let element = snapshot.and_then(|s| s.operations.get(&leaf.desc.id).map(|i| &s.elements[i]));
         Case { scheduler, tree_index, tree, index, leaf, element, now }
     }
 

@@ -70,7 +70,7 @@ pub struct PoolExplanation {
 impl TreeSnapshot {
     /// Why a pool has the fair share that it has; none if there is no such pool.
     pub fn explain_pool(&self, name: &str) -> Option<PoolExplanation> {
-        let index = *self.pools.get(name)?;
+        let index = self.pools.get(name)?;
         let subject = Subject { tree: self, index };
         let out = &subject.element().output();
         let resource = subject.resource();

@@ -230,7 +230,7 @@ impl Scheduler {
         let op = &mut self.operations[operation];
         op.throttling_backoff = Span::ZERO;
         let mut exhausted = false;
-        if let Some(group) = op.groups.iter_mut().find(|g| g.task == start.task) {
+        if let Some(group) = Arc::make_mut(&mut op.groups).iter_mut().find(|g| g.task == start.task) {
             group.count -= 1;
             op.pending_count -= 1;
             exhausted = group.count == 0;

@@ -40,7 +40,7 @@ const LARGE_EPS: f64 = 1e-4;
 impl TreeSnapshot {
     /// Attributes of a pool, or only the given ones; none if there is no such pool.
     pub fn pool_attributes(&self, name: &str, fields: Option<&[&str]>) -> Option<Map> {
-        let element = &self.elements[*self.pools.get(name)?];
+        let element = &self.elements[self.pools.get(name)?];
         let mut w = Writer { fields, map: Map::new() };
         if let KindInfo::Pool(pool) = &element.kind {
             self.pool_part(&mut w, element, pool);
@@ -51,7 +51,7 @@ impl TreeSnapshot {
 
     /// Attributes of an operation in this tree, or only the given ones; none if it is not here.
     pub fn operation_attributes(&self, id: OperationId, fields: Option<&[&str]>) -> Option<Map> {
-        let element = &self.elements[*self.operations.get(&id)?];
+        let element = &self.elements[self.operations.get(&id)?];
         let mut w = Writer { fields, map: Map::new() };
         if let KindInfo::Operation(operation) = &element.kind {
             self.operation_part(&mut w, element, operation);
@@ -128,7 +128,7 @@ impl TreeSnapshot {
         w.put("gang_operations_allowed", || {
             !self.config.allow_gang_operations_only_in_fifo_pools || config.mode == Mode::Fifo
         });
-        w.put("full_path", || if is_root { "/" } else { pool.full_path.as_str() });
+        w.put("full_path", || if is_root { "/".to_owned() } else { self.full_path(element) });
         if !is_root {
             w.put("parent", || self.parent_name(element).unwrap_or_default());
             w.put("mode", || mode_name(config.mode));

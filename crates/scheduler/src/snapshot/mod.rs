@@ -3,9 +3,13 @@
 //! [`attributes`] turns elements into the maps that the Orchid shows (http-api.md 11.2 to 11.4).
 
 mod attributes;
+mod index;
 mod outcome;
+mod spare;
 
+pub(crate) use index::Index;
 pub(crate) use outcome::Outcome;
+pub(crate) use spare::Spare;
 
 use crate::config::PoolConfig;
 use crate::messages::{DemandGroup, OperationDesc, RuntimeParameters};
@@ -62,12 +66,14 @@ pub struct TreeSnapshot {
     /// Sum of the usages of its allocations.
     pub resource_usage: Resources,
     /// Names of its nodes.
-    pub node_names: Vec<Arc<str>>,
+    pub node_names: Arc<[Arc<str>]>,
+    /// [`Tree::nodes_version`] of them.
+    pub(crate) nodes_version: u64,
     pub(crate) config: Arc<crate::config::TreeConfig>,
     /// The root first.
     pub(crate) elements: Vec<ElementInfo>,
-    pub(crate) pools: BTreeMap<Arc<str>, usize>,
-    pub(crate) operations: BTreeMap<OperationId, usize>,
+    pub(crate) pools: Index<Arc<str>>,
+    pub(crate) operations: Index<OperationId>,
     pub(crate) user_to_ephemeral_pools: BTreeMap<String, BTreeSet<Arc<str>>>,
 }
 
@@ -103,7 +109,6 @@ pub(crate) struct PoolInfo {
     pub name: Arc<str>,
     pub config: Arc<PoolConfig>,
     pub is_ephemeral: bool,
-    pub full_path: String,
     /// Effective.
     pub resource_limits: Resources,
     pub counts: Counts,
@@ -120,7 +125,7 @@ pub(crate) struct OperationInfo {
     pub pool: Arc<str>,
     pub slot_index: u32,
     pub parameters: Arc<RuntimeParameters>,
-    pub groups: Vec<DemandGroup>,
+    pub groups: Arc<Vec<DemandGroup>>,
     pub tentative: bool,
     pub lightweight: bool,
     pub unschedulable_reason: Option<Unschedulable>,
@@ -167,11 +172,12 @@ impl TreeSnapshot {
             time: Time::ZERO,
             resource_limits: Resources::ZERO,
             resource_usage: Resources::ZERO,
-            node_names: Vec::new(),
+            node_names: Arc::default(),
+            nodes_version: 0,
             config: Arc::new(crate::config::TreeConfig::default()),
             elements: Vec::new(),
-            pools: BTreeMap::new(),
-            operations: BTreeMap::new(),
+            pools: Index::new(Vec::new()),
+            operations: Index::new(Vec::new()),
             user_to_ephemeral_pools: BTreeMap::new(),
         }
     }
@@ -180,14 +186,14 @@ impl TreeSnapshot {
         tree: &Tree,
         time: Time,
         elements: Vec<ElementInfo>,
-        node_names: Vec<Arc<str>>,
+        node_names: Arc<[Arc<str>]>,
     ) -> TreeSnapshot {
-        let mut pools = BTreeMap::new();
-        let mut operations = BTreeMap::new();
+        let mut pools = Vec::with_capacity(tree.pools.len());
+        let mut operations = Vec::with_capacity(elements.len().saturating_sub(tree.pools.len()));
         for (i, element) in elements.iter().enumerate() {
             match &element.kind {
-                KindInfo::Pool(p) => drop(pools.insert(p.name.clone(), i)),
-                KindInfo::Operation(o) => drop(operations.insert(o.desc.id, i)),
+                KindInfo::Pool(p) => pools.push((p.name.clone(), i)),
+                KindInfo::Operation(o) => operations.push((o.desc.id, i)),
             }
         }
         TreeSnapshot {
@@ -196,10 +202,11 @@ impl TreeSnapshot {
             resource_limits: tree.total,
             resource_usage: tree.pools[crate::tree::ROOT].usage,
             node_names,
+            nodes_version: tree.nodes_version,
             config: tree.config.clone(),
             elements,
-            pools,
-            operations,
+            pools: Index::new(pools),
+            operations: Index::new(operations),
             user_to_ephemeral_pools: tree.ephemeral_of_user.clone(),
         }
     }
@@ -216,32 +223,32 @@ impl TreeSnapshot {
 
     /// Operations directly in a pool, sorted by id; none if there is no such pool.
     pub fn operations_of_pool(&self, pool: &str) -> Option<Vec<OperationId>> {
-        let pool = *self.pools.get(pool)?;
-        let inside = self.operations.iter().filter(|(_, e)| self.elements[**e].parent == Some(pool));
+        let pool = self.pools.get(pool)?;
+        let inside = self.operations.iter().filter(|(_, e)| self.elements[*e].parent == Some(pool));
         Some(inside.map(|(id, _)| *id).collect())
     }
 
     /// Is an operation directly in a pool?
     pub fn is_in_pool(&self, id: OperationId, pool: &str) -> bool {
-        let parent = self.operations.get(&id).map(|e| self.elements[*e].parent);
-        self.pools.get(pool).is_some_and(|pool| parent == Some(Some(*pool)))
+        let parent = self.operations.get(&id).map(|e| self.elements[e].parent);
+        self.pools.get(pool).is_some_and(|pool| parent == Some(Some(pool)))
     }
 
     /// Child pools of a pool, sorted by name; none if there is no such pool.
     pub fn child_pools(&self, pool: &str) -> Option<Vec<Arc<str>>> {
-        let pool = *self.pools.get(pool)?;
-        let inside = self.pools.iter().filter(|(_, e)| self.elements[**e].parent == Some(pool));
+        let pool = self.pools.get(pool)?;
+        let inside = self.pools.iter().filter(|(_, e)| self.elements[*e].parent == Some(pool));
         Some(inside.map(|(name, _)| name.clone()).collect())
     }
 
     /// Numbers of a pool.
     pub fn pool(&self, name: &str) -> Option<ElementView> {
-        Some(self.elements[*self.pools.get(name)?].view())
+        Some(self.elements[self.pools.get(name)?].view())
     }
 
     /// Numbers of an operation.
     pub fn operation(&self, id: OperationId) -> Option<ElementView> {
-        Some(self.elements[*self.operations.get(&id)?].view())
+        Some(self.elements[self.operations.get(&id)?].view())
     }
 
     /// Ephemeral pools that count against the limit of their user.
@@ -254,6 +261,17 @@ impl TreeSnapshot {
     /// Limits of the nodes that an element may run on (fair-share.md 5.2).
     pub(crate) fn filter_limits(&self, element: &ElementInfo) -> Resources {
         element.filter_limits.as_deref().copied().unwrap_or(self.resource_limits)
+    }
+
+    /// `/a/b`; empty for the root.
+    pub(crate) fn full_path(&self, element: &ElementInfo) -> String {
+        let above = |e: &&ElementInfo| e.parent.map(|p| &self.elements[p]);
+        let chain: Vec<&ElementInfo> = std::iter::successors(Some(element), above).collect();
+        let names = chain.iter().rev().skip(1).filter_map(|e| match &e.kind {
+            KindInfo::Pool(pool) => Some(&*pool.name),
+            KindInfo::Operation(_) => None,
+        });
+        names.flat_map(|name| ["/", name]).collect()
     }
 
     /// Effective limits of an element.

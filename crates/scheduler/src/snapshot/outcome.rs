@@ -1,6 +1,7 @@
 //! What an update of fair shares found for an element, in little room: a tree has many more operations than
 //! pools, and an operation has no guarantees.
 
+use super::spare::Boxes;
 use fairshare::{ElementOutput, FairShare, OperationOutput, Results};
 use std::borrow::Cow;
 use vocab::{Resources, Share};
@@ -17,10 +18,10 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// Of one element of an update.
-    pub fn of(results: &Results<'_>, e: usize) -> Outcome {
+    pub fn of(results: &Results<'_>, e: usize, spare: &mut Boxes<ElementOutput>) -> Outcome {
         match results.operation(e) {
             Some(operation) => Outcome::Operation(operation),
-            None => Outcome::Pool(Box::new(results.element(e))),
+            None => Outcome::Pool(spare.put(results.element(e))),
         }
     }
 

@@ -44,6 +44,7 @@ impl Arena {
         still_connecting: bool,
     ) -> Arena {
         let root = Arc::new(Settings::of_root(&tree.config));
+        let room = tree.pools.len() + tree.leaves.len();
         let mut builder = Builder {
             tree,
             operations,
@@ -51,10 +52,14 @@ impl Arena {
             still_connecting,
             filters: BTreeMap::new(),
             arena: Arena {
-                input: Input { total: tree.total, options: tree_options(&tree.config), elements: Vec::new() },
-                items: Vec::new(),
-                settings: Vec::new(),
-                filter_limits: Vec::new(),
+                input: Input {
+                    total: tree.total,
+                    options: tree_options(&tree.config),
+                    elements: Vec::with_capacity(room),
+                },
+                items: Vec::with_capacity(room),
+                settings: Vec::with_capacity(room),
+                filter_limits: Vec::with_capacity(room),
             },
         };
         builder.pool(ROOT, 0, root);

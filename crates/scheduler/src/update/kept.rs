@@ -1,7 +1,6 @@
 //! What an update of fair shares leaves for the next one.
 
-use crate::snapshot::Outcome;
-use fairshare::{Cycle, Input, InputError, IntegralState, Problem, Updater};
+use fairshare::{Cycle, Input, InputError, IntegralState, Results, Updater};
 use std::fmt;
 
 /// The updater of a tree. It only saves work: results do not depend on what it has seen before. So a copy
@@ -10,13 +9,15 @@ use std::fmt;
 pub(crate) struct FairShares(Option<Updater>);
 
 impl FairShares {
-    /// Computes one update. If only operations differ from last time, what does not depend on them is kept.
-    pub fn update(
+    /// Computes one update and gives its results to somebody. If only operations differ from last time, what
+    /// does not depend on them is kept.
+    pub fn update<T>(
         &mut self,
         input: &Input,
         states: &mut [IntegralState],
         cycle: Cycle,
-    ) -> Result<(Vec<Outcome>, Vec<Problem>), InputError> {
+        take: impl FnOnce(&Results<'_>) -> T,
+    ) -> Result<T, InputError> {
         let mut updater = match self.0.take() {
             Some(mut updater) => {
                 updater.assign(input);
@@ -24,12 +25,10 @@ impl FairShares {
             }
             None => Updater::new(input.clone())?,
         };
-        let results = updater.update(states, cycle)?;
-        let outcomes = (0..input.elements.len()).map(|e| Outcome::of(&results, e)).collect();
-        let problems = results.problems().to_vec();
+        let taken = take(&updater.update(states, cycle)?);
         // After an input that was refused the next update starts anew.
         self.0 = Some(updater);
-        Ok((outcomes, problems))
+        Ok(taken)
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) use status::{EPS, SchedulingStatus};
 
 use crate::messages::UpdateKind;
 use crate::scheduler::Scheduler;
-use crate::snapshot::{Snapshot, TreeSnapshot};
+use crate::snapshot::{Outcome, Snapshot, Spare, TreeSnapshot};
 use crate::tree::Tree;
 use arena::Arena;
 use fairshare::{Cycle, IntegralState, Problem};
@@ -63,8 +63,15 @@ impl Scheduler {
             UpdateKind::Extra => Cycle::Extra,
             UpdateKind::Periodic => Cycle::Periodic { since_previous: previous.map(|p| now.since(p)) },
         };
-        match tree.fair_shares.update(&arena.input, &mut states, cycle) {
-            Ok((outcomes, problems)) => {
+        let snapshot = &mut self.snapshot;
+        let taken = tree.fair_shares.update(&arena.input, &mut states, cycle, |results| {
+            let mut spare = Spare::of(snapshot, index);
+            let elements = 0..arena.items.len();
+            let outcomes = elements.map(|e| Outcome::of(results, e, &mut spare.results)).collect();
+            (outcomes, results.problems().to_vec(), spare)
+        });
+        match taken {
+            Ok((outcomes, problems, spare)) => {
                 tree.problems = problems.iter().map(|p| arena.explain(tree, p)).collect();
                 arena.keep_volumes(tree, &states, kind);
                 // Only now: the time of an update that is refused counts in the next one.
@@ -76,7 +83,8 @@ impl Scheduler {
                     nodes: &self.nodes,
                     allocations: &self.allocations,
                 };
-                Arc::new(publish::publish(tree, books, arena, outcomes, now))
+                let before = self.snapshot.trees.get(index);
+                Arc::new(publish::publish(tree, books, arena, outcomes, before, spare, now))
             }
             // The inputs are validated when they are set, so this is a bug; the previous snapshot keeps the
             // cluster going (fair-share.md 18, D6).

@@ -13,11 +13,12 @@ use crate::nodes::Node;
 use crate::operations::Operation;
 use crate::reasons::Unschedulable;
 use crate::slab::{AllocIdx, Key, LeafIdx, NodeIdx, OpIdx, PoolIdx, Slab};
-use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, Outcome, PoolInfo, TreeSnapshot};
+use crate::snapshot::{ElementInfo, KindInfo, OperationInfo, Outcome, PoolInfo, Spare, TreeSnapshot};
 use crate::tree::leaf::Tally;
 use crate::tree::{Published, Tree};
 use fairshare::{OperationOutput, local_satisfaction};
-use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 use vocab::{Resources, Time};
 
 /// What this module works out for each element before it is written anywhere.
@@ -28,6 +29,44 @@ struct Derived {
     satisfaction: Vec<f64>,
     schedulable_operations: Vec<i64>,
     rank: Vec<u32>,
+}
+
+/// The children of each element, in one list.
+struct Children {
+    /// Where those of an element begin; one more than there are elements.
+    begins: Vec<usize>,
+    all: Vec<usize>,
+}
+
+impl Children {
+    fn of(arena: &Arena) -> Children {
+        let parents = || arena.input.elements.iter().map(|e| e.parent).enumerate().skip(1);
+        let mut begins = vec![0; arena.items.len() + 1];
+        parents().for_each(|(_, parent)| begins[parent + 1] += 1);
+        for i in 1..begins.len() {
+            begins[i] += begins[i - 1];
+        }
+        let mut next = begins.clone();
+        let mut all = vec![0; begins.last().copied().unwrap_or_default()];
+        for (i, parent) in parents() {
+            all[next[parent]] = i;
+            next[parent] += 1;
+        }
+        Children { begins, all }
+    }
+
+    fn range(&self, element: usize) -> Range<usize> {
+        self.begins[element]..self.begins[element + 1]
+    }
+
+    fn of_pool(&self, element: usize) -> &[usize] {
+        &self.all[self.range(element)]
+    }
+
+    fn of_pool_mut(&mut self, element: usize) -> &mut [usize] {
+        let range = self.range(element);
+        &mut self.all[range]
+    }
 }
 
 /// What an update reads besides the tree.
@@ -43,6 +82,8 @@ pub(super) fn publish(
     books: Books<'_>,
     arena: Arena,
     outcomes: Vec<Outcome>,
+    before: Option<&Arc<TreeSnapshot>>,
+    mut spare: Spare,
     now: Time,
 ) -> TreeSnapshot {
     let Books { operations, nodes, allocations } = books;
@@ -56,25 +97,23 @@ pub(super) fn publish(
     number_candidates(tree);
 
     let positions = queue_positions(tree);
-    let mut elements = Vec::with_capacity(arena.items.len());
-    let mut element_of_pool: BTreeMap<PoolIdx, usize> = BTreeMap::new();
-    let mut in_arena = vec![false; tree.leaves.len() + 1];
+    let mut elements = std::mem::take(&mut spare.elements);
+    elements.reserve(tree.pools.len() + tree.leaves.len());
+    let mut element_of_pool = vec![0; tree.pools.capacity()];
+    let mut in_arena = vec![false; tree.leaves.capacity()];
     for (i, outcome) in outcomes.into_iter().enumerate() {
         let parent = (i > 0).then(|| arena.input.elements[i].parent);
         let kind = match arena.items[i] {
             Item::Pool(pool) => {
-                element_of_pool.insert(pool, i);
+                element_of_pool[pool.index()] = i;
                 let limits = if i == 0 { tree.total } else { arena.input.elements[i].resource_limits };
                 let schedulable = derived.schedulable_operations[i];
-                KindInfo::Pool(Box::new(pool_info(tree, pool, limits, schedulable)))
+                KindInfo::Pool(spare.pools.put(pool_info(tree, pool, limits, schedulable)))
             }
             Item::Leaf(leaf) => {
-                if in_arena.len() <= leaf.index() {
-                    in_arena.resize(leaf.index() + 1, false);
-                }
                 in_arena[leaf.index()] = true;
                 let info = operation_info(tree, operations, leaf, derived.unschedulable[i], &positions);
-                KindInfo::Operation(Box::new(info))
+                KindInfo::Operation(spare.operations.put(info))
             }
         };
         elements.push(ElementInfo {
@@ -95,20 +134,20 @@ pub(super) fn publish(
     }
     // Operations that wait or do not run yet are shown too, without a share.
     for leaf in tree.leaves.keys() {
-        if in_arena.get(leaf.index()).copied().unwrap_or(false) {
+        if in_arena[leaf.index()] {
             continue;
         }
-        let parent = element_of_pool.get(&tree.leaves[leaf].pool).copied();
+        let parent = element_of_pool[tree.leaves[leaf].pool.index()];
         let info = operation_info(tree, operations, leaf, Some(Unschedulable::IsNotRunning), &positions);
         let l = &tree.leaves[leaf];
         elements.push(ElementInfo {
-            parent,
-            settings: arena.settings[parent.unwrap_or(0)].clone(),
+            parent: Some(parent),
+            settings: arena.settings[parent].clone(),
             filter_limits: None,
             scheduling_status: SchedulingStatus::Normal,
             starvation: Hunger::default(),
-            lowest_starving_ancestor: parent.and_then(|p| starving.lowest[p]),
-            lowest_aggressively_starving_ancestor: parent.and_then(|p| starving.lowest_aggressive[p]),
+            lowest_starving_ancestor: starving.lowest[parent],
+            lowest_aggressively_starving_ancestor: starving.lowest_aggressive[parent],
             satisfaction: fairshare::NO_FAIR_SHARE,
             local_satisfaction: fairshare::NO_FAIR_SHARE,
             schedulable: false,
@@ -119,10 +158,16 @@ pub(super) fn publish(
                 resource_demand: l.usage,
                 ..OperationOutput::default()
             }),
-            kind: KindInfo::Operation(Box::new(info)),
+            kind: KindInfo::Operation(spare.operations.put(info)),
         });
     }
-    let node_names = tree.nodes.iter().map(|n| nodes[*n].name.clone()).collect();
+    // The same name in memory: the same tree, and not one that was removed and made again.
+    let same =
+        |b: &&Arc<TreeSnapshot>| Arc::ptr_eq(&b.name, &tree.name) && b.nodes_version == tree.nodes_version;
+    let node_names = match before.filter(same) {
+        Some(before) => before.node_names.clone(),
+        None => tree.nodes.iter().map(|n| nodes[*n].name.clone()).collect(),
+    };
     TreeSnapshot::new(tree, now, elements, node_names)
 }
 
@@ -143,10 +188,7 @@ fn status_of(
 
 fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outcomes: &[Outcome]) -> Derived {
     let n = arena.items.len();
-    let mut children = vec![Vec::new(); n];
-    for i in 1..n {
-        children[arena.input.elements[i].parent].push(i);
-    }
+    let mut children = Children::of(arena);
     let mut unschedulable = vec![None; n];
     for (i, item) in arena.items.iter().enumerate() {
         if let Item::Leaf(leaf) = item {
@@ -159,7 +201,7 @@ fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outco
             && tree.pools[*pool].config.mode == Mode::Fifo
             && let Some(limit) = tree.config.max_schedulable_element_count_in_fifo_pool
         {
-            cut_fifo(&children[i], limit, outcomes, &mut unschedulable);
+            cut_fifo(children.of_pool(i), limit, outcomes, &mut unschedulable);
         }
     }
 
@@ -177,15 +219,16 @@ fn derive(tree: &Tree, operations: &Slab<OpIdx, Operation>, arena: &Arena, outco
                 satisfaction[i] = local[i];
             }
             Item::Pool(_) => {
-                let able = children[i].iter().filter(|c| schedulable[**c]);
+                let able = children.of_pool(i).iter().filter(|c| schedulable[**c]);
                 let least = able.map(|c| satisfaction[*c]).reduce(f64::min);
                 schedulable[i] = least.is_some();
                 satisfaction[i] = least.unwrap_or(local[i]);
-                schedulable_operations[i] = children[i].iter().map(|c| schedulable_operations[*c]).sum();
+                schedulable_operations[i] =
+                    children.of_pool(i).iter().map(|c| schedulable_operations[*c]).sum();
             }
         }
     }
-    let rank = ranks(tree, arena, outcomes, &children);
+    let rank = ranks(tree, arena, outcomes, &mut children);
     Derived {
         unschedulable,
         schedulable,
@@ -226,15 +269,15 @@ fn cut_fifo(
 
 /// Numbers the elements depth first, children by the order that breaks ties [D3]: pools by name, then
 /// operations by FIFO index, start time and id.
-fn ranks(tree: &Tree, arena: &Arena, outcomes: &[Outcome], children: &[Vec<usize>]) -> Vec<u32> {
+fn ranks(tree: &Tree, arena: &Arena, outcomes: &[Outcome], children: &mut Children) -> Vec<u32> {
     let mut rank = vec![0; arena.items.len()];
     let mut next = 0;
     let mut stack = vec![0];
     while let Some(i) = stack.pop() {
         rank[i] = next;
         next += 1;
-        let mut order = children[i].clone();
-        order.sort_by(|a, b| match (arena.items[*a], arena.items[*b]) {
+        let order = children.of_pool_mut(i);
+        order.sort_unstable_by(|a, b| match (arena.items[*a], arena.items[*b]) {
             (Item::Pool(a), Item::Pool(b)) => tree.pools[a].name.cmp(&tree.pools[b].name),
             (Item::Pool(_), Item::Leaf(_)) => std::cmp::Ordering::Less,
             (Item::Leaf(_), Item::Pool(_)) => std::cmp::Ordering::Greater,
@@ -246,7 +289,7 @@ fn ranks(tree: &Tree, arena: &Arena, outcomes: &[Outcome], children: &[Vec<usize
                 key(*a, la).cmp(&key(*b, lb))
             }
         });
-        stack.extend(order.into_iter().rev());
+        stack.extend(order.iter().rev());
     }
     rank
 }
@@ -327,7 +370,6 @@ fn pool_info(
         name: pool.name.clone(),
         config: pool.config.clone(),
         is_ephemeral: pool.ephemeral.is_some(),
-        full_path: tree.full_path(index),
         resource_limits,
         counts: pool.counts,
         schedulable_operation_count,
@@ -341,12 +383,9 @@ fn pool_info(
 /// Place of each waiting operation in its queue, by the number of its leaf; 0 = next. All in one go: to count
 /// those before each of a hundred thousand would take minutes.
 fn queue_positions(tree: &Tree) -> Vec<Option<i64>> {
-    let mut positions = vec![None; tree.leaves.len()];
+    let mut positions = vec![None; tree.leaves.capacity()];
     for pool in tree.pools.keys() {
         for (position, leaf) in (0..).zip(tree.pools[pool].queue.values()) {
-            if positions.len() <= leaf.index() {
-                positions.resize(leaf.index() + 1, None);
-            }
             positions[leaf.index()] = Some(position);
         }
     }
@@ -378,7 +417,7 @@ fn operation_info(
         options: leaf.options.clone(),
         allocation_count: leaf.allocations.len() as i64,
         groups_of_allocations: leaf.groups.counts(leaf.allocations.len()),
-        queue_position: positions.get(index.index()).copied().flatten(),
+        queue_position: positions[index.index()],
         best_allocation_share: leaf.best_allocation_share,
         pending_by: match tree.admission(index) {
             Admission::Running => None,

@@ -16,6 +16,7 @@ mod planning;
 mod policy;
 mod pools;
 mod preemption;
+mod snapshots;
 mod stuck;
 
 mod model;
