@@ -18,7 +18,6 @@ pub(crate) struct Spare {
 }
 
 /// Boxes that may be used again.
-#[expect(clippy::vec_box, reason = "it is the boxes that are kept")]
 pub(crate) struct Boxes<T>(Vec<Box<T>>);
 
 impl<T> Default for Boxes<T> {
