@@ -1,6 +1,7 @@
 //! Rows become operations: filters and scales, limits, pools, and jobs cut to the size of nodes.
 
 use super::mapping::{Arrivals, Mapping, Memory, MissingRun};
+use super::peaks;
 use super::places;
 use super::row::Row;
 use super::totals::Totals;
@@ -132,8 +133,8 @@ fn by_key<K: Ord>(rows: &[Row], number: &dyn Fn(&Row) -> Option<(K, f64)>, p: f6
 }
 
 /// A row whose numbers are complete.
-struct Sized {
-    row: Row,
+pub(super) struct Sized {
+    pub row: Row,
     run_s: f64,
     cpu: f64,
     gpu: u64,
@@ -141,7 +142,7 @@ struct Sized {
     /// Cores in use, of all of `cpu`; none: not known.
     used: Option<f64>,
     /// Part of `memory` at the peak; none: not known.
-    peak: Option<f64>,
+    pub peak: Option<f64>,
 }
 
 fn sizes(rows: Vec<Row>, mapping: &Mapping, notes: &mut BTreeMap<&'static str, u64>) -> Vec<Sized> {
@@ -187,7 +188,9 @@ fn sizes(rows: Vec<Row>, mapping: &Mapping, notes: &mut BTreeMap<&'static str, u
         let run_s = row.run_s.unwrap_or_default();
         Sized { row, run_s, cpu, gpu, memory, used, peak: peak.map(|peak| peak.min(1.0)) }
     };
-    rows.into_iter().map(&mut size).collect()
+    let mut sized: Vec<Sized> = rows.into_iter().map(&mut size).collect();
+    peaks::complete(&mut sized, mapping.unknown_peak, notes);
+    sized
 }
 
 /// Jobs that a job of a row is cut into: how many, and which part of it each is.

@@ -33,6 +33,8 @@ pub struct Mapping {
     pub(super) job_cpu: Option<f64>,
     pub(super) queue_names: BTreeMap<String, String>,
     pub(super) memory: Memory,
+    /// Peaks of jobs that the log knows nothing of.
+    pub(super) unknown_peak: UnknownPeak,
     /// Instead of what was measured.
     pub(super) cpu_usage: Option<(Dist, Value)>,
     /// Devices of a job at most: bigger ones become several.
@@ -74,6 +76,18 @@ pub(super) enum Memory {
     },
 }
 
+/// Jobs whose peak of memory is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum UnknownPeak {
+    /// That of another job of the same user, queue and task; without any, the whole limit.
+    #[default]
+    Draw,
+    /// The whole limit.
+    Limit,
+    /// They are left out.
+    Skip,
+}
+
 /// Rows without a run time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum MissingRun {
@@ -98,6 +112,7 @@ impl Mapping {
             job_cpu: None,
             queue_names: BTreeMap::new(),
             memory: Memory::Requested,
+            unknown_peak: UnknownPeak::default(),
             cpu_usage: None,
             split_gpus_per_job: None,
             per_gpu: (0.0, 0.0),
@@ -173,6 +188,7 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
             _ => return Err(f.error("window", "expected [from, to], seconds of the log, from < to")),
         },
     };
+    let (memory, unknown_peak) = read_memory(f)?;
     let cpu_usage = match f.take_value("cpu_usage").optional()? {
         None => None,
         Some(value) if value.as_str() == Some("avg_cpu") => None,
@@ -196,7 +212,8 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
         filter: read_filter(f)?,
         job_cpu: f.take_f64("job_cpu").within(0.01..=1e6).optional()?,
         queue_names: read_names(f)?,
-        memory: read_memory(f)?,
+        memory,
+        unknown_peak,
         cpu_usage,
         split_gpus_per_job: f.take_u64("split_gpus_per_job").within(1..=1024).optional()?,
         per_gpu: per_gpu.unwrap_or_default(),
@@ -254,16 +271,17 @@ fn read_names(f: &mut Fields<'_>) -> Result<BTreeMap<String, String>, FieldError
     each.collect()
 }
 
-fn read_memory(f: &mut Fields<'_>) -> Result<Memory, FieldError> {
-    let expected = "\"req_mem_per_proc\", {\"const_per_cpu\": bytes} or \
-                    {\"user_percentile\": {\"p\", \"factor\", \"round\": \"pow2\"}}";
-    let Some(value) = f.take_value("memory").optional()? else { return Ok(Memory::Requested) };
+fn read_memory(f: &mut Fields<'_>) -> Result<(Memory, UnknownPeak), FieldError> {
+    let expected = "\"req_mem_per_proc\", or a map with at most one of {\"const_per_cpu\": bytes} and \
+                    {\"user_percentile\": {\"p\", \"factor\", \"round\": \"pow2\"}}, and \"unknown_peak\"";
+    let nothing = (Memory::Requested, UnknownPeak::default());
+    let Some(value) = f.take_value("memory").optional()? else { return Ok(nothing) };
     let wrong = || FieldError::expected(f.path_of("memory"), expected, value);
     if value.as_str() == Some("req_mem_per_proc") {
-        return Ok(Memory::Requested);
+        return Ok(nothing);
     }
-    let mut inner =
-        Fields::new(value.as_map().filter(|m| m.len() == 1).ok_or_else(wrong)?, f.path_of("memory"));
+    let map = value.as_map().filter(|m| !m.is_empty()).ok_or_else(wrong)?;
+    let mut inner = Fields::new(map, f.path_of("memory"));
     let bytes = inner.take_f64("const_per_cpu").within(1.0..=1e15).optional()?;
     let percentile = inner.nested("user_percentile", |f| {
         let p = f.take_f64("p").within(0.0..=1.0).required()?;
@@ -271,6 +289,19 @@ fn read_memory(f: &mut Fields<'_>) -> Result<Memory, FieldError> {
         let pow2 = f.take_parsed("round", "\"pow2\"", |s| (s == "pow2").then_some(())).optional()?.is_some();
         Ok::<_, FieldError>(Memory::UserPercentile { p, factor, pow2 })
     })?;
+    let unknown = inner.take_parsed("unknown_peak", "\"draw\", \"limit\" or \"skip\"", |s| match s {
+        "draw" => Some(UnknownPeak::Draw),
+        "limit" => Some(UnknownPeak::Limit),
+        "skip" => Some(UnknownPeak::Skip),
+        _ => None,
+    });
+    let unknown = unknown.or(UnknownPeak::default())?;
     inner.finish()?;
-    percentile.or(bytes.map(Memory::ConstPerCpu)).ok_or_else(wrong)
+    let memory = match (percentile, bytes) {
+        (Some(_), Some(_)) => return Err(wrong()),
+        (Some(percentile), None) => percentile,
+        (None, Some(bytes)) => Memory::ConstPerCpu(bytes),
+        (None, None) => Memory::Requested,
+    };
+    Ok((memory, unknown))
 }

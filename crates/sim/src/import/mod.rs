@@ -12,6 +12,7 @@ mod build;
 mod event_log;
 mod mapping;
 mod mjobs;
+mod peaks;
 mod places;
 mod row;
 mod swf;

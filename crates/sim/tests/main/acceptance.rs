@@ -68,6 +68,19 @@ fn memory_of_three_workflows() {
     assert!(broken.is_empty(), "{broken:?}");
 }
 
+/// Point 7, the log of 125 days: an operation for each user and queue, whose jobs arrive when they did.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "60,000 jobs in 125 days: in a release build")]
+fn memory_of_users_over_months() {
+    let name = "metacentrum-2009/metacentrum-2009.swf.gz";
+    let ran = &play(Kind::Swf, name, "memory-users.json", &[&[CALM, QUIET]])[0];
+    let part = |what: &str| 100.0 * figure(ran, &format!("cluster/memory/user_job_{what}_by_limit"));
+    let found = (part("reserved"), part("peak"));
+    println!("{name}: {:.1} % reserved of 21.9 %, {:.1} % used of 10.5 %", found.0, found.1);
+    assert_eq!(figure(ran, "cluster/counts/jobs_aborted"), 0.0);
+    assert!((found.0 - 21.9).abs() <= 4.0 && (found.1 - 10.5).abs() <= 1.0, "{found:?}");
+}
+
 /// Point 7, second half: four nodes with memory for half of the limits that ran at a time in the log, and all
 /// jobs come at once. With digests everything is done earlier than with limits, and little of it twice.
 #[test]

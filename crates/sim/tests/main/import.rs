@@ -145,6 +145,46 @@ fn operations_of_users_whose_jobs_arrive() {
     assert_eq!((number(&lines[1], "at"), lines[1].get("jobs")), (30_000.0, None));
 }
 
+/// A job that nobody measured has the peak of another one of the same user and queue, unless the mapping says
+/// something else; a user of whom nothing is known uses the limit.
+#[test]
+fn peaks_that_are_not_known() {
+    let bench = Bench::new();
+    let job = |number: u32, kib: i32, user: u32| {
+        format!("{number} {number} 0 3600 1 -1 {kib} 1 -1 1048576 1 {user} 3 -1 3 1 -1 -1\n")
+    };
+    let measured = [262_144, 524_288].into_iter().cycle().take(40);
+    let mut log: String = (0..).zip(measured).map(|(i, kib)| job(i, kib, 12)).collect();
+    log.extend((40..60).map(|i| job(i, -1, 12)));
+    log.push_str(&job(60, -1, 13));
+    let peaks = |mapping: &str| {
+        let found = bench.import(Kind::Swf, &log, mapping).unwrap_or_else(|e| panic!("{e}"));
+        let peak =
+            |line: &Value| line.get("tasks").and_then(|t| t.as_list()?[0].get("memory_usage")?.as_f64());
+        let notes: Vec<(&str, u64)> =
+            found.notes.iter().filter(|(what, _)| what.contains("peak")).map(|(w, n)| (*w, *n)).collect();
+        (bench.lines().iter().map(peak).skip(40).collect::<Vec<_>>(), notes)
+    };
+    let (drawn, notes) = peaks("{}");
+    assert_eq!(
+        notes,
+        [
+            ("without a known peak of memory, given one of the same user, queue and task", 20),
+            ("without a known peak of memory, given their limit", 1)
+        ]
+    );
+    let small = drawn.iter().filter(|peak| **peak == Some(0.25)).count();
+    let large = drawn.iter().filter(|peak| **peak == Some(0.5)).count();
+    assert!(small > 3 && large > 3 && small + large == 20 && drawn[20].is_none(), "{drawn:?}");
+    assert_eq!(peaks(r#"{"memory":{"unknown_peak":"draw"}}"#).0, drawn, "the same each time");
+    let (limits, notes) = peaks(r#"{"memory":{"unknown_peak":"limit"}}"#);
+    assert_eq!(notes, [("without a known peak of memory, given their limit", 21)]);
+    assert_eq!(limits, vec![None; 21]);
+    let (left, notes) = peaks(r#"{"memory":{"const_per_cpu":1073741824,"unknown_peak":"skip"}}"#);
+    assert_eq!(notes, [("without a known peak of memory, left out", 21)]);
+    assert!(left.is_empty());
+}
+
 #[test]
 fn windows_filters_and_copies() {
     let bench = Bench::new();
@@ -237,6 +277,9 @@ fn refusals() {
         r#"{"sample":0}"#,
         r#"{"memory":{"per_core":5}}"#,
         r#"{"memory":{"user_percentile":{"p":2}}}"#,
+        r#"{"memory":{}}"#,
+        r#"{"memory":{"unknown_peak":"guess"}}"#,
+        r#"{"memory":{"const_per_cpu":5,"user_percentile":{"p":0.5}}}"#,
         r#"{"filter":{"colour":["red"]}}"#,
         r#"{"cpu_usage":{"uniform":[2,1]}}"#,
         r#"{"import":{"job_cpu":-1}}"#,
@@ -252,6 +295,9 @@ fn refusals() {
         DIR/mapping.json: /sample: expected a part from 0 to 1, not 0, found 0
         DIR/mapping.json: /memory/per_core: unknown option
         DIR/mapping.json: /memory/user_percentile/p: expected double in 0.0..=1.0, found 2
+        DIR/mapping.json: /memory: expected "req_mem_per_proc", or a map with at most one of {"const_per_cpu": bytes} and {"user_percentile": {"p", "factor", "round": "pow2"}}, and "unknown_peak", found a map
+        DIR/mapping.json: /memory/unknown_peak: expected "draw", "limit" or "skip", found string "guess"
+        DIR/mapping.json: /memory: expected "req_mem_per_proc", or a map with at most one of {"const_per_cpu": bytes} and {"user_percentile": {"p", "factor", "round": "pow2"}}, and "unknown_peak", found a map
         DIR/mapping.json: /filter/colour: no such column, known are ["user", "group", "queue", "partition", "node_class", "status", "op_id", "task"]
         DIR/mapping.json: /cpu_usage/uniform: expected two numbers [a, b] with a <= b
         DIR/mapping.json: /import/job_cpu: expected double in 0.01..=1000000.0, found -1
