@@ -68,8 +68,16 @@ fn workload(draw: &mut Draw) -> String {
         let interruptible = draw.below(3) == 0;
         let gang = draw.below(8) == 0;
         let (jobs, memory) = if gang { (2, 1_000_000) } else { (jobs, 1_000_000_000 * (1 + draw.below(4))) };
+        // Every third one has a task that waits for the other.
+        let then = 1 + jobs / 4;
+        let waits = match !gang && jobs % 3 == 0 {
+            true => format!(
+                r#",{{"name":"then","job_count":{then},"cpu":1,"memory":1000000,"duration":{{"uniform":[500,20000]}},"fail_probability":0.03,"after":["t"]}}"#
+            ),
+            false => String::new(),
+        };
         let line = format!(
-            r#"{{"id":"op-{number}","at":{at},"user":"u","pool":"{pool}","spec":{{"max_failed_job_count":1000}},"tasks":[{{"name":"t","job_count":{jobs},"cpu":{cpu},"memory":{memory},"gang":{gang},"duration":{{"exp":{{"mean":{mean},"max":120000}}}},"memory_usage":{{"uniform":[0.1,1]}},"interruptible":{interruptible},"interrupt_time":{{"uniform":[0,8000]}},"fail_probability":0.03}}]}}"#
+            r#"{{"id":"op-{number}","at":{at},"user":"u","pool":"{pool}","spec":{{"max_failed_job_count":1000}},"tasks":[{{"name":"t","job_count":{jobs},"cpu":{cpu},"memory":{memory},"gang":{gang},"duration":{{"exp":{{"mean":{mean},"max":120000}}}},"memory_usage":{{"uniform":[0.1,1]}},"interruptible":{interruptible},"interrupt_time":{{"uniform":[0,8000]}},"fail_probability":0.03}}{waits}]}}"#
         );
         text.push_str(&line);
         text.push('\n');

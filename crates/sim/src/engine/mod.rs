@@ -257,6 +257,9 @@ impl Engine<'_> {
             }
             Outcome::Event(event) => {
                 let is_end = event.get("event").and_then(yson::Value::as_str) == Some("job_completed");
+                if is_end {
+                    self.owner_hears(&event);
+                }
                 if is_end && strikes(Bug::LostEvent, 20) {
                     return Ok(());
                 }
@@ -421,8 +424,8 @@ impl Engine<'_> {
         };
         let operation = Arc::new(operation);
         self.by_name.insert(operation.id.clone(), id);
-        self.physics.add(id, operation.clone());
-        self.plan_arrival(id, Span::ZERO);
+        self.physics.add(id, operation.clone(), self.now);
+        self.first_arrival(id);
         self.ledger.accepted(id, operation, self.now, &mut self.sink)
     }
 

@@ -7,7 +7,7 @@ use crate::scenario::{CpuModel, MemoryModel, NodeGroup, Scenario};
 use crate::workload::{CpuUsage, Curve, MemoryCurve, Operation, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use vocab::{JobId, JobIdentity, OperationId, Span};
+use vocab::{JobId, JobIdentity, OperationId, Span, Time};
 use wire::StartJob;
 
 /// An operation that was accepted.
@@ -15,6 +15,53 @@ pub(super) struct Work {
     pub operation: Arc<Operation>,
     /// Hashes of `<operation>/<task>`, for random numbers.
     hashes: Vec<u64>,
+    /// Units that are done, by task; kept where tasks wait for others.
+    done: Vec<u64>,
+    /// Since when each task may have jobs; none: it waits for others.
+    pub ready: Vec<Option<Time>>,
+    /// When jobs arrive next, as far as that is planned.
+    pub planned: Option<Time>,
+}
+
+impl Work {
+    fn new(operation: Arc<Operation>, now: Time) -> Work {
+        let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.name));
+        Work {
+            hashes: operation.tasks.iter().map(hash).collect(),
+            done: vec![0; operation.tasks.len()],
+            ready: operation.tasks.iter().map(|task| task.after.is_empty().then_some(now)).collect(),
+            planned: None,
+            operation,
+        }
+    }
+
+    /// Tasks that may have jobs.
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.operation
+            .tasks
+            .iter()
+            .zip(&self.ready)
+            .filter(|(_, ready)| ready.is_some())
+            .map(|(task, _)| task)
+    }
+
+    /// A unit is done. True: tasks were waiting for that.
+    fn unit_done(&mut self, task: &str, now: Time) -> bool {
+        let tasks = &self.operation.tasks;
+        if let Some(number) = tasks.iter().position(|t| t.name == task) {
+            self.done[number] += 1;
+        }
+        let is_done = |number: &usize| self.done[*number] >= tasks[*number].job_count;
+        let waiting = |(_, ready): &(&Task, &mut Option<Time>)| ready.is_none();
+        let mut woken = false;
+        for (task, ready) in tasks.iter().zip(&mut self.ready).filter(waiting) {
+            if task.after.iter().all(is_done) {
+                *ready = Some(now);
+                woken = true;
+            }
+        }
+        woken
+    }
 }
 
 /// See the module page.
@@ -28,6 +75,8 @@ pub(super) struct Physics {
     pub works: BTreeMap<OperationId, Work>,
     /// Parts of units that are left after an interruption.
     rests: BTreeMap<(OperationId, u32, u32), f64>,
+    /// Units done of operations whose submission nobody has answered yet.
+    early: BTreeMap<OperationId, Vec<String>>,
     proxy_estimate: i64,
     pub told: Told,
 }
@@ -42,6 +91,8 @@ pub struct Told {
     pub cpu: BTreeMap<JobId, Figures>,
     /// Of their proxies: bytes reserved, and in use.
     pub proxies: BTreeMap<JobId, (i64, i64)>,
+    /// When tasks that waited for others could first run.
+    pub ready: BTreeMap<(OperationId, String), Time>,
 }
 
 /// All that is decided of an attempt when it starts.
@@ -76,15 +127,33 @@ impl Physics {
             groups: scenario.groups.clone(),
             works: BTreeMap::new(),
             rests: BTreeMap::new(),
+            early: BTreeMap::new(),
             proxy_estimate,
             told: Told::default(),
         }
     }
 
-    pub fn add(&mut self, id: OperationId, operation: Arc<Operation>) {
-        let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.name));
-        let hashes = operation.tasks.iter().map(hash).collect();
-        self.works.insert(id, Work { operation, hashes });
+    /// An operation was accepted.
+    pub fn add(&mut self, id: OperationId, operation: Arc<Operation>, now: Time) {
+        self.works.insert(id, Work::new(operation, now));
+        for task in self.early.remove(&id).into_iter().flatten() {
+            self.unit_done(id, &task, now);
+        }
+    }
+
+    /// A unit is done. True: tasks were waiting for that, and may have jobs now.
+    pub fn unit_done(&mut self, id: OperationId, task: &str, now: Time) -> bool {
+        let Some(work) = self.works.get_mut(&id) else {
+            self.early.entry(id).or_default().push(task.to_owned());
+            return false;
+        };
+        let woken = work.ready.contains(&None) && work.unit_done(task, now);
+        if woken {
+            let tasks = work.operation.tasks.iter().zip(&work.ready);
+            let begins = tasks.filter(|(task, ready)| !task.after.is_empty() && **ready == Some(now));
+            self.told.ready.extend(begins.map(|(task, _)| ((id, task.name.clone()), now)));
+        }
+        woken
     }
 
     /// Unknown: its submission has not been answered.
@@ -94,6 +163,12 @@ impl Physics {
 
     pub fn remove(&mut self, id: OperationId) {
         self.works.remove(&id);
+        self.early.remove(&id);
+        let told = self.told.ready.range((id, String::new())..).map(|(key, _)| key.clone());
+        let told: Vec<_> = told.take_while(|(of, _)| *of == id).collect();
+        for key in told {
+            self.told.ready.remove(&key);
+        }
         let rests = self.rests.range((id, 0, 0)..=(id, u32::MAX, u32::MAX));
         let gone: Vec<_> = rests.map(|(unit, _)| *unit).collect();
         for unit in gone {

@@ -1,5 +1,6 @@
 //! Workload in the native format (simulator.md 4): JSON lines, one operation each, read as a stream.
 
+mod after;
 mod curve;
 mod merge;
 mod operation;

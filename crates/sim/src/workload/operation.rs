@@ -91,6 +91,8 @@ pub struct Task {
     pub gang: bool,
     /// Jobs that are told one by one.
     pub explicit: Vec<Explicit>,
+    /// Numbers of the tasks that must be complete before its jobs come.
+    pub after: Vec<usize>,
 }
 
 /// Use of CPU.
@@ -181,7 +183,12 @@ impl Operation {
 }
 
 impl Task {
-    /// Jobs that have arrived so long after the submission.
+    /// Jobs that are there when the operation is submitted.
+    pub fn at_once(&self) -> u64 {
+        if self.after.is_empty() { self.arrived(Span::ZERO) } else { 0 }
+    }
+
+    /// Jobs that have arrived so long after the submission, if the task waits for no others.
     pub fn arrived(&self, after: Span) -> u64 {
         match self.explicit.last() {
             Some(last) if last.arrives > after => {
@@ -200,7 +207,7 @@ impl Task {
     fn spec(&self, script: &Map) -> Map {
         let mut map = script.clone();
         map.insert("command", "simulated");
-        let at_once = self.arrived(Span::ZERO);
+        let at_once = self.at_once();
         map.insert("job_count", at_once);
         if at_once < self.job_count {
             map.insert("expected_job_count", self.job_count);
@@ -263,11 +270,13 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
     if list.is_empty() {
         return Err(f.error("tasks", "expected at least one task"));
     }
-    let mut tasks: Vec<Task> = Vec::new();
+    let (mut tasks, mut after): (Vec<Task>, Vec<Vec<String>>) = Default::default();
     for (i, value) in list.iter().enumerate() {
         let path = f.path_of(&format!("tasks/{i}"));
         let map = value.as_map().ok_or_else(|| FieldError::expected(path.as_str(), "map", value))?;
         let mut fields = Fields::new(map, path);
+        let names = fields.take_str_list("after").or(Vec::new())?;
+        after.push(names.into_iter().map(str::to_owned).collect());
         let task = read_task(&mut fields)?;
         if tasks.iter().any(|t| t.name == task.name) {
             return Err(fields.error("name", &format!("{:?} is the name of another task", task.name)));
@@ -275,6 +284,7 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
         fields.finish()?;
         tasks.push(task);
     }
+    super::after::resolve(&after, &mut tasks)?;
     for (i, row) in f.take_list("jobs").or(&[])?.iter().enumerate() {
         read_explicit(&format!("jobs/{i}"), row, &mut tasks)?;
     }
@@ -304,6 +314,11 @@ fn read_running(f: &mut Fields<'_>, at: Span, tasks: &[Task]) -> Result<Vec<Runn
         let name = job.take_str("task").required()?.to_owned();
         let task = tasks.iter().position(|t| t.name == name);
         let task = task.ok_or_else(|| job.error("task", &format!("no such task {name:?}")))?;
+        if !tasks[task].after.is_empty() {
+            return Err(
+                job.error("task", &format!("task {name:?} waits for others: its jobs cannot run yet"))
+            );
+        }
         let of_task = running.iter().filter(|r| r.task == task).count() as u64;
         if of_task == tasks[task].job_count {
             return Err(job.error("task", &format!("task {name:?} has only {of_task} jobs")));
@@ -353,10 +368,6 @@ fn read_explicit(at: &str, row: &Value, tasks: &mut [Task]) -> Result<(), FieldE
 }
 
 fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
-    if let Some([first, ..]) = f.take_list("after").optional()? {
-        let what = "[] (tasks of a vanilla operation do not wait for each other)";
-        return Err(FieldError::expected(f.path_of("after/0"), what, first));
-    }
     let dist = |f: &mut Fields<'_>, name: &str| match f.take_value(name).optional()? {
         Some(value) => Dist::read(&f.path_of(name), value).map(Some),
         None => Ok(None),
@@ -397,6 +408,7 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
         fail_after: dist(f, "fail_after")?,
         gang: f.take_bool("gang").or(false)?,
         explicit: Vec::new(),
+        after: Vec::new(),
     })
 }
 

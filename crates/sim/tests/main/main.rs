@@ -11,3 +11,4 @@ mod refusals;
 mod runs;
 mod soak;
 mod variants;
+mod waits;

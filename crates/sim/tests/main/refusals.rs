@@ -106,6 +106,11 @@ fn of_workloads() {
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"colour":"red"}]}"#,
             r#"{"at":9,"user":"u","until":3,"tasks":[{"name":"t","job_count":1,"duration":1}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"after":["s"]}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"after":["t"]}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"s","job_count":1,"duration":1,"after":["t"]},{"name":"t","job_count":1,"duration":1,"after":["s"]}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"s","job_count":1,"duration":1,"gang":true},{"name":"t","job_count":1,"duration":1,"after":["s"]}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"s","job_count":1,"duration":1,"restart_completed_jobs":true},{"name":"t","job_count":1,"duration":1,"after":["s"]}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"s","job_count":1,"duration":1},{"name":"t","job_count":1,"duration":1,"restart_completed_jobs":true,"after":["s"]}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1}],"jobs":[["t",5,1,1],["t",5,1,1]]}"#,
         ],
         expect![[r#"
@@ -117,7 +122,12 @@ fn of_workloads() {
             DIR/workload.jsonl, line 2: /tasks/0/duration/exp/mean: expected a number greater than 0, found -1
             DIR/workload.jsonl, line 2: /tasks/0/colour: unknown option
             DIR/workload.jsonl, line 2: /until: expected at least "at" (9)
-            DIR/workload.jsonl, line 2: /tasks/0/after/0: expected [] (tasks of a vanilla operation do not wait for each other), found string "s"
+            DIR/workload.jsonl, line 2: /tasks/0/after/0: no such task "s", known are ["t"]
+            DIR/workload.jsonl, line 2: /tasks/0/after: tasks wait for each other in a circle: t after t
+            DIR/workload.jsonl, line 2: /tasks/0/after: tasks wait for each other in a circle: s after t after s
+            DIR/workload.jsonl, line 2: /tasks/1/after: tasks of an operation with gangs cannot wait: task "s" is one
+            DIR/workload.jsonl, line 2: /tasks/1/after/0: task "s" has "restart_completed_jobs": it is never complete
+            DIR/workload.jsonl, line 2: /tasks/1/after: a task with "restart_completed_jobs" cannot wait for others
             DIR/workload.jsonl, line 2: /jobs/1: task "t" has only 1 jobs"#]],
     );
 }
