@@ -4,6 +4,7 @@ mod after;
 mod curve;
 mod merge;
 mod operation;
+mod zstd;
 
 pub(crate) use curve::mean_of;
 pub use curve::{Curve, Curves};
@@ -16,13 +17,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use zstd::Zstd;
 
 /// The first bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The first bytes of a zstd file.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// Longest line: an operation with a million explicit jobs has room.
 const LINE_MAX: u64 = 256 << 20;
 
-/// Opens a file, plain or in gzip, whatever it is called; `-` is standard input.
+/// Opens a file, plain, in gzip or in zstd, whatever it is called; `-` is standard input.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, SimError> {
     let raw: io::Result<Box<dyn Read>> = match path {
         path if path == Path::new("-") => Ok(Box::new(io::stdin())),
@@ -33,10 +37,14 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>, SimError> {
 
 fn unpacked(mut input: Box<dyn Read>) -> io::Result<Box<dyn BufRead>> {
     let mut head = Vec::new();
-    input.by_ref().take(GZIP.len() as u64).read_to_end(&mut head)?;
-    let packed = head == GZIP;
+    input.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
+    let (gzip, zstd) = (head.starts_with(GZIP), head == ZSTD);
     let whole = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(input));
-    Ok(if packed { Box::new(BufReader::new(MultiGzDecoder::new(whole))) } else { Box::new(whole) })
+    Ok(match (gzip, zstd) {
+        (true, _) => Box::new(BufReader::new(MultiGzDecoder::new(whole))),
+        (_, true) => Box::new(BufReader::with_capacity(1 << 16, Zstd::new(whole))),
+        _ => Box::new(whole),
+    })
 }
 
 /// The operations of one file, in their order.

@@ -5,6 +5,7 @@ mod desk;
 mod import;
 mod live;
 mod models;
+mod packed;
 mod pages;
 mod reference;
 mod refusals;
