@@ -14,6 +14,7 @@ mod resume;
 mod scripted;
 mod server;
 mod setup;
+mod snapshot;
 mod summary;
 mod usage;
 mod work;
@@ -24,8 +25,8 @@ pub use node::Counts;
 use crate::error::SimError;
 use crate::output::{Format, Sink, pools::Pools};
 use crate::random::name_hash;
-use crate::scenario::Scenario;
-use crate::workload::{Operation, Workload};
+use crate::scenario::{MemoryPolicy, Scenario};
+use crate::workload::{Operation, Workload, oracle};
 use kernel::{Body, Command, Input, NodeKey, OperationRef};
 use ledger::Ledger;
 use node::{Around, Node};
@@ -95,6 +96,8 @@ enum Asked {
     Start(Box<Operation>),
     /// An event of the scenario, by its place.
     Scripted(usize),
+    /// A part of what an event of the scenario wants to see.
+    Snapshot(usize, String),
     /// Jobs that have arrived.
     Arrival(OperationId),
     Other,
@@ -130,6 +133,8 @@ struct Engine<'a> {
     /// Operations whose submission nobody has answered.
     lost: Vec<Operation>,
     faults: Option<faults::Faults>,
+    /// Snapshots of which not everything has been told, by the numbers of their events.
+    snapshots: BTreeMap<usize, snapshot::Snapshot>,
 }
 
 /// Runs a scenario; `watch` is called now and then and says whether to go on. Files are complete and
@@ -281,6 +286,7 @@ impl Engine<'_> {
             Outcome::Reply(request, body) => match self.asked.remove(&request) {
                 Some(Asked::Start(operation)) => self.started(*operation, body)?,
                 Some(Asked::Scripted(event)) => self.scripted_done(event, body.err()),
+                Some(Asked::Snapshot(event, part)) => self.snapshot_told(event, &part, body)?,
                 Some(Asked::Arrival(id)) => self.arrival_told(id, body.err()),
                 Some(Asked::Setup | Asked::Other) | None => {}
             },
@@ -367,7 +373,7 @@ impl Engine<'_> {
             self.queue.push(self.now + Span::from_millis(100), Due::Submit);
             return Ok(());
         }
-        let Some(operation) = self.workload.take_next()? else { return Ok(()) };
+        let Some(operation) = self.next_operation()? else { return Ok(()) };
         self.note_owner(&operation);
         match self.scenario.models.delays.operation_prepare {
             Span::ZERO => self.start(operation),
@@ -378,6 +384,15 @@ impl Engine<'_> {
         }
         self.plan_submission();
         Ok(())
+    }
+
+    /// The next one of the workload, with the tasks that it is submitted with.
+    fn next_operation(&mut self) -> Result<Option<Operation>, SimError> {
+        let operation = self.workload.take_next()?;
+        Ok(match self.scenario.models.memory_policy {
+            MemoryPolicy::Oracle => operation.map(|o| oracle::known_before(o, self.scenario.seed)),
+            MemoryPolicy::Digest | MemoryPolicy::Limit => operation,
+        })
     }
 
     /// The owner may want to abort it at its time.

@@ -19,7 +19,7 @@ impl Engine<'_> {
         self.settle()?;
         let mut names = Vec::new();
         while self.workload.next_time() == Some(Span::ZERO) {
-            let Some(operation) = self.workload.take_next()? else { break };
+            let Some(operation) = self.next_operation()? else { break };
             self.note_owner(&operation);
             names.push(operation.id.clone());
             self.start(operation);

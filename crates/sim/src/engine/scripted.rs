@@ -80,7 +80,11 @@ impl Engine<'_> {
                     .map(|operation| Command::AbortOperation { operation, message: None });
                 self.or_note(number, operation, command, &mut commands);
             }
-            EventKind::SchedulerRestart { downtime } => self.server_dies(*downtime),
+            // Scheduler and controllers are one process: a restart of one is a restart of the other.
+            EventKind::SchedulerRestart { downtime } | EventKind::ControllerRestart { downtime } => {
+                self.server_dies(*downtime);
+            }
+            EventKind::Snapshot => self.take_snapshot(number),
         }
         for command in commands {
             if self.server.kernel().is_none() {
@@ -98,7 +102,7 @@ impl Engine<'_> {
         }
     }
 
-    fn note(&mut self, number: usize, why: &str) {
+    pub(super) fn note(&mut self, number: usize, why: &str) {
         let position = self.scenario.events[number].position;
         self.refusals.push(format!("events/{position}: {why}"));
     }
@@ -197,8 +201,11 @@ impl Engine<'_> {
             match asked {
                 Asked::Start(operation) => self.lost.push(*operation),
                 Asked::Arrival(id) => self.queue.push(self.now + downtime, Due::Arrival(id)),
-                Asked::Setup | Asked::Scripted(_) | Asked::Other => {}
+                Asked::Setup | Asked::Scripted(_) | Asked::Snapshot(..) | Asked::Other => {}
             }
+        }
+        for (event, _) in std::mem::take(&mut self.snapshots) {
+            self.note(event, "the server went down");
         }
         self.keys.iter_mut().for_each(|key| *key = None);
         for number in 0..self.nodes.len() as u32 {

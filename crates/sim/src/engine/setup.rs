@@ -3,6 +3,7 @@
 use super::node::Counts;
 use super::*;
 use crate::random::{Draw, Kind, name_hash};
+use crate::scenario::EventKind;
 use kernel::Config;
 use nodecore::Settings;
 use vocab::{RESOURCES, Volume};
@@ -22,7 +23,7 @@ impl<'a> Engine<'a> {
         config.default_tree.clone_from(&scenario.default_tree);
         config.heartbeat_period = scenario.heartbeat_period;
         let is_restart = |e: &crate::scenario::Event| {
-            matches!(e.kind, crate::scenario::EventKind::SchedulerRestart { .. })
+            matches!(e.kind, EventKind::SchedulerRestart { .. } | EventKind::ControllerRestart { .. })
         };
         let resumes = workload.begins_with_running_jobs();
         let restarts = resumes || options.faults.is_some() || scenario.events.iter().any(is_restart);
@@ -35,6 +36,10 @@ impl<'a> Engine<'a> {
             controller_config.entry_or_insert("vanilla_operation_options", || Value::Map(Map::new()));
         if let Some(vanilla) = vanilla.as_map_mut() {
             vanilla.entry_or_insert("max_total_job_count", || MAX_TOTAL_JOB_COUNT.into());
+            if scenario.models.memory_policy == MemoryPolicy::Oracle {
+                // A task for each peak: as many as production can be told to take.
+                vanilla.entry_or_insert("max_task_count", || 10_000i64.into());
+            }
         }
         let end = options.until.map_or(scenario.duration, |until| until.min(scenario.duration));
         let mut engine = Engine {
@@ -63,6 +68,7 @@ impl<'a> Engine<'a> {
             violations: Vec::new(),
             lost: Vec::new(),
             faults: options.faults.map(|seed| faults::Faults::new(seed, now)),
+            snapshots: BTreeMap::new(),
         };
         engine.set_document(
             "//sys/scheduler/config",

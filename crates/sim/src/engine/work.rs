@@ -25,7 +25,7 @@ pub(super) struct Work {
 
 impl Work {
     fn new(operation: Arc<Operation>, now: Time) -> Work {
-        let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.name));
+        let hash = |task: &Task| name_hash(&format!("{}/{}", operation.id, task.origin(0).0));
         Work {
             hashes: operation.tasks.iter().map(hash).collect(),
             done: vec![0; operation.tasks.len()],
@@ -186,7 +186,6 @@ impl Physics {
     pub fn fate(&mut self, start: &StartJob, group: usize, node: &str) -> Fate {
         let identity = &start.identity;
         let group = &self.groups[group];
-        let index = u64::from(identity.cookie);
         let delay = group.job_start_delay.draw(
             &mut Draw::new(self.seed, Kind::StartDelay, name_hash(node), identity.job_index),
             identity.job_index,
@@ -195,6 +194,7 @@ impl Physics {
             // An operation that ended while the order was on its way: nothing of it will be counted.
             return Fate::of_nobody(identity);
         };
+        let index = task.origin(identity.cookie).1;
         let draw = |kind, index| Draw::new(self.seed, kind, hash, index);
         let explicit = task.explicit.get(identity.cookie as usize);
         let ms = match explicit {
@@ -206,7 +206,10 @@ impl Physics {
         let full = ms * 1000.0 / group.cpu_speed;
         let mut runs_for = full * rest;
         let mut failure = None;
-        let mut luck = draw(Kind::Failure, identity.task_job_index);
+        // Attempts are counted by task: parts of one have different luck.
+        let attempt =
+            task.part.as_ref().map_or(0, |part| u64::from(part.jobs[0]) << 32) + identity.task_job_index;
+        let mut luck = draw(Kind::Failure, attempt);
         if task.fail_probability > 0.0 && luck.unit() < task.fail_probability {
             let part = match &task.fail_after {
                 Some(dist) => dist.draw(&mut luck, index).min(1.0),
@@ -268,8 +271,7 @@ impl Physics {
             }
             steps.reverse();
         }
-        let interrupt =
-            task.interrupt_time.draw(&mut draw(Kind::Interruption, identity.task_job_index), index);
+        let interrupt = task.interrupt_time.draw(&mut draw(Kind::Interruption, attempt), index);
         if self.memory != MemoryModel::Off {
             let reserved = start.description.job_proxy_memory_reserve;
             self.told.proxies.insert(identity.job_id, (reserved, proxy_memory));

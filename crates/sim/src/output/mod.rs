@@ -52,6 +52,14 @@ impl Sink {
         Sink { folder: PathBuf::new(), pools: None, operations: None, allocations: None, events: None }
     }
 
+    /// What an event of the scenario wanted to see: `snapshot-<time>-<its place in the scenario>.json`.
+    pub(crate) fn snapshot(&mut self, at_ms: u64, event: usize, value: &Value) -> Result<(), SimError> {
+        match self.pools.is_some() {
+            true => write_json(&self.folder.join(format!("snapshot-{at_ms}-{event}.json")), value),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn pool(&mut self, row: &[Cell]) -> Result<(), SimError> {
         self.pools.as_mut().map_or(Ok(()), |table| table.row(row))
     }

@@ -43,11 +43,13 @@ pub enum EventKind {
     Resume { operation: String },
     Abort { operation: String },
     SchedulerRestart { downtime: Span },
+    ControllerRestart { downtime: Span },
+    Snapshot,
 }
 
 const TYPES: &str = "one of \"nodes_offline\", \"nodes_online\", \"nodes_limits\", \"set_pool\", \
     \"create_pool\", \"remove_pool\", \"set_tree_config\", \"set_scheduler_config\", \"update_operation\", \
-    \"suspend\", \"resume\", \"abort\", \"scheduler_restart\"";
+    \"suspend\", \"resume\", \"abort\", \"scheduler_restart\", \"controller_restart\", \"snapshot\"";
 
 pub(super) fn read(f: &mut Fields<'_>) -> Result<Vec<Event>, FieldError> {
     let list = f.take_list("events").or(&[])?;
@@ -106,6 +108,10 @@ fn read_kind(f: &mut Fields<'_>) -> Result<EventKind, FieldError> {
         "scheduler_restart" => EventKind::SchedulerRestart {
             downtime: milliseconds(f, "downtime_ms", 0..=YEAR_MS)?.unwrap_or_default(),
         },
+        "controller_restart" => EventKind::ControllerRestart {
+            downtime: milliseconds(f, "downtime_ms", 0..=YEAR_MS)?.unwrap_or_default(),
+        },
+        "snapshot" => EventKind::Snapshot,
         _ => return Err(f.error("type", &format!("expected {TYPES}, found {name:?}"))),
     })
 }

@@ -59,6 +59,8 @@ pub struct Scenario {
     pub inline: Vec<u8>,
     /// In the order of their times; those of one time in the order of the file.
     pub events: Vec<Event>,
+    /// Pools that operations name and no tree has are made below this one.
+    pub fallback_parent: Option<String>,
     /// What is modelled.
     pub models: Models,
     /// What is written.
@@ -199,6 +201,7 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
             .collect(),
         inline: Vec::new(),
         events: events::read(f)?,
+        fallback_parent: read_import(f)?,
         models: f.nested("models", models::read_models)?.unwrap_or_default(),
         output: f.nested("output", models::read_output)?.unwrap_or_default(),
     };
@@ -217,7 +220,33 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
         Ok::<_, FieldError>(())
     })?;
     read_volumes(f, &mut scenario.trees)?;
+    if let Some(parent) = &scenario.fallback_parent {
+        put_strays_below(parent, &scenario.default_tree, &mut scenario.trees)?;
+    }
     Ok(scenario)
+}
+
+fn read_import(f: &mut Fields<'_>) -> Result<Option<String>, FieldError> {
+    let Some(map) = f.take_map("import").optional()? else { return Ok(None) };
+    let mut import = Fields::new(map, f.path_of("import"));
+    let parent = import.take_str("fallback_parent").optional()?.map(str::to_owned);
+    import.finish()?;
+    Ok(parent)
+}
+
+/// Production has a rule for pools that nobody has made: they are ephemeral, below `default_parent_pool` of
+/// their tree. `import/fallback_parent` says which pool that is, in all trees that have it.
+fn put_strays_below(parent: &str, default_tree: &str, trees: &mut [Tree]) -> Result<(), FieldError> {
+    let has_it = |tree: &Tree| tree.pools.iter().any(|pool| pool.name == parent);
+    if let Some(tree) = trees.iter().find(|tree| tree.name == default_tree && !has_it(tree)) {
+        let known: Vec<&str> = tree.pools.iter().map(|pool| pool.name.as_str()).collect();
+        let what = format!("no such pool {parent:?} in tree {default_tree:?}, known are {known:?}");
+        return Err(FieldError::new("import/fallback_parent", &what));
+    }
+    for tree in trees.iter_mut().filter(|tree| has_it(tree)) {
+        tree.config.insert("default_parent_pool", parent);
+    }
+    Ok(())
 }
 
 const YEAR_MS: u64 = 366 * 86_400_000;

@@ -24,6 +24,8 @@ pub enum MemoryPolicy {
     Digest,
     /// The limit.
     Limit,
+    /// The peak, as if it were known before: the best that there can be.
+    Oracle,
 }
 
 /// How the CPU of jobs is modelled.
@@ -68,9 +70,10 @@ pub(super) fn read_models(f: &mut Fields<'_>) -> Result<Models, FieldError> {
         _ => None,
     });
     let memory = memory.or(MemoryModel::Peak)?;
-    let memory_policy = f.take_parsed("memory_policy", "\"digest\" or \"limit\"", |s| match s {
+    let memory_policy = f.take_parsed("memory_policy", "\"digest\", \"limit\" or \"oracle\"", |s| match s {
         "digest" => Some(MemoryPolicy::Digest),
         "limit" => Some(MemoryPolicy::Limit),
+        "oracle" => Some(MemoryPolicy::Oracle),
         _ => None,
     });
     let memory_policy = memory_policy.or(MemoryPolicy::Digest)?;

@@ -4,12 +4,13 @@ mod after;
 mod curve;
 mod merge;
 mod operation;
+pub mod oracle;
 mod zstd;
 
 pub(crate) use curve::mean_of;
 pub use curve::{Curve, Curves};
 pub use merge::Workload;
-pub use operation::{CpuUsage, Explicit, MemoryCurve, Operation, RunningJob, Task};
+pub use operation::{CpuUsage, Explicit, MemoryCurve, Operation, Part, RunningJob, Task};
 
 use crate::error::SimError;
 use flate2::bufread::MultiGzDecoder;

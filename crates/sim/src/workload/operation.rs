@@ -93,6 +93,19 @@ pub struct Task {
     pub explicit: Vec<Explicit>,
     /// Numbers of the tasks that must be complete before its jobs come.
     pub after: Vec<usize>,
+    /// It is a part of a task of the workload.
+    pub part: Option<Part>,
+}
+
+/// Jobs of a task that are a task of their own, because more is reserved for them than for others.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part {
+    /// Name of the whole task.
+    pub of: String,
+    /// Numbers of the jobs in it.
+    pub jobs: Vec<u32>,
+    /// Bytes to reserve for each.
+    pub reserve: i64,
 }
 
 /// Use of CPU.
@@ -162,7 +175,7 @@ impl Operation {
         let mut spec = self.spec.clone();
         let mut script: Map =
             MemoryOptions::NAMES.iter().filter_map(|name| Some((*name, spec.remove(name)?))).collect();
-        if scenario.models.memory_policy == MemoryPolicy::Limit {
+        if scenario.models.memory_policy != MemoryPolicy::Digest {
             script.insert("memory_reserve_factor", 1.0);
         }
         if !scenario.cpu_monitor.is_empty() && !SECTION.iter().any(|name| spec.contains(name)) {
@@ -183,6 +196,14 @@ impl Operation {
 }
 
 impl Task {
+    /// The task that random numbers belong to, and the number of a job in it.
+    pub fn origin(&self, cookie: u32) -> (&str, u64) {
+        match &self.part {
+            Some(part) => (&part.of, u64::from(part.jobs.get(cookie as usize).copied().unwrap_or(cookie))),
+            None => (&self.name, u64::from(cookie)),
+        }
+    }
+
     /// Jobs that are there when the operation is submitted.
     pub fn at_once(&self) -> u64 {
         if self.after.is_empty() { self.arrived(Span::ZERO) } else { 0 }
@@ -213,7 +234,8 @@ impl Task {
             map.insert("expected_job_count", self.job_count);
         }
         map.insert("cpu_limit", self.cpu.as_f64());
-        map.insert("memory_limit", self.memory);
+        // A limit that is reserved as a whole: digests would reserve a hundredth more than they are taught.
+        map.insert("memory_limit", self.part.as_ref().map_or(self.memory, |part| part.reserve));
         if self.gpu > 0 {
             map.insert("gpu_limit", self.gpu);
         }
@@ -409,6 +431,7 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
         gang: f.take_bool("gang").or(false)?,
         explicit: Vec::new(),
         after: Vec::new(),
+        part: None,
     })
 }
 

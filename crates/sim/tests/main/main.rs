@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod desk;
+mod events;
 mod import;
 mod live;
 mod models;

@@ -31,6 +31,62 @@ fn digests_learn_and_limits_do_not() {
     assert!((limit - 1.0).abs() < 1e-3, "{limit}");
 }
 
+/// Who knows the peaks before reserves just that; jobs last and use what they do without it.
+#[test]
+fn an_oracle_reserves_the_peaks() {
+    let work = [
+        r#"{"id":"x","at":0,"user":"u","pool":"a","spec":{"max_failed_job_count":100},"tasks":[
+            {"name":"many","job_count":60,"cpu":1,"memory":8000000000,"duration":{"uniform":[20000,90000]},"memory_usage":{"beta":{"a":2,"b":2}},"cpu_usage":{"uniform":[0.1,1]},"fail_probability":0.05},
+            {"name":"same","job_count":5,"cpu":1,"memory":8000000000,"duration":30000,"memory_usage":0.3},
+            {"name":"then","job_count":3,"cpu":1,"memory":8000000000,"duration":10000,"after":["many","same"]},
+            {"name":"told","job_count":4,"cpu":1,"memory":1000000000,"duration":1}],
+            "jobs":[["told",5000,0.5,1],["told",6000,0.25,0.5],["told",7000,0.5,0.1,60000],["told",8000,0.0,0.1,120000]]}"#,
+        r#"{"id":"gang","at":1000,"user":"u","pool":"b","tasks":[{"name":"g","job_count":4,"cpu":1,"memory":1000000000,"duration":30000,"memory_usage":{"list":[0.2,0.4]},"gang":true}]}"#,
+    ]
+    .map(|line| line.replace('\n', ""));
+    let desk = Desk::new(4, 8, 3_600_000, &[&work[0], &work[1]]);
+    let run = |policy: &str| {
+        let models = format!(r#"{{"memory":"peak","memory_policy":"{policy}"}}"#);
+        let ran = desk
+            .checked(policy, &[("/models", &models), ("/controller_config", r#"{"footprint_memory":0}"#)]);
+        assert_eq!(figure(&ran, "cluster/counts/operations/completed"), 2.0);
+        let done = rows(&desk.read(&format!("{policy}/allocations.csv")));
+        done.into_iter().filter(|r| r["outcome"] == "completed").collect::<Vec<_>>()
+    };
+    let (known, learnt) = (run("oracle"), run("digest"));
+    for row in &known {
+        let (reserve, peak) = (number(&row["memory_reserve"]), number(&row["memory_peak"]));
+        // One of `told` uses nothing, and jobs of a gang are alike.
+        let least = if peak.is_nan() { 1e-4 * number(&row["memory_limit"]) } else { peak };
+        let most = if row["task"] == "g" { 4e8 } else { least * 1.0201 + 1.0 };
+        assert!((least..=most).contains(&reserve), "{row:?}");
+    }
+    // The same jobs: how long they run and what they use at their peak.
+    let jobs = |rows: &[std::collections::BTreeMap<String, String>]| {
+        let job = |r: &std::collections::BTreeMap<String, String>| {
+            let task = r["task"].split('~').next().unwrap_or_default().to_owned();
+            let ms = number(&r["end_ms"]) - number(&r["start_ms"]);
+            (task, r["memory_peak"].clone(), ms as u64)
+        };
+        let mut all: Vec<_> = rows.iter().map(job).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(known.len(), 76);
+    for (one, other) in jobs(&known).iter().zip(jobs(&learnt)) {
+        // Both ends are cut to milliseconds.
+        assert!(one.0 == other.0 && one.1 == other.1 && one.2.abs_diff(other.2) <= 1, "{one:?} {other:?}");
+    }
+    let begins = |rows: &[std::collections::BTreeMap<String, String>]| {
+        let of = |then: bool, column: &'static str| {
+            let rows = rows.iter().filter(move |r| (r["task"] == "then") == then && r["operation"] == "x");
+            rows.filter(|r| !r["task"].starts_with("told")).map(move |r| number(&r[column]))
+        };
+        of(true, "start_ms").fold(f64::INFINITY, f64::min) >= of(false, "end_ms").fold(0.0, f64::max)
+    };
+    assert!(begins(&known) && begins(&learnt), "a task began before those that it waits for were complete");
+}
+
 /// A node has memory for two jobs at their peaks and gets more of them: somebody must go, and does his work
 /// again with his whole limit reserved.
 #[test]

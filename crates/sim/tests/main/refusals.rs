@@ -60,7 +60,9 @@ fn of_scenarios() {
             ("/workload", r#"["nowhere.jsonl"]"#),
             ("/models", r#"{"cpu":"coarse:0"}"#),
             ("/models", r#"{"memory":"curves"}"#),
-            ("/models", r#"{"memory_policy":"oracle"}"#),
+            ("/models", r#"{"memory_policy":"guess"}"#),
+            ("/import", r#"{"fallback_parent":"z"}"#),
+            ("/import", r#"{"fallback":"a"}"#),
             ("/models", r#"{"delays":{"operation_prepare":-1}}"#),
             ("/node_config", r#"{"job_cpu_monitor":{"smoothing_factor":2}}"#),
             ("/node_config", r#"{"job_cpu_monitor":{"smooth":0.5}}"#),
@@ -82,11 +84,13 @@ fn of_scenarios() {
             DIR/scenario.json: /controller_config: //sys/controller_agents/config is refused: option "footprint_memory": expected an integer from 0 to 1099511627776, found -5
             DIR/scenario.json: /initial_state/physical/pools/z: no such pool
             DIR/scenario.json: /events/0/group: no such node group "m", known are ["n"]
-            DIR/scenario.json: /events/0/type: expected one of "nodes_offline", "nodes_online", "nodes_limits", "set_pool", "create_pool", "remove_pool", "set_tree_config", "set_scheduler_config", "update_operation", "suspend", "resume", "abort", "scheduler_restart", found "earthquake"
+            DIR/scenario.json: /events/0/type: expected one of "nodes_offline", "nodes_online", "nodes_limits", "set_pool", "create_pool", "remove_pool", "set_tree_config", "set_scheduler_config", "update_operation", "suspend", "resume", "abort", "scheduler_restart", "controller_restart", "snapshot", found "earthquake"
             DIR/nowhere.jsonl: cannot be read: No such file or directory (os error 2)
             DIR/scenario.json: /models/cpu: expected "off", "exact" or "coarse:MS" with 1 to 3600000 milliseconds between two checks, found string "coarse:0"
             DIR/scenario.json: /models/memory: expected "off", "peak" or "curve", found string "curves"
-            DIR/scenario.json: /models/memory_policy: expected "digest" or "limit", found string "oracle"
+            DIR/scenario.json: /models/memory_policy: expected "digest", "limit" or "oracle", found string "guess"
+            DIR/scenario.json: /import/fallback_parent: no such pool "z" in tree "physical", known are ["a", "b"]
+            DIR/scenario.json: /import/fallback: unknown option
             DIR/scenario.json: /models/delays/operation_prepare: expected uint64, found -1
             DIR/scenario.json: /node_config/job_cpu_monitor/smoothing_factor: expected a number from 0 to 1, found 2
             DIR/scenario.json: /node_config/job_cpu_monitor/smooth: unknown option"#]],
