@@ -3,6 +3,7 @@
 mod acceptance;
 mod desk;
 mod events;
+mod fluid;
 mod import;
 mod live;
 mod models;
