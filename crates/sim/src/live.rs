@@ -9,6 +9,7 @@ mod operations;
 
 use crate::error::SimError;
 use crate::output::{cannot_write, write_json};
+use crate::scenario::OF_OBJECTS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
@@ -106,23 +107,6 @@ pub struct Written {
     /// Tasks without a completed job: how long theirs run is assumed.
     pub guessed_tasks: u64,
 }
-
-/// Attributes of pools that are no options.
-const OF_OBJECTS: &[&str] = &[
-    "id",
-    "type",
-    "key",
-    "name",
-    "parent_name",
-    "pool_tree",
-    "path",
-    "creation_time",
-    "acl",
-    "inherit_acl",
-    "effective_acl",
-    "count",
-    "opaque",
-];
 
 /// Resources of nodes that scenarios know.
 const OF_NODES: &[&str] = &["cpu", "memory", "user_slots", "gpu", "network"];

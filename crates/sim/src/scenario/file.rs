@@ -47,17 +47,31 @@ pub fn read_value(path: &Path) -> Result<Value, SimError> {
 /// Reads a scenario file and what it includes.
 pub fn read_document(path: &Path) -> Result<Document, SimError> {
     let mut document = Document { path: path.to_owned(), value: read_value(path)?, included: Vec::new() };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    for key in ["cluster", "pool_trees"] {
-        let Some(name) = document.value.get(key).and_then(Value::as_str) else { continue };
-        let file = folder.join(name);
-        let value = read_value(&file)?;
-        if let Some(map) = document.value.as_map_mut() {
-            map.insert(key, value);
-        }
-        document.included.push((key, file));
-    }
+    document.include()?;
     Ok(document)
+}
+
+impl Document {
+    /// Puts parts that stand in other files where their names are, and pool trees into one form.
+    pub(super) fn include(&mut self) -> Result<(), SimError> {
+        let folder = self.path.parent().unwrap_or(Path::new("")).to_owned();
+        for key in ["cluster", "pool_trees"] {
+            let Some(name) = self.value.get(key).and_then(Value::as_str) else { continue };
+            let file = folder.join(name);
+            let value = read_value(&file)?;
+            if let Some(map) = self.value.as_map_mut() {
+                map.insert(key, value);
+            }
+            self.included.retain(|(other, _)| *other != key);
+            self.included.push((key, file));
+        }
+        let trees = self.value.get("pool_trees").map(super::exported::as_scenario);
+        let trees = trees.transpose().map_err(|e| self.locate(e))?;
+        if let (Some(Some(trees)), Some(map)) = (trees, self.value.as_map_mut()) {
+            map.insert("pool_trees", trees);
+        }
+        Ok(())
+    }
 }
 
 fn tokens(pointer: &str) -> Result<Vec<String>, String> {

@@ -2,12 +2,14 @@
 
 mod cluster;
 mod events;
+mod exported;
 mod file;
 mod integral;
 mod models;
 
 pub use cluster::{Failures, NodeGroup};
 pub use events::{Event, EventKind, Which};
+pub(crate) use exported::OF_OBJECTS;
 pub use file::{Document, at_pointer, read_document, read_value, set_pointer};
 pub use models::{CpuModel, Delays, MemoryModel, MemoryPolicy, Models, Output};
 
@@ -103,6 +105,8 @@ impl Scenario {
                 message: why,
             })?;
         }
+        // A change may name a file, too.
+        document.include()?;
         Scenario::from_document(document)
     }
 

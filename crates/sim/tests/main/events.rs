@@ -74,3 +74,18 @@ fn pools_that_nobody_has_made() {
     let slow = end("below", &[narrow, ("/import", r#"{"fallback_parent":"b"}"#)]);
     assert!(slow > 359_000.0, "{slow}");
 }
+
+/// Trees as a cluster exports them: `yt get //sys/pool_trees` with attributes.
+#[test]
+fn pools_of_a_cluster() {
+    let desk = Desk::new(2, 4, 600_000, &[WORK]);
+    desk.write(
+        "trees.yson",
+        "<default_tree=physical>{physical=<config={default_parent_pool=\"<Root>\"};id=\"1-2\">{
+            above=<weight=2.;type=scheduler_pool;id=\"1-3\">{a=<resource_limits={cpu=2}>{}}}}",
+    );
+    let ran = desk.checked("out", &[("/pool_trees", "\"trees.yson\"")]);
+    assert!(figure(&ran, "virtual_ms") > 359_000.0, "the limit of the pool was not heeded");
+    let told = json(&desk.read("out/scenario.json"));
+    assert_eq!(at(&told, "pool_trees/trees/physical/pools/above/weight").as_f64(), Some(2.0));
+}
