@@ -159,6 +159,9 @@ fn sizes(rows: Vec<Row>, mapping: &Mapping, notes: &mut BTreeMap<&'static str, u
     let mut count = |what| *notes.entry(what).or_default() += 1;
     let mut size = |row: Row| {
         let gpu = row.gpu.ceil() as u64;
+        if row.gpu.fract() > 0.0 {
+            count("with a part of a device, given a whole one");
+        }
         let own = row.cpu.unwrap_or(if gpu > 0 && mapping.per_gpu.0 > 0.0 { 0.0 } else { 1.0 });
         let cpu = own + mapping.per_gpu.0 * gpu as f64;
         let asked = match mapping.memory {

@@ -29,6 +29,8 @@ pub struct Mapping {
     pub(super) window: Option<(f64, f64)>,
     /// Allowed values by column.
     pub(super) filter: BTreeMap<String, Vec<String>>,
+    /// Processors of an SWF job are those that it used, not those that it asked for.
+    pub(super) processors_used: bool,
     /// Cores of a job at most: bigger ones become several.
     pub(super) job_cpu: Option<f64>,
     pub(super) queue_names: BTreeMap<String, String>,
@@ -109,6 +111,7 @@ impl Mapping {
             arrival_scale: 1.0,
             window: None,
             filter: BTreeMap::new(),
+            processors_used: false,
             job_cpu: None,
             queue_names: BTreeMap::new(),
             memory: Memory::Requested,
@@ -210,6 +213,13 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
         arrival_scale: scale(f, "arrival_scale")?,
         window,
         filter: read_filter(f)?,
+        processors_used: f
+            .take_parsed("processors", "\"requested\" or \"used\"", |s| match s {
+                "requested" => Some(false),
+                "used" => Some(true),
+                _ => None,
+            })
+            .or(false)?,
         job_cpu: f.take_f64("job_cpu").within(0.01..=1e6).optional()?,
         queue_names: read_names(f)?,
         memory,

@@ -90,7 +90,7 @@ pub fn import(
     let mut rows = Vec::new();
     for input in inputs {
         match kind {
-            Kind::Swf => swf::read(input, &mut rows, &mut skipped)?,
+            Kind::Swf => swf::read(input, mapping.processors_used, &mut rows, &mut skipped)?,
             Kind::Mjobs => mjobs::read(input, &mut rows, &mut skipped)?,
             Kind::EventLog => event_log::read(input, &mut rows, &mut skipped)?,
         }

@@ -6,19 +6,26 @@ use std::path::Path;
 
 const KIB: f64 = 1024.0;
 
-pub(super) fn read(path: &Path, rows: &mut Vec<Row>, skipped: &mut Skipped) -> Result<(), SimError> {
+/// `used`: processors are those that were used (column 5), where the log knows them, and not those that were
+/// asked for (column 8).
+pub(super) fn read(
+    path: &Path,
+    used: bool,
+    rows: &mut Vec<Row>,
+    skipped: &mut Skipped,
+) -> Result<(), SimError> {
     each_line(path, skipped, |line, number, skipped| {
         if line.starts_with(';') {
             return;
         }
-        match row(line) {
+        match row(line, used) {
             Ok(row) => rows.push(row),
             Err(reason) => skipped.add(path, number, reason),
         }
     })
 }
 
-fn row(line: &str) -> Result<Row, &'static str> {
+fn row(line: &str, used: bool) -> Result<Row, &'static str> {
     let mut fields = [-1.0; 18];
     let mut count = 0;
     for word in line.split_ascii_whitespace() {
@@ -37,7 +44,8 @@ fn row(line: &str) -> Result<Row, &'static str> {
     let run_s = field(4).ok_or("no run time: it never ran")?;
     // What runs for less than a second is written down as 0.
     let run_s = if run_s == 0.0 { 1.0 } else { run_s };
-    let processors = field(8).filter(|p| *p > 0.0).or(field(5)).filter(|p| *p > 0.0);
+    let (first, second) = if used { (5, 8) } else { (8, 5) };
+    let processors = field(first).filter(|p| *p > 0.0).or(field(second)).filter(|p| *p > 0.0);
     let processors = processors.ok_or("no number of processors")?;
     let busy = field(6).map(|cpu_s| (cpu_s / run_s).min(1.0) * processors);
     Ok(Row {
@@ -69,16 +77,22 @@ mod tests {
 
     #[test]
     fn a_line() {
-        let row = row("7 100 5 60 16 30.5 2048 32 3600 4096 1 12 3 -1 2 1 -1 -1").expect("a row");
+        let row = row("7 100 5 60 16 30.5 2048 32 3600 4096 1 12 3 -1 2 1 -1 -1", false).expect("a row");
         assert_eq!((row.submit_s, row.run_s, row.cpu), (100.0, Some(60.0), Some(32.0)));
         assert_eq!(row.cpu_used, Some(30.5 / 60.0 * 32.0));
         assert_eq!((row.memory, row.memory_used), (Some(4194304.0 * 32.0), Some(2097152.0 * 32.0)));
         assert_eq!((row.column("user"), row.column("queue")), (Some("12"), Some("2")));
+        let used =
+            super::row("7 100 5 60 16 30.5 2048 32 3600 4096 1 12 3 -1 2 1 -1 -1", true).expect("a row");
+        assert_eq!(used.cpu, Some(16.0));
+        let unknown =
+            super::row("7 100 5 60 -1 30.5 2048 32 3600 4096 1 12 3 -1 2 1 -1 -1", true).expect("a row");
+        assert_eq!(unknown.cpu, Some(32.0));
     }
 
     #[test]
     fn what_is_unknown() {
-        let row = row("7 100 -1 0 16 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1").expect("a row");
+        let row = row("7 100 -1 0 16 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1", false).expect("a row");
         assert_eq!((row.run_s, row.cpu, row.cpu_used, row.memory), (Some(1.0), Some(16.0), None, None));
         assert_eq!(row.column("user"), None);
         for (line, why) in [
@@ -88,7 +102,7 @@ mod tests {
             ("7 100 x 0 16 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1", "a word that is no number"),
             ("7 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18", "more than 18 numbers"),
         ] {
-            assert_eq!(super::row(line).err(), Some(why), "{line}");
+            assert_eq!(super::row(line, false).err(), Some(why), "{line}");
         }
     }
 }

@@ -276,6 +276,7 @@ fn refusals() {
         r#"{"arrivals":"never"}"#,
         r#"{"sample":0}"#,
         r#"{"memory":{"per_core":5}}"#,
+        r#"{"processors":"all"}"#,
         r#"{"memory":{"user_percentile":{"p":2}}}"#,
         r#"{"memory":{}}"#,
         r#"{"memory":{"unknown_peak":"guess"}}"#,
@@ -294,6 +295,7 @@ fn refusals() {
         DIR/mapping.json: /arrivals: expected "submission" or "start", found string "never"
         DIR/mapping.json: /sample: expected a part from 0 to 1, not 0, found 0
         DIR/mapping.json: /memory/per_core: unknown option
+        DIR/mapping.json: /processors: expected "requested" or "used", found string "all"
         DIR/mapping.json: /memory/user_percentile/p: expected double in 0.0..=1.0, found 2
         DIR/mapping.json: /memory: expected "req_mem_per_proc", or a map with at most one of {"const_per_cpu": bytes} and {"user_percentile": {"p", "factor", "round": "pow2"}}, and "unknown_peak", found a map
         DIR/mapping.json: /memory/unknown_peak: expected "draw", "limit" or "skip", found string "guess"
@@ -307,29 +309,40 @@ fn refusals() {
     assert!(error.expect_err("no header").to_string().contains("a column \"job_id\""));
 }
 
+/// Within a thousandth, or within what the description was rounded by.
+fn close(name: &str, found: f64, want: f64) {
+    assert!((found - want).abs() <= (1e-3 * want).max(0.5), "{name}: {found} of {want}");
+}
+
 /// Totals of the traces' descriptions; logs of other schedulers come in whole.
 #[test]
 fn the_shared_traces() {
     let bench = Bench::new();
-    let check = |kind, name: &str, mapping: Option<&str>, operations: u64, jobs: Option<u64>| {
+    let check = |name: &str, mapping: Option<&str>, operations: u64, jobs: u64| {
         let mapping = match mapping {
             Some(text) => Mapping::load(&bench.write("mapping.json", text)),
             None => Ok(Mapping::plain()),
         };
         let mapping = mapping.unwrap_or_else(|e| panic!("{e}"));
-        let found = import(kind, &[trace(name)], &mapping, &bench.path("o.jsonl"), None);
+        let found = import(Kind::Mjobs, &[trace(name)], &mapping, &bench.path("o.jsonl"), None);
         let found = found.unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(found.totals.operations, operations, "{name}: {:?} {:?}", found.skipped, found.notes);
-        assert!(jobs.is_none_or(|jobs| found.totals.jobs == jobs), "{name}: {:?}", found.totals);
+        let counts = (found.totals.operations, found.totals.jobs, found.skipped.count());
+        assert_eq!(counts, (operations, jobs, 0), "{name}: {:?} {:?}", found.skipped, found.notes);
         found
     };
-    let found = check(Kind::Mjobs, "nfcore-tasks/rnaseq.csv.gz", None, 1, Some(1308));
-    assert!((found.totals.gib_hours / 2515.0 - 1.0).abs() < 1e-3, "{:?}", found.totals);
-    assert!((found.totals.used_gib_hours / 861.0 - 1.0).abs() < 1e-3, "{:?}", found.totals);
+    for (name, jobs, asked, used) in
+        [("rnaseq", 1308, 2515.0, 861.0), ("chipseq", 2938, 838.0, 491.0), ("mag", 6242, 6272.0, 975.0)]
+    {
+        let found = check(&format!("nfcore-tasks/{name}.csv.gz"), None, 1, jobs).totals;
+        close(name, found.gib_hours, asked);
+        close(name, found.used_gib_hours, used);
+    }
     // Pods that never started have the median of their class.
-    let median = r#"{"missing_run_s":"median_of_queue"}"#;
-    let found = check(Kind::Mjobs, "openb-2023/jobs.csv.gz", Some(median), 8152, Some(8152));
-    assert!((found.totals.cores / 85436.0 - 1.0).abs() < 1e-3, "{:?}", found.totals);
+    let found = check("openb-2023/jobs.csv.gz", Some(r#"{"missing_run_s":"median_of_queue"}"#), 8152, 8152);
+    close("openb-2023", found.totals.cores, 85_436.0);
+    // 6,087 devices are asked for in parts of one, too; a part is a whole one here.
+    assert_eq!(found.notes.get("with a part of a device, given a whole one"), Some(&3078));
+    assert_eq!(found.notes.get("without a run time, given one"), Some(&(8152 - 7255)));
 }
 
 /// The big ones, in a release build.
@@ -342,21 +355,47 @@ fn the_big_traces() {
             .unwrap_or_else(|e| panic!("{name}: {e}"))
     };
     let mapping = |name: &str| Mapping::load(&trace(name)).unwrap_or_else(|e| panic!("{e}"));
-    let close = |found: f64, want: f64| assert!((found / want - 1.0).abs() < 1e-3, "{found} {want}");
+    // Processors as the descriptions count them.
+    let used = || {
+        let path = bench.write("used.json", r#"{"processors":"used"}"#);
+        Mapping::load(&path).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let mean = |found: &Imported, seconds: f64| {
+        seconds / ((found.totals.last_ms - found.totals.first_ms) as f64 / 1000.0)
+    };
+    let cores = |found: &Imported| mean(found, found.totals.core_seconds);
     let found = load("alibaba-batch-2017/jobs.csv.gz", Kind::Mjobs, Mapping::plain());
     assert_eq!((found.totals.operations, found.totals.tasks, found.totals.jobs), (5216, 31756, 2_551_075));
-    let found = load("sdsc-blue-2000/sdsc-blue-2000.swf.gz", Kind::Swf, mapping("sdsc-blue-2000/pools.json"));
-    assert_eq!(found.totals.operations + found.skipped.count(), 129_630);
-    let found = load("ricc-2010/ricc-2010.swf.gz", Kind::Swf, mapping("ricc-2010/pools.json"));
-    assert_eq!(found.totals.operations, 146_909);
-    let found = load("metacentrum-2009/metacentrum-2009.swf.gz", Kind::Swf, Mapping::plain());
-    assert_eq!(found.totals.operations, 60_529);
+    close("alibaba-batch-2017", cores(&found), 1885.0);
+    for (name, jobs, mean) in [
+        ("sdsc-blue-2000", 129_630, 850.0),
+        ("ricc-2010", 146_909, 7540.0),
+        ("metacentrum-2009", 60_529, 293.0),
+    ] {
+        let file = format!("{name}/{name}.swf.gz");
+        let found = load(&file, Kind::Swf, used());
+        assert_eq!(found.totals.operations + found.skipped.count(), jobs, "{name}: {:?}", found.skipped);
+        close(name, cores(&found), mean);
+        // Nothing but what was cancelled before its start, and that is 5.7 % of one log.
+        let cancelled = if name == "sdsc-blue-2000" { 0.057 * jobs as f64 } else { 0.0 };
+        assert!(
+            (found.skipped.count() as f64 - cancelled).abs() <= 0.0005 * jobs as f64,
+            "{:?}",
+            found.skipped
+        );
+        if name != "metacentrum-2009" {
+            load(&file, Kind::Swf, mapping(&format!("{name}/pools.json")));
+        }
+    }
     let found = load("philly-2017/jobs.csv.gz", Kind::Mjobs, mapping("philly-2017/pools.json"));
     assert_eq!(found.totals.operations, 35_824);
+    close("philly-2017", mean(&found, found.totals.gpu_seconds), 411.0);
     let found = load("surf-lisa-2022/jobs.csv.gz", Kind::Mjobs, Mapping::plain());
-    assert_eq!(found.totals.operations, 98_845);
+    assert_eq!((found.totals.operations, found.totals.jobs), (98_845, 98_845));
     let found = load("surf-lisa-2022/cpu_curves.csv.gz", Kind::Mjobs, Mapping::plain());
-    close(found.totals.core_seconds / 3600.0, 217_003.0);
+    assert_eq!(found.totals.jobs, 2037);
+    close("curves", found.totals.core_seconds / 3600.0, 217_003.0);
+    close("curves", found.totals.used_core_seconds / 3600.0, 153_292.0);
 }
 
 /// The pools of a log are made, and the work is done.
