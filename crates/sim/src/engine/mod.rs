@@ -1,6 +1,7 @@
 //! The loop: events of an instant, then the server, then again until the instant is quiet
 //! (simulator.md 5).
 
+mod answers;
 mod arrivals;
 mod cpu;
 mod faults;
@@ -135,6 +136,8 @@ struct Engine<'a> {
     faults: Option<faults::Faults>,
     /// Snapshots of which not everything has been told, by the numbers of their events.
     snapshots: BTreeMap<usize, snapshot::Snapshot>,
+    /// Messages on their way to nodes.
+    answers: answers::Answers,
 }
 
 /// Runs a scenario; `watch` is called now and then and says whether to go on. Files are complete and
@@ -249,7 +252,7 @@ impl Engine<'_> {
                 if let Some(node) = self.node_of(key)
                     && !self.is_late(key, node, &message)
                 {
-                    self.with_node(node, |node, around| node.hear(message, around));
+                    self.tell_node(key, node, message);
                 }
             }
             Outcome::Closed(key) => {
@@ -327,6 +330,7 @@ impl Engine<'_> {
             Due::Fault => self.fault(),
             Due::NodeConnects(node) => self.node_connects(node),
             Due::NodeHears(node) => self.node_hears(node),
+            Due::NodeIsTold(node) => self.node_is_told(node),
             Due::StoreLands => self.server.hold(false),
             Due::Resubmit => {
                 for operation in std::mem::take(&mut self.lost) {

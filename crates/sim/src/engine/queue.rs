@@ -20,6 +20,8 @@ pub(super) enum Due {
     NodeConnects(u32),
     /// A slow stream to a node is fast again.
     NodeHears(u32),
+    /// Controllers have answered: what a heartbeat starts is on the node.
+    NodeIsTold(u32),
     /// The store has written what it was given.
     StoreLands,
     /// The user's process of a job starts.
@@ -56,6 +58,7 @@ impl Due {
             Due::JobStarts(..) | Due::JobEnds(..) | Due::JobYields(..) => 2,
             Due::MemoryStep(..) | Due::CpuMoves(..) | Due::EndIsHeard(..) => 2,
             Due::Submit | Due::Resubmit | Due::Arrival(_) | Due::Until(_) => 3,
+            Due::NodeIsTold(_) => 4,
             Due::NodeWakes(_) => 6,
             Due::Sample => 7,
         }

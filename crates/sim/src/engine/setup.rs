@@ -69,6 +69,7 @@ impl<'a> Engine<'a> {
             lost: Vec::new(),
             faults: options.faults.map(|seed| faults::Faults::new(seed, now)),
             snapshots: BTreeMap::new(),
+            answers: answers::Answers::default(),
         };
         engine.set_document(
             "//sys/scheduler/config",
@@ -85,7 +86,8 @@ impl<'a> Engine<'a> {
         engine.pools = Pools::new(now, engine.patience());
         engine.plan_submission();
         for (number, event) in scenario.events.iter().enumerate() {
-            engine.queue.push(now + event.at, Due::Scenario(number));
+            let delay = if event.is_watched() { scenario.models.delays.watcher } else { Span::ZERO };
+            engine.queue.push(now + event.at + delay, Due::Scenario(number));
         }
         engine.queue.push(now + scenario.output.pool_series_shift, Due::Sample);
         if options.faults.is_some() {

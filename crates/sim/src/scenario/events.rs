@@ -129,6 +129,18 @@ fn read_which(f: &mut Fields<'_>) -> Result<Which, FieldError> {
 }
 
 impl Event {
+    /// It changes what the scheduler looks at now and then, and not at once: options of pools and of operations.
+    pub(crate) fn is_watched(&self) -> bool {
+        use EventKind::*;
+        match &self.kind {
+            SetPool { .. } | CreatePool { .. } | RemovePool { .. } | SetTreeConfig { .. } => true,
+            SetSchedulerConfig { .. } | UpdateOperation { .. } => true,
+            NodesOffline { .. } | NodesOnline { .. } | NodesLimits { .. } => false,
+            Suspend { .. } | Resume { .. } | Abort { .. } => false,
+            SchedulerRestart { .. } | ControllerRestart { .. } | Snapshot => false,
+        }
+    }
+
     /// References to nodes and trees; the error names the field and says what is wrong.
     pub(super) fn check(&self, scenario: &Scenario) -> Result<(), (&'static str, String)> {
         use EventKind::*;

@@ -47,6 +47,10 @@ pub struct Delays {
     pub operation_prepare: Span,
     /// From the end of a job to the scheduler.
     pub job_end_to_scheduler: Span,
+    /// From a heartbeat to what it starts: controllers answer so late.
+    pub schedule_allocation: Span,
+    /// From a change of pools or operations to the scheduler.
+    pub watcher: Span,
 }
 
 /// What is modelled.
@@ -88,10 +92,14 @@ pub(super) fn read_models(f: &mut Fields<'_>) -> Result<Models, FieldError> {
     });
     let cpu = cpu.or(CpuModel::Off)?;
     let delays = f.nested("delays", |f| {
-        let operation_prepare = milliseconds(f, "operation_prepare", 0..=86_400_000)?.unwrap_or_default();
-        let job_end_to_scheduler =
-            milliseconds(f, "job_end_to_scheduler", 0..=86_400_000)?.unwrap_or_default();
-        Ok::<_, FieldError>(Delays { operation_prepare, job_end_to_scheduler })
+        let mut delay =
+            |name| Ok::<_, FieldError>(milliseconds(f, name, 0..=86_400_000)?.unwrap_or_default());
+        Ok::<_, FieldError>(Delays {
+            operation_prepare: delay("operation_prepare")?,
+            job_end_to_scheduler: delay("job_end_to_scheduler")?,
+            schedule_allocation: delay("schedule_allocation")?,
+            watcher: delay("watcher")?,
+        })
     })?;
     Ok(Models { memory, memory_policy, cpu, delays: delays.unwrap_or_default() })
 }

@@ -235,6 +235,38 @@ fn delays() {
     assert_eq!(times, [(8_000.0, 28_000.0), (30_000.0, 50_000.0)]);
 }
 
+/// Controllers answer two seconds late: what they start is booked meanwhile, and starts later. Changes of pools
+/// are seen ten seconds late.
+#[test]
+fn late_answers_and_late_looks() {
+    let work = r#"{"id":"x","at":5000,"user":"u","pool":"a","tasks":[{"name":"t","job_count":4,"cpu":2,"memory":1000000,"duration":20000}]}"#;
+    let desk = Desk::new(1, 4, 3_600_000, &[work]);
+    let ends = |out: &str, changes: &[(&str, &str)]| {
+        desk.checked(out, changes);
+        let found = rows(&desk.read(&format!("{out}/allocations.csv")));
+        found.iter().map(|r| number(&r["end_ms"])).collect::<Vec<_>>()
+    };
+    let late = ("/models", r#"{"delays":{"schedule_allocation":2000}}"#);
+    assert_eq!(ends("late", &[late]), [27_000.0, 27_000.0, 49_000.0, 49_000.0]);
+    // A pool that may run one operation at a time from 7 s on: what comes at 8 s waits for the first to end,
+    // unless the scheduler looks ten seconds later.
+    let other = r#"{"id":"y","at":8000,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":2,"memory":1000000,"duration":20000}]}"#;
+    let desk = Desk::new(3, 4, 3_600_000, &[work, other]);
+    let limit = (
+        "/events",
+        r#"[{"at":7000,"type":"set_pool","pool":"a","attributes":{"max_running_operation_count":1}}]"#,
+    );
+    let end_of_other = |out: &str, changes: &[(&str, &str)]| {
+        desk.checked(out, changes);
+        let found = rows(&desk.read(&format!("{out}/allocations.csv")));
+        number(&found.iter().find(|r| r["operation"] == "y").expect("a row")["end_ms"])
+    };
+    let soon = end_of_other("soon", &[limit]);
+    assert!((45_000.0..47_000.0).contains(&soon), "{soon}");
+    let watcher = ("/models", r#"{"delays":{"watcher":10000}}"#);
+    assert_eq!(end_of_other("looks", &[limit, watcher]), 28_000.0);
+}
+
 /// Everything at once, twice, and in the long way: the same bytes.
 #[test]
 fn the_same_each_time() {
@@ -251,7 +283,10 @@ fn the_same_each_time() {
     let lines: Vec<&str> = work.iter().map(String::as_str).collect();
     let desk = Desk::new(6, 8, 7_200_000, &lines);
     let changes = [
-        ("/models", r#"{"memory":"curve","cpu":"exact"}"#),
+        (
+            "/models",
+            r#"{"memory":"curve","cpu":"exact","delays":{"schedule_allocation":150,"watcher":1000}}"#,
+        ),
         ("/node_config", r#"{"job_cpu_monitor":{"enable_cpu_reclaim":true}}"#),
         ("/cluster/node_groups/0/resource_limits/memory", "14000000000"),
         ("/cluster/failures", r#"{"node_mtbf_ms":900000,"node_mttr_ms":60000}"#),
