@@ -11,15 +11,11 @@ pub fn validate(scenario: &Scenario) -> Result<Map, SimError> {
     let total = scenario.total();
     let mut warnings: Vec<String> = Vec::new();
     let (mut operations, mut jobs, mut last) = (0u64, 0u64, 0u64);
-    let mut ids = std::collections::BTreeSet::new();
-    let mut workload = Workload::open(&scenario.workload, &scenario.inline)?;
+    let mut workload = Workload::open(&scenario.workload, &scenario.inline, scenario.proxy_estimate())?;
     while let Some(operation) = workload.take_next()? {
         operations += 1;
         jobs += operation.tasks.iter().map(|t| t.job_count).sum::<u64>();
         last = last.max(operation.at.as_millis());
-        if !ids.insert(operation.id.clone()) {
-            warnings.push(format!("workload: the id {:?} is there twice", operation.id));
-        }
         for task in &operation.tasks {
             let fits = scenario.groups.iter().any(|g| {
                 let l = &g.limits;

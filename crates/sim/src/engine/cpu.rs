@@ -2,7 +2,7 @@
 //! moves its guarantee.
 //!
 //! A job wants `d` cores at a position of its work. If all wishes fit on the node everybody gets what it
-//! wants; otherwise the cores are divided by guarantees, and nobody gets less than its part of them unless it
+//! wants (cut at its cap, if it has one); otherwise the cores are divided by guarantees, and nobody gets less than its part of them unless it
 //! wants less. The position moves at the speed `received / d`: lack of CPU prolongs the job. Between two
 //! events (a start, an end, a step of a curve, a check of a monitor) nothing changes, so sums are exact.
 
@@ -18,6 +18,20 @@ use yson::fields::Fields;
 const NEAR: f64 = 2e-6;
 /// A job without a guarantee has this one when cores are divided: not nothing.
 const LEAST: f64 = 0.01;
+
+/// What a job may use at most, whatever is idle (jobs-and-nodes.md 4.5).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Cap {
+    /// All that is left.
+    None,
+    /// So many cores.
+    Cores(f64),
+    /// Its guarantee of the moment.
+    Guarantee,
+}
+
+/// The smallest cap there is, cores.
+const LEAST_CAP: f64 = 0.01;
 
 /// What a job came to, core-seconds.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
@@ -61,6 +75,7 @@ struct Job {
     end: f64,
     hard: f64,
     guarantee: f64,
+    cap: Cap,
     /// Of the moment: wish and receipt, cores.
     wish: f64,
     rate: f64,
@@ -72,6 +87,15 @@ struct Job {
 }
 
 impl Job {
+    /// What it can use of what it wants.
+    fn usable(&self) -> f64 {
+        match self.cap {
+            Cap::None => self.wish,
+            Cap::Cores(cores) => self.wish.min(cores.max(LEAST_CAP)),
+            Cap::Guarantee => self.wish.min(self.guarantee.max(LEAST_CAP)),
+        }
+    }
+
     fn speed(&self) -> f64 {
         if self.wish > 0.0 { self.rate / self.wish } else { 1.0 }
     }
@@ -121,14 +145,14 @@ impl Division {
         self.stale = true;
     }
 
-    /// A job starts: `options` are those of its order, `hard` what it was granted.
+    /// A job starts: `options` are those of its order, `hard` what it was granted, with what it may use.
     pub fn start(
         &mut self,
         now: Time,
         id: JobId,
         curve: Arc<Curve>,
         runs_for: Span,
-        hard: Cpu,
+        (hard, cap): (Cpu, Cap),
         options: &Map,
     ) {
         self.advance(now);
@@ -142,6 +166,7 @@ impl Division {
             end: runs_for.as_secs_f64(),
             hard,
             guarantee: hard,
+            cap,
             wish: 0.0,
             rate: 0.0,
             start: now,
@@ -235,19 +260,19 @@ impl Division {
     }
 
     fn divide(&mut self) {
-        let wishes: f64 = self.jobs.values().map(|job| job.wish).sum();
+        let wishes: f64 = self.jobs.values().map(Job::usable).sum();
         if wishes <= self.cores {
-            self.jobs.values_mut().for_each(|job| job.rate = job.wish);
+            self.jobs.values_mut().for_each(|job| job.rate = job.usable());
             return;
         }
         // Who wants least for its guarantee is served first; the rest of the others grows by what it leaves.
         let weight = |job: &Job| job.guarantee.max(LEAST);
         let mut order: Vec<&mut Job> = self.jobs.values_mut().collect();
-        order.sort_by(|a, b| (a.wish / weight(a)).total_cmp(&(b.wish / weight(b))));
+        order.sort_by(|a, b| (a.usable() / weight(a)).total_cmp(&(b.usable() / weight(b))));
         let mut left = self.cores;
         let mut weights: f64 = order.iter().map(|job| weight(job)).sum();
         for job in order {
-            job.rate = job.wish.min(left * weight(job) / weights).max(0.0);
+            job.rate = job.usable().min(left * weight(job) / weights).max(0.0);
             left -= job.rate;
             weights -= weight(job);
         }
@@ -264,12 +289,23 @@ mod tests {
 
     /// Runs until all is done; when each job ended, and what it came to.
     fn play(cores: f64, jobs: &[(f64, f64, f64)]) -> Vec<(f64, Figures)> {
+        capped(cores, Cap::None, jobs)
+    }
+
+    fn capped(cores: f64, cap: Cap, jobs: &[(f64, f64, f64)]) -> Vec<(f64, Figures)> {
         let start = Time::from_secs(1000);
         let mut division = Division::new(cores, None);
         for (number, (hard, wish, seconds)) in jobs.iter().enumerate() {
             let curve = Arc::new(Curve::constant(*wish));
             let runs_for = Span::from_micros((seconds * 1e6) as u64);
-            division.start(start, id(number as u32), curve, runs_for, Cpu::from_f64(*hard), &Map::new());
+            division.start(
+                start,
+                id(number as u32),
+                curve,
+                runs_for,
+                (Cpu::from_f64(*hard), cap),
+                &Map::new(),
+            );
         }
         let mut out = vec![(0.0, Figures::default()); jobs.len()];
         let mut now = start;
@@ -313,12 +349,32 @@ mod tests {
     }
 
     #[test]
+    fn nobody_gets_more_than_its_cap() {
+        // Both want four of eight cores: there is room, but each may use two only.
+        for cap in [Cap::Cores(2.0), Cap::Guarantee] {
+            let ends = capped(8.0, cap, &[(2.0, 4.0, 10.0), (2.0, 4.0, 10.0)]);
+            assert!(ends.iter().all(|(end, _)| (end - 20.0).abs() < 1e-4), "{cap:?}: {ends:?}");
+            assert!((ends[0].1.used - 40.0).abs() < 1e-3 && (ends[0].1.missing - 40.0).abs() < 1e-3);
+        }
+        // What one may not use is the other's.
+        let ends = capped(5.0, Cap::Cores(3.0), &[(1.0, 1.0, 10.0), (1.0, 9.0, 10.0), (1.0, 9.0, 10.0)]);
+        assert!((ends[1].1.used - 90.0).abs() < 1e-2 && (ends[0].0 - 10.0).abs() < 1e-4, "{ends:?}");
+    }
+
+    #[test]
     fn the_shipped_monitor_takes_what_is_idle() {
         let start = Time::from_secs(1000);
         let options = yson::map! {"enable_cpu_reclaim" => true};
         let mut division = Division::new(16.0, None);
         let curve = Arc::new(Curve::constant(1.0));
-        division.start(start, id(1), curve, Span::from_secs(3600), Cpu::from_f64(16.0), &options);
+        division.start(
+            start,
+            id(1),
+            curve,
+            Span::from_secs(3600),
+            (Cpu::from_f64(16.0), Cap::None),
+            &options,
+        );
         let (mut now, mut moves) = (start, Vec::new());
         while let Some((at, version)) = division.settle(now) {
             now = at;

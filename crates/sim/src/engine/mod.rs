@@ -441,6 +441,7 @@ impl Engine<'_> {
             }
             return Ok(());
         };
+        self.sink.meta(&operation.id, &operation.meta)?;
         let operation = Arc::new(operation);
         self.by_name.insert(operation.id.clone(), id);
         self.physics.add(id, operation.clone(), self.now);

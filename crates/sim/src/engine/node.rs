@@ -1,6 +1,6 @@
 //! A node: the shipped [`NodeCore`] with hands that always succeed, and the jobs in them.
 
-use super::cpu::Division;
+use super::cpu::{Cap, Division};
 use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
 use crate::scenario::{CpuModel, Models};
@@ -34,6 +34,8 @@ pub(super) struct Node {
     pub shrunk: bool,
     /// Its cores among its jobs, if that is modelled.
     cpu: Option<Division>,
+    /// Jobs may use what their monitor grants, and no more.
+    monitor_sets_cap: bool,
     /// From the end of a job to the word of its proxy.
     end_delay: Span,
     /// Ends that nobody has heard of yet.
@@ -45,8 +47,8 @@ pub(super) struct Job {
     pub fate: Fate,
     start: Option<Time>,
     interrupted: Option<InterruptionReason>,
-    /// Cores that it was granted, and options of their monitor.
-    hard: Cpu,
+    /// Cores that it was granted with what it may use, and options of their monitor.
+    hard: (Cpu, Cap),
     options: Map,
     /// It has reached its peak.
     peaked: bool,
@@ -74,7 +76,13 @@ pub struct Counts {
 }
 
 impl Node {
-    pub fn new(number: u32, group: usize, settings: Settings, models: Models) -> Node {
+    pub fn new(
+        number: u32,
+        group: usize,
+        settings: Settings,
+        models: Models,
+        monitor_sets_cap: bool,
+    ) -> Node {
         let name = settings.address.clone();
         let coarse = match models.cpu {
             CpuModel::Coarse(period) => Some(period),
@@ -98,6 +106,7 @@ impl Node {
             settings,
             shrunk: false,
             cpu: (models.cpu != CpuModel::Off).then(|| Division::new(cores, coarse)),
+            monitor_sets_cap,
             end_delay: models.delays.job_end_to_scheduler,
             late_ends: BTreeMap::new(),
         }
@@ -144,7 +153,8 @@ impl Node {
             }
             // What is left of it; one that should have ended ends now.
             let left = Span(fate.runs_for.0.saturating_sub(ran.0).max(1));
-            let (hard, options) = (start.resources.cpu, start.description.cpu_monitor.clone());
+            let cores = start.resources.cpu;
+            let (hard, options) = ((cores, self.cap(&start)), start.description.cpu_monitor.clone());
             match (&mut self.cpu, fate.curve.take()) {
                 (Some(cpu), Some(curve)) => cpu.start(now, id, curve, left, hard, &options),
                 _ => around.queue.push(now + left, Due::JobEnds(self.number, id)),
@@ -165,7 +175,7 @@ impl Node {
                 preparation: Default::default(),
                 end: None,
             };
-            let holds = Some(Holds { cpu: hard, total_peak: seen });
+            let holds = Some(Holds { cpu: cores, total_peak: seen });
             let fate = nodecore::Fate::Alive { start_time: Some(began), holds };
             found.push(RecoveredJob { record, fate, survivors: false });
             ids.push(id);
@@ -316,12 +326,22 @@ impl Node {
     fn spawn(&mut self, id: JobId, start: &StartJob, answers: &mut Vec<NodeInput>, around: &mut Around<'_>) {
         let fate = around.physics.fate(start, self.group, &self.name);
         let delay = fate.start_delay;
-        let (hard, options) = (start.resources.cpu, start.description.cpu_monitor.clone());
+        let hard = (start.resources.cpu, self.cap(start));
+        let options = start.description.cpu_monitor.clone();
         self.jobs.insert(id, Job { fate, start: None, interrupted: None, hard, options, peaked: false });
         if delay == Span::ZERO {
             answers.extend(self.begin(id, around));
         } else {
             around.queue.push(around.now + delay, Due::JobStarts(self.number, id));
+        }
+    }
+
+    /// What a job may use here.
+    fn cap(&self, start: &StartJob) -> Cap {
+        match start.description.cpu_cap {
+            _ if self.monitor_sets_cap => Cap::Guarantee,
+            Some(cores) => Cap::Cores(cores.as_f64()),
+            None => Cap::None,
         }
     }
 

@@ -131,7 +131,7 @@ impl Engine<'_> {
             max_stderr_size: 0,
             signal_root_process_only: false,
             custom_statistics_count_limit: 0,
-            cpu_monitor: self.scenario.cpu_monitor.clone(),
+            cpu_monitor: self.scenario.node_options.cpu_monitor.clone(),
             include_memory_mapped_files: false,
             job_proxy_memory_overcommit_limit: None,
             prepare_time_limit: None,

@@ -10,14 +10,12 @@ use vocab::{RESOURCES, Volume};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
-/// What a job proxy is reserved with, if the scenario does not say it (simulator.md 4).
-const PROXY_ESTIMATE: i64 = 256 << 20;
 /// Big workloads have bigger operations than production allows by default.
 const MAX_TOTAL_JOB_COUNT: i64 = 10_000_000;
 
 impl<'a> Engine<'a> {
     pub(super) fn new(scenario: &'a Scenario, sink: Sink, options: Options) -> Result<Engine<'a>, SimError> {
-        let workload = Workload::open(&scenario.workload, &scenario.inline)?;
+        let workload = Workload::open(&scenario.workload, &scenario.inline, scenario.proxy_estimate())?;
         let now = scenario.start;
         let mut config = Config::new("simulator:0", 0);
         config.default_tree.clone_from(&scenario.default_tree);
@@ -29,9 +27,8 @@ impl<'a> Engine<'a> {
         let restarts = resumes || options.faults.is_some() || scenario.events.iter().any(is_restart);
         let server = Server::start(config, now, restarts)?;
         let mut controller_config = scenario.controller_config.clone();
-        let proxy =
-            controller_config.get("footprint_memory").and_then(Value::as_i64).unwrap_or(PROXY_ESTIMATE);
-        controller_config.insert("footprint_memory", proxy);
+        let proxy = scenario.proxy_estimate();
+        controller_config.entry_or_insert("footprint_memory", || proxy.into());
         let vanilla =
             controller_config.entry_or_insert("vanilla_operation_options", || Value::Map(Map::new()));
         if let Some(vanilla) = vanilla.as_map_mut() {
@@ -180,11 +177,9 @@ impl<'a> Engine<'a> {
                 settings.tags.extend(group.rack_size.map(|size| format!("rack-{}", number / size)));
                 settings.disk_capacity = group.disk;
                 settings.first_heartbeat = Some(Span::from_micros(phase.below(period.as_micros().max(1))));
-                if let Some(timeout) = self.scenario.waiting_jobs_timeout {
-                    settings.waiting_jobs_timeout = timeout;
-                }
-                let at = self.nodes.len() as u32;
-                self.nodes.push(Node::new(at, index, settings, self.scenario.models));
+                self.scenario.node_options.tell(&mut settings);
+                let (at, capped) = (self.nodes.len() as u32, self.scenario.node_options.cpu_monitor_sets_cap);
+                self.nodes.push(Node::new(at, index, settings, self.scenario.models, capped));
                 self.connect(at);
                 self.plan_failure(at);
             }

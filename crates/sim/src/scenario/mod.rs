@@ -6,12 +6,14 @@ mod exported;
 mod file;
 mod integral;
 mod models;
+mod node;
 
 pub use cluster::{Failures, NodeGroup};
 pub use events::{Event, EventKind, Which};
 pub(crate) use exported::OF_OBJECTS;
 pub use file::{Document, at_pointer, read_document, read_value, set_pointer};
 pub use models::{CpuModel, Delays, MemoryModel, MemoryPolicy, Models, Output};
+pub use node::NodeOptions;
 
 use crate::error::SimError;
 use std::path::{Path, PathBuf};
@@ -51,10 +53,8 @@ pub struct Scenario {
     pub heartbeat_period: Span,
     /// Production options of the controllers.
     pub controller_config: Map,
-    /// Longest wait of a job for its resources on a node.
-    pub waiting_jobs_timeout: Option<Span>,
-    /// `job_cpu_monitor` of operations that say nothing of it.
-    pub cpu_monitor: Map,
+    /// Production options of nodes.
+    pub node_options: NodeOptions,
     /// Files of operations; `-` is standard input.
     pub workload: Vec<PathBuf>,
     /// Operations that stand in no file, as lines of the workload format.
@@ -137,6 +137,11 @@ impl Scenario {
         value
     }
 
+    /// Bytes that are reserved for a job proxy.
+    pub fn proxy_estimate(&self) -> i64 {
+        self.controller_config.get("footprint_memory").and_then(Value::as_i64).unwrap_or(PROXY_ESTIMATE)
+    }
+
     /// Number of nodes.
     pub fn node_count(&self) -> u64 {
         self.groups.iter().map(|g| g.count).sum()
@@ -195,8 +200,7 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
         scheduler_config: f.take_map("scheduler_config").or(&Map::new())?.clone(),
         heartbeat_period: Span::from_secs(5),
         controller_config: f.take_map("controller_config").or(&Map::new())?.clone(),
-        waiting_jobs_timeout: None,
-        cpu_monitor: Map::new(),
+        node_options: f.nested("node_config", NodeOptions::read)?.unwrap_or_default(),
         workload: f
             .take_str_list("workload")
             .required()?
@@ -215,14 +219,6 @@ fn read(f: &mut Fields<'_>, folder: &Path) -> Result<Scenario, FieldError> {
         let wrong = || FieldError::expected("scheduler_config/node_heartbeat_period", expected, &period);
         scenario.heartbeat_period = Span::from_millis(good.ok_or_else(wrong)?);
     }
-    f.nested("node_config", |f| {
-        scenario.waiting_jobs_timeout = milliseconds(f, "waiting_jobs_timeout", 1..=YEAR_MS)?;
-        scenario.cpu_monitor = f.take_map("job_cpu_monitor").or(&Map::new())?.clone();
-        let mut options = Fields::new(&scenario.cpu_monitor, f.path_of("job_cpu_monitor"));
-        reserve::cpu_monitor::Options::read(&mut options)?;
-        options.finish()?;
-        Ok::<_, FieldError>(())
-    })?;
     read_volumes(f, &mut scenario.trees)?;
     if let Some(parent) = &scenario.fallback_parent {
         put_strays_below(parent, &scenario.default_tree, &mut scenario.trees)?;
@@ -253,6 +249,8 @@ fn put_strays_below(parent: &str, default_tree: &str, trees: &mut [Tree]) -> Res
     Ok(())
 }
 
+/// What a job proxy is reserved with, if the scenario does not say it (simulator.md 4).
+const PROXY_ESTIMATE: i64 = 256 << 20;
 const YEAR_MS: u64 = 366 * 86_400_000;
 
 fn place(folder: &Path, name: &str) -> PathBuf {

@@ -25,6 +25,8 @@ pub struct Operation {
     pub pools: Vec<(String, String)>,
     /// Further production options.
     pub spec: Map,
+    /// Whatever its maker wants to find again beside the results.
+    pub meta: Map,
     /// The owner aborts it then.
     pub until: Option<Span>,
     /// Tasks.
@@ -77,6 +79,8 @@ pub struct Task {
     pub memory_curve: MemoryCurve,
     /// Bytes that the job proxy uses; none: what is estimated of it.
     pub proxy: Option<Dist>,
+    /// Bytes that are reserved for the job proxy; none: what is reserved for all of them.
+    pub proxy_estimate: Option<i64>,
     /// Cores.
     pub cpu_usage: Option<CpuUsage>,
     /// It can be asked to stop.
@@ -170,6 +174,22 @@ impl Operation {
         Ok(operation)
     }
 
+    /// Production reserves the same for the proxies of all vanilla jobs, `footprint_memory`: an estimate must be
+    /// that.
+    pub fn check_estimates(&self, footprint: i64) -> Result<(), FieldError> {
+        for (number, task) in self.tasks.iter().enumerate() {
+            if let Some(found) = task.proxy_estimate.filter(|estimate| *estimate != footprint) {
+                let what = format!(
+                    "expected {footprint}, which is reserved for all job proxies (footprint_memory of \
+                     controller_config), found {found} in operation {:?}",
+                    self.id
+                );
+                return Err(FieldError::new(format!("tasks/{number}/job_proxy_memory/estimate"), &what));
+            }
+        }
+        Ok(())
+    }
+
     /// The production specification. Options of the memory reserve stand in the user script there.
     pub fn spec(&self, scenario: &Scenario) -> Map {
         let mut spec = self.spec.clone();
@@ -178,8 +198,8 @@ impl Operation {
         if scenario.models.memory_policy != MemoryPolicy::Digest {
             script.insert("memory_reserve_factor", 1.0);
         }
-        if !scenario.cpu_monitor.is_empty() && !SECTION.iter().any(|name| spec.contains(name)) {
-            spec.insert(SECTION[0], scenario.cpu_monitor.clone());
+        if !scenario.node_options.cpu_monitor.is_empty() && !SECTION.iter().any(|name| spec.contains(name)) {
+            spec.insert(SECTION[0], scenario.node_options.cpu_monitor.clone());
         }
         if let Some(pool) = &self.pool {
             spec.insert("pool", pool.as_str());
@@ -270,7 +290,7 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
         return Err(f.error("until", &format!("expected at least \"at\" ({})", at.as_millis())));
     }
     f.take_parsed("type", "\"vanilla\"", |s| (s == "vanilla").then_some(())).optional()?;
-    f.take_map("meta").optional()?;
+    let meta = f.take_map("meta").or(&Map::new())?.clone();
     let pool = f.take_str("pool").optional()?.map(str::to_owned);
     let mut pools = Vec::new();
     if let Some(map) = f.take_map("pools").optional()? {
@@ -321,7 +341,7 @@ fn read(f: &mut Fields<'_>, line: u64) -> Result<Operation, FieldError> {
     }
     let running = read_running(f, at, &tasks)?;
     let user = f.take_str("user").required()?.to_owned();
-    Ok(Operation { id, at, user, pool, pools, spec, until, tasks, running })
+    Ok(Operation { id, at, user, pool, pools, spec, meta, until, tasks, running })
 }
 
 fn read_running(f: &mut Fields<'_>, at: Span, tasks: &[Task]) -> Result<Vec<RunningJob>, FieldError> {
@@ -398,7 +418,7 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
     f.take_u64("user_slots").within(1..=1).optional()?;
     f.take_u64("network").within(0..=0).optional()?;
     let memory_curve = read_memory_curve(f)?;
-    let proxy = read_proxy(f)?;
+    let (proxy, proxy_estimate) = read_proxy(f)?;
     let disk = match f.take_value("disk").optional()? {
         None => None,
         Some(value) => match value.as_i64().filter(|bytes| *bytes >= 0) {
@@ -423,6 +443,7 @@ fn read_task(f: &mut Fields<'_>) -> Result<Task, FieldError> {
         memory_usage: dist(f, "memory_usage")?.unwrap_or(Dist::Const(1.0)),
         memory_curve,
         proxy,
+        proxy_estimate,
         cpu_usage: read_cpu_usage(f)?,
         interruptible: f.take_bool("interruptible").or(false)?,
         interrupt_time: dist(f, "interrupt_time")?.unwrap_or(Dist::Const(0.0)),
@@ -458,19 +479,20 @@ fn read_memory_curve(f: &mut Fields<'_>) -> Result<MemoryCurve, FieldError> {
     Ok(MemoryCurve::Points(points))
 }
 
-/// What is reserved for a proxy is `footprint_memory` of `controller_config`, for all tasks.
-fn read_proxy(f: &mut Fields<'_>) -> Result<Option<Dist>, FieldError> {
-    let Some(value) = f.take_value("job_proxy_memory").optional()? else { return Ok(None) };
+/// `DIST`, or `{"estimate": bytes, "usage": DIST}`.
+fn read_proxy(f: &mut Fields<'_>) -> Result<(Option<Dist>, Option<i64>), FieldError> {
+    let Some(value) = f.take_value("job_proxy_memory").optional()? else { return Ok((None, None)) };
     let at = f.path_of("job_proxy_memory");
-    match value.get("usage") {
-        Some(usage) => {
-            let mut inner = Fields::new(value.as_map().unwrap_or(Map::EMPTY), at.as_str());
-            inner.ignore("usage");
-            inner.finish()?;
-            Dist::read(&format!("{at}/usage"), usage).map(Some)
-        }
-        None => Dist::read(&at, value).map(Some),
-    }
+    let map = match value.as_map().filter(|map| map.contains("usage") || map.contains("estimate")) {
+        Some(map) => map,
+        None => return Dist::read(&at, value).map(|dist| (Some(dist), None)),
+    };
+    let mut inner = Fields::new(map, at.as_str());
+    let estimate = inner.take_i64("estimate").within(0..=16 << 40).optional()?;
+    let usage = inner.take_value("usage").optional()?;
+    inner.finish()?;
+    let usage = usage.map(|usage| Dist::read(&format!("{at}/usage"), usage)).transpose()?;
+    Ok((usage, estimate))
 }
 
 fn read_cpu_usage(f: &mut Fields<'_>) -> Result<Option<CpuUsage>, FieldError> {

@@ -136,6 +136,67 @@ fn too_little_cpu_prolongs() {
     assert_eq!((end("off", "big"), end("off", "small")), (30_000.0, 30_000.0));
 }
 
+/// Where the controllers or the nodes cap jobs, idle cores are nobody's.
+#[test]
+fn caps_of_cpu() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":2,"memory":1000000,"duration":30000,"cpu_usage":5}]}"#;
+    let desk = Desk::new(1, 8, 3_600_000, &[work]);
+    let end = |change: (&str, &str)| {
+        desk.checked("out", &[("/models", r#"{"cpu":"exact"}"#), change]);
+        number(&rows(&desk.read("out/allocations.csv"))[0]["end_ms"])
+    };
+    assert_eq!(end(("/node_config", "{}")), 30_000.0);
+    // Times end on the next microsecond.
+    let close = |found: f64, want: f64| assert!((found - want).abs() <= 1.0, "{found} {want}");
+    close(end(("/node_config", r#"{"cpu_monitor_sets_cap":true}"#)), 75_000.0);
+    let cap =
+        r#"{"vanilla_operation_options":{"set_container_cpu_limit":true,"initial_cpu_limit_overcommit":1}}"#;
+    close(end(("/controller_config", cap)), 50_000.0);
+}
+
+/// What is reserved for proxies, and what they use.
+#[test]
+fn memory_of_proxies() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":2,"cpu":2,"memory":1073741824,"duration":3600000,"memory_usage":0.4,"job_proxy_memory":{"estimate":134217728,"usage":67108864}}]}"#;
+    let desk = Desk::new(1, 8, 36_000_000, &[work]);
+    let ran = desk.checked("out", &[("/controller_config", r#"{"footprint_memory":134217728}"#)]);
+    let found = |what: &str| figure(&ran, &format!("cluster/memory/job_proxies/{what}"));
+    assert!((found("reserved_gib_h") - 0.25).abs() < 1e-3 && (found("used_gib_h") - 0.125).abs() < 1e-3);
+}
+
+/// What the workload says of an operation besides is beside the results.
+#[test]
+fn meta_of_operations() {
+    let line = |id: &str, meta: &str| {
+        format!(
+            r#"{{"id":"{id}","at":0,"user":"u","pool":"a"{meta},"tasks":[{{"name":"t","job_count":1,"duration":1000}}]}}"#
+        )
+    };
+    let with = [line("x", r#","meta":{"wait_s":5,"from":["a","b"]}"#), line("y", "")];
+    let desk = Desk::new(1, 8, 600_000, &[&with[0], &with[1]]);
+    desk.checked("out", &[]);
+    assert_eq!(
+        desk.read("out/meta.jsonl"),
+        "{\"id\":\"x\",\"meta\":{\"wait_s\":5,\"from\":[\"a\",\"b\"]}}\n"
+    );
+    // The next run in that directory has none.
+    desk.write("workload.jsonl", &line("x", ""));
+    desk.checked("out", &[]);
+    assert!(!desk.path().join("out/meta.jsonl").exists());
+}
+
+/// Nodes that are strict abort what is above its reserve, though there is memory enough.
+#[test]
+fn strict_nodes() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"cpu":2,"memory":1000000000,"duration":30000,"memory_usage":0.8}]}"#;
+    let desk = Desk::new(1, 8, 3_600_000, &[work]);
+    let over = |config: &str| {
+        figure(&desk.checked("out", &[("/node_config", config)]), "cluster/waste/overdrafted_jobs")
+    };
+    assert_eq!(over("{}"), 0.0);
+    assert_eq!(over(r#"{"always_abort_on_memory_reserve_overdraft":true}"#), 1.0);
+}
+
 /// An idle job gives its cores back, and more jobs run on the node at the same time.
 #[test]
 fn the_monitor_makes_room() {

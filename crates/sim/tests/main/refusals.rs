@@ -108,6 +108,9 @@ fn of_workloads() {
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":0,"duration":1}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":{"exp":{"mean":-1}}}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"colour":"red"}]}"#,
+            r#"{"id":"x","at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"job_proxy_memory":{"estimate":1000,"usage":5}}]}"#,
+            r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"job_proxy_memory":{"estimate":268435456,"use":5}}]}"#,
             r#"{"at":9,"user":"u","until":3,"tasks":[{"name":"t","job_count":1,"duration":1}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"after":["s"]}]}"#,
             r#"{"at":9,"user":"u","tasks":[{"name":"t","job_count":1,"duration":1,"after":["t"]}]}"#,
@@ -125,6 +128,9 @@ fn of_workloads() {
             DIR/workload.jsonl, line 2: /tasks/0/job_count: expected uint64 in 1..=10000000, found 0
             DIR/workload.jsonl, line 2: /tasks/0/duration/exp/mean: expected a number greater than 0, found -1
             DIR/workload.jsonl, line 2: /tasks/0/colour: unknown option
+            DIR/workload.jsonl, line 2: /id: expected an id of its own, found "x" again
+            DIR/workload.jsonl, line 2: /tasks/0/job_proxy_memory/estimate: expected 268435456, which is reserved for all job proxies (footprint_memory of controller_config), found 1000 in operation "2"
+            DIR/workload.jsonl, line 2: /tasks/0/job_proxy_memory/use: unknown option
             DIR/workload.jsonl, line 2: /until: expected at least "at" (9)
             DIR/workload.jsonl, line 2: /tasks/0/after/0: no such task "s", known are ["t"]
             DIR/workload.jsonl, line 2: /tasks/0/after: tasks wait for each other in a circle: t after t
