@@ -119,13 +119,14 @@ impl Setting {
         shares
     }
 
-    /// `expected.csv` and `checks.json`.
+    /// `expected.csv` and `checks.json`: shares of the resource that is short, and volumes, which are told in
+    /// cores whatever that is.
     fn expected(&self) -> (String, String) {
-        let mut csv =
-            "t_s,pool,demand_cpu,fair_share_cpu,strong_cpu,integral_cpu,free_cpu,accumulated_volume_cpu_s\n"
-                .to_owned();
-        let cores = self.job.1 / self.job.0;
-        let volume_cores = self.node.1 / self.node.0;
+        let resource = self.resource;
+        let mut csv = format!(
+            "t_s,pool,demand_{resource},fair_share_{resource},strong_{resource},integral_{resource},free_{resource},accumulated_volume_cpu_s\n"
+        );
+        let cores = self.node.1 / self.node.0;
         let mut volumes: Vec<f64> = self.pools.iter().map(|pool| pool.volume).collect();
         let mut sums: Vec<[f64; 2]> = vec![[0.0; 2]; self.pools.len()];
         for second in 0..self.seconds {
@@ -135,43 +136,42 @@ impl Setting {
                 if second % 60 == 30 {
                     let _ = writeln!(
                         csv,
-                        "{second},{},{:.3},{:.3},{:.3},{:.3},{:.3},{:.3}",
+                        "{second},{},{:.3},{:.3},{strong:.3},{integral:.3},{free:.3},{:.3}",
                         pool.name,
-                        self.demand(pool, second) * cores,
-                        (strong + integral + free) * cores,
-                        strong * cores,
-                        integral * cores,
-                        free * cores,
-                        volumes[i] * volume_cores,
+                        self.demand(pool, second),
+                        strong + integral + free,
+                        volumes[i] * cores,
                     );
                 }
-                sums[i][0] += (strong + integral + free) * cores;
-                sums[i][1] += integral * cores;
+                sums[i][0] += strong + integral + free;
+                sums[i][1] += integral;
                 let cap = (pool.flow * self.saturation).max(volumes[i]);
                 volumes[i] = (volumes[i] + pool.flow - integral).clamp(0.0, cap);
             }
         }
-        let mut changes: Vec<u64> =
-            self.phases.iter().flat_map(|(_, from, to, _)| [*from, *to]).chain([0]).collect();
-        changes.sort_unstable();
-        changes.dedup();
-        let part = 0.01 * self.total() * cores;
+        let ends = self.phases.iter().flat_map(|(_, from, to, _)| [*from, *to]);
+        let changes: Vec<u64> = std::collections::BTreeSet::from_iter(ends.chain([0])).into_iter().collect();
+        let part = 0.01 * self.total();
         let with_flow = || self.pools.iter().filter(|pool| pool.flow > 0.0);
-        let volume_tolerances: Vec<String> = with_flow()
-            .map(|pool| {
-                format!(r#""{}":{{"abs":{}}}"#, pool.name, 0.002 * pool.flow * self.saturation * volume_cores)
-            })
-            .collect();
-        let totals: Vec<String> = (0..self.pools.len())
-            .map(|i| {
-                let (name, [fair, integral]) = (self.pools[i].name, sums[i]);
-                let volume = volumes[i] * volume_cores;
-                format!(r#""{name}":{{"fair_share_cpu_s":{fair},"integral_cpu_s":{integral},"final_volume_cpu_s":{volume},"rel_tol":0.01}}"#)
-            })
-            .collect();
+        let volume = |pool: &Pool| {
+            format!(r#""{}":{{"abs":{}}}"#, pool.name, 0.002 * pool.flow * self.saturation * cores)
+        };
+        let volume_tolerances: Vec<String> = with_flow().map(volume).collect();
+        // Integrals of shares are told of cores only.
+        let of_cores = |[fair, integral]: [f64; 2]| match resource {
+            "cpu" => format!(r#""fair_share_cpu_s":{fair},"integral_cpu_s":{integral},"#),
+            _ => String::new(),
+        };
+        let total = |i: usize| {
+            let (name, volume) = (self.pools[i].name, volumes[i] * cores);
+            format!(r#""{name}":{{{}"final_volume_cpu_s":{volume},"rel_tol":0.01}}"#, of_cores(sums[i]))
+        };
+        let totals: Vec<String> = (0..self.pools.len()).map(total).collect();
+        let integral =
+            if resource == "cpu" { format!(r#""integral_cpu":{{"abs":{part}}},"#) } else { String::new() };
         let checks = format!(
             r#"{{"expected_series":"expected.csv","ignore_seconds_after_change":90,"change_points_s":{changes:?},
-             "series_tolerances":{{"fair_share_cpu":{{"abs":{part}}},"integral_cpu":{{"abs":{part}}},
+             "series_tolerances":{{"fair_share_{resource}":{{"abs":{part}}},{integral}
                "accumulated_volume_cpu_s":{{{}}}}},"max_share_of_samples_outside":0.005,"totals":{{{}}},
              "usage":{{"max_share_of_total_fair_share":0.03}},
              "guarantee_violation_after_starvation_timeout_cpu_s":{{"per_pool_max_share_of_guaranteed":0.03}}}}"#,
@@ -278,8 +278,9 @@ impl Setting {
         let found = sim::check::check(out, checks).unwrap_or_else(|e| panic!("{e}"));
         let broken: Vec<_> = found.iter().filter(|comparison| !comparison.holds).collect();
         assert!(broken.is_empty(), "{}: {broken:#?}", self.name);
-        // Two series for each pool, three totals, and what is said of all.
-        assert!(found.len() > 5 * self.pools.len(), "{found:?}");
+        // Series and totals of each pool, and what is said of all.
+        let least = if self.resource == "cpu" { 5 } else { 2 };
+        assert!(found.len() > least * self.pools.len(), "{found:?}");
         // Curves that never bend prove nothing.
         let (mut integral, mut empty) = (0u64, 0u64);
         let mut volumes: Vec<f64> = self.pools.iter().map(|pool| pool.volume).collect();
@@ -409,8 +410,8 @@ long_runs! {
             ("p", 20_000, 25_000, 70),
         ],
     },
-    // Devices are what is short: guarantees are told in them, cores follow. Nothing is left by weight for pools
-    // with a flow: how vectors share that is more than this model knows.
+    // Devices are what is short, and guarantees are told in them. Nothing is left by weight for pools with a
+    // flow: how that is shared by pools that need other resources, too, is more than this model knows.
     devices_dominate => Setting {
         name: "devices",
         seconds: 28_800,
