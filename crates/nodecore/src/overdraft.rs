@@ -37,7 +37,7 @@ impl NodeCore {
         let Some(grown) = self.jobs.get(&id) else { return };
         let overdrafted = grown.is_overdrafted();
         let strict = self.settings.always_abort_on_memory_reserve_overdraft;
-        if !(overdrafted && strict) && self.ledger.acquired().memory <= self.ledger.limits().memory {
+        if !(overdrafted && strict) && !self.is_over(Resource::Memory) {
             return;
         }
         let allocation = grown.start.identity.allocation_id;
@@ -136,7 +136,12 @@ impl NodeCore {
     }
 
     fn is_over(&self, r: Resource) -> bool {
-        self.ledger.acquired().raw(r) > self.ledger.limits().raw(r)
+        let limit = self.ledger.limits().raw(r);
+        let bearable = match r {
+            Resource::Memory => self.settings.physical_memory.map_or(limit, |physical| physical.max(limit)),
+            _ => limit,
+        };
+        self.ledger.acquired().raw(r) > bearable
     }
 }
 

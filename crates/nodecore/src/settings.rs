@@ -31,6 +31,8 @@ pub struct Settings {
     pub cpu_overdraft_timeout: Span,
     /// Memory above its limit is endured this long.
     pub memory_overdraft_timeout: Span,
+    /// Bytes that jobs may use together before some have to go, if that is more than they may reserve (the limit).
+    pub physical_memory: Option<i64>,
     /// A running job is counted with so many bytes more than it was seen with (3.4).
     pub ahead_memory_reserve: i64,
     /// A job above its reserve is aborted at once, whether the node has memory or not.
@@ -72,6 +74,7 @@ impl Settings {
             running_job_statistics_sending_backoff: Span::from_secs(30),
             cpu_overdraft_timeout: Span::from_secs(10 * 60),
             memory_overdraft_timeout: Span::from_secs(5 * 60),
+            physical_memory: None,
             ahead_memory_reserve: 0,
             always_abort_on_memory_reserve_overdraft: false,
             max_consecutive_job_aborts: 500,

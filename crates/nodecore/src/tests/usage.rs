@@ -121,6 +121,22 @@ fn memory_never_shrinks_and_the_reserve_ahead_overdraws_nobody() {
     assert_eq!(aborted(&effects), [(2, AbortReason::ResourceOverdraft)], "not the one that asked last");
 }
 
+/// What jobs may reserve together is one thing, what there is another.
+#[test]
+fn more_memory_than_may_be_reserved() {
+    let mut d = busy(cores(9, 9, 30), 2, |s| {
+        s.physical_memory = Some(45);
+        s.memory_overdraft_timeout = Span::from_secs(60);
+    });
+    // 35 are more than the limit, and bearable for as long as it takes.
+    assert_eq!(aborted(&d.tell_all([usage(1, 100, 17), usage(2, 100, 18)])), []);
+    d.now += Span::from_secs(600);
+    assert_eq!(aborted(&d.tell(NodeInput::Wake)), []);
+    d.start([(3, 0)]);
+    assert_eq!(d.core.slots_taken(), 2, "a third one would be within that, and above what may be reserved");
+    assert_eq!(aborted(&d.tell(usage(1, 100, 28))), [(1, AbortReason::ResourceOverdraft)]);
+}
+
 /// 3.5: a job inside its reserve is never the victim while another overdraws.
 #[test]
 fn who_has_to_go_when_memory_runs_out() {

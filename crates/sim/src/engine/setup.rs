@@ -177,6 +177,7 @@ impl<'a> Engine<'a> {
                 settings.tags.extend(group.rack_size.map(|size| format!("rack-{}", number / size)));
                 settings.disk_capacity = group.disk;
                 settings.first_heartbeat = Some(Span::from_micros(phase.below(period.as_micros().max(1))));
+                settings.physical_memory = group.physical_memory;
                 self.scenario.node_options.tell(&mut settings);
                 let (at, capped) = (self.nodes.len() as u32, self.scenario.node_options.cpu_monitor_sets_cap);
                 self.nodes.push(Node::new(at, index, settings, self.scenario.models, capped));

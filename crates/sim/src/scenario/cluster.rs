@@ -18,6 +18,8 @@ pub struct NodeGroup {
     pub tags: Vec<String>,
     /// What each has.
     pub limits: Resources,
+    /// Bytes that jobs of a node may use together before some have to go; none: its limit of memory.
+    pub physical_memory: Option<i64>,
     /// Divides durations.
     pub cpu_speed: f64,
     /// Of its own.
@@ -119,9 +121,9 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
     let limits = f
         .nested("resource_limits", read_resources)?
         .ok_or_else(|| f.error("resource_limits", "required, expected map"))?;
-    let physical = f.take_i64("physical_memory").optional()?;
-    if let Some(bytes) = physical.filter(|bytes| *bytes != limits.memory) {
-        let what = format!("only the memory limit itself ({}) is simulated, found {bytes}", limits.memory);
+    let physical_memory = f.take_i64("physical_memory").within(0..=1 << 50).optional()?;
+    if let Some(bytes) = physical_memory.filter(|bytes| *bytes < limits.memory) {
+        let what = format!("expected at least the limit of memory ({}), found {bytes}", limits.memory);
         return Err(f.error("physical_memory", &what));
     }
     let job_start_delay = match f.take_value("job_start_delay").optional()? {
@@ -151,6 +153,7 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
         names,
         tags: f.take_str_list("tags").or(Vec::new())?.into_iter().map(str::to_owned).collect(),
         limits,
+        physical_memory,
         cpu_speed: f.take_f64("cpu_speed").within(0.01..=100.0).or(1.0)?,
         heartbeat_period: milliseconds(f, "heartbeat_period", 100..=YEAR_MS)?,
         job_start_delay,

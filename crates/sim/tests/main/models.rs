@@ -185,6 +185,37 @@ fn meta_of_operations() {
     assert!(!desk.path().join("out/meta.jsonl").exists());
 }
 
+/// A node with more memory than may be reserved on it bears more.
+#[test]
+fn memory_beyond_the_limit() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":4,"cpu":1,"memory":1000000000,"duration":30000,"memory_usage":0.8}]}"#;
+    let desk = Desk::new(1, 8, 3_600_000, &[work]);
+    let limit = ("/cluster/node_groups/0/resource_limits/memory", "2000000000");
+    let config = ("/controller_config", r#"{"footprint_memory":0}"#);
+    let over = |physical: &str| {
+        let physical = ("/cluster/node_groups/0/physical_memory", physical);
+        figure(&desk.checked("out", &[limit, physical, config]), "cluster/waste/overdrafted_jobs")
+    };
+    // Four halves may be reserved, and come to 3.2 GB.
+    assert!(over("2000000000") > 0.0);
+    assert!(over("3000000000") > 0.0);
+    assert_eq!(over("3200000000"), 0.0);
+}
+
+/// Failures of one group are not those of the others.
+#[test]
+fn failures_of_a_group() {
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":16,"cpu":4,"memory":1000000,"duration":1000000}]}"#;
+    let desk = Desk::new(2, 8, 36_000_000, &[work]);
+    let groups = r#"[{"name":"good","count":2,"resource_limits":{"cpu":8,"memory":1000000000,"user_slots":10}},{"name":"bad","count":2,"resource_limits":{"cpu":8,"memory":1000000000,"user_slots":10}}]"#;
+    let failures = r#"{"node_mtbf_ms":1e15,"node_mttr_ms":1000,"distribution":"exp","per_group":{"bad":{"node_mtbf_ms":400000,"node_mttr_ms":20000}}}"#;
+    desk.checked("out", &[("/cluster/node_groups", groups), ("/cluster/failures", failures)]);
+    let lost = rows(&desk.read("out/allocations.csv"));
+    let lost: Vec<_> =
+        lost.iter().filter(|r| r["reason"] == "node_offline").map(|r| r["node"].clone()).collect();
+    assert!(lost.len() > 2 && lost.iter().all(|node| node.starts_with("bad-")), "{lost:?}");
+}
+
 /// Nodes that are strict abort what is above its reserve, though there is memory enough.
 #[test]
 fn strict_nodes() {

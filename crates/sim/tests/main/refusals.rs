@@ -74,7 +74,7 @@ fn of_scenarios() {
             DIR/scenario.json: /stop: expected "at_duration" or "when_idle", found string "later"
             DIR/scenario.json: /cluster/node_groups/0/count: expected uint64, found -1
             DIR/scenario.json: /cluster/node_groups/0/resource_limits/cpus: unknown option
-            DIR/scenario.json: /cluster/node_groups/0/physical_memory: only the memory limit itself (1000000000000) is simulated, found 5
+            DIR/scenario.json: /cluster/node_groups/0/physical_memory: expected at least the limit of memory (1000000000000), found 5
             DIR/scenario.json: /cluster/failures/node_mtbf_ms: expected double in 1000.0..=1000000000000000.0, found 5
             DIR/scenario.json: /pool_trees/default_tree: no such tree "other", known are ["physical"]
             DIR/scenario.json: /pool_trees/trees/physical/pools/a: Bad value of the pool option "weight": expected a number in 1.4901161193847656e-8..=67108864, found int64 -1
