@@ -37,7 +37,7 @@ impl NodeCore {
         let Some(grown) = self.jobs.get(&id) else { return };
         let overdrafted = grown.is_overdrafted();
         let strict = self.settings.always_abort_on_memory_reserve_overdraft;
-        if !(overdrafted && strict) && !self.is_over(Resource::Memory) {
+        if !(overdrafted && strict || self.is_over(Resource::Memory)) {
             return;
         }
         let allocation = grown.start.identity.allocation_id;

@@ -15,7 +15,7 @@ impl<'a> Stopped<'a> {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Stopped<'a>>, SimError> {
         let options = Options { until: Some(at), ..Options::default() };
-        let mut engine = Engine::new(scenario, Sink::nowhere(), options)?;
+        let mut engine = Engine::new(scenario, Sink::nowhere(), Beside::default(), options)?;
         // What happens at that very time has happened.
         engine.end += Span::from_micros(1);
         let mut instants = 0u64;

@@ -24,7 +24,7 @@ pub use look::Stopped;
 pub use node::Counts;
 
 use crate::error::SimError;
-use crate::output::{Format, Sink, pools::Pools};
+use crate::output::{Beside, Format, Sink, pools::Pools};
 use crate::random::name_hash;
 use crate::scenario::{MemoryPolicy, Scenario};
 use crate::workload::{Operation, Workload, oracle};
@@ -136,6 +136,7 @@ struct Engine<'a> {
     faults: Option<faults::Faults>,
     /// Snapshots of which not everything has been told, by the numbers of their events.
     snapshots: BTreeMap<usize, snapshot::Snapshot>,
+    beside: Beside,
     /// Messages on their way to nodes.
     answers: answers::Answers,
 }
@@ -150,7 +151,7 @@ pub fn run(
     performance: &mut dyn FnMut(&Progress) -> yson::Map,
 ) -> Result<Ran, SimError> {
     let sink = Sink::create(folder, scenario, options.format)?;
-    let mut engine = Engine::new(scenario, sink, options)?;
+    let mut engine = Engine::new(scenario, sink, Beside::create(folder)?, options)?;
     let mut interrupted = false;
     let mut instants = 0u64;
     while !engine.is_over() {
@@ -161,6 +162,7 @@ pub fn run(
             break;
         }
     }
+    engine.beside.finish()?;
     engine.finish(interrupted, performance)
 }
 
@@ -441,7 +443,7 @@ impl Engine<'_> {
             }
             return Ok(());
         };
-        self.sink.meta(&operation.id, &operation.meta)?;
+        self.beside.meta(&operation.id, &operation.meta)?;
         let operation = Arc::new(operation);
         self.by_name.insert(operation.id.clone(), id);
         self.physics.add(id, operation.clone(), self.now);

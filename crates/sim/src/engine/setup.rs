@@ -14,7 +14,12 @@ use yson::{Map, Value};
 const MAX_TOTAL_JOB_COUNT: i64 = 10_000_000;
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(scenario: &'a Scenario, sink: Sink, options: Options) -> Result<Engine<'a>, SimError> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        sink: Sink,
+        beside: Beside,
+        options: Options,
+    ) -> Result<Engine<'a>, SimError> {
         let workload = Workload::open(&scenario.workload, &scenario.inline, scenario.proxy_estimate())?;
         let now = scenario.start;
         let mut config = Config::new("simulator:0", 0);
@@ -66,6 +71,7 @@ impl<'a> Engine<'a> {
             lost: Vec::new(),
             faults: options.faults.map(|seed| faults::Faults::new(seed, now)),
             snapshots: BTreeMap::new(),
+            beside,
             answers: answers::Answers::default(),
         };
         engine.set_document(

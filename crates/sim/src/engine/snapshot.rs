@@ -70,7 +70,7 @@ impl Engine<'_> {
             "scheduler" => map,
         };
         let position = self.scenario.events[event].position;
-        self.sink.snapshot(at.as_millis(), position, &document.into())
+        self.beside.snapshot(at.as_millis(), position, &document.into())
     }
 }
 

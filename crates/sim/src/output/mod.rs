@@ -1,8 +1,10 @@
 //! The files of a run (simulator.md 8).
 
+mod beside;
 pub mod pools;
 mod table;
 
+pub(crate) use beside::Beside;
 pub use table::{Cell, Format, Table, cannot_write, number};
 
 use crate::engine::ledger::{ALLOCATIONS, OPERATIONS};
@@ -20,8 +22,6 @@ pub struct Sink {
     operations: Option<Table>,
     allocations: Option<Table>,
     events: Option<BufWriter<File>>,
-    /// Begun with the first operation that has some.
-    meta: Option<BufWriter<File>>,
 }
 
 impl Sink {
@@ -29,11 +29,6 @@ impl Sink {
     pub fn create(folder: &Path, scenario: &Scenario, format: Format) -> Result<Sink, SimError> {
         std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
         write_json(&folder.join("scenario.json"), &scenario.standalone())?;
-        // Not every run has one: that of another run would be taken for it.
-        let old = folder.join("meta.jsonl");
-        if old.exists() {
-            std::fs::remove_file(&old).map_err(|e| cannot_write(&old, &e))?;
-        }
         let events = match scenario.output.event_log {
             true => {
                 let path = folder.join("events.jsonl");
@@ -51,28 +46,12 @@ impl Sink {
             operations: Some(Table::create(folder, "operations", OPERATIONS, format)?),
             allocations,
             events,
-            meta: None,
         })
     }
 
     /// Of a run of which nothing is kept.
     pub(crate) fn nowhere() -> Sink {
-        Sink {
-            folder: PathBuf::new(),
-            pools: None,
-            operations: None,
-            allocations: None,
-            events: None,
-            meta: None,
-        }
-    }
-
-    /// What an event of the scenario wanted to see: `snapshot-<time>-<its place in the scenario>.json`.
-    pub(crate) fn snapshot(&mut self, at_ms: u64, event: usize, value: &Value) -> Result<(), SimError> {
-        match self.pools.is_some() {
-            true => write_json(&self.folder.join(format!("snapshot-{at_ms}-{event}.json")), value),
-            false => Ok(()),
-        }
+        Sink { folder: PathBuf::new(), pools: None, operations: None, allocations: None, events: None }
     }
 
     pub(crate) fn pool(&mut self, row: &[Cell]) -> Result<(), SimError> {
@@ -81,22 +60,6 @@ impl Sink {
 
     pub(crate) fn operation(&mut self, row: &[Cell]) -> Result<(), SimError> {
         self.operations.as_mut().map_or(Ok(()), |table| table.row(row))
-    }
-
-    /// What the workload says of an operation besides: `meta.jsonl`, a line for each that has something.
-    pub(crate) fn meta(&mut self, id: &str, meta: &Map) -> Result<(), SimError> {
-        if meta.is_empty() || self.operations.is_none() {
-            return Ok(());
-        }
-        let path = self.folder.join("meta.jsonl");
-        let file = match &mut self.meta {
-            Some(file) => file,
-            none => none.insert(BufWriter::new(File::create(&path).map_err(|e| cannot_write(&path, &e))?)),
-        };
-        let line = yson::map! {"id" => id, "meta" => meta.clone()};
-        let mut line = yson::json::to_json(&line.into(), &JsonFormat::utf8());
-        line.push(b'\n');
-        file.write_all(&line).map_err(|e| cannot_write(&path, &e))
     }
 
     pub(crate) fn wants_allocations(&self) -> bool {
@@ -116,14 +79,12 @@ impl Sink {
 
     /// Writes the summary and closes everything.
     pub fn finish(self, summary: Map) -> Result<(), SimError> {
-        let Sink { folder, pools, operations, allocations, events, meta } = self;
+        let Sink { folder, pools, operations, allocations, events } = self;
         for table in [pools, operations, allocations].into_iter().flatten() {
             table.finish()?;
         }
-        for (file, name) in [(events, "events.jsonl"), (meta, "meta.jsonl")] {
-            if let Some(mut file) = file {
-                file.flush().map_err(|e| cannot_write(&folder.join(name), &e))?;
-            }
+        if let Some(mut file) = events {
+            file.flush().map_err(|e| cannot_write(&folder.join("events.jsonl"), &e))?;
         }
         write_json(&folder.join("summary.json"), &summary.into())
     }
