@@ -48,12 +48,21 @@ fn unpacked(mut input: Box<dyn Read>) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
+/// By the name: `work.yson`, `work.yson.gz`, `work.yson.zst`.
+fn is_yson(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    name.ends_with(".yson")
+}
+
 /// The operations of one file, in their order.
 pub struct Reader {
     path: PathBuf,
     input: Box<dyn BufRead>,
     line: u64,
     buffer: Vec<u8>,
+    /// Lines are YSON, not JSON.
+    is_yson: bool,
     /// Files of measured curves that operations have named.
     curves: BTreeMap<PathBuf, Curves>,
 }
@@ -66,6 +75,7 @@ impl Reader {
             input: open(path)?,
             line: 0,
             buffer: Vec::new(),
+            is_yson: is_yson(path),
             curves: BTreeMap::new(),
         })
     }
@@ -73,7 +83,8 @@ impl Reader {
     /// Reads lines that stand in no file.
     pub fn of(lines: Vec<u8>) -> Reader {
         let (path, curves) = (PathBuf::from("(inline)"), BTreeMap::new());
-        Reader { path, input: Box::new(Cursor::new(lines)), line: 0, buffer: Vec::new(), curves }
+        let input = Box::new(Cursor::new(lines));
+        Reader { path, input, line: 0, buffer: Vec::new(), is_yson: false, curves }
     }
 
     /// Number of the line that was read last.
@@ -128,9 +139,15 @@ impl Reader {
             if self.buffer.trim_ascii().is_empty() {
                 continue;
             }
-            let value = yson::json::from_json(self.buffer.trim_ascii_end(), &yson::JsonFormat::utf8())
-                .map_err(|e| self.error("", e.to_string()))?;
-            let map = value.as_map().ok_or_else(|| self.error("", "expected a JSON object".into()))?;
+            let line = self.buffer.trim_ascii_end();
+            let value = match self.is_yson {
+                // Lines of a fragment end with semicolons.
+                true => yson::parse(line.strip_suffix(b";").unwrap_or(line)).map_err(|e| e.to_string()),
+                false => yson::json::from_json(line, &yson::JsonFormat::utf8()).map_err(|e| e.to_string()),
+            };
+            let value = value.map_err(|e| self.error("", e))?;
+            let kind = if self.is_yson { "a map" } else { "a JSON object" };
+            let map = value.as_map().ok_or_else(|| self.error("", format!("expected {kind}")))?;
             let operation = Operation::read(map, self.line);
             let operation = operation.map_err(|e| SimError::field(&self.path, Some(self.line), e))?;
             return self.with_curves(operation).map(Some);

@@ -1,4 +1,4 @@
-//! Workloads that are packed: gzip and zstd, whatever the files are called.
+//! Workloads that are packed: gzip and zstd, whatever the files are called; and in the other encoding.
 
 use crate::desk::{Desk, figure};
 use flate2::{Compression, write::GzEncoder};
@@ -40,6 +40,23 @@ fn gzip() {
     packed.write_all(text.as_bytes()).expect("a vector");
     let ran = desk_with(&packed.finish().expect("a vector")).checked("out", &[]);
     assert_eq!(figure(&ran, "cluster/counts/jobs_completed"), 2.0);
+}
+
+/// Both encodings everywhere: lines of a workload may be YSON.
+#[test]
+fn yson() {
+    let desk = Desk::new(1, 4, 600_000, &[]);
+    desk.write(
+        "work.yson",
+        "{id=x;at=0;user=u;pool=a;tasks=[{name=t;job_count=2;duration={uniform=[1000;2000]}}]};\n\
+         {id=y;at=9;user=u;pool=a;tasks=[{name=t;job_count=1;duration=5000}]}\n",
+    );
+    let files = ("/workload", r#"["work.yson"]"#);
+    let ran = desk.checked("out", &[files]);
+    assert_eq!(figure(&ran, "cluster/counts/jobs_completed"), 3.0);
+    desk.write("work.yson", "{id=x;at=0}\n{id=\n");
+    let error = desk.run("out", &[files], Options::default()).expect_err("no YSON").to_string();
+    assert!(error.contains("work.yson, line 1: /tasks: required"), "{error}");
 }
 
 #[test]
