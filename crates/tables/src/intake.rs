@@ -2,8 +2,7 @@
 
 use crate::row;
 use vocab::Failure;
-use yson::dsv::DsvFormat;
-use yson::{Copied, Format, JsonFormat, Style};
+use yson::{Copied, Format, JsonFormat, Style, Value};
 
 /// A row may be so long in its own format: what is held of a stream at a time is bounded by it.
 pub const MAX_ROW: usize = 64 << 20;
@@ -88,7 +87,15 @@ impl Intake {
         match &format {
             Format::Yson(_) => self.yson(input, last, sink),
             Format::Json(json) => self.json(input, last, json, sink),
-            Format::Dsv(dsv) => self.dsv(input, last, dsv, sink),
+            Format::Dsv(dsv) => {
+                let whole = whole_lines(input, last, (dsv.record_separator, dsv.enable_escaping));
+                self.lines(yson::dsv::from_dsv(whole, dsv), sink).map(|()| whole.len())
+            }
+            Format::SchemafulDsv(dsv) => {
+                let whole = whole_lines(input, last, (dsv.record_separator, dsv.enable_escaping));
+                let rows = yson::schemaful_dsv::from_schemaful_dsv(whole, dsv);
+                self.lines(rows, sink).map(|()| whole.len())
+            }
         }
     }
 
@@ -132,21 +139,18 @@ impl Intake {
         }
     }
 
-    fn dsv(
+    fn lines(
         &mut self,
-        input: &[u8],
-        last: bool,
-        format: &DsvFormat,
+        rows: impl Iterator<Item = Result<Value, yson::ParseError>>,
         sink: &mut Sink<'_>,
-    ) -> Result<usize, Failure> {
-        let whole = if last { input.len() } else { dsv_end(input, format) };
-        for value in yson::dsv::from_dsv(&input[..whole], format) {
+    ) -> Result<(), Failure> {
+        for value in rows {
             let value = value.map_err(|e| self.malformed(&e))?;
             self.scratch.clear();
             yson::write::write_row(&value, Style::Binary, &mut self.scratch);
             self.give(sink)?;
         }
-        Ok(whole)
+        Ok(())
     }
 
     fn give(&mut self, sink: &mut Sink<'_>) -> Result<(), Failure> {
@@ -202,15 +206,18 @@ fn json_end(input: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where the last whole line ends.
-fn dsv_end(input: &[u8], format: &DsvFormat) -> usize {
+/// Up to where the last whole line ends, or all if nothing more comes.
+fn whole_lines(input: &[u8], last: bool, (separator, escapes): (u8, bool)) -> &[u8] {
+    if last {
+        return input;
+    }
     let mut end = input.len();
-    while let Some(at) = input[..end].iter().rposition(|b| *b == format.record_separator) {
-        let escapes = input[..at].iter().rev().take_while(|b| **b == b'\\').count();
-        if !format.enable_escaping || escapes.is_multiple_of(2) {
-            return at + 1;
+    while let Some(at) = input[..end].iter().rposition(|b| *b == separator) {
+        let before = input[..at].iter().rev().take_while(|b| **b == b'\\').count();
+        if !escapes || before.is_multiple_of(2) {
+            return &input[..at + 1];
         }
         end = at;
     }
-    0
+    &[]
 }

@@ -52,6 +52,12 @@ pub enum DsvError {
         /// Type of its value.
         found: &'static str,
     },
+    /// A column that must be there.
+    #[error("column \"{column}\" is missing")]
+    Missing {
+        /// Name of the column.
+        column: String,
+    },
     /// A row that is no map.
     #[error("a row must be a map, found {found}")]
     NotAMap {
@@ -113,7 +119,7 @@ fn write_fields(map: &Map, format: &DsvFormat, out: &mut Vec<u8>) {
     out.push(format.record_separator);
 }
 
-fn write_value(value: &Value, format: &DsvFormat, out: &mut Vec<u8>) {
+pub(crate) fn write_value(value: &Value, format: &DsvFormat, out: &mut Vec<u8>) {
     match value.bare() {
         Value::Entity => {}
         Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
@@ -193,11 +199,11 @@ impl DsvRows<'_> {
             return Ok(row);
         }
         loop {
-            let key = self.text(Some(format.key_value_separator))?;
+            let key = text(&mut self.cursor, format, Some(format.key_value_separator))?;
             if !self.cursor.eat(format.key_value_separator) {
                 return Err(Fault::expected(self.cursor.pos, "`=` and a value after a key"));
             }
-            let value = self.text(None)?;
+            let value = text(&mut self.cursor, format, None)?;
             row.insert_owned(key, Value::String(value));
             if self.cursor.eat(format.record_separator) || self.cursor.peek().is_none() {
                 return Ok(row);
@@ -206,36 +212,35 @@ impl DsvRows<'_> {
             self.cursor.eat(format.field_separator);
         }
     }
+}
 
-    /// Text up to a separator, which is not taken.
-    fn text(&mut self, stop: Option<u8>) -> Result<Bytes, Fault> {
-        let format = self.format;
-        let mut out = Bytes::new();
-        loop {
-            let rest = &self.cursor.input[self.cursor.pos..];
-            let run = rest.iter().position(|b| {
-                *b == format.field_separator
-                    || *b == format.record_separator
-                    || Some(*b) == stop
-                    || (*b == b'\\' && format.enable_escaping)
-            });
-            let run = run.unwrap_or(rest.len());
-            out.extend_from_slice(&rest[..run]);
-            self.cursor.pos += run;
-            if !format.enable_escaping || !self.cursor.eat(b'\\') {
-                return Ok(out);
-            }
-            let Some(letter) = self.cursor.peek() else {
-                return Err(Fault::expected(self.cursor.pos, "the rest of an escape sequence"));
-            };
-            self.cursor.pos += 1;
-            out.push(match letter {
-                b'0' => b'\0',
-                b'n' => b'\n',
-                b'r' => b'\r',
-                b't' => b'\t',
-                other => other,
-            });
+/// Text up to a separator, which is not taken.
+pub(crate) fn text(cursor: &mut Cursor<'_>, format: &DsvFormat, stop: Option<u8>) -> Result<Bytes, Fault> {
+    let mut out = Bytes::new();
+    loop {
+        let rest = &cursor.input[cursor.pos..];
+        let run = rest.iter().position(|b| {
+            *b == format.field_separator
+                || *b == format.record_separator
+                || Some(*b) == stop
+                || (*b == b'\\' && format.enable_escaping)
+        });
+        let run = run.unwrap_or(rest.len());
+        out.extend_from_slice(&rest[..run]);
+        cursor.pos += run;
+        if !format.enable_escaping || !cursor.eat(b'\\') {
+            return Ok(out);
         }
+        let Some(letter) = cursor.peek() else {
+            return Err(Fault::expected(cursor.pos, "the rest of an escape sequence"));
+        };
+        cursor.pos += 1;
+        out.push(match letter {
+            b'0' => b'\0',
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            other => other,
+        });
     }
 }

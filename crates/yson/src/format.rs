@@ -4,6 +4,7 @@
 use crate::dsv::{DsvError, DsvFormat, from_dsv, to_dsv, write_dsv_row};
 use crate::fields::{FieldError, Fields};
 use crate::json::{self, AttributesMode, JsonFormat};
+use crate::schemaful_dsv::{MissingValue, SchemafulDsvFormat, from_schemaful_dsv, write_schemaful_dsv_row};
 use crate::write::{self, Style};
 use crate::{Map, ParseError, Rows, Value};
 
@@ -16,6 +17,8 @@ pub enum Format {
     Json(JsonFormat),
     /// `dsv`.
     Dsv(DsvFormat),
+    /// `schemaful_dsv`.
+    SchemafulDsv(SchemafulDsvFormat),
 }
 
 /// Why a format, or data in it, was refused.
@@ -28,7 +31,7 @@ pub enum FormatError {
         found: &'static str,
     },
     /// No such format.
-    #[error("unknown format \"{name}\", expected one of \"yson\", \"json\", \"dsv\"")]
+    #[error("unknown format \"{name}\", expected one of \"yson\", \"json\", \"dsv\", \"schemaful_dsv\"")]
     UnknownFormat {
         /// The name given.
         name: String,
@@ -77,6 +80,7 @@ impl Format {
             b"yson" => Format::Yson(yson_style(&mut fields)?),
             b"json" => Format::Json(json_options(&mut fields)?),
             b"dsv" => Format::Dsv(dsv_options(&mut fields)?),
+            b"schemaful_dsv" => Format::SchemafulDsv(schemaful_dsv_options(&mut fields)?),
             _ => return Err(FormatError::UnknownFormat { name: name.escape_ascii().to_string() }),
         })
     }
@@ -107,7 +111,7 @@ impl Format {
             Format::Yson(Style::Pretty) => "application/x-yt-yson-pretty",
             Format::Json(_) => "application/json",
             Format::Dsv(dsv) if dsv.line_prefix.as_deref() == Some(b"tskv") => "text/x-tskv",
-            Format::Dsv(_) => "text/tab-separated-values",
+            Format::Dsv(_) | Format::SchemafulDsv(_) => "text/tab-separated-values",
         }
     }
 
@@ -117,6 +121,7 @@ impl Format {
             Format::Yson(_) => "YSON",
             Format::Json(_) => "JSON",
             Format::Dsv(_) => "DSV",
+            Format::SchemafulDsv(_) => "schemaful DSV",
         }
     }
 
@@ -131,17 +136,22 @@ impl Format {
             }
             Format::Json(json) => json::to_json(value, json),
             Format::Dsv(dsv) => to_dsv(value, dsv),
+            // It is for rows; what is no row has no columns.
+            Format::SchemafulDsv(_) => to_dsv(value, &DsvFormat::default()),
         }
     }
 
     /// A structured body. A DSV text is its only row, or the list of its rows.
     pub fn deserialize(&self, input: &[u8]) -> Result<Value, FormatError> {
+        let one_or_all =
+            |mut rows: Vec<Value>| if rows.len() == 1 { rows.remove(0) } else { Value::List(rows) };
         let parsed = match self {
             Format::Yson(_) => crate::parse(input),
             Format::Json(json) => json::from_json(input, json),
-            Format::Dsv(dsv) => from_dsv(input, dsv)
-                .collect::<Result<Vec<Value>, _>>()
-                .map(|mut rows| if rows.len() == 1 { rows.remove(0) } else { Value::List(rows) }),
+            Format::Dsv(dsv) => from_dsv(input, dsv).collect::<Result<_, _>>().map(one_or_all),
+            Format::SchemafulDsv(dsv) => {
+                from_schemaful_dsv(input, dsv).collect::<Result<_, _>>().map(one_or_all)
+            }
         };
         parsed.map_err(|error| self.parse_error(error))
     }
@@ -163,6 +173,7 @@ impl Format {
                     }
                 }
                 Format::Dsv(dsv) => write_dsv_row(row, dsv, out)?,
+                Format::SchemafulDsv(dsv) => write_schemaful_dsv_row(row, dsv, out)?,
             }
         }
         Ok(())
@@ -177,6 +188,9 @@ impl Format {
                 Box::new(json::from_json_stream(input, json).map(move |r| r.map_err(failed)))
             }
             Format::Dsv(dsv) => Box::new(from_dsv(input, dsv).map(move |r| r.map_err(failed))),
+            Format::SchemafulDsv(dsv) => {
+                Box::new(from_schemaful_dsv(input, dsv).map(move |r| r.map_err(failed)))
+            }
         }
     }
 
@@ -246,6 +260,33 @@ fn dsv_options(fields: &mut Fields<'_>) -> Result<DsvFormat, FieldError> {
         key_value_separator: separator(fields, "key_value_separator", default.key_value_separator)?,
         enable_escaping: flag(fields, "enable_escaping", default.enable_escaping)?,
         line_prefix: fields.take_bytes("line_prefix").optional()?.map(<[u8]>::to_vec),
+    })
+}
+
+fn schemaful_dsv_options(fields: &mut Fields<'_>) -> Result<SchemafulDsvFormat, FieldError> {
+    let default = DsvFormat::default();
+    let listed = fields.take_value("columns").required()?;
+    let names = listed.as_list().map(|list| list.iter().map(|v| v.as_bytes().map(<[u8]>::to_vec)).collect());
+    let columns: Option<Vec<_>> = names.flatten().filter(|names: &Vec<_>| !names.is_empty());
+    let columns = columns.ok_or_else(|| fields.expected("columns", "non-empty list of strings", listed))?;
+    // A line of names would have to know which row is the first.
+    if flag(fields, "enable_column_names_header", false)? {
+        return Err(fields.expected("enable_column_names_header", "%false", &Value::Bool(true)));
+    }
+    let sentinel = fields.take_bytes("missing_value_sentinel").or(b"")?.to_vec();
+    let mode = |name: &str| match name {
+        "fail" => Some(MissingValue::Fail),
+        "skip_row" => Some(MissingValue::SkipRow),
+        "print_sentinel" => Some(MissingValue::Sentinel(sentinel.clone())),
+        _ => None,
+    };
+    let expected = "one of \"fail\", \"skip_row\", \"print_sentinel\"";
+    Ok(SchemafulDsvFormat {
+        columns,
+        record_separator: separator(fields, "record_separator", default.record_separator)?,
+        field_separator: separator(fields, "field_separator", default.field_separator)?,
+        enable_escaping: flag(fields, "enable_escaping", default.enable_escaping)?,
+        missing_value: fields.take_parsed("missing_value_mode", expected, mode).or(MissingValue::Fail)?,
     })
 }
 

@@ -38,6 +38,7 @@ pub mod format;
 pub mod json;
 
 pub mod fields;
+pub mod schemaful_dsv;
 pub mod ypath;
 
 pub use error::{ParseError, Position};

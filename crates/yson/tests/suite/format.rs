@@ -50,11 +50,59 @@ fn descriptions() {
 }
 
 #[test]
+fn schemaful_dsv() {
+    let format = |text: &str| Format::parse(text.as_bytes()).expect(text);
+    let plain = format("<columns=[a;b]>schemaful_dsv");
+    let rows = plain.read_rows(b"1\tx\\ty\n\t\n2\tz").expect("three rows");
+    let expected = yson::parse_list_fragment(br#"{a="1";b="x\ty"};{a="";b=""};{a="2";b=z}"#).expect("rows");
+    assert_eq!(rows, expected);
+    let mut out = Vec::new();
+    plain.write_rows(&rows, &mut out).expect("they have both columns");
+    assert_eq!(out, b"1\tx\\ty\n\t\n2\tz\n");
+    for (text, input, error) in [
+        ("<columns=[a;b]>schemaful_dsv", &b"1\n"[..], "a value for each column"),
+        ("<columns=[a;b]>schemaful_dsv", b"1\t2\t3\n", "the end of the row"),
+        ("<columns=[a]>schemaful_dsv", b"1\\", "escape sequence"),
+    ] {
+        let found = format(text).read_rows(input).expect_err(text).to_string();
+        assert!(found.contains(error), "{found}");
+    }
+    let sentinel =
+        format("<columns=[a;b];missing_value_mode=print_sentinel;missing_value_sentinel=\"-\">schemaful_dsv");
+    let rows = sentinel.read_rows(b"-\t1\n").expect("one row");
+    assert_eq!(rows, yson::parse_list_fragment(br#"{b="1"}"#).expect("a row"));
+    let row = |text: &str| yson::parse(text.as_bytes()).expect(text);
+    let write = |text: &str, value: &str| {
+        let mut out = b"before\n".to_vec();
+        let written = format(text).write_rows(&[row(value)], &mut out);
+        assert!(out.starts_with(b"before\n"));
+        out.drain(..7);
+        (written.map_err(|e| e.to_string()), out)
+    };
+    assert_eq!(write("<columns=[a;b];missing_value_mode=print_sentinel>schemaful_dsv", "{b=2u}").1, b"\t2\n");
+    assert_eq!(
+        write("<columns=[a;b];missing_value_mode=skip_row>schemaful_dsv", "{a=2}"),
+        (Ok(()), Vec::new())
+    );
+    for (value, error) in
+        [("{a=1}", "column \"b\" is missing"), ("{a=1;b=[]}", "only scalars"), ("5", "must be a map")]
+    {
+        let (written, out) = write("<columns=[a;b]>schemaful_dsv", value);
+        assert!(written.expect_err(value).contains(error), "{value}");
+        assert!(out.is_empty(), "nothing of a row that is refused");
+    }
+}
+
+#[test]
 fn bad_descriptions() {
     let check = |text: &str, expected: &str| {
         assert_eq!(Format::parse(text.as_bytes()).unwrap_err().to_string(), expected);
     };
-    check("xml", "unknown format \"xml\", expected one of \"yson\", \"json\", \"dsv\"");
+    check("xml", "unknown format \"xml\", expected one of \"yson\", \"json\", \"dsv\", \"schemaful_dsv\"");
+    check(
+        "<columns=[]>schemaful_dsv",
+        "bad format description: columns: expected non-empty list of strings, found list",
+    );
     check("5", "a format must be a string such as \"json\" or \"<format=text>yson\", found int64");
     check(
         "<format=red>yson",
