@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tables::{Intake, Printer, row};
+use tables::{Columns, Intake, Printer, row};
 use yson::{Format, JsonFormat, Style};
 
 fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
@@ -20,14 +20,18 @@ fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
 fuzz_target!(|input: &[u8]| {
     let Some((piece, input)) = input.split_first() else { return };
     row::rows(input).for_each(|row| assert!(row::weight(row) > 0));
-    for format in
-        [Format::tabular_default(), Format::Json(JsonFormat::default()), Format::Dsv(Default::default())]
-    {
+    let formats = [
+        Format::tabular_default(),
+        Format::Json(JsonFormat::default()),
+        Format::Dsv(Default::default()),
+        Format::parse(b"<columns=[a;b]>schemaful_dsv").expect("a format"),
+    ];
+    for format in formats {
         let Some(rows) = take(&format, input, usize::from(*piece) + 1) else { continue };
         assert_eq!(take(&format, input, input.len().max(1)).as_ref(), Some(&rows));
         let printed = |rows: &[u8], style| {
             let mut out = Vec::new();
-            Printer::new(Format::Yson(style), None).print(rows, &mut out).expect("any row is YSON");
+            Printer::new(Format::Yson(style), Columns::default()).print(rows, &mut out).expect("any row is YSON");
             out
         };
         assert_eq!(

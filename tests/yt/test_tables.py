@@ -82,6 +82,46 @@ def test_ranges_and_columns(client, home):
         read(client, f"{table}[a:b]")
 
 
+def test_renamed_columns(client, home):
+    table = f"{home}/t"
+    client.write_table(table, [{"a": 1, "b": "x"}, {"a": 2, "c": []}])
+    for path, expected in (("<rename_columns={a=n}>", [{"n": 1, "b": "x"}, {"n": 2, "c": []}]),
+                           ("<rename_columns={a=n};columns=[n]>", [{"n": 1}, {"n": 2}]),
+                           ("<rename_columns={a=n};columns=[a;b]>", [{"b": "x"}, {}]),
+                           # Whoever is given the name of another column takes its place.
+                           ("<rename_columns={a=b}>", [{"b": 1}, {"b": 2, "c": []}]),
+                           ("<rename_columns={a=b;b=a}>", [{"b": 1, "a": "x"}, {"b": 2, "c": []}])):
+        assert read(client, path + table) == expected, path
+    assert client.read_table(f"<rename_columns={{a=n}}>{table}[#0]", format="<format=text>yson", raw=True).read() == b'{"n"=1;"b"="x";};\n'
+    for wrong in ("{a=x;b=x}", "[a]", "{a=5}", '{a=""}'):
+        with pytest.raises(yt.wrapper.YtResponseError, match="rename_columns"):
+            read(client, f"<rename_columns={wrong}>{table}")
+
+
+def test_a_path_with_more_ranges_than_anybody_needs(client, home):
+    client.write_table(f"{home}/t", ROWS)
+    many = ",".join(f"#{n % 10}" for n in range(1001))
+    with pytest.raises(yt.wrapper.YtResponseError, match="at most 1000"):
+        read(client, f"{home}/t[{many}]")
+
+
+def test_schemaful_dsv(cluster, client, home):
+    table = f"{home}/t"
+    client.create("table", table)
+    client.write_table(table, b"1\tone\n2\ttab\\there\n", format="<columns=[a;b]>schemaful_dsv", raw=True)
+    assert read(client, table) == [{"a": "1", "b": "one"}, {"a": "2", "b": "tab\there"}]
+
+    def printed(**attributes):
+        format = yt.yson.to_yson_type("schemaful_dsv", attributes)
+        return client.read_table(table, format=yt.yson.dumps(format).decode(), raw=True).read()
+    assert printed(columns=["b", "a"]) == b"one\t1\ntab\\there\t2\n"
+    client.write_table(f"<append=%true>{table}", [{"a": 3}])
+    assert printed(columns=["a", "b"], missing_value_mode="skip_row") == b"1\tone\n2\ttab\\there\n"
+    assert printed(columns=["b"], missing_value_mode="print_sentinel", missing_value_sentinel="-") == b"one\ntab\\there\n-\n"
+    with pytest.raises(yt.wrapper.YtResponseError, match="each column"):
+        client.write_table(table, b"1\n", format="<columns=[a;b]>schemaful_dsv", raw=True)
+
+
 def test_control_attributes(client, home):
     table = f"{home}/t"
     client.write_table(table, [{"a": n} for n in range(5)])
@@ -297,12 +337,12 @@ def test_merges_that_cannot_be(client, cluster, home):
     client.write_table(f"{home}/a", ROWS)
     for spec, error in (({"input_table_paths": [f"{home}/a"]}, "output_table_path"), ({"output_table_path": f"{home}/a"}, "input_table_paths"),
                         ({"input_table_paths": [], "output_table_path": f"{home}/a"}, "at least one table"),
-                        ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "mode": "odd"}, "/mode"),
-                        ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "combine_chunks": True}, "/combine_chunks")):
+                        ({"input_table_paths": [f"{home}/a"] * 1001, "output_table_path": f"{home}/a"}, "at most 1000 tables"),
+                        ({"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "mode": "odd"}, "/mode")):
         with pytest.raises(ServerError) as refused:
             cluster.command("start_operation", operation_type="merge", spec=spec)
         assert error in refused.value.text()
-    for source, error in ((f"{home}/nothing", "nothing"), (f"{home}/a[#1:#2]", "whole tables"), (home, "expected a table")):
+    for source, error in ((f"{home}/nothing", "nothing"), (home, "expected a table")):
         spec = {"input_table_paths": [source], "output_table_path": f"{home}/a"}
         operation = cluster.command("start_operation", operation_type="merge", spec=spec)["operation_id"]
         cluster.wait_state(operation, "failed")

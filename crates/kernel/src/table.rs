@@ -126,7 +126,7 @@ impl Kernel {
             let (id, source) = self.table(path)?;
             let selection = Selection::of(path, source.row_count())?;
             let whole = selection.ranges.len() == 1 && selection.row_count() == source.row_count();
-            if selection.columns.is_some() || !whole {
+            if !selection.columns.is_all() || !whole {
                 return Err(Failure::new(format!(
                     "{path}: only whole tables are joined, a selection of rows or columns is not supported"
                 )));

@@ -4,7 +4,7 @@
 use crate::backend::{ServerBackend, wait};
 use crate::rows::{Rows, Slice, Step};
 use crate::streams;
-use ::tables::{Control, Printer, Summary, TRAILER};
+use ::tables::{Columns, Control, Printer, Summary, TRAILER};
 use api::ByteStream;
 use kernel::{Body, Chunk, Command};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use yson::{Format, Value};
 /// Rows of a unit of work.
 pub struct JobInput {
     pieces: Vec<Piece>,
-    columns: Vec<Option<Vec<Vec<u8>>>>,
+    columns: Vec<Columns>,
     control: Control,
 }
 
@@ -51,11 +51,7 @@ impl JobInput {
             let [table, range, row_index, blob, size, from, to] = numbers.try_into().ok()?;
             Some(Piece { table, range, row_index, slice: Slice { blob, size, rows: from..to } })
         });
-        let columns = value.get("columns")?.as_list()?.iter().map(|list| {
-            let names = list.as_list().unwrap_or_default().iter();
-            let names = names.map(|name| name.as_bytes().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
-            Some((!list.is_entity()).then_some(names))
-        });
+        let columns = value.get("columns")?.as_list()?.iter().map(Columns::from_value);
         Some(JobInput {
             pieces: pieces.collect::<Option<_>>()?,
             columns: columns.collect::<Option<_>>()?,

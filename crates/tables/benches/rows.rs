@@ -2,7 +2,7 @@
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use tables::{Checker, Printer, Schema, Writer};
+use tables::{Checker, Columns, Printer, Schema, Writer};
 use yson::Format;
 
 fn main() {
@@ -58,7 +58,7 @@ fn out(bencher: Bencher<'_, '_>, format: &str) {
     let rows = rows(FORMATS[0]);
     let format = Format::parse(format.as_bytes()).expect("a format");
     bencher.counter(BytesCount::of_slice(&rows)).bench_local(|| {
-        let mut printer = Printer::new(format.clone(), None);
+        let mut printer = Printer::new(format.clone(), Columns::default());
         let mut out = Vec::new();
         printer.print(black_box(&rows), &mut out).expect("printable");
         out
@@ -69,7 +69,10 @@ fn out(bencher: Bencher<'_, '_>, format: &str) {
 fn out_of_one_column(bencher: Bencher<'_, '_>) {
     let rows = rows(FORMATS[0]);
     bencher.counter(BytesCount::of_slice(&rows)).bench_local(|| {
-        let mut printer = Printer::new(Format::tabular_default(), Some(vec![b"id".to_vec()]));
+        let mut printer = Printer::new(
+            Format::tabular_default(),
+            Columns { only: Some(vec![b"id".to_vec()]), ..Columns::default() },
+        );
         let mut out = Vec::new();
         printer.print(black_box(&rows), &mut out).expect("printable");
         out

@@ -18,6 +18,7 @@
 
 mod check;
 mod chunk;
+mod columns;
 mod intake;
 mod key;
 mod print;
@@ -28,6 +29,7 @@ mod writer;
 
 pub use check::Checker;
 pub use chunk::{Block, ChunkBuilder, Index, TRAILER};
+pub use columns::Columns;
 pub use intake::{Intake, MAX_ROW};
 pub use key::compare as compare_keys;
 pub use print::{Control, Printer};

@@ -1,6 +1,6 @@
 //! Rows in the format that somebody wants to read.
 
-use crate::row;
+use crate::{Columns, row};
 use vocab::Failure;
 use yson::{Format, Map, Style, Value};
 
@@ -49,20 +49,20 @@ impl Control {
 /// Rows of a table, out of their inner form into a format.
 pub struct Printer {
     format: Format,
-    columns: Option<Vec<Vec<u8>>>,
+    columns: Columns,
     scratch: Vec<u8>,
     count: u64,
 }
 
 impl Printer {
     /// In a format, with some columns or all.
-    pub fn new(format: Format, columns: Option<Vec<Vec<u8>>>) -> Printer {
+    pub fn new(format: Format, columns: Columns) -> Printer {
         Printer { format, columns, scratch: Vec::new(), count: 0 }
     }
 
     /// Are rows printed as they are?
     pub fn copies(&self) -> bool {
-        self.columns.is_none() && self.format == Format::Yson(Style::Binary)
+        self.columns.is_all() && self.format == Format::Yson(Style::Binary)
     }
 
     /// Appends rows, and marks between them.
@@ -77,7 +77,7 @@ impl Printer {
     /// Appends one mark: `<row_index=10>#`.
     pub fn mark(&mut self, mark: &Value, out: &mut Vec<u8>) -> Result<(), Failure> {
         // A line of DSV has no room for it.
-        if matches!(self.format, Format::Dsv(_)) {
+        if matches!(self.format, Format::Dsv(_) | Format::SchemafulDsv(_)) {
             return Ok(());
         }
         self.value(mark, out)
@@ -90,8 +90,8 @@ impl Printer {
         }
         let mut row = item;
         let mut scratch = std::mem::take(&mut self.scratch);
-        if let Some(columns) = &self.columns {
-            cut(row, columns, &mut scratch);
+        if !self.columns.is_all() {
+            self.columns.cut(row, &mut scratch);
             row = &scratch;
         }
         let printed = self.row(row, out);
@@ -118,19 +118,4 @@ impl Printer {
             .write_rows([value], out)
             .map_err(|e| Failure::new(format!("Cannot print row {}: {e}", self.count)))
     }
-}
-
-/// A row with some of its columns, in its inner form.
-pub(crate) fn cut(row: &[u8], columns: &[Vec<u8>], out: &mut Vec<u8>) {
-    out.clear();
-    out.push(b'{');
-    for (name, value) in row::columns(row) {
-        if columns.iter().any(|c| c == name) {
-            yson::write::write(&Value::String(name.to_vec()), Style::Binary, out);
-            out.push(b'=');
-            out.extend_from_slice(value);
-            out.push(b';');
-        }
-    }
-    out.extend_from_slice(b"};");
 }

@@ -1,5 +1,6 @@
 //! Which rows and columns a path asks for (http-api.md 5.4).
 
+use crate::Columns;
 use std::ops;
 use vocab::Failure;
 use yson::ypath::YPath;
@@ -11,11 +12,14 @@ pub type Range = ops::Range<u64>;
 /// See the module page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
-    /// Only these columns; none for all.
-    pub columns: Option<Vec<Vec<u8>>>,
+    /// Which columns, and under which names.
+    pub columns: Columns,
     /// Rows, in the order asked for; bounds behind the end of the table are its end.
     pub ranges: Vec<Range>,
 }
+
+/// More ranges in one path are refused: each is looked for in all chunks of the table.
+const MAX_RANGES: usize = 1000;
 
 impl Selection {
     /// What the attributes of a path say, of a table of so many rows.
@@ -25,25 +29,17 @@ impl Selection {
             let found = found.type_name();
             Failure::new(format!("Attribute \"{name}\" of the path must be {expected}, found {found}"))
         };
-        let columns = match given("columns") {
-            None => None,
-            Some(value) => {
-                let expected = "a list of strings";
-                let list = value.as_list().ok_or_else(|| wrong("columns", expected, value))?;
-                let own = |v: &Value| v.as_bytes().map(<[u8]>::to_vec);
-                let names = list.iter().map(|v| own(v).ok_or_else(|| wrong("columns", expected, v)));
-                Some(names.collect::<Result<_, _>>()?)
-            }
-        };
-        for name in ["rename_columns"] {
-            if given(name).is_some() {
-                return Err(Failure::new(format!("Attribute \"{name}\" of the path is not supported")));
-            }
-        }
+        let columns = Columns::of(path)?;
         let ranges = match given("ranges") {
             Some(value) => {
                 let expected = "a list of maps";
                 let list = value.as_list().ok_or_else(|| wrong("ranges", expected, value))?;
+                if list.len() > MAX_RANGES {
+                    let found = list.len();
+                    return Err(Failure::new(format!(
+                        "Attribute \"ranges\" of the path must have at most {MAX_RANGES} items, found {found}"
+                    )));
+                }
                 let of = |v: &Value| {
                     let map = v.as_map().ok_or_else(|| wrong("ranges", expected, v))?;
                     range(map, row_count)
@@ -53,6 +49,21 @@ impl Selection {
             None => vec![range(&path.attributes, row_count)?],
         };
         Ok(Selection { columns, ranges })
+    }
+
+    /// The rows of a table of so many that no range names, in order.
+    pub fn outside(&self, row_count: u64) -> Vec<Range> {
+        let mut named = self.ranges.clone();
+        named.sort_by_key(|range| range.start);
+        let mut left = Vec::new();
+        let mut next = 0;
+        for range in named.into_iter().chain(std::iter::once(row_count..row_count)) {
+            if range.start > next {
+                left.push(next..range.start);
+            }
+            next = next.max(range.end);
+        }
+        left
     }
 
     /// Rows of all ranges together.

@@ -77,6 +77,8 @@ fn task_value(task: &Task, now: Time) -> Map {
     let script = &task.spec.script;
     let title = match task.spec.job_type {
         "map" => "Map".to_owned(),
+        "ordered_merge" => "Ordered merge".to_owned(),
+        "unordered_merge" => "Unordered merge".to_owned(),
         _ => format!("Vanilla({})", task.spec.name),
     };
     yson::map! {

@@ -17,6 +17,8 @@ use yson::ypath::YPath;
 pub struct MapSpec {
     /// In order, at least one; may have columns and ranges.
     pub inputs: Vec<YPath>,
+    /// Read are the rows that these paths do not name: those that an erase leaves.
+    pub outside: bool,
     /// Rows are given to jobs, and outputs put together, in the order of the input. They always are.
     pub ordered: bool,
     /// How the input becomes units of work.
@@ -49,21 +51,12 @@ impl MapSpec {
         })?;
         let table_index = table_index.unwrap_or(inputs.len() > 1);
         let control_attributes = r.section("job_io", |r| read_control_attributes(r, table_index))?;
-        let any = 1..=i64::MAX;
-        let job_count = r.int("job_count", 1..=i64::from(max_job_count)).optional()?;
-        let weight = r.int(["data_weight_per_job", "data_size_per_job"], any).or(DATA_WEIGHT_PER_JOB)?;
-        let most = i64::from(max_job_count);
-        let max = r.int("max_job_count", 1..=most).or(most)?;
+        let cutting = read_cutting(r, max_job_count)?;
         let ordered = r.bool("ordered").or(false)?;
         // Advice about chunks, which are never small here, and about where to put them.
         for option in ["auto_merge", "table_writer"] {
             r.map(option).optional()?;
         }
-        let cutting = Cutting {
-            job_count: job_count.map(|n| n as u32),
-            data_weight_per_job: weight.unsigned_abs(),
-            max_job_count: max as u32,
-        };
         // Rows count once, whoever wrote them, so a second run does no harm to the tables (6.7).
         let speculation = (!root.try_avoid_duplicating_jobs).then(|| Speculation::of(&script, root));
         let task = TaskSpec {
@@ -78,8 +71,21 @@ impl MapSpec {
             speculation,
             outputs,
         };
-        Ok((MapSpec { inputs, ordered, cutting, control_attributes }, task))
+        Ok((MapSpec { inputs, outside: false, ordered, cutting, control_attributes }, task))
     }
+}
+
+/// Into how many jobs.
+pub(super) fn read_cutting(r: &mut Reader<'_>, max_job_count: u32) -> Result<Cutting, Failure> {
+    let most = i64::from(max_job_count);
+    let job_count = r.int("job_count", 1..=most).optional()?;
+    let weight = r.int(["data_weight_per_job", "data_size_per_job"], 1..=i64::MAX).or(DATA_WEIGHT_PER_JOB)?;
+    let max = r.int("max_job_count", 1..=most).or(most)?;
+    Ok(Cutting {
+        job_count: job_count.map(|n| n as u32),
+        data_weight_per_job: weight.unsigned_abs(),
+        max_job_count: max as u32,
+    })
 }
 
 fn read_control_attributes(r: &mut Reader<'_>, table_index: bool) -> Result<Map, Failure> {

@@ -19,8 +19,8 @@ pub enum MergeMode {
 const MODES: [(&str, MergeMode); 3] =
     [("unordered", MergeMode::Unordered), ("ordered", MergeMode::Ordered), ("sorted", MergeMode::Sorted)];
 
-/// A merge without jobs: chunks of the inputs become chunks of the output. Its tables are resolved by the
-/// owner of the metadata tree.
+/// A merge. Chunks of whole tables become chunks of the output, without jobs; what is more than that is written
+/// anew ([`super::rewrite`]). Its tables are resolved by the owner of the metadata tree.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MergeSpec {
     /// In order, at least one.
@@ -31,6 +31,8 @@ pub struct MergeSpec {
     pub mode: MergeMode,
     /// By which columns a sorted output is sorted; none: by those that all inputs are sorted by.
     pub merge_by: Vec<String>,
+    /// By jobs, even if the chunks could be taken as they are.
+    pub write_anew: bool,
 }
 
 impl MergeSpec {
@@ -43,22 +45,15 @@ impl MergeSpec {
             r.refuse("mode", format_args!("expected one of unordered, ordered, sorted, found {name:?}"))
         })?;
         let merge_by = r.strings("merge_by").or(Vec::new())?;
-        // Chunks are taken as they are: what would have them written anew must not be passed over.
-        for option in ["combine_chunks", "force_transform"] {
-            if r.bool(option).or(false)? {
-                return Err(
-                    r.refuse(option, "rows are not written anew by a merge: only %false is supported")
-                );
-            }
-        }
-        // Advice for jobs, of which there are none.
+        let combine_chunks = r.bool("combine_chunks").or(false)?;
+        let write_anew = r.bool("force_transform").or(false)? || combine_chunks;
         r.map("job_io").or(yson::Map::new())?;
-        for option in ["job_count", "data_size_per_job", "data_weight_per_job"] {
-            r.int(option, 1..=i64::MAX).optional()?;
-        }
-        Ok(MergeSpec { inputs, output, mode, merge_by })
+        Ok(MergeSpec { inputs, output, mode, merge_by, write_anew })
     }
 }
+
+/// More inputs are refused: each is looked up and written down with the operation.
+const MAX_TABLES: usize = 1000;
 
 /// A list of tables, at least one.
 pub(super) fn paths(r: &mut Reader<'_>, name: &'static str) -> Result<Vec<YPath>, Failure> {
@@ -66,6 +61,12 @@ pub(super) fn paths(r: &mut Reader<'_>, name: &'static str) -> Result<Vec<YPath>
     let listed = r.list(name).required()?;
     if listed.is_empty() {
         return Err(refuse_at(&at, "expected at least one table"));
+    }
+    if listed.len() > MAX_TABLES {
+        return Err(refuse_at(
+            &at,
+            format!("at most {MAX_TABLES} tables are allowed, found {}", listed.len()),
+        ));
     }
     listed.iter().enumerate().map(|(i, v)| path(v, &format!("{at}/{i}"))).collect()
 }

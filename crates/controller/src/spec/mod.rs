@@ -9,6 +9,7 @@ mod files;
 mod map;
 mod memory;
 mod merge;
+mod rewrite;
 mod root;
 mod scheduling;
 mod script;
@@ -34,15 +35,15 @@ use yson::{Map, Value};
 /// A spec, typed: what the controller works with.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperationSpec {
-    /// Vanilla, map or merge.
+    /// Vanilla, map, merge or erase.
     pub operation_type: OperationType,
     /// Options of the whole operation.
     pub root: RootOptions,
-    /// Tasks, in the order of the spec; a task's number is its place here. A merge has none.
+    /// Tasks, in the order of the spec; a task's number is its place here. A merge without jobs has none.
     pub tasks: Vec<TaskSpec>,
-    /// What a merge is to do.
+    /// What a merge without jobs is to do.
     pub merge: Option<MergeSpec>,
-    /// The tables of a map, whose only task is its mapper.
+    /// The tables of a map, whose only task is its mapper, and of what is done like one.
     pub map: Option<MapSpec>,
     /// For the scheduler.
     pub scheduling: SchedulingOptions,
@@ -69,9 +70,10 @@ pub fn parse(
     spec: &Map,
     options: &ControllerOptions,
 ) -> Result<ParsedSpec, Failure> {
-    if !matches!(operation_type, OperationType::Vanilla | OperationType::Map | OperationType::Merge) {
+    use OperationType::{Erase, Map as MapType, Merge, Vanilla};
+    if !matches!(operation_type, Vanilla | MapType | Merge | Erase) {
         return Err(Failure::new(format!(
-            "Operation type {operation_type:?} is not supported: only \"vanilla\", \"map\" and \"merge\" operations can be started",
+            "Operation type {operation_type:?} is not supported: only \"vanilla\", \"map\", \"merge\" and \"erase\" operations can be started",
             operation_type = operation_type.as_str()
         ))
         .with("operation_type", operation_type.as_str()));
@@ -80,9 +82,20 @@ pub fn parse(
     let root = RootOptions::read(&mut r)?;
     let scheduling = SchedulingOptions::read(&mut r)?;
     let (tasks, merge, map) = match operation_type {
-        OperationType::Merge => (Vec::new(), Some(MergeSpec::read(&mut r)?), None),
-        OperationType::Map => {
+        Merge => {
+            let merge = MergeSpec::read(&mut r)?;
+            let cutting = map::read_cutting(&mut r, options.max_total_job_count)?;
+            match rewrite::of_merge(&merge, cutting, &root)? {
+                Some((map, task)) => (vec![task], None, Some(map)),
+                None => (Vec::new(), Some(merge), None),
+            }
+        }
+        MapType => {
             let (map, task) = MapSpec::read(&mut r, &root, options.max_total_job_count)?;
+            (vec![task], None, Some(map))
+        }
+        Erase => {
+            let (map, task) = rewrite::read_erase(&mut r, &root, options.max_total_job_count)?;
             (vec![task], None, Some(map))
         }
         _ => (read_tasks(&mut r, &root, options)?, None, None),
@@ -91,7 +104,7 @@ pub fn parse(
     let (full, unrecognized) = r.finish();
     let mut provided = spec.clone();
     provided.remove("secure_vault");
-    let brief = brief(&root, &scheduling, &tasks, (merge.as_ref(), map.as_ref()));
+    let brief = brief(operation_type, (&root, &scheduling), &tasks, (merge.as_ref(), map.as_ref()));
     Ok(ParsedSpec {
         spec: OperationSpec { operation_type, root, tasks, merge, map, scheduling },
         provided,
@@ -179,8 +192,8 @@ fn brief_paths(paths: &[YPath]) -> Value {
 }
 
 fn brief(
-    root: &RootOptions,
-    scheduling: &SchedulingOptions,
+    operation_type: OperationType,
+    (root, scheduling): (&RootOptions, &SchedulingOptions),
     tasks: &[TaskSpec],
     (merge, map): (Option<&MergeSpec>, Option<&MapSpec>),
 ) -> Map {
@@ -192,7 +205,8 @@ fn brief(
             (t.name.as_str(), script)
         })
         .collect();
-    let mapper = scripts.iter().next().map(|(_, script)| script.clone()).filter(|_| map.is_some());
+    let is_map = operation_type == OperationType::Map;
+    let mapper = scripts.iter().next().map(|(_, script)| script.clone()).filter(|_| is_map);
     let inputs = merge.map(|m| &m.inputs).or(map.map(|m| &m.inputs));
     let outputs = merge
         .map(|m| std::slice::from_ref(&m.output))

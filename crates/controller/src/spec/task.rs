@@ -15,7 +15,7 @@ use yson::{Format, Value};
 pub struct TaskSpec {
     /// Key in `tasks`; also the job type in statistics.
     pub name: String,
-    /// Type of its jobs: `vanilla` or `map`.
+    /// Type of its jobs: `vanilla`, `map`, or a merge.
     pub job_type: &'static str,
     /// What a job runs.
     pub script: UserScript,

@@ -458,6 +458,43 @@ fn other_types_are_not_supported() {
     assert!(refused.message.contains("sort") && refused.message.contains("not supported"), "{refused}");
 }
 
+/// They are maps whose jobs pass on what they read.
+#[test]
+fn rows_that_are_written_anew() {
+    let options = ControllerOptions::default();
+    let parse = |operation_type, text: &str| spec::parse(operation_type, &map(text), &options);
+    let erase =
+        parse(OperationType::Erase, "{table_path=<ranges=[{exact={row_index=1}}]>\"//t\"}").expect("good");
+    let tables = erase.spec.map.expect("it is done like a map");
+    assert!(tables.outside && erase.spec.merge.is_none());
+    assert!(tables.inputs[0].attributes.contains("ranges"));
+    let output = &erase.spec.tasks[0].outputs[0];
+    assert_eq!((output.text().as_str(), output.attributes.is_empty()), ("//t", true));
+    assert_eq!(erase.unrecognized, map("{}"));
+
+    let merge = |more: &str| {
+        let text = format!("{{input_table_paths=[\"//a\";\"//b\"];output_table_path=\"//o\";{more}}}");
+        parse(OperationType::Merge, &text)
+    };
+    let plain = merge("mode=ordered;job_count=3").expect("good");
+    assert!(plain.spec.merge.is_some() && plain.spec.tasks.is_empty());
+    for (more, job_type) in [
+        ("combine_chunks=%true", "unordered_merge"),
+        ("force_transform=%true;mode=ordered", "ordered_merge"),
+        ("input_table_paths=[<columns=[x]>\"//a\"]", "unordered_merge"),
+        ("input_table_paths=[\"//a[#1:#2]\"]", "unordered_merge"),
+    ] {
+        let parsed = merge(more).expect(more);
+        let tables = parsed.spec.map.expect(more);
+        assert!(!tables.outside && parsed.spec.merge.is_none(), "{more}");
+        assert_eq!(parsed.spec.tasks[0].job_type, job_type);
+        assert_eq!(parsed.unrecognized, map("{}"), "{more}");
+        assert!(!parsed.brief.contains("mapper"), "{more}");
+    }
+    let refused = merge("combine_chunks=%true;mode=sorted").expect_err("rows would have to be merged");
+    assert!(refused.message.contains("/mode"), "{refused}");
+}
+
 #[test]
 fn brief_spec() {
     let parsed = parse(&root("title=x; alias=\"*a\"; pool=p")).expect("a good spec");

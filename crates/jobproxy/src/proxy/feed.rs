@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tables::{Printer, row};
+use tables::{Columns, Printer, row};
 use vocab::{Failure, PipeUse, RowFlow, TableIo};
 use yson::Format;
 
@@ -62,7 +62,7 @@ impl Feed {
             pipe: Some(pipe),
             job_end,
             source: Some(source),
-            printer: Printer::new(format, None),
+            printer: Printer::new(format, Columns::default()),
             held: Vec::new(),
             printed: Vec::new(),
             sent: 0,

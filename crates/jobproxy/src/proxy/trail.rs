@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use tables::{Printer, row};
+use tables::{Columns, Printer, row};
 use vocab::Failure;
 use vocab::job::FAIL_CONTEXT_MAX;
 use yson::{Format, Map, Value};
@@ -85,7 +85,12 @@ impl Trail {
         let mut source = File::open(input).map_err(cannot)?;
         source.seek(SeekFrom::Start(first.offset)).map_err(cannot)?;
         let mut source = source.take(self.end - first.offset);
-        let mut out = Saved { printer: Printer::new(format.clone(), None), text: Vec::new(), size: 0, to };
+        let mut out = Saved {
+            printer: Printer::new(format.clone(), Columns::default()),
+            text: Vec::new(),
+            size: 0,
+            to,
+        };
         if self.printed > self.rows_max {
             let mut rows = Vec::new();
             source.read_to_end(&mut rows).map_err(cannot)?;
@@ -195,7 +200,9 @@ mod tests {
 
     fn text(value: &Value) -> Vec<u8> {
         let mut out = Vec::new();
-        Printer::new(Format::Yson(Style::Text), None).print(&item(value), &mut out).expect("printed");
+        Printer::new(Format::Yson(Style::Text), Columns::default())
+            .print(&item(value), &mut out)
+            .expect("printed");
         out
     }
 

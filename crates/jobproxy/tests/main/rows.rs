@@ -4,7 +4,7 @@ use crate::harness::FakeNode;
 use crate::jobs::drivers;
 use jobproxy::protocol::{JobStart, ProxyResult};
 use jobproxy::rows;
-use tables::{Index, Printer, TRAILER};
+use tables::{Columns, Index, Printer, TRAILER};
 use vocab::job::FAIL_CONTEXT_MAX;
 use vocab::{JobOutcome, OutputTable, Span, TableIo};
 use yson::{Format, Style, Value};
@@ -52,7 +52,7 @@ fn output(job: &JobStart, table: usize) -> String {
     let trailer = &bytes[bytes.len() - TRAILER..];
     let place = Index::place(trailer, bytes.len() as u64).expect("a trailer");
     let index = Index::parse(&bytes[place.start as usize..place.end as usize], trailer).expect("an index");
-    let mut printer = Printer::new(Format::Yson(Style::Text), None);
+    let mut printer = Printer::new(Format::Yson(Style::Text), Columns::default());
     let mut text = Vec::new();
     let all = 0..found.summary.rows;
     for block in index.blocks_with(&all) {

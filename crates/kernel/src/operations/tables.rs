@@ -19,7 +19,7 @@ use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tables::Selection;
+use tables::{Columns, Selection};
 use vocab::batch::Table;
 use vocab::{Failure, JobId, ObjectId, OperationId, OutputTable, Span, TableIo, Time};
 use yson::ypath::YPath;
@@ -32,8 +32,8 @@ pub(crate) struct WorkTables {
     pub transaction: ObjectId,
     /// Rows to read, in order.
     pub pieces: Vec<InputPiece>,
-    /// Of each input table; none: all.
-    pub columns: Vec<Option<Vec<Vec<u8>>>>,
+    /// Of each input table.
+    pub columns: Vec<Columns>,
     /// Ends of the units, in rows of all pieces together.
     pub ends: Vec<u64>,
     /// Of all tasks, each once.
@@ -82,6 +82,9 @@ impl Target {
     }
 }
 
+/// Of the input of one operation: they are kept in memory and in its record.
+const MAX_PIECES: usize = 200_000;
+
 /// Nothing is ever written to a record of a transaction for a sign of life, so it may be long.
 const TRANSACTION_TIMEOUT: Span = Span::from_secs(3600);
 
@@ -126,7 +129,13 @@ impl Kernel {
             None => (Vec::new(), Vec::new(), Vec::new()),
         };
         let targets = paths.iter().map(|path| self.target(path));
-        let outputs = targets.collect::<Result<Vec<_>, _>>()?;
+        let mut outputs = targets.collect::<Result<Vec<_>, _>>()?;
+        if map.as_ref().is_some_and(|map| map.outside) {
+            // What is left of a sorted table is in its order, also where no schema says so.
+            for (path, target) in paths.iter().zip(&mut outputs) {
+                target.sorted_by.clone_from(&self.table(path)?.1.sorted_by);
+            }
+        }
         for (i, target) in outputs.iter().enumerate() {
             if outputs[..i].iter().any(|other| other.table == target.table) {
                 let path = self.tree.path(target.table);
@@ -190,15 +199,16 @@ impl Kernel {
 
     /// The rows of the inputs, what they weigh, and the columns that are wanted of each table.
     #[allow(clippy::type_complexity)] // three lists that are made in one go
-    fn input_pieces(
-        &self,
-        map: &MapSpec,
-    ) -> Result<(Vec<InputPiece>, Vec<Piece>, Vec<Option<Vec<Vec<u8>>>>), Failure> {
+    fn input_pieces(&self, map: &MapSpec) -> Result<(Vec<InputPiece>, Vec<Piece>, Vec<Columns>), Failure> {
         let (mut pieces, mut weights, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for (table, path) in (0..).zip(&map.inputs) {
             let (_, content) = self.table(path)?;
             let selection = Selection::of(path, content.row_count())?;
-            for (range, wanted) in (0..).zip(&selection.ranges) {
+            let ranges = match map.outside {
+                true => selection.outside(content.row_count()),
+                false => selection.ranges,
+            };
+            for (range, wanted) in (0..).zip(&ranges) {
                 let mut first = 0;
                 for chunk in &content.chunks {
                     let rows =
@@ -209,6 +219,12 @@ impl Kernel {
                         weights.push(Piece { rows: count, weight: weight as u64 });
                         let (blob, size) = (chunk.blob, chunk.size);
                         let row_index = first + rows.start;
+                        if pieces.len() == MAX_PIECES {
+                            return Err(Failure::new(format!(
+                                "The input lies in more than {MAX_PIECES} pieces of chunks: merge its tables with \
+                                 \"combine_chunks\", or read fewer of them at a time"
+                            )));
+                        }
                         pieces.push(InputPiece { table, range, row_index, blob, size, rows });
                     }
                     first += chunk.rows;
@@ -380,7 +396,7 @@ impl Operation {
         let task = self.spec.spec.tasks.first()?;
         let input = yson::map! {
             "pieces" => pieces_of(&tables.pieces, &rows),
-            "columns" => tables.columns.iter().map(columns_value).collect::<Vec<_>>(),
+            "columns" => tables.columns.iter().map(Columns::to_value).collect::<Vec<_>>(),
             "control" => map.control_attributes.clone(),
             "paths" => map.inputs.iter().map(YPath::to_value).collect::<Vec<_>>(),
             "format" => task.script.input_format.clone(),
@@ -409,20 +425,6 @@ fn numbers(numbers: &[u32]) -> Value {
 
 fn numbers_from(value: &Value) -> Option<Vec<u32>> {
     value.as_list()?.iter().map(|number| number.as_u64()?.try_into().ok()).collect()
-}
-
-fn columns_value(columns: &Option<Vec<Vec<u8>>>) -> Value {
-    match columns {
-        None => Value::Entity,
-        Some(names) => Value::List(names.iter().map(|n| Value::String(n.clone())).collect()),
-    }
-}
-
-fn columns_from(value: &Value) -> Option<Option<Vec<Vec<u8>>>> {
-    if value.is_entity() {
-        return Some(None);
-    }
-    value.as_list()?.iter().map(|n| n.as_bytes().map(<[u8]>::to_vec)).collect::<Option<_>>().map(Some)
 }
 
 impl InputPiece {
@@ -467,7 +469,7 @@ impl WorkTables {
         yson::map! {
             "transaction_id" => self.transaction,
             "pieces" => self.pieces.iter().map(InputPiece::to_value).collect::<Vec<_>>(),
-            "columns" => self.columns.iter().map(columns_value).collect::<Vec<_>>(),
+            "columns" => self.columns.iter().map(Columns::to_value).collect::<Vec<_>>(),
             "ends" => self.ends.iter().map(|end| Value::from(*end)).collect::<Vec<_>>(),
             "outputs" => self.outputs.iter().map(target).collect::<Vec<_>>(),
             "task_outputs" => self.task_outputs.iter().map(|own| numbers(own)).collect::<Vec<_>>(),
@@ -501,7 +503,7 @@ impl WorkTables {
         Some(WorkTables {
             transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
             pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
-            columns: list("columns")?.iter().map(columns_from).collect::<Option<_>>()?,
+            columns: list("columns")?.iter().map(Columns::from_value).collect::<Option<_>>()?,
             ends: list("ends")?.iter().map(Value::as_u64).collect::<Option<_>>()?,
             outputs,
             task_outputs,

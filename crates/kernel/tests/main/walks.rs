@@ -357,7 +357,7 @@ fn a_start_that_is_refused_leaves_nothing() {
             > op start p weight=-1 as bad
               error 1(1): Error parsing operation spec: Invalid value of spec option /weight: expected number greater than 0, found int64 -1
             > op start p type=sort as bad
-              error 1(1): Error parsing operation spec: Operation type "sort" is not supported: only "vanilla", "map" and "merge" operations can be started
+              error 1(1): Error parsing operation spec: Operation type "sort" is not supported: only "vanilla", "map", "merge" and "erase" operations can be started
             > op start f as bad
               error 1(1): Operation could not be started: Starting operations immediately in pool "f" of tree "physical" is forbidden
             > op start p alias=noasterisk as bad

@@ -81,8 +81,17 @@ fn paths_say_which_rows() {
         let found: Vec<(u64, u64)> = selection.ranges.iter().map(|r| (r.start, r.end)).collect();
         assert_eq!(found, ranges, "{path}");
         let names = columns.map(|c| c.map(|n| n.as_bytes().to_vec()).to_vec());
-        assert_eq!(selection.columns, names, "{path}");
+        assert_eq!(selection.columns.only, names, "{path}");
     }
+    let outside = |path: &str| {
+        let parsed = path.parse::<YPath>().expect(path);
+        let left = Selection::of(&parsed, 10).expect(path).outside(10);
+        left.iter().map(|r| (r.start, r.end)).collect::<Vec<_>>()
+    };
+    assert_eq!(outside("//t"), []);
+    assert_eq!(outside("//t[#3:#3]"), [(0, 10)]);
+    assert_eq!(outside("//t[#2:#5]"), [(0, 2), (5, 10)]);
+    assert_eq!(outside("//t[#8:,#1:#3,#2:#4,#1]"), [(0, 1), (4, 8)]);
     for path in ["//t[a:b]", "<ranges=5>//t", "<columns=a>//t", "<lower_limit={row_index=-1}>//t"] {
         let parsed = path.parse::<YPath>().expect(path);
         assert!(Selection::of(&parsed, 10).is_err(), "{path}");

@@ -1,7 +1,7 @@
 //! Rows in and out of every format, cut anywhere.
 
 use proptest::prelude::*;
-use tables::{Checker, Intake, Printer};
+use tables::{Checker, Columns, Intake, Printer};
 use yson::{Format, Value};
 
 const FORMATS: [&str; 6] = [
@@ -34,7 +34,7 @@ fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failur
 
 fn print(name: &str, rows: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    Printer::new(format(name), None).print(rows, &mut out).expect("printable");
+    Printer::new(format(name), Columns::default()).print(rows, &mut out).expect("printable");
     out
 }
 
@@ -111,7 +111,8 @@ fn marks_are_values_of_the_format_and_columns_are_cut() {
         ("<format=text>yson", "<\"row_index\"=5;>#;\n{\"a\"=1;};\n{};\n"),
         ("json", "{\"$attributes\":{\"row_index\":5},\"$value\":null}\n{\"a\":1}\n{}\n"),
     ] {
-        let mut printer = Printer::new(format(name), Some(vec![b"a".to_vec()]));
+        let mut printer =
+            Printer::new(format(name), Columns { only: Some(vec![b"a".to_vec()]), ..Columns::default() });
         let mut out = Vec::new();
         printer.mark(&marks[0], &mut out).expect("printable");
         printer.print(&rows, &mut out).expect("printable");
