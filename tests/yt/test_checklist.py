@@ -70,7 +70,8 @@ def test_01_descriptors(cluster):
         get_job_fail_context abort_job abandon_job poll_job_shell run_job_shell_command check_permission
         check_permission_by_acl check_operation_permission add_member remove_member issue_token revoke_token list_user_tokens
         set_user_password get_current_user execute_batch get_version get_supported_features generate_timestamp
-        discover_proxies transfer_pool_resources""".split()
+        discover_proxies transfer_pool_resources transfer_account_resources patch_operation_spec dump_job_context
+        get_job_spec list_job_traces get_job_trace get_table_columnar_statistics""".split()
     assert set(used) <= {descriptor["name"] for descriptor in descriptors}
 
 
@@ -105,6 +106,21 @@ def test_03_errors_have_four_keys(cluster, running, method, target, parameters):
     shape(reply.json())
     assert json.loads(reply.headers["X-YT-Error"]) == reply.json()
     assert int(reply.headers["X-YT-Response-Code"]) == reply.json()["code"]
+
+
+@pytest.mark.parametrize("style", ["text", "binary", "pretty"])
+def test_03_errors_in_the_format_that_is_asked_for(cluster, style):
+    """`X-YT-Error-Format` of section 2.2; the header stays one line of text."""
+    reply = ask(cluster, "GET", "/api/v4/get", {"path": "//tmp/\u044f"}, X_YT_Error_Format=f"<format={style}>yson")
+    assert reply.headers["X-YT-Error-Content-Type"] == "application/x-yt-yson-text"
+    assert reply.headers["Content-Type"] == f"application/x-yt-yson-{style}"
+    body, header = yson.loads(reply.body), yson.loads(reply.headers["X-YT-Error"].encode())
+    assert body == header and body["code"] == 500 == int(reply.headers["X-YT-Response-Code"])
+    shape(body)
+    # What makes no sense is JSON, and does not hide the error.
+    for nonsense in ("<<", "dsv", "json"):
+        reply = ask(cluster, "GET", "/api/v4/get", {"path": "//tmp/nothing"}, X_YT_Error_Format=nonsense)
+        assert reply.json()["code"] == 500 and reply.headers["Content-Type"] == "application/json"
 
 
 def test_03_errors_inside_of_answers_too(cluster, running):

@@ -213,6 +213,16 @@ def test_read_table(client, home):
     assert list(client.read_table(f"{home}/t[#1:#3]")) == [{"a": 1}, {"a": 2}]
 
 
+def test_get_table_columnar_statistics(client, home):
+    client.write_table(f"{home}/t", [{"a": "x" * 9}] * 4)
+    whole, half = client.get_table_columnar_statistics([f"{home}/t", f"{home}/t[#0:#2]"])
+    assert whole == {"column_data_weights": {}, "legacy_chunks_data_weight": 40, "chunk_row_count": 0, "legacy_chunk_row_count": 4}
+    assert (half["legacy_chunks_data_weight"], half["legacy_chunk_row_count"]) == (20, 2)
+    with pytest.raises(yt.wrapper.YtResponseError) as missing:
+        client.get_table_columnar_statistics([f"{home}/t", f"{home}/nothing"])
+    assert missing.value.contains_code(500)
+
+
 def test_alter_table(client, home):
     client.create("table", f"{home}/t")
     client.alter_table(f"{home}/t", schema=[{"name": "a", "type": "int64"}])
@@ -260,6 +270,22 @@ def test_update_operation_parameters(client, operation):
     assert told["scheduling_options_per_pool_tree"]["physical"]["weight"] == yt.yson.YsonDouble(3.0)
 
 
+def test_patch_operation_spec(cluster, client, operation):
+    id = operation[0]
+    client.patch_operation_spec(id, [{"path": "/max_failed_job_count", "value": 77}])
+    told = client.get_operation(id, attributes=["spec", "full_spec"])
+    assert told["full_spec"]["max_failed_job_count"] == 77 and told["spec"]["max_failed_job_count"] == 77
+    for patch, error in (({"path": "/title", "value": "x"}, "/title"), ({"path": "/max_failed_job_count", "value": "x"}, "max_failed_job_count"),
+                         ({"path": "/max_failed_job_count", "value": -1}, "max_failed_job_count"), ({"value": 1}, "patches")):
+        with pytest.raises(yt.wrapper.YtResponseError, match=error):
+            client.patch_operation_spec(id, [{"path": "/max_failed_job_count", "value": 5}, patch])
+    assert client.get_operation(id, attributes=["full_spec"])["full_spec"]["max_failed_job_count"] == 77, "all or nothing"
+    cluster.server.kill()
+    cluster.server.start()
+    cluster.wait_server()
+    assert client.get_operation(id, attributes=["full_spec"])["full_spec"]["max_failed_job_count"] == 77
+
+
 def test_get_operation(client, operation):
     assert client.get_operation(operation[0])["type"] == "vanilla"
 
@@ -304,6 +330,38 @@ def test_get_job_input_paths(client, home, failed):
     path, = client.get_job_input_paths(failed[1])
     assert str(path) == f"{home}/rows"
     assert path.attributes["ranges"] == [{"lower_limit": {"row_index": 0}, "upper_limit": {"row_index": 2}}]
+
+
+def test_get_job_spec(client, home, failed):
+    spec = client.get_job_spec(failed[1])
+    assert (spec["operation_id"], spec["job_id"], spec["type"]) == (*failed, "map")
+    assert spec["user_job_spec"]["command"] and spec["user_job_spec"]["memory_limit"] > 0
+    assert str(spec["input_table_specs"][0]) == f"{home}/rows" and spec["output_table_specs"] == []
+    short = client.get_job_spec(failed[1], omit_input_table_specs=True, omit_output_table_specs=True, omit_node_directory=True)
+    assert "input_table_specs" not in short and "output_table_specs" not in short
+
+
+def test_dump_job_context(cluster, client, home):
+    client.write_table(f"{home}/rows", [{"a": 1}, {"a": 2}])
+    operation = client.run_map("cat > /dev/null; sleep 1000", f"{home}/rows", f"{home}/out", format="json", sync=False,
+                               spec={"mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
+    job, = cluster.wait_jobs(operation.id, timeout=120)
+    client.dump_job_context(job, f"{home}/context")
+    assert [json.loads(row) for row in client.read_file(f"{home}/context").read().splitlines()] == [{"a": 1}, {"a": 2}]
+    with pytest.raises(yt.wrapper.YtResponseError):
+        client.dump_job_context(job, f"{home}/context")
+    client.abort_operation(operation.id)
+    with pytest.raises(yt.wrapper.YtResponseError) as over:
+        client.dump_job_context(job, f"{home}/late")
+    assert over.value.contains_code(203) and not client.exists(f"{home}/late")
+
+
+def test_list_job_traces(client, failed):
+    assert client.list_job_traces(*failed) == {"traces": []}
+
+
+def test_get_job_trace(client, failed):
+    assert client.get_job_trace(*failed).read() == b""
 
 
 def test_get_job_fail_context(client, failed):
@@ -429,6 +487,26 @@ def test_transfer_pool_resources(cluster, client):
     cluster.create_pool(b)
     client.transfer_pool_resources(a, b, "physical", {"strong_guarantee_resources": {"cpu": 1.0}})
     assert client.get(f"//sys/pool_trees/physical/{b}/@strong_guarantee_resources/cpu") == yt.yson.YsonDouble(1.0)
+
+
+def test_transfer_account_resources(client):
+    a, b = (f"account-{next(_numbers)}" for _ in range(2))
+    client.create("account", attributes={"name": a, "resource_limits": {"node_count": 10, "disk_space_per_medium": {"default": 100}}})
+    client.create("account", attributes={"name": b})
+
+    def limits(account):
+        return client.get(f"//sys/accounts/{account}/@resource_limits")
+    client.transfer_account_resources(a, b, {"node_count": 4, "disk_space_per_medium": {"default": 30}})
+    assert limits(a) == {"node_count": 6, "disk_space_per_medium": {"default": 70}}
+    assert limits(b) == {"node_count": 4, "disk_space_per_medium": {"default": 30}}
+    for delta, error in (({"node_count": 7}, "has 6"), ({"node_count": -1}, "at least 0"), ({"chunk_count": 1}, "has 0"),
+                         ({"node_count": 1, "disk_space_per_medium": {"default": 71}}, "disk_space_per_medium/default")):
+        with pytest.raises(yt.wrapper.YtResponseError, match=error):
+            client.transfer_account_resources(a, b, delta)
+    with pytest.raises(yt.wrapper.YtResponseError) as missing:
+        client.transfer_account_resources(a, "nobody", {})
+    assert missing.value.contains_code(500)
+    assert limits(a)["node_count"] == 6 and limits(b)["node_count"] == 4, "all or nothing"
 
 
 def test_execute_batch(client, home):

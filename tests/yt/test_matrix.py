@@ -76,17 +76,25 @@ class World:
     @functools.cache
     def failed_map(self, whose):
         """A map of `ann`, or one of `bob` that `ann` may read, and a job of it that has failed with its rows."""
+        operation = self.start_map(whose, "exit 1")
+        self.cluster.wait_state(operation, "failed", timeout=120)
+        return operation, self.cluster.jobs(operation, state="failed")[0]["id"]
+
+    @functools.cache
+    def running_map(self, whose):
+        """A job that goes on reading."""
+        return self.cluster.wait_jobs(self.start_map(whose, "sleep 1000"), timeout=120)[0]
+
+    def start_map(self, whose, command):
         table = self.node("table", "//tmp")
         self.ask("root", "write_table", {"path": table, "body": b"{a=1};"})
         user, spec = {"anns": ("ann", {"pool": "anns"}), "bobs": ("bob", {"pool": "open"})}[whose]
         reader = [{"action": "allow", "subjects": ["ann"], "permissions": ["read"]}]
-        mapper = {"command": "exit 1", "cpu_limit": 0.1, "memory_limit": 64 << 20}
+        mapper = {"command": command, "cpu_limit": 0.1, "memory_limit": 64 << 20}
         spec = {**spec, "input_table_paths": [table], "output_table_paths": [],
                 "mapper": mapper, "max_failed_job_count": 1, "acl": reader}
-        operation = self.cluster.command("start_operation", operation_type="map", spec=spec,
-                                         token=self.tokens[user])["operation_id"]
-        self.cluster.wait_state(operation, "failed", timeout=120)
-        return operation, self.cluster.jobs(operation, state="failed")[0]["id"]
+        return self.cluster.command("start_operation", operation_type="map", spec=spec,
+                                    token=self.tokens[user])["operation_id"]
 
     def node(self, kind="document", at="//home/ann"):
         """Something that may be removed."""
@@ -157,8 +165,8 @@ def of_jobs(name, needs="manage", **more):
         yield name, f"job of {whose}", parameters, ALL if needs is None else expected
 
 
-def of_failed_jobs(command):
-    for whose, expected in (("anns", ANNS), ("bobs", ALL)):
+def of_failed_jobs(command, anns=ANNS):
+    for whose, expected in (("anns", anns), ("bobs", ALL)):
         def parameters(w, user, whose=whose):
             operation, job = w.failed_map(whose)
             return {"operation_id": operation, "job_id": job}
@@ -241,6 +249,7 @@ ROWS = [
         "source_paths": ["//home/ann/table"], "destination_path": w.node("table", "//tmp")}, "-+-++"),
     ("concatenate", "from tmp to ann", lambda w, u: {
         "source_paths": [w.node("table", "//tmp")], "destination_path": w.node("table")}, "-+-++"),
+    row("get_table_columnar_statistics", "of ann's", "-+-++", paths=["//home/ann/table"]),
     # --- operations
     *[("start_operation", f"in {pool}", lambda w, u, pool=pool: {
         "operation_type": "vanilla", "spec": {"pool": pool, "tasks": {"t": {"job_count": 1, "command": "true"}}}},
@@ -253,6 +262,7 @@ ROWS = [
     *[("update_operation_parameters", f"move to {pool}", lambda w, u, pool=pool: {
         "operation_id": w.operations["anns"], "parameters": {"pool": pool}}, expected)
       for pool, expected in (("common", ANNS), ("anns", "-+-++"))],
+    *of_operations("patch_operation_spec", patches=[{"path": "/max_failed_job_count", "value": 99}]),
     *of_operations("get_operation", needs=None),
     row("list_operations", "", ALL),
     *of_operations("list_operation_events", needs=None),
@@ -263,6 +273,14 @@ ROWS = [
     *of_failed_jobs("get_job_input"),
     *of_failed_jobs("get_job_input_paths"),
     *of_failed_jobs("get_job_fail_context"),
+    *of_failed_jobs("get_job_spec"),
+    *of_failed_jobs("list_job_traces", ALL),
+    *of_failed_jobs("get_job_trace", ALL),
+    *[("dump_job_context", f"running job of {whose}", lambda w, u, whose=whose: {
+        "job_id": w.running_map(whose), "path": f"//tmp/{next(numbers)}"}, expected)
+      for whose, expected in (("anns", ANNS), ("bobs", BOBS))],
+    ("dump_job_context", "into what is ann's", lambda w, u: {
+        "job_id": w.running_map("anns"), "path": f"//home/ann/{next(numbers)}"}, "-+-++"),
     *of_jobs("poll_job_shell", parameters={"operation": "spawn", "term": "xterm", "command": "true", "height": 1, "width": 1}),
     *of_jobs("run_job_shell_command", command="true"),
     *[(command, f"job of {whose}", lambda w, u, whose=whose: (lambda operation: {
@@ -291,6 +309,8 @@ ROWS = [
     *[row("transfer_pool_resources", f"from {a} to {b}", expected, source_pool=a, destination_pool=b, pool_tree="physical",
           resource_delta={"strong_guarantee_resources": {"cpu": 0.0}})
       for a, b, expected in (("open", "common", ADMINS), ("common", "open", ADMINS), ("common", "anns", "-+-++"))],
+    row("transfer_account_resources", "of nothing", ADMINS, source_account="tmp", destination_account="intermediate",
+        resource_delta={}),
     # --- the rest; what is in a batch is asked for one by one
     row("execute_batch", "of nothing", ALL, requests=[]),
     row("get_version", "", ALL),

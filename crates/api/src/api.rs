@@ -4,6 +4,7 @@ use crate::commands::{
     Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell,
     set_user_password, shape, shell_answer,
 };
+use crate::job_commands::{dump_job_context, get_job_spec};
 use crate::{Authenticator, Backend, BoxFuture, JobData, batch, secrets};
 use kernel::Command;
 use std::sync::Arc;
@@ -175,7 +176,22 @@ impl Caller {
                 let found = self.api.backend.job_input_paths(self.user.clone(), request);
                 return Ok(Box::pin(async move { Ok(shape(reply, version, only_value, found.await?)) }));
             }
+            Run::JobSpec => {
+                let request = get_job_spec(&params)?;
+                let caller = self.clone();
+                return Ok(Box::pin(async move {
+                    Ok(shape(reply, version, only_value, caller.job_spec(request).await?))
+                }));
+            }
+            Run::DumpJobContext => {
+                let request = dump_job_context(&params)?;
+                let caller = self.clone();
+                return Ok(Box::pin(async move {
+                    Ok(shape(reply, version, only_value, caller.dump_context(request, mutation_id).await?))
+                }));
+            }
             Run::Stderr
+            | Run::JobTrace
             | Run::JobData(_)
             | Run::ShellCommand
             | Run::ReadFile

@@ -22,6 +22,7 @@ pub mod auth;
 pub mod backend;
 mod batch;
 pub mod commands;
+mod job_commands;
 mod openapi;
 pub mod secrets;
 mod transport;

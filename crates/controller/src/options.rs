@@ -63,6 +63,11 @@ impl ControllerOptions {
         options.map_err(|e| Failure::new(e.to_string()).with("option", e.path.as_str()))
     }
 
+    /// The same for an operation that was accepted already: limits on the size of operations are for new ones.
+    pub fn for_any_size(&self) -> ControllerOptions {
+        ControllerOptions { max_task_count: usize::MAX, max_total_job_count: u32::MAX, ..self.clone() }
+    }
+
     /// Effective values, in the form of the document.
     pub fn to_map(&self) -> Map {
         let vanilla = yson::map! {

@@ -153,6 +153,10 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
         Command::UpdateOperationParameters { operation, .. } => {
             ("update_operation_parameters", (Some(View::Parameters(operation.clone())), of(operation)))
         }
+        Command::PatchOperationSpec { operation, patches } => {
+            let patches: Map = patches.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
+            ("patch_operation_spec", (None, of(operation).with("patches", patches)))
+        }
         Command::AbortJob { job_id, .. } => ("abort_job", (None, yson::map! {"job_id" => *job_id})),
         Command::AbandonJob { job_id } => ("abandon_job", (None, yson::map! {"job_id" => *job_id})),
         Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
@@ -163,6 +167,14 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
                 "resource_delta" => resource_delta.clone(),
             };
             ("transfer_pool_resources", (None, details))
+        }
+        Command::TransferAccountResources { source_account, destination_account, resource_delta } => {
+            let details = yson::map! {
+                "source_account" => source_account.as_str(),
+                "destination_account" => destination_account.as_str(),
+                "resource_delta" => resource_delta.clone(),
+            };
+            ("transfer_account_resources", (None, details))
         }
         Command::AddMember { group, member } => {
             ("add_member", (None, yson::map! {"group" => group.as_str(), "member" => member.as_str()}))

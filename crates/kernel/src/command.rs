@@ -235,6 +235,11 @@ pub enum Command {
         /// Its new schema.
         schema: Value,
     },
+    /// `get_table_columnar_statistics`.
+    GetTableColumnarStatistics {
+        /// Tables, with the rows that are wanted.
+        paths: Vec<YPath>,
+    },
     /// `concatenate` of tables.
     Concatenate {
         /// Their rows, in this order.
@@ -297,6 +302,13 @@ pub enum Command {
         operation: OperationRef,
         /// What to change.
         parameters: Map,
+    },
+    /// `patch_operation_spec`.
+    PatchOperationSpec {
+        /// Which.
+        operation: OperationRef,
+        /// Paths in the spec, and the new values.
+        patches: Vec<(String, Value)>,
     },
     /// `get_operation`.
     GetOperation {
@@ -541,6 +553,15 @@ pub enum Command {
         /// How much.
         resource_delta: Map,
     },
+    /// `transfer_account_resources`.
+    TransferAccountResources {
+        /// From.
+        source_account: String,
+        /// To.
+        destination_account: String,
+        /// How much.
+        resource_delta: Map,
+    },
 }
 
 /// What a client has shown.
@@ -668,6 +689,7 @@ impl Command {
             Remove { .. } | CopyMove { .. } | Link { .. } | Lock { .. } | Unlock { .. } => true,
             GetFileFromCache { .. } | PutFileToCache { .. } => true,
             Authorize(command) => command.is_about_nodes(),
+            GetTableColumnarStatistics { .. } => true,
             TableWritten { .. } | LocateTable { .. } | AlterTable { .. } | Concatenate { .. } => true,
             FileWritten { .. } | LocateFile { .. } | CheckPermission { .. } | StartOperation { .. } => true,
             Create { object_type, path, .. } => {
@@ -706,6 +728,7 @@ impl Command {
                 | Command::Exists { .. }
                 | Command::LocateFile { .. }
                 | Command::LocateTable { .. }
+                | Command::GetTableColumnarStatistics { .. }
                 | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
                 | Command::LocateJobInput { .. }

@@ -33,10 +33,12 @@ mod file_cache;
 pub mod input;
 
 mod access;
+mod account_transfer;
 mod alerts;
 mod artifacts;
 mod audit;
 mod audit_log;
+mod column_statistics;
 mod finished;
 mod history_chart;
 mod invariants;
@@ -435,6 +437,9 @@ impl Kernel {
             Command::Exists { path } => self.exists(now, &path),
             Command::LocateFile { path, .. } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
             Command::LocateTable { path, .. } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
+            Command::GetTableColumnarStatistics { paths } => {
+                (Waits::Tree, self.table_columnar_statistics(&paths).map(Body::Value))
+            }
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
             }
@@ -537,6 +542,9 @@ impl Kernel {
             Command::UpdateOperationParameters { operation, parameters } => {
                 self.update_operation_parameters(now, user, &operation, &parameters, out).map(nothing)
             }
+            Command::PatchOperationSpec { operation, patches } => {
+                self.patch_operation_spec(now, &operation, &patches, out).map(nothing)
+            }
             Command::AbortJob { job_id, interrupt_timeout } => {
                 self.abort_job(job_id, interrupt_timeout, out).map(nothing)
             }
@@ -547,6 +555,10 @@ impl Kernel {
             Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
                 self.transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
                     .map(nothing)
+            }
+            Command::TransferAccountResources { source_account, destination_account, resource_delta } => {
+                let accounts = (source_account.as_str(), destination_account.as_str());
+                self.transfer_account_resources(now, user, accounts, &resource_delta, out).map(nothing)
             }
             Command::AddMember { group, member } => {
                 self.add_member(now, user, (&group, &member), out).map(nothing)

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use vocab::{Failure, Guid, ShellAnswer};
+use vocab::{Failure, Guid, JobId, OperationId, ShellAnswer};
 use yson::Value;
 
 /// How long a node may take to hand out a part of a running job's stderr.
@@ -247,6 +247,11 @@ impl Backend for ServerBackend {
 
     fn read_job_data(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<ByteStream, Failure>> {
         Box::pin(self.clone().job_data(user, request))
+    }
+
+    fn operation_of_job(&self, job_id: JobId) -> BoxFuture<Result<Option<OperationId>, Failure>> {
+        let archive = self.archive.clone();
+        Box::pin(crate::streams::blocking(move || archive.operation_of(job_id)))
     }
 
     fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>> {

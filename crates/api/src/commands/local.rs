@@ -1,6 +1,7 @@
 //! Commands that the API answers by itself (http-api.md 8.1, 8.4, 8.9).
 
 use super::params::{Params, Result, required};
+use crate::job_commands::job_traces;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 use yson::{Map, Value};
@@ -18,6 +19,11 @@ pub struct Local<'a> {
 pub(super) fn parse_ypath(_: &Local<'_>, params: &Params) -> Result<Value> {
     let path = required("path", params.path("path"))?;
     Ok(yson::map! {"path" => path.to_value()}.into())
+}
+
+pub(super) fn list_job_traces(_: &Local<'_>, params: &Params) -> Result<Value> {
+    job_traces(params)?;
+    Ok(yson::map! {"traces" => Value::List(Vec::new())}.into())
 }
 
 pub(super) fn get_current_user(local: &Local<'_>, _: &Params) -> Result<Value> {

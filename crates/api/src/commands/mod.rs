@@ -89,6 +89,12 @@ pub enum Run {
     JobData(JobData),
     /// `get_job_input_paths`.
     JobInputPaths,
+    /// `get_job_spec`.
+    JobSpec,
+    /// `dump_job_context`.
+    DumpJobContext,
+    /// `get_job_trace`: no bytes.
+    JobTrace,
     /// `poll_job_shell`.
     Shell,
     /// `run_job_shell_command`.
@@ -232,6 +238,7 @@ pub static TABLE: &[Descriptor] = &[
         reply: Reply::Bare,
         run: Run::ReadTable,
     },
+    read("get_table_columnar_statistics", Reply::Bare, tables::columnar_statistics),
     change("alter_table", Reply::Empty, tables::alter_table),
     change("concatenate", Reply::Empty, tables::concatenate),
     // --- operations
@@ -241,6 +248,7 @@ pub static TABLE: &[Descriptor] = &[
     change("resume_operation", Reply::Empty, operations::resume),
     change("complete_operation", Reply::Empty, operations::complete),
     change("update_operation_parameters", Reply::Empty, operations::update_parameters),
+    change("patch_operation_spec", Reply::Empty, operations::patch_spec),
     read("get_operation", Reply::Bare, operations::get),
     read("list_operations", Reply::Bare, operations::list),
     read("list_operation_events", Reply::Bare, operations::events),
@@ -269,6 +277,37 @@ pub static TABLE: &[Descriptor] = &[
         run: Run::JobInputPaths,
     },
     job_data("get_job_fail_context", JobData::FailContext),
+    Descriptor {
+        name: "get_job_spec",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: false,
+        changes: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::JobSpec,
+    },
+    Descriptor {
+        name: "dump_job_context",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        changes: true,
+        heavy: false,
+        reply: Reply::Empty,
+        run: Run::DumpJobContext,
+    },
+    local("list_job_traces", Reply::Bare, local::list_job_traces),
+    Descriptor {
+        name: "get_job_trace",
+        input: Data::Null,
+        output: Data::Binary,
+        volatile: false,
+        changes: false,
+        heavy: true,
+        reply: Reply::Bare,
+        run: Run::JobTrace,
+    },
     action("abort_job", jobs::abort),
     action("abandon_job", jobs::abandon),
     // --- shells beside jobs
@@ -322,6 +361,7 @@ pub static TABLE: &[Descriptor] = &[
     },
     local("get_current_user", Reply::Bare, local::get_current_user),
     change("transfer_pool_resources", Reply::Empty, security::transfer_pool_resources),
+    change("transfer_account_resources", Reply::Empty, security::transfer_account_resources),
     // --- others
     Descriptor {
         name: "execute_batch",

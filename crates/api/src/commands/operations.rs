@@ -46,6 +46,24 @@ pub(super) fn update_parameters(params: &Params) -> Result<Command> {
     })
 }
 
+pub(super) fn patch_spec(params: &Params) -> Result<Command> {
+    let patches = required("patches", Ok(params.value("patches").cloned()))?;
+    let one = |patch: &Value| {
+        let path = patch.get("path").and_then(Value::as_str)?;
+        Some((path.to_owned(), patch.get("value")?.clone()))
+    };
+    let list = patches.as_list().filter(|list| !list.is_empty());
+    let patches = list.and_then(|list| list.iter().map(one).collect::<Option<Vec<_>>>());
+    let wrong = || {
+        let text = "Parameter \"patches\" must be a non-empty list of maps {path=<path in the spec>; value=<new value>}";
+        Failure::new(text).with("parameter", "patches")
+    };
+    Ok(Command::PatchOperationSpec {
+        operation: params.required_operation()?,
+        patches: patches.ok_or_else(wrong)?,
+    })
+}
+
 pub(super) fn get(params: &Params) -> Result<Command> {
     Ok(Command::GetOperation {
         operation: params.required_operation()?,

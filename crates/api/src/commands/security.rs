@@ -38,6 +38,14 @@ pub(super) fn check_operation_permission(params: &Params) -> Result<Command> {
     })
 }
 
+pub(super) fn transfer_account_resources(params: &Params) -> Result<Command> {
+    Ok(Command::TransferAccountResources {
+        source_account: required("source_account", params.string("source_account"))?,
+        destination_account: required("destination_account", params.string("destination_account"))?,
+        resource_delta: required("resource_delta", params.map("resource_delta"))?,
+    })
+}
+
 pub(super) fn add_member(params: &Params) -> Result<Command> {
     Ok(Command::AddMember {
         group: required("group", params.string("group"))?,

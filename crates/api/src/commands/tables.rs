@@ -42,6 +42,21 @@ pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
     })
 }
 
+/// More tables than anybody reads in one go; each is looked at chunk by chunk.
+const MAX_PATHS: usize = 1000;
+
+pub(super) fn columnar_statistics(params: &Params) -> Result<Command> {
+    let paths = required("paths", Ok(params.value("paths").cloned()))?;
+    let wrong = || {
+        let text = format!("Parameter \"paths\" must be a list of at most {MAX_PATHS} paths");
+        Failure::new(text).with("parameter", "paths")
+    };
+    let list = paths.as_list().filter(|list| list.len() <= MAX_PATHS).ok_or_else(wrong)?;
+    let path =
+        |v: &Value| YPath::from_value(v).map_err(|e| Failure::new(format!("Cannot parse \"paths\": {e}")));
+    Ok(Command::GetTableColumnarStatistics { paths: list.iter().map(path).collect::<Result<_>>()? })
+}
+
 pub(super) fn alter_table(params: &Params) -> Result<Command> {
     let schema = params.value("schema").cloned();
     let path = required("path", params.path("path"))?;

@@ -16,6 +16,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("resume_op", "resume_operation"),
     ("complete_op", "complete_operation"),
     ("update_op_parameters", "update_operation_parameters"),
+    ("patch_op_spec", "patch_operation_spec"),
 ];
 
 /// All names with their commands.

@@ -6,6 +6,7 @@ use crate::commands::{
     Asked, Descriptor, Kind, Params, Result, Run, get_job_data, get_job_stderr, issue_token, poll_job_shell,
     read_file, read_table, run_job_shell_command, set_user_password, write_file, write_table,
 };
+use crate::job_commands::{dump_job_context, get_job_spec, job_traces};
 use std::collections::BTreeSet;
 use vocab::Failure;
 use yson::{Format, Map, Value};
@@ -33,6 +34,10 @@ pub(super) fn of_command(descriptor: &Descriptor) -> Vec<Parameter> {
         Run::Stderr => parameters(&|params| get_job_stderr(params).map(drop)),
         Run::JobData(data) => parameters(&|params| get_job_data(params, data).map(drop)),
         Run::JobInputPaths => parameters(&|params| get_job_data(params, JobData::Input).map(drop)),
+        Run::JobSpec => parameters(&|params| get_job_spec(params).map(drop)),
+        Run::DumpJobContext => parameters(&|params| dump_job_context(params).map(drop)),
+        Run::JobTrace => parameters(&job_traces),
+        Run::Local(_) if descriptor.name == "list_job_traces" => parameters(&job_traces),
         Run::Shell => parameters(&|params| poll_job_shell(params).map(drop)),
         Run::ShellCommand => parameters(&|params| run_job_shell_command(params).map(drop)),
         Run::ReadFile => parameters(&|params| read_file(params).map(drop)),

@@ -9,6 +9,7 @@ use crate::commands::{
     self, Data, Descriptor, Params, Run, Version, get_job_data, get_job_stderr, read_file, read_table,
     run_job_shell_command, write_file, write_table,
 };
+use crate::job_commands::job_traces;
 use crate::{Backend, BoxFuture, ByteStream, Credentials, JobDataRequest};
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -30,6 +31,7 @@ pub(super) async fn answer(
     request: Request<Body>,
 ) -> Response<Body> {
     let id = api.request_id();
+    let style_of_errors = formats::errors(request.headers());
     // A task of its own: a panic becomes a reply, and a change goes on when the client hangs up.
     let task = tokio::spawn({
         let api = api.clone();
@@ -38,7 +40,7 @@ pub(super) async fn answer(
     let result = task.await.unwrap_or_else(|error| Err(panic_failure(error).into()));
     let mut response = result.unwrap_or_else(|failure| {
         tracing::debug!(%id, status = failure.status.as_u16(), failure = %failure.failure, "refused");
-        failure.into_response(&api)
+        failure.into_response_in(&api, style_of_errors)
     });
     let headers = response.headers_mut();
     for (name, value) in [("x-yt-request-id", id.to_string()), ("x-yt-proxy", api.settings.host_name.clone())]
@@ -69,6 +71,10 @@ async fn handle(
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
+        Run::JobTrace => {
+            job_traces(&params)?;
+            Ok(reply::binary(&parts.headers, bytes::Bytes::new().into()).await)
+        }
         Run::JobData(data) => exchange.job_data(get_job_data(&params, data)?).await,
         Run::ShellCommand => exchange.shell_command(params).await,
         Run::ReadFile => exchange.read_file(params).await,
@@ -92,6 +98,8 @@ async fn handle(
         | Run::SetPassword
         | Run::Batch
         | Run::JobInputPaths
+        | Run::JobSpec
+        | Run::DumpJobContext
         | Run::Shell => exchange.structured(descriptor, params, body).await,
     }
 }
@@ -133,9 +141,14 @@ pub(super) async fn authenticate(
     if token.is_none() {
         origin::refuse_foreign_page(api, changes_something, headers)?;
     }
-    let act_as = headers::text(headers, "x-yt-user-name")
-        .or_else(|| headers::text(headers, "x-yt-testing-user-name"))
-        .map(str::to_owned);
+    let act_as = match headers.get("x-yt-user-name").or_else(|| headers.get("x-yt-testing-user-name")) {
+        None => None,
+        // Passed over, it would let the request run as somebody else than it says.
+        Some(name) => Some(std::str::from_utf8(name.as_bytes()).map(str::to_owned).map_err(|_| {
+            let text = "Header X-YT-User-Name must be the name of a user, found bytes that are not UTF-8";
+            HttpFailure::of_authentication(Failure::coded(code::AUTHENTICATION, text))
+        })?),
+    };
     let credentials = Credentials {
         token,
         session: session::cookie(headers),

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use std::collections::BTreeSet;
 use vocab::{Failure, code};
-use yson::{Format, JsonFormat, Value};
+use yson::{Format, JsonFormat, Style, Value};
 
 /// The error travels in a header, and clients read lines of at most 64 KiB.
 const MAX_ERROR_BYTES: usize = 48 << 10;
@@ -40,16 +40,33 @@ impl HttpFailure {
     }
 
     pub fn into_response(self, api: &Api) -> Response<Body> {
+        self.into_response_in(api, None)
+    }
+
+    /// In a style of YSON, or in JSON.
+    pub fn into_response_in(self, api: &Api, style: Option<Style>) -> Response<Body> {
         let failure = fit(with_details(*self.failure, api), MAX_ERROR_BYTES);
-        let json = ascii_json(&failure);
-        let mut response = Response::new(Body::from(json.clone()));
+        // A header is a line of text, whatever the body is.
+        let (line, line_type, body, body_type) = match style {
+            None => {
+                let json = ascii_json(&failure);
+                (json.clone(), "application/json", json.into_bytes(), "application/json")
+            }
+            Some(style) => {
+                let (value, text, format) =
+                    (failure.to_value(), Format::Yson(Style::Text), Format::Yson(style));
+                let line = String::from_utf8_lossy(&text.serialize(&value)).into_owned();
+                (line, text.mime(), format.serialize(&value), format.mime())
+            }
+        };
+        let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert("x-yt-response-code", HeaderValue::from(failure.code));
         headers.insert("x-yt-response-message", ascii_header(&failure.message));
-        headers.insert("x-yt-error-content-type", HeaderValue::from_static("application/json"));
-        headers.insert("x-yt-error", ascii_header(&json));
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert("x-yt-error-content-type", HeaderValue::from_static(line_type));
+        headers.insert("x-yt-error", ascii_header(&line));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(allow) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));

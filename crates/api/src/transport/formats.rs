@@ -4,7 +4,7 @@ use super::headers;
 use crate::commands::Params;
 use axum::http::{HeaderMap, header};
 use vocab::Failure;
-use yson::{Format, Value};
+use yson::{Format, Style, Value};
 
 /// The format of structured headers: YSON if the request says so, else JSON.
 pub(super) struct HeaderFormat {
@@ -99,6 +99,16 @@ pub(super) fn output(
     }
     let accept = headers::text(headers, header::ACCEPT.as_str());
     Ok(accept.and_then(Format::from_accept).unwrap_or_else(default))
+}
+
+/// The style of YSON in which a request wants its errors (`X-YT-Error-Format`). None: JSON, the default, also if what
+/// it says makes no sense: an error about the format of errors would hide the one that it was to show.
+pub(super) fn errors(headers: &HeaderMap) -> Option<Style> {
+    let header_format = HeaderFormat::of(headers).ok()?;
+    match header_format.read_format(headers, "X-YT-Error-Format") {
+        Ok(Some(Format::Yson(style))) => Some(style),
+        _ => None,
+    }
 }
 
 fn of_parameter(params: &Params, name: &str) -> Result<Option<Format>, Failure> {

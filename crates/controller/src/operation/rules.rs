@@ -86,6 +86,19 @@ impl OperationController {
         None
     }
 
+    /// Another limit of failed jobs. Those that there are count: too many of them end the operation at once.
+    pub fn set_max_failed_job_count(&mut self, limit: i64) -> Option<OperationEvent> {
+        self.root.max_failed_job_count = limit;
+        let too_many =
+            self.failed_job_count > 0 && i64::try_from(self.failed_job_count).is_ok_and(|n| n >= limit);
+        if self.life != Life::Running || !too_many {
+            return None;
+        }
+        self.close_operation();
+        let failure = Failure::coded(code::MAX_FAILED_JOBS_LIMIT_EXCEEDED, "Failed jobs limit exceeded");
+        Some(OperationEvent::Failed(failure.with("max_failed_job_count", limit)))
+    }
+
     /// Fails the operation when all the nodes that could run it are banned (`fail_on_all_nodes_banned`).
     /// The caller knows the nodes; it asks after a failure that banned one.
     pub fn check_banned_nodes<'a>(

@@ -9,6 +9,7 @@
 //! as long as the user may not read the deepest node on the way that does.
 
 use crate::Kernel;
+use crate::account_transfer::account_path;
 use crate::command::{Command, LockMode, OperationRef};
 use crate::file_cache::place_in;
 use crate::mounts::{OPERATIONS, POOL_TREES};
@@ -176,6 +177,12 @@ impl Kernel {
                 let needed = if options.mode == LockMode::Snapshot { Read } else { Write };
                 demand(needed, &self.find(path, Last::Follow)?.object, &path.text())
             }
+            Command::GetTableColumnarStatistics { paths } => {
+                for path in paths {
+                    demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
+                }
+                Ok(())
+            }
             Command::Concatenate { sources, destination, .. } => {
                 for path in sources {
                     demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
@@ -191,7 +198,8 @@ impl Kernel {
             | Command::SuspendOperation { operation, .. }
             | Command::ResumeOperation { operation }
             | Command::CompleteOperation { operation }
-            | Command::UpdateOperationParameters { operation, .. } => {
+            | Command::UpdateOperationParameters { operation, .. }
+            | Command::PatchOperationSpec { operation, .. } => {
                 self.demand_of_operation(who, Manage, operation)
             }
             Command::AbortJob { job_id, .. } | Command::AbandonJob { job_id } => {
@@ -219,6 +227,13 @@ impl Kernel {
                 for pool in [source_pool, destination_pool] {
                     let object = self.pool_or_tree(pool_tree, pool);
                     demand(Write, &object, &format!("pool \"{pool}\""))?;
+                }
+                Ok(())
+            }
+            Command::TransferAccountResources { source_account, destination_account, .. } => {
+                for account in [source_account, destination_account] {
+                    let found = self.find(&account_path(account), Last::Stay)?;
+                    demand(Write, &found.object, &format!("account \"{account}\""))?;
                 }
                 Ok(())
             }

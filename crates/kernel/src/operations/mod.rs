@@ -7,6 +7,7 @@ mod actions;
 mod checks;
 mod describe;
 mod merge;
+mod patch;
 pub(crate) mod tables;
 
 use crate::alerts::Alerts;

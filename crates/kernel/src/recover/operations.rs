@@ -11,7 +11,7 @@ use crate::records::{
     tree_from_value,
 };
 use crate::summary::Summary;
-use controller::{ControllerOptions, OperationController, StatePart};
+use controller::{OperationController, StatePart};
 use cypress::Chunk;
 use scheduler::{Admission, OperationDesc};
 use std::collections::BTreeMap;
@@ -193,12 +193,8 @@ impl Kernel {
         if let Some(vault) = &secure_vault {
             provided.insert("secure_vault", vault.clone());
         }
-        // What was accepted stays accepted: limits on the size of operations are for new ones.
-        let any_size = ControllerOptions {
-            max_task_count: usize::MAX,
-            max_total_job_count: u32::MAX,
-            ..self.controller_options.clone()
-        };
+        // What was accepted stays accepted.
+        let any_size = self.controller_options.for_any_size();
         let spec = controller::spec::parse(operation_type, &provided, &any_size)?;
         let controller =
             OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
