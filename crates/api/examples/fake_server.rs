@@ -22,5 +22,5 @@ async fn main() {
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);
     println!("listening on {}", listener.local_addr().expect("it is bound"));
-    api::serve(listener, api.router(), None, std::future::pending(), Duration::ZERO).await;
+    api::serve(listener, api.router(), None, 1000, std::future::pending(), Duration::ZERO).await;
 }

@@ -209,7 +209,7 @@ async fn serve(
         stop_hub.close_all();
         api.end_streams();
     };
-    api::serve(listener, router, tls, shutdown, STOP_GRACE).await;
+    api::serve(listener, router, tls, most_connections(), shutdown, STOP_GRACE).await;
     let stop = move || {
         core.stop();
         if let Some(log) = event_log {
@@ -325,4 +325,23 @@ fn recover(
 /// ids, the clock alone might be set back.
 fn seed_of_ids(now: vocab::Time, life: u64) -> u64 {
     (now.as_micros() << 16) ^ life
+}
+
+/// Memory is the bound where files are not.
+const MOST_CONNECTIONS: u64 = 50_000;
+
+/// As many files may be open as the system lets us have; a connection takes one, and what is read or written through
+/// it another one. The rest is for the store.
+fn most_connections() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let found = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: found.maximum, maximum: found.maximum };
+    let files = match setrlimit(Resource::Nofile, wanted) {
+        Ok(()) => found.maximum,
+        Err(error) => {
+            tracing::warn!(%error, "cannot raise the limit of open files");
+            found.current
+        }
+    };
+    usize::try_from((files.unwrap_or(u64::MAX) / 2).clamp(16, MOST_CONNECTIONS)).unwrap_or(usize::MAX)
 }

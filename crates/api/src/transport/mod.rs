@@ -4,6 +4,7 @@
 //! the order in which it uses them.
 
 mod command;
+mod crowd;
 mod origin;
 mod own;
 mod routes;

@@ -1,7 +1,11 @@
 //! Connections.
 
+use super::crowd::{Crowd, Member};
 use super::tls::Tls;
-use axum::{Extension, Router};
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::middleware::map_request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -21,7 +25,8 @@ const MAX_HEADERS: usize = 1024;
 /// How long a connection may be idle between requests, or a client may take to send the headers of
 /// one. Clients keep connections for reuse: closing them early costs these clients seconds.
 const IDLE: Duration = Duration::from_secs(600);
-/// How long a client may take to say something: until then nothing else bounds it.
+/// How long a client may take to say something, and then, to send the headers of its first request: until then
+/// nothing else bounds it.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
 /// Bytes that are taken before it is known what they are.
 const FIRST_PIECE: usize = 4 << 10;
@@ -41,16 +46,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub IpAddr);
 
-/// Serves connections, with TLS if there is something for it, until `shutdown` resolves; then takes no more, lets running requests end for
-/// at most `grace`, and returns.
+/// Serves at most so many connections, with TLS if there is something for it, until `shutdown` resolves; then takes
+/// no more, lets running requests end for at most `grace`, and returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     tls: Option<Tls>,
+    most_connections: usize,
     shutdown: impl Future<Output = ()>,
     grace: Duration,
 ) {
     let tls = tls.map(Arc::new);
+    let crowd = Crowd::new(most_connections);
     // Connections watch this; when the last of them has gone nobody holds a receiver any more.
     let (stop, stopped) = watch::channel(false);
     let mut shutdown = pin!(shutdown);
@@ -61,8 +68,22 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let router = router.clone().layer(Extension(Peer(peer.ip())));
-                drop(tokio::spawn(connection(stream, tls.clone(), router, stopped.clone())));
+                let member = Arc::new(crowd.join());
+                let router = router.clone().layer(map_request({
+                    let (member, peer) = (member.clone(), Peer(peer.ip()));
+                    move |mut request: Request<Body>| {
+                        member.asks();
+                        request.extensions_mut().insert(peer);
+                        std::future::ready(request)
+                    }
+                }));
+                let (tls, stopped) = (tls.clone(), stopped.clone());
+                drop(tokio::spawn(async move {
+                    tokio::select! {
+                        () = connection(stream, tls, router, stopped, member.clone()) => {}
+                        () = must_go(&member) => {}
+                    }
+                }));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -76,11 +97,20 @@ pub async fn serve(
     let _ = tokio::time::timeout(grace, stop.closed()).await;
 }
 
+/// Waits until a connection without a request is sent away: one with requests ends by itself.
+async fn must_go(member: &Member) {
+    member.sent_away().await;
+    if member.has_asked() {
+        std::future::pending().await
+    }
+}
+
 async fn connection(
     stream: TcpStream,
     tls: Option<Arc<Tls>>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
+    member: Arc<Member>,
 ) {
     // Replies are written in one piece; waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
@@ -93,7 +123,7 @@ async fn connection(
                 () = told_to_stop(&mut stopped) => Ok(false),
             };
             match spoken {
-                Ok(true) => speak(stream, Language::Any, router, stopped).await,
+                Ok(true) => speak(stream, Language::Any, router, stopped, &member).await,
                 Ok(false) => {}
                 Err(_) => tracing::debug!("a client that said nothing is cut off"),
             }
@@ -112,7 +142,9 @@ async fn connection(
                     () = told_to_stop(&mut stopped) => return,
                 };
                 match spoken {
-                    Ok(Ok(words)) if !words.is_empty() => speak(stream, language, router, stopped).await,
+                    Ok(Ok(words)) if !words.is_empty() => {
+                        speak(stream, language, router, stopped, &member).await;
+                    }
                     Ok(_) => {}
                     Err(_) => tracing::debug!("a client that said nothing under TLS is cut off"),
                 }
@@ -149,6 +181,7 @@ async fn speak(
     language: Language,
     router: Router,
     mut stopped: watch::Receiver<bool>,
+    member: &Member,
 ) {
     // HTTP/2 is for gRPC services that share the port with the API.
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -173,8 +206,22 @@ async fn speak(
     let service = TowerToHyperService::new(router);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
+    let late = async {
+        tokio::time::sleep(FIRST_WORDS).await;
+        if member.has_asked() {
+            std::future::pending().await
+        }
+    };
     let result = tokio::select! {
         result = connection.as_mut() => result,
+        () = late => {
+            tracing::debug!("a client that sent no whole request is cut off");
+            return;
+        }
+        () = member.sent_away() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
         () = told_to_stop(&mut stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -53,7 +53,7 @@ impl Server {
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
-                api::serve(listener, api.router(), None, shutdown, Duration::from_secs(5)).await;
+                api::serve(listener, api.router(), None, 1000, shutdown, Duration::from_secs(5)).await;
             });
         });
         let address = told.recv().expect("the server has started");
