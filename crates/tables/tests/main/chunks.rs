@@ -89,7 +89,8 @@ fn paths_say_which_rows() {
         left.iter().map(|r| (r.start, r.end)).collect::<Vec<_>>()
     };
     assert_eq!(outside("//t"), []);
-    assert_eq!(outside("//t[#3:#3]"), [(0, 10)]);
+    // An empty range takes nothing away.
+    assert_eq!(outside("//t[#3:#3]"), [(0, 3), (3, 10)]);
     assert_eq!(outside("//t[#2:#5]"), [(0, 2), (5, 10)]);
     assert_eq!(outside("//t[#8:,#1:#3,#2:#4,#1]"), [(0, 1), (4, 8)]);
     for path in ["//t[a:b]", "<ranges=5>//t", "<columns=a>//t", "<lower_limit={row_index=-1}>//t"] {

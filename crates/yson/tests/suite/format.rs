@@ -101,7 +101,7 @@ fn bad_descriptions() {
     check("xml", "unknown format \"xml\", expected one of \"yson\", \"json\", \"dsv\", \"schemaful_dsv\"");
     check(
         "<columns=[]>schemaful_dsv",
-        "bad format description: columns: expected non-empty list of strings, found list",
+        "bad format description: option \"columns\": expected non-empty list of strings, found a list",
     );
     check("5", "a format must be a string such as \"json\" or \"<format=text>yson\", found int64");
     check(
