@@ -126,7 +126,7 @@ class World:
 
     def ask(self, user, command, parameters):
         body = parameters.pop("body", None)
-        if body is None and command not in ("run_job_shell_command", "read_file", "read_table"):
+        if body is None and command not in ("run_job_shell_command", "read_file", "read_table", "get_job_trace"):
             return self.cluster.command(command, token=self.tokens[user], **parameters)
         method = "POST" if body is None else "PUT"
         headers = {"X-YT-Parameters": json.dumps(parameters), "Authorization": f"OAuth {self.tokens[user]}"}
