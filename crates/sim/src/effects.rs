@@ -2,7 +2,7 @@
 //! jobs are preempted; from the tables of runs side by side (simulator.md 11).
 
 use crate::error::SimError;
-use crate::output::{Cell, Format, Table};
+use crate::output::{Cell, Column, Format, Table, int, text};
 use crate::report::each;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -165,8 +165,15 @@ fn mean(rows: &[Sample], until: u64) -> Option<PoolFate> {
     })
 }
 
-const COLUMNS: &[&str] =
-    &["operation", "run", "state", "wait_ms", "lasts_ms", "preempted_job_count", "starving_ms"];
+const COLUMNS: &[Column] = &[
+    text("operation"),
+    text("run"),
+    text("state"),
+    int("wait_ms"),
+    int("lasts_ms"),
+    int("preempted_job_count"),
+    int("starving_ms"),
+];
 
 /// Writes what comes of operations, a row for each run.
 pub(crate) fn write(

@@ -3,7 +3,7 @@
 use crate::effects::{OperationEffect, PoolEffect, effects};
 use crate::engine::{Options, Progress, run};
 use crate::error::SimError;
-use crate::output::{Cell, Format, Table, write_json};
+use crate::output::{Cell, Column, Format, Table, num, text, write_json};
 use crate::scenario::{Scenario, read_value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -253,8 +253,16 @@ fn student(freedom: usize) -> f64 {
     TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96)
 }
 
-const COLUMNS: &[&str] =
-    &["metric", "run", "base", "value", "difference", "relative", "difference_from", "difference_to"];
+const COLUMNS: &[Column] = &[
+    text("metric"),
+    text("run"),
+    num("base"),
+    num("value"),
+    num("difference"),
+    num("relative"),
+    num("difference_from"),
+    num("difference_to"),
+];
 
 fn write(folder: &Path, all: &SideBySide, format: Format) -> Result<(), SimError> {
     let mut table = Table::create(folder, "comparison", COLUMNS, format)?;

@@ -326,6 +326,8 @@ pub enum SimFormat {
     Csv,
     /// A JSON object a line
     Jsonl,
+    /// Typed columns, for data frames
+    Parquet,
 }
 
 /// `millpond sim check`.

@@ -66,7 +66,11 @@ fn load(args: &SimScenarioArgs, seed: Option<u64>) -> Result<Scenario, CliError>
 fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
     let scenario = load(&args.scenario, args.seed)?;
     let options = Options {
-        format: if args.format == SimFormat::Csv { Format::Csv } else { Format::Jsonl },
+        format: match args.format {
+            SimFormat::Csv => Format::Csv,
+            SimFormat::Jsonl => Format::Jsonl,
+            SimFormat::Parquet => Format::Parquet,
+        },
         until: args.until.map(|moment| moment.since(scenario.start)),
         shortcuts: !args.no_shortcuts,
         check_invariants: args.check_invariants,

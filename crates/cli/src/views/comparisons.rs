@@ -180,14 +180,14 @@ impl ShareTable {
     /// Name of the column, and its value in a row.
     fn values(row: &[sim::output::Cell]) -> impl Iterator<Item = (&'static str, Value)> {
         use sim::output::{Cell, pools::COLUMNS};
-        COLUMNS.iter().zip(row).skip(1).map(|(name, cell)| {
+        COLUMNS.iter().map(|column| column.name).zip(row).skip(1).map(|(name, cell)| {
             let value = match cell {
                 Cell::Empty => Value::Entity,
                 Cell::Int(x) => Value::from(*x),
                 Cell::Number(x) => Value::from((x * 1000.0).round() / 1000.0),
                 Cell::Text(text) => Value::from(text.as_str()),
             };
-            (*name, value)
+            (name, value)
         })
     }
 }

@@ -1,15 +1,32 @@
-//! `pools.csv` or `pools.jsonl` of a run.
+//! Tables of pools: of a run, and expected ones.
 
 use crate::error::SimError;
+use crate::output::pools::COLUMNS;
+use crate::report::each;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Values by second and pool, then by column.
 pub(super) type Rows = BTreeMap<u64, BTreeMap<String, BTreeMap<String, f64>>>;
 
+/// The pools of a run, whatever the form of its tables is.
 pub(super) fn pools(folder: &Path) -> Result<Rows, SimError> {
-    let csv = folder.join("pools.csv");
-    if csv.exists() { read_csv(&csv, "t_ms", 1000) } else { read_jsonl(&folder.join("pools.jsonl")) }
+    let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+    let place = |name: &str| names.iter().position(|n| *n == name).unwrap_or_default();
+    let (time, pool) = (place("t_ms"), place("pool"));
+    let mut rows = Rows::new();
+    let there = each(folder, "pools", &names, |row| {
+        let numbers = names.iter().enumerate();
+        let numbers = numbers.filter_map(|(at, name)| Some(((*name).to_owned(), row.number(at)?)));
+        let second = row.number(time).unwrap_or_default() as u64 / 1000;
+        rows.entry(second).or_default().insert(row.text(pool).to_owned(), numbers.collect());
+    })?;
+    match there {
+        true => Ok(rows),
+        false => {
+            Err(SimError::file(folder, "there is no table \"pools\" in it: expected the directory of a run"))
+        }
+    }
 }
 
 fn text(path: &Path) -> Result<String, SimError> {
@@ -45,24 +62,6 @@ pub(super) fn read_csv(path: &Path, time: &str, per_second: u64) -> Result<Rows,
         let numbers = numbers.filter_map(|(name, cell)| Some(((*name).to_owned(), cell.parse().ok()?)));
         let row = rows.entry(when / per_second).or_default();
         row.insert(cells[pool].to_owned(), numbers.collect());
-    }
-    Ok(rows)
-}
-
-fn read_jsonl(path: &Path) -> Result<Rows, SimError> {
-    let mut rows = Rows::new();
-    for (number, line) in text(path)?.lines().enumerate() {
-        let value = yson::json::from_json(line.as_bytes(), &yson::JsonFormat::utf8())
-            .map_err(|e| at(path, number + 1, e.to_string()))?;
-        let when = value.get("t_ms").and_then(yson::Value::as_u64);
-        let pool = value.get("pool").and_then(yson::Value::as_str);
-        let (Some(when), Some(pool), Some(map)) = (when, pool, value.as_map()) else {
-            return Err(at(path, number + 1, "expected \"t_ms\" and \"pool\"".to_owned()));
-        };
-        let numbers = map
-            .iter()
-            .filter_map(|(name, v)| Some((String::from_utf8_lossy(name).into_owned(), v.as_f64()?)));
-        rows.entry(when / 1000).or_default().insert(pool.to_owned(), numbers.collect());
     }
     Ok(rows)
 }

@@ -4,7 +4,7 @@ use super::cpu::Figures;
 use super::usage::Usage;
 use super::work::Told;
 use crate::error::SimError;
-use crate::output::{Cell, Sink};
+use crate::output::{Cell, Column, Sink, int, num, text as word};
 use crate::workload::Operation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,50 +12,50 @@ use vocab::{JobId, OperationId, Span, Time};
 use yson::{Map, Value};
 
 /// Columns of `operations.csv`.
-pub const OPERATIONS: &[&str] = &[
-    "id",
-    "tree",
-    "pool",
-    "user",
-    "type",
-    "state",
-    "at_ms",
-    "pending_ms",
-    "first_allocation_ms",
-    "finish_ms",
-    "job_count",
-    "completed",
-    "failed",
-    "aborted",
-    "preempted_job_count",
-    "interrupted",
-    "preempted_cpu_s",
-    "jobs_total_duration_ms",
-    "job_max_duration_ms",
-    "cpu_s",
-    "starving_ms",
+pub const OPERATIONS: &[Column] = &[
+    word("id"),
+    word("tree"),
+    word("pool"),
+    word("user"),
+    word("type"),
+    word("state"),
+    int("at_ms"),
+    int("pending_ms"),
+    int("first_allocation_ms"),
+    int("finish_ms"),
+    int("job_count"),
+    int("completed"),
+    int("failed"),
+    int("aborted"),
+    int("preempted_job_count"),
+    int("interrupted"),
+    num("preempted_cpu_s"),
+    int("jobs_total_duration_ms"),
+    int("job_max_duration_ms"),
+    num("cpu_s"),
+    int("starving_ms"),
 ];
 
 /// Columns of `allocations.csv`.
-pub const ALLOCATIONS: &[&str] = &[
-    "operation",
-    "task",
-    "job_index",
-    "attempt",
-    "node",
-    "ordered_ms",
-    "start_ms",
-    "end_ms",
-    "outcome",
-    "reason",
-    "preempted_for",
-    "cpu",
-    "memory_limit",
-    "memory_reserve",
-    "memory_peak",
-    "cpu_limit_mean",
-    "cpu_used_mean",
-    "lost_ms",
+pub const ALLOCATIONS: &[Column] = &[
+    word("operation"),
+    word("task"),
+    int("job_index"),
+    int("attempt"),
+    word("node"),
+    int("ordered_ms"),
+    int("start_ms"),
+    int("end_ms"),
+    word("outcome"),
+    word("reason"),
+    word("preempted_for"),
+    num("cpu"),
+    int("memory_limit"),
+    int("memory_reserve"),
+    int("memory_peak"),
+    num("cpu_limit_mean"),
+    num("cpu_used_mean"),
+    int("lost_ms"),
 ];
 
 /// An operation on its way.

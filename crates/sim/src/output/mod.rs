@@ -1,10 +1,13 @@
 //! The files of a run (simulator.md 8).
 
 mod beside;
+mod column;
+mod parquet;
 pub mod pools;
 mod table;
 
 pub(crate) use beside::Beside;
+pub use column::{Column, Kind, int, num, text};
 pub use table::{Cell, Format, Table, cannot_write, number};
 
 use crate::engine::ledger::{ALLOCATIONS, OPERATIONS};

@@ -1,5 +1,6 @@
 //! What is written and summed up of pools (simulator.md 8, 9): values hold from an update to the next.
 
+use super::column::{Column, int, num, text};
 use super::table::Cell;
 use kernel::Kernel;
 use std::collections::BTreeMap;
@@ -7,33 +8,33 @@ use vocab::{ObjectId, Resource, Resources, Share, Span, Time, Volume};
 use yson::Value;
 
 /// Columns of `pools.csv`.
-pub const COLUMNS: &[&str] = &[
-    "t_ms",
-    "tree",
-    "pool",
-    "demand_cpu",
-    "usage_cpu",
-    "fair_share_cpu",
-    "strong_cpu",
-    "integral_cpu",
-    "free_cpu",
-    "guarantee_cpu",
-    "accumulated_volume_cpu_s",
-    "integral_pool_capacity_cpu_s",
-    "estimated_burst_usage_duration_s",
-    "limits_cpu",
-    "running_operations",
-    "pending_operations",
-    "lightweight_operations",
-    "allocations",
-    "starving",
-    "satisfaction",
-    "demand_memory",
-    "usage_memory",
-    "fair_share_memory",
-    "demand_gpu",
-    "usage_gpu",
-    "fair_share_gpu",
+pub const COLUMNS: &[Column] = &[
+    int("t_ms"),
+    text("tree"),
+    text("pool"),
+    num("demand_cpu"),
+    num("usage_cpu"),
+    num("fair_share_cpu"),
+    num("strong_cpu"),
+    num("integral_cpu"),
+    num("free_cpu"),
+    num("guarantee_cpu"),
+    num("accumulated_volume_cpu_s"),
+    num("integral_pool_capacity_cpu_s"),
+    num("estimated_burst_usage_duration_s"),
+    num("limits_cpu"),
+    int("running_operations"),
+    int("pending_operations"),
+    int("lightweight_operations"),
+    int("allocations"),
+    int("starving"),
+    num("satisfaction"),
+    num("demand_memory"),
+    num("usage_memory"),
+    num("fair_share_memory"),
+    num("demand_gpu"),
+    num("usage_gpu"),
+    num("fair_share_gpu"),
 ];
 
 /// A pool since its last update.

@@ -1,5 +1,7 @@
-//! Rows of the output files: CSV or JSON lines, the same columns and the same digits everywhere.
+//! Rows of the output files: CSV, JSON lines or Parquet, the same columns and the same digits everywhere.
 
+use super::column::Column;
+use super::parquet::Groups;
 use crate::error::SimError;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,6 +15,22 @@ pub enum Format {
     Csv,
     /// An object a line.
     Jsonl,
+    /// Columns with types, for data frames.
+    Parquet,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 3] = [Format::Csv, Format::Jsonl, Format::Parquet];
+
+    /// How the names of its files end.
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Jsonl => "jsonl",
+            Format::Parquet => "parquet",
+        }
+    }
 }
 
 /// One value.
@@ -70,50 +88,75 @@ pub fn number(x: f64) -> String {
 /// A table that is written while it grows.
 pub struct Table {
     path: PathBuf,
-    columns: &'static [&'static str],
-    format: Format,
-    file: BufWriter<File>,
+    columns: &'static [Column],
+    form: Form,
+}
+
+enum Form {
+    Csv(BufWriter<File>),
+    Jsonl(BufWriter<File>),
+    Parquet(Box<Groups>),
 }
 
 impl Table {
-    /// Begins `<name>.csv` or `<name>.jsonl` in a directory.
+    /// Begins `<name>.csv`, `<name>.jsonl` or `<name>.parquet` in a directory.
     pub fn create(
         folder: &Path,
         name: &str,
-        columns: &'static [&'static str],
+        columns: &'static [Column],
         format: Format,
     ) -> Result<Table, SimError> {
-        let ending = if format == Format::Csv { "csv" } else { "jsonl" };
-        let path = folder.join(format!("{name}.{ending}"));
+        // Whoever reads the directory must not find the table of an earlier run in another form.
+        for other in Format::ALL.iter().filter(|other| **other != format) {
+            let path = folder.join(format!("{name}.{}", other.ending()));
+            if path.exists() {
+                std::fs::remove_file(&path).map_err(|e| cannot_write(&path, &e))?;
+            }
+        }
+        let path = folder.join(format!("{name}.{}", format.ending()));
         let file = File::create(&path).map_err(|e| cannot_write(&path, &e))?;
-        let mut table = Table { path, columns, format, file: BufWriter::with_capacity(1 << 18, file) };
-        if format == Format::Csv {
-            table.write(&columns.join(","))?;
+        let buffered = |file| BufWriter::with_capacity(1 << 18, file);
+        let form = match format {
+            Format::Csv => Form::Csv(buffered(file)),
+            Format::Jsonl => Form::Jsonl(buffered(file)),
+            Format::Parquet => Form::Parquet(Box::new(
+                Groups::create(file, columns).map_err(|e| cannot_write(&path, &std::io::Error::other(e)))?,
+            )),
+        };
+        let mut table = Table { path, columns, form };
+        if let Form::Csv(file) = &mut table.form {
+            let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+            writeln!(file, "{}", names.join(",")).map_err(|e| cannot_write(&table.path, &e))?;
         }
         Ok(table)
-    }
-
-    fn write(&mut self, line: &str) -> Result<(), SimError> {
-        writeln!(self.file, "{line}").map_err(|e| cannot_write(&self.path, &e))
     }
 
     /// One more row.
     pub fn row(&mut self, cells: &[Cell]) -> Result<(), SimError> {
         assert_eq!(cells.len(), self.columns.len(), "a row of {} has other columns", self.path.display());
-        let line = match self.format {
-            Format::Csv => cells.iter().map(Cell::csv).collect::<Vec<_>>().join(","),
-            Format::Jsonl => {
-                let pairs =
-                    self.columns.iter().zip(cells).map(|(name, cell)| format!("\"{name}\":{}", cell.json()));
-                format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+        let written = match &mut self.form {
+            Form::Csv(file) => {
+                let cells: Vec<_> = cells.iter().map(Cell::csv).collect();
+                writeln!(file, "{}", cells.join(","))
             }
+            Form::Jsonl(file) => {
+                let pairs = self.columns.iter().zip(cells);
+                let pairs = pairs.map(|(column, cell)| format!("\"{}\":{}", column.name, cell.json()));
+                writeln!(file, "{{{}}}", pairs.collect::<Vec<_>>().join(","))
+            }
+            Form::Parquet(groups) => groups.row(cells).map_err(std::io::Error::other),
         };
-        self.write(&line)
+        written.map_err(|e| cannot_write(&self.path, &e))
     }
 
     /// Everything is in the file after this.
-    pub fn finish(mut self) -> Result<(), SimError> {
-        self.file.flush().map_err(|e| cannot_write(&self.path, &e))
+    pub fn finish(self) -> Result<(), SimError> {
+        let Table { path, form, .. } = self;
+        let done = match form {
+            Form::Csv(mut file) | Form::Jsonl(mut file) => file.flush(),
+            Form::Parquet(groups) => groups.finish().map_err(std::io::Error::other),
+        };
+        done.map_err(|e| cannot_write(&path, &e))
     }
 }
 

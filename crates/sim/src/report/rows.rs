@@ -1,7 +1,12 @@
-//! Tables of a run, in either form.
+//! Tables of a run, in whatever form they are.
 
 use crate::error::SimError;
+use crate::output::number;
 use crate::workload::open;
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
+use std::fs::File;
 use std::io::BufRead;
 use std::path::Path;
 use yson::{JsonFormat, Value};
@@ -22,7 +27,7 @@ impl Row<'_> {
     }
 }
 
-/// Calls for each row of `<name>.csv` or `<name>.jsonl`. False: there is no such table.
+/// Calls for each row of `<name>.csv`, `<name>.jsonl` or `<name>.parquet`. False: there is no such table.
 pub(crate) fn each(
     folder: &Path,
     name: &str,
@@ -31,6 +36,7 @@ pub(crate) fn each(
 ) -> Result<bool, SimError> {
     let csv = folder.join(format!("{name}.csv"));
     let jsonl = folder.join(format!("{name}.jsonl"));
+    let parquet = folder.join(format!("{name}.parquet"));
     let mut cells = vec![String::new(); columns.len()];
     if csv.exists() {
         let wrong = |e: csv::Error| SimError::file(&csv, format!("cannot be read: {e}"));
@@ -45,6 +51,13 @@ pub(crate) fn each(
             }
             act(Row { cells: &cells });
         }
+        return Ok(true);
+    }
+    if parquet.exists() {
+        let wrong = |e: ParquetError| SimError::file(&parquet, format!("cannot be read: {e}"));
+        let file =
+            File::open(&parquet).map_err(|e| SimError::file(&parquet, format!("cannot be read: {e}")))?;
+        each_of_parquet(file, columns, &mut act).map_err(wrong)?;
         return Ok(true);
     }
     if !jsonl.exists() {
@@ -66,4 +79,31 @@ pub(crate) fn each(
         act(Row { cells: &cells });
     }
     Ok(true)
+}
+
+/// Only the columns that were asked for are read.
+fn each_of_parquet(file: File, columns: &[&str], act: &mut impl FnMut(Row<'_>)) -> Result<(), ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let schema = reader.metadata().file_metadata().schema();
+    let fields = schema.get_fields().iter().filter(|field| columns.contains(&field.name()));
+    let wanted = ::parquet::schema::types::Type::group_type_builder(schema.name());
+    let wanted = wanted.with_fields(fields.cloned().collect()).build()?;
+    let mut cells = vec![String::new(); columns.len()];
+    for row in reader.get_row_iter(Some(wanted))? {
+        cells.iter_mut().for_each(String::clear);
+        for (name, field) in row?.get_column_iter() {
+            let text = match field {
+                Field::Null => continue,
+                Field::Long(x) => x.to_string(),
+                Field::Double(x) => number(*x),
+                Field::Str(text) => text.clone(),
+                other => return Err(ParquetError::General(format!("column {name:?} has {other}"))),
+            };
+            if let Some(place) = columns.iter().position(|column| column == name) {
+                cells[place] = text;
+            }
+        }
+        act(Row { cells: &cells });
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod acceptance;
 mod desk;
 mod events;
 mod fluid;
+mod forms;
 mod import;
 mod live;
 mod models;
