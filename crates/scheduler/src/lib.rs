@@ -93,6 +93,7 @@ pub use amounts::Amounts;
 pub use explain::{
     Advice, Explanation, LOSSES_SHOWN, NodeReasons, Numbers, Starving, TreeExplanation, Verdict,
 };
+pub use fairshare::IntegralOutput;
 pub use figures::PoolFigures;
 pub use formula::TagFilter;
 pub use messages::*;
@@ -105,7 +106,7 @@ pub use preemption::{
 };
 pub use reasons::{Deactivation, Unschedulable};
 pub use scheduler::Scheduler;
-pub use snapshot::{ElementView, Snapshot, TreeSnapshot};
+pub use snapshot::{ElementView, Snapshot, Starved, TreeSnapshot};
 pub use statistics::{
     HeartbeatStatistics, RunningJobStatistics, StarvationEnd, StarvationIntervals, StarvationNotice,
     TreeMetrics,

@@ -1,6 +1,7 @@
 //! Is a run what was expected? `checks.json` against the files of the run (simulator.md 12).
 
 mod expected;
+mod metric;
 mod read;
 
 use crate::error::SimError;
@@ -29,6 +30,17 @@ struct Run {
     pools: Rows,
 }
 
+/// What must be so of every run: no invariant of the core was violated in it.
+pub fn invariants(folder: &Path) -> Result<Vec<Comparison>, SimError> {
+    Ok(vec![violations(&crate::scenario::read_value(&folder.join("summary.json"))?)])
+}
+
+fn violations(summary: &Value) -> Comparison {
+    let found = summary.get("violations").and_then(Value::as_list).map_or(0, |list| list.len());
+    let what = "violated invariants (looked for with --check-invariants)".to_owned();
+    Comparison { what, found: found as f64, allowed: "0".to_owned(), holds: found == 0 }
+}
+
 /// Compares a run with its checks. `folder` is the directory of the run.
 pub fn check(folder: &Path, checks: &Path) -> Result<Vec<Comparison>, SimError> {
     let document = crate::scenario::read_value(checks)?;
@@ -38,7 +50,7 @@ pub fn check(folder: &Path, checks: &Path) -> Result<Vec<Comparison>, SimError> 
     };
     let map = document.as_map().ok_or_else(|| SimError::file(checks, "expected a JSON object"))?;
     let mut fields = Fields::new(map, "");
-    let mut out = Vec::new();
+    let mut out = vec![violations(&run.summary)];
     let read = compare(&mut fields, &run, checks, &mut out);
     match read {
         Err(Wrong::Field(error)) => return Err(SimError::field(checks, None, error)),
@@ -124,16 +136,13 @@ fn totals(f: &mut Fields<'_>, run: &Run, pool: &str, out: &mut Vec<Comparison>) 
     Ok(())
 }
 
-/// `{"metric":"pools.physical.prod.usage_cpu_s","min":..,"max":..}`: a path in the summary.
+/// `{"metric":"pools.prod.usage_cpu_s","min":..,"max":..}`: a path in the summary.
 fn bound_of(at: &str, value: &Value, run: &Run, out: &mut Vec<Comparison>) -> Result<(), Wrong> {
     let map = value.as_map().ok_or_else(|| FieldError::expected(at, "map", value))?;
     let mut f = Fields::new(map, at);
     let metric = f.take_str("metric").required()?;
     let (min, max) = (f.take_f64("min").optional()?, f.take_f64("max").optional()?);
-    let keys: Vec<&str> = metric.split('.').collect();
-    let found = number_at(&run.summary, &keys);
-    let found =
-        found.ok_or_else(|| f.error("metric", &format!("the summary has no number at {metric:?}")))?;
+    let found = metric::find(&run.summary, metric).map_err(|why| f.error("metric", &why))?;
     let holds = min.is_none_or(|min| found >= min) && max.is_none_or(|max| found <= max);
     let allowed = match (min, max) {
         (Some(min), Some(max)) => format!("from {min} to {max}"),

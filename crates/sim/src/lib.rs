@@ -10,7 +10,7 @@
 //! that production runs, called as production calls them. Same input, same seed: the same bytes come out.
 //!
 //! Reading order: [`scenario`] and [`workload`] (what is simulated), [`engine`] (the loop), [`output`]
-//! (what is written), [`check`] (is it what was expected).
+//! (what is written), [`metrics`] (what it comes to), [`check`] (is it what was expected).
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -20,6 +20,7 @@ pub mod engine;
 mod error;
 pub mod import;
 pub mod live;
+pub(crate) mod metrics;
 pub mod output;
 pub mod random;
 pub mod report;
@@ -30,6 +31,6 @@ pub mod validate;
 pub mod what_if;
 pub mod workload;
 
-pub use engine::{Options, Progress, Ran, Stopped, run};
+pub use engine::{Meter, Options, Progress, Ran, Stopped, run};
 pub use error::SimError;
 pub use scenario::Scenario;

@@ -10,8 +10,8 @@ use vocab::{Span, Time};
 pub enum SimCommand {
     /// Run a scenario: a cluster, a pool tree and a workload in virtual time
     ///
-    /// Writes tables (pools, operations, allocations), the scenario as it was in force, and summary.json
-    /// into a directory. The same scenario and seed give the same bytes, but for the section
+    /// Writes tables (pools, operations, allocations), the scenario as it was in force, summary.json and a
+    /// page with charts into a directory. The same scenario and seed give the same bytes, but for the section
     /// `performance` of the summary. Ctrl-C ends the run early; the files are complete up to that time.
     ///
     /// Progress goes to stderr, at most once a second. No server is needed. The format of scenarios is in
@@ -311,6 +311,9 @@ pub struct SimRunArgs {
     /// Form of the tables
     #[arg(long, value_enum, default_value_t = SimFormat::Csv)]
     pub format: SimFormat,
+    /// With two and more, one of them writes the tables; what comes out is the same [default: cores of this machine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub threads: Option<u64>,
     /// Process every heartbeat in full; the output is the same
     #[arg(long)]
     pub no_shortcuts: bool,
@@ -335,7 +338,7 @@ pub enum SimFormat {
 pub struct SimCheckArgs {
     /// Directory of a run
     pub run: PathBuf,
-    /// What is expected
+    /// What is expected [default: checks.json of the directory; without it only that no invariant was violated]
     #[arg(long, value_name = "FILE")]
-    pub checks: PathBuf,
+    pub checks: Option<PathBuf>,
 }

@@ -13,9 +13,9 @@ use ::sim::import::{Kind, Mapping};
 use ::sim::live::Written;
 use ::sim::output::Format;
 use ::sim::what_if::{Plan, Variant};
-use ::sim::{Options, Progress, Scenario, SimError, Stopped};
+use ::sim::{Meter, Options, Progress, Scenario, SimError, Stopped};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use yson::{JsonFormat, Map, Value};
 
@@ -74,6 +74,8 @@ fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
         until: args.until.map(|moment| moment.since(scenario.start)),
         shortcuts: !args.no_shortcuts,
         check_invariants: args.check_invariants,
+        threads: args.threads.map_or_else(cores, |threads| threads as usize),
+        meter: Some(METER),
         faults: None,
     };
     let interrupt =
@@ -87,9 +89,10 @@ fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
         }
         interrupt.count() == 0
     };
-    let mut performance = |progress: &Progress| speed(progress, begun.elapsed());
-    let ran = ::sim::run(&scenario, &args.out, options, &mut watch, &mut performance).map_err(told)?;
+    let ran = ::sim::run(&scenario, &args.out, options, &mut watch, &mut |_| Map::new()).map_err(told)?;
     screen.tell(&line(&ran.progress, begun.elapsed()));
+    ::sim::report::report(std::slice::from_ref(&args.out), None, &args.out.join("report.html"))
+        .map_err(told)?;
     for violation in ran.violations.iter().take(20) {
         screen.complain(&CliError::failed(format!("invariant violated at {violation}")));
     }
@@ -115,25 +118,24 @@ fn line(progress: &Progress, wall: Duration) -> String {
     )
 }
 
-/// The section of the summary that differs from run to run.
-fn speed(progress: &Progress, wall: Duration) -> Map {
-    let seconds = wall.as_secs_f64().max(1e-6);
-    let rate = |count: u64| (count as f64 / seconds).round();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    yson::map! {
-        "wall_s" => (seconds * 1000.0).round() / 1000.0,
-        "virtual_seconds_per_second" => (progress.elapsed.as_secs_f64() / seconds).round(),
-        "heartbeats_processed" => progress.counts.heartbeats_processed,
-        "heartbeats_elided" => progress.counts.heartbeats_elided,
-        "heartbeats_per_second" => rate(progress.counts.heartbeats_processed + progress.counts.heartbeats_elided),
-        "jobs_per_second" => rate(progress.counts.jobs_ordered),
-        "updates_per_second" => rate(progress.updates),
-        "threads" => 1,
-    }
-    .with_some("peak_memory_bytes", peak.map(|kib| kib * 1024))
+/// Nanoseconds since the first call.
+fn nanoseconds() -> u64 {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// Most memory that this process has had.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+const METER: Meter = Meter { now: nanoseconds, peak_memory };
+
+/// Threads, if nothing is said.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn signals() -> Result<Interrupt, CliError> {
@@ -196,12 +198,9 @@ fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), 
         Some(Moment::After(span)) => Some(span),
         None => None,
     };
-    let options = Options { until, ..Options::default() };
+    let options = Options { until, meter: Some(METER), ..Options::default() };
     let changes = changes_of(&start)?;
-    let threads = args.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        |threads| threads as usize,
-    );
+    let threads = args.threads.map_or_else(cores, |threads| threads as usize);
     let plan = Plan { seeds: args.seeds, threads };
     let mut found =
         ::sim::what_if::what_if(&start.scenario, &changes, &variants, &args.out, options, plan, &watch)
@@ -211,7 +210,8 @@ fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), 
     }
     let runs: Vec<_> = found.names.iter().map(|name| args.out.join(name)).collect();
     ::sim::report::report(&runs, None, &args.out.join("report.html")).map_err(told)?;
-    found.rows.retain(|row| row.change() > 0.0);
+    // How often the scheduler tried what moves with everything, and is of use to nobody here.
+    found.rows.retain(|row| row.change() > 0.0 && !row.metric.contains(".scheduling."));
     found.rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
     found.rows.truncate(SHOWN);
     if found.names.len() > 1 {
@@ -305,7 +305,12 @@ fn shares(screen: Screen, args: &SimSharesArgs) -> Result<(), CliError> {
 }
 
 fn check(screen: Screen, args: &SimCheckArgs) -> Result<(), CliError> {
-    let found = ::sim::check::check(&args.run, &args.checks).map_err(told)?;
+    let own = args.run.join("checks.json");
+    let found = match args.checks.as_deref().or_else(|| own.exists().then_some(&own)) {
+        Some(checks) => ::sim::check::check(&args.run, checks),
+        None => ::sim::check::invariants(&args.run),
+    };
+    let found = found.map_err(told)?;
     let broken = found.iter().filter(|c| !c.holds).count();
     let all = found.len();
     screen.show(&ComparisonTable(found))?;

@@ -3,10 +3,12 @@
 //! [`attributes`] turns elements into the maps that the Orchid shows (http-api.md 11.2 to 11.4).
 
 mod attributes;
+mod figures;
 mod index;
 mod outcome;
 mod spare;
 
+pub use figures::Starved;
 pub(crate) use index::Index;
 pub(crate) use outcome::Outcome;
 pub(crate) use spare::Spare;

@@ -2,7 +2,7 @@
 //! pools, and an operation has no guarantees.
 
 use super::spare::Boxes;
-use fairshare::{ElementOutput, FairShare, OperationOutput, Results};
+use fairshare::{ElementOutput, FairShare, IntegralOutput, OperationOutput, Results};
 use std::borrow::Cow;
 use vocab::{Resources, Share};
 
@@ -30,6 +30,14 @@ impl Outcome {
         match self {
             Outcome::Pool(out) => Cow::Borrowed(out),
             Outcome::Operation(out) => Cow::Owned((*out).into()),
+        }
+    }
+
+    /// Volume and what it gives, of a pool.
+    pub fn integral(&self) -> Option<&IntegralOutput> {
+        match self {
+            Outcome::Pool(out) => out.integral.as_ref(),
+            Outcome::Operation(_) => None,
         }
     }
 

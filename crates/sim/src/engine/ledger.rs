@@ -2,10 +2,11 @@
 
 use super::cpu::Figures;
 use super::usage::Usage;
-use super::work::Told;
+use super::work::{OVER_LIMIT, Told};
 use crate::error::SimError;
-use crate::output::{Cell, Column, Sink, int, num, text as word};
-use crate::workload::Operation;
+use crate::metrics::{Attempts, End, Group, Hunger, Starved};
+use crate::output::{Cell, Column, Sink, Which, int, num, text as word};
+use crate::workload::{Operation, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{JobId, OperationId, Span, Time};
@@ -23,6 +24,7 @@ pub const OPERATIONS: &[Column] = &[
     int("pending_ms"),
     int("first_allocation_ms"),
     int("finish_ms"),
+    int("ideal_ms"),
     int("job_count"),
     int("completed"),
     int("failed"),
@@ -34,6 +36,8 @@ pub const OPERATIONS: &[Column] = &[
     int("job_max_duration_ms"),
     num("cpu_s"),
     int("starving_ms"),
+    int("aggressively_starving_ms"),
+    num("max_memory_reserve_fraction"),
 ];
 
 /// Columns of `allocations.csv`.
@@ -67,28 +71,65 @@ pub struct Life {
     counts: Attempts,
     tree: String,
     pool: String,
-    starving_since: Option<Time>,
-    starving: Span,
+    starved: Starved,
     /// Attempts so far of units that have not completed.
     attempts: BTreeMap<(String, u64), u32>,
+    /// By task, how long the longest of its jobs runs at full speed.
+    longest: Vec<Span>,
+    /// Largest part of a memory limit that was reserved for a job.
+    most_reserved: Option<f64>,
 }
 
-/// Sums over attempts.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Attempts {
-    pub started: u64,
-    pub completed: u64,
-    pub failed: u64,
-    pub aborted: u64,
-    pub preempted: u64,
-    pub interrupted: u64,
-    pub overdrafted: u64,
-    pub node_lost: u64,
-    pub cpu_s: f64,
-    pub preempted_cpu_s: f64,
-    pub lost_cpu_s: f64,
-    pub total_ms: u64,
-    pub longest_ms: u64,
+impl Life {
+    pub fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    /// Allocations that it has.
+    pub fn running(&self) -> u64 {
+        let c = &self.counts;
+        c.started - (c.completed + c.failed + c.aborted)
+    }
+
+    fn task(&self, name: &str) -> Option<(usize, &Task)> {
+        self.operation.tasks.iter().enumerate().find(|(_, task)| task.name == name)
+    }
+
+    /// When a job could run first. `freed`: the tasks that its task waits for were complete then.
+    fn ready(&self, task: &str, cookie: u64, freed: Option<Time>) -> Time {
+        let task = self.task(task).map(|(_, task)| task);
+        let arrives = task.and_then(|task| Some(task.explicit.get(cookie as usize)?.arrives));
+        (self.at + arrives.unwrap_or_default()).max(freed.unwrap_or(self.at))
+    }
+
+    /// How long it takes with all that it wants: the longest chain of tasks, each with its longest job. Of jobs
+    /// that have not run nothing is known.
+    fn ideal(&self) -> Option<Span> {
+        let mut ends = vec![None; self.longest.len()];
+        let tasks = 0..self.longest.len();
+        let last = tasks.map(|task| self.ideal_end(task, &mut ends)).max();
+        last.filter(|last| *last > Span::ZERO)
+    }
+
+    /// Tasks do not wait in circles.
+    fn ideal_end(&self, task: usize, ends: &mut [Option<Span>]) -> Span {
+        if let Some(end) = ends[task] {
+            return end;
+        }
+        let before = self.operation.tasks[task].after.iter().map(|before| self.ideal_end(*before, ends));
+        let end = before.max().unwrap_or_default() + self.longest[task];
+        ends[task] = Some(end);
+        end
+    }
+}
+
+/// Of an attempt that is over: its start if there was one, its end, how long its unit runs at full speed, and
+/// since when its task may have jobs if that waited for others.
+struct Times {
+    start: Option<Time>,
+    end: Time,
+    full: Option<Span>,
+    freed: Option<Time>,
 }
 
 /// An attempt on its way.
@@ -104,6 +145,7 @@ pub(super) struct Attempt {
     node: String,
     ordered: Time,
     cpu: f64,
+    gpu: f64,
     pub(super) reserve: i64,
 }
 
@@ -112,13 +154,18 @@ pub struct Ledger {
     start: Time,
     lives: BTreeMap<OperationId, Life>,
     attempts: BTreeMap<JobId, Attempt>,
-    pub total: Attempts,
-    pub states: BTreeMap<&'static str, u64>,
+    /// Of the cluster, of pools by tree and name (what is directly in them), of users.
+    pub all: Group,
+    pub pools: BTreeMap<Place, Group>,
+    pub users: BTreeMap<String, Group>,
     pub reasons: BTreeMap<String, u64>,
-    pub waits_ms: Vec<u64>,
+    /// Orders to give way by kind.
+    pub preemptions: BTreeMap<String, u64>,
     pub use_of: Usage,
     /// Allocations of now by tree and pool, those of operations directly in it.
-    pub by_pool: BTreeMap<(String, String), i64>,
+    pub by_pool: BTreeMap<Place, i64>,
+    /// Pools with a start or an end since somebody asked.
+    pub touched: Vec<Place>,
     /// Operations that have ended since somebody asked.
     /// With the number of units, if it completed.
     pub ended: Vec<(OperationId, Option<u64>)>,
@@ -126,7 +173,11 @@ pub struct Ledger {
     early: BTreeMap<OperationId, (Time, &'static str)>,
     /// Units that completed since somebody asked.
     pub completed: Vec<(OperationId, String, u64)>,
+    hunger: Hunger<OperationId>,
 }
+
+/// Tree and pool.
+type Place = (String, String);
 
 fn text<'a>(event: &'a Map, key: &str) -> &'a str {
     event.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -146,15 +197,53 @@ impl Ledger {
             start,
             lives: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            total: Attempts::default(),
-            states: BTreeMap::new(),
+            all: Group::default(),
+            pools: BTreeMap::new(),
+            users: BTreeMap::new(),
             reasons: BTreeMap::new(),
-            waits_ms: Vec::new(),
+            preemptions: BTreeMap::new(),
             by_pool: BTreeMap::new(),
+            touched: Vec::new(),
             use_of: Usage::default(),
             ended: Vec::new(),
             early: BTreeMap::new(),
             completed: Vec::new(),
+            hunger: Hunger::default(),
+        }
+    }
+
+    /// The groups that an operation of a pool and a user belongs to.
+    fn groups(&mut self, place: &Place, user: &str) -> [&mut Group; 3] {
+        if !self.pools.contains_key(place) {
+            self.pools.insert(place.clone(), Group::default());
+        }
+        if !self.users.contains_key(user) {
+            self.users.insert(user.to_owned(), Group::default());
+        }
+        let of_pool = self.pools.get_mut(place).expect("just put there");
+        [&mut self.all, of_pool, self.users.get_mut(user).expect("just put there")]
+    }
+
+    /// An unfinished operation.
+    pub fn life(&self, id: OperationId) -> Option<&Life> {
+        self.lives.get(&id)
+    }
+
+    /// 0: it does not starve, 1: it does, 2: aggressively.
+    pub fn hunger_of(&self, id: &OperationId) -> i64 {
+        self.hunger.level(id)
+    }
+
+    /// Shares were computed: who starves now, and is it aggressively?
+    pub fn starving(&mut self, now: Time, who: impl Iterator<Item = (OperationId, bool)>) {
+        for (id, time, aggressively) in self.hunger.now(now, who) {
+            self.fed(id, time, aggressively);
+        }
+    }
+
+    fn fed(&mut self, id: OperationId, time: Span, aggressively: Span) {
+        if let Some(life) = self.lives.get_mut(&id) {
+            life.starved.add(time, aggressively);
         }
     }
 
@@ -163,20 +252,21 @@ impl Ledger {
         &mut self,
         id: OperationId,
         operation: Arc<Operation>,
-        at: Time,
         sink: &mut Sink,
     ) -> Result<(), SimError> {
+        let tasks = operation.tasks.len();
         let life = Life {
+            at: self.start + operation.at,
             operation,
-            at,
             running_since: None,
             first_allocation: None,
             counts: Attempts::default(),
             tree: String::new(),
             pool: String::new(),
-            starving_since: None,
-            starving: Span::ZERO,
+            starved: Starved::default(),
             attempts: BTreeMap::new(),
+            longest: vec![Span::ZERO; tasks],
+            most_reserved: None,
         };
         self.lives.insert(id, life);
         match self.early.remove(&id) {
@@ -213,16 +303,8 @@ impl Ledger {
                     life.running_since.get_or_insert(at);
                 }
             }
-            "operation_starvation_started" => {
-                if let Some(life) = id(event, "operation_id").and_then(|id| self.lives.get_mut(&id)) {
-                    life.starving_since = Some(at);
-                }
-            }
-            "operation_starvation_finished" => {
-                if let Some(life) = id(event, "operation_id").and_then(|id| self.lives.get_mut(&id)) {
-                    let since = life.starving_since.take().unwrap_or(at);
-                    life.starving = life.starving + at.since(since);
-                }
+            "allocation_preempted" => {
+                *self.preemptions.entry(text(event, "preemption_kind").to_owned()).or_default() += 1;
             }
             "operation_completed" => self.operation_ended(event, at, "completed", sink)?,
             "operation_failed" => self.operation_ended(event, at, "failed", sink)?,
@@ -253,30 +335,39 @@ impl Ledger {
         let limits = event.get("resource_limits");
         let cookie = event.get("job_cookie").and_then(Value::as_u64).unwrap_or_default();
         let task = text(event, "task_name").to_owned();
-        let life = self.lives.get_mut(&operation);
+        let place = (text(event, "tree_id").to_owned(), text(event, "pool").to_owned());
         let mut number = 1;
-        if let Some(life) = life {
+        let (mut user, mut wait) = (None, None);
+        if let Some(life) = self.lives.get_mut(&operation) {
             if life.first_allocation.is_none() {
                 life.first_allocation = Some(at);
-                self.waits_ms.push(at.since(life.at).as_millis());
+                wait = Some(at.since(life.at).as_millis());
             }
             life.counts.started += 1;
             number += life.attempts.get(&(task.clone(), cookie)).copied().unwrap_or(0);
+            user = Some(life.operation.clone());
         }
-        self.total.started += 1;
+        let user = user.as_ref().map_or("", |operation| &operation.user);
+        for group in self.groups(&place, user) {
+            group.attempts.started += 1;
+            wait.iter().for_each(|wait| group.operation_wait.add(*wait, 1.0));
+        }
+        let amount = |name: &str| limits.and_then(|l| l.get(name)?.as_f64()).unwrap_or_default();
         let attempt = Attempt {
             operation,
             task,
             cookie,
             index: event.get("task_job_index").and_then(Value::as_u64).unwrap_or_default(),
             number,
-            place: (text(event, "tree_id").to_owned(), text(event, "pool").to_owned()),
+            place,
             node: text(event, "node_address").to_owned(),
             ordered: at,
-            cpu: limits.and_then(|l| l.get("cpu")?.as_f64()).unwrap_or_default(),
+            cpu: amount("cpu"),
+            gpu: amount("gpu"),
             reserve: limits.and_then(|l| l.get("memory")?.as_i64()).unwrap_or_default(),
         };
         *self.by_pool.entry(attempt.place.clone()).or_default() += 1;
+        self.touched.push(attempt.place.clone());
         self.attempts.insert(job, attempt);
     }
 
@@ -301,47 +392,34 @@ impl Ledger {
         let gave_way = job.is_some_and(|job| told.yielded.remove(&job));
         let cpu = job.and_then(|job| told.cpu.remove(&job));
         let proxy = job.and_then(|job| told.proxies.remove(&job));
+        let asked = job.and_then(|job| told.asked.remove(&job));
+        let full = job.and_then(|job| told.full.remove(&job));
         let Some(attempt) = job.and_then(|job| self.attempts.remove(&job)) else {
             return Ok(());
         };
         if let Some(count) = self.by_pool.get_mut(&attempt.place) {
             *count -= 1;
         }
+        self.touched.push(attempt.place.clone());
         let end = time(event, "finish_time").unwrap_or(at).max(attempt.ordered);
         let start = time(event, "start_time").filter(|_| event.contains("start_time"));
         let reason = text(event, "reason");
         let ran = end.since(attempt.ordered);
-        let (ms, cpu_s) = (ran.as_millis(), ran.as_secs_f64() * attempt.cpu);
         let interrupted = gave_way && outcome == "completed";
-        let life = self.lives.get_mut(&attempt.operation);
-        for counts in life.map(|l| &mut l.counts).into_iter().chain([&mut self.total]) {
-            match outcome {
-                "completed" => counts.completed += 1,
-                "failed" => counts.failed += 1,
-                _ => counts.aborted += 1,
-            }
-            counts.interrupted += u64::from(interrupted);
-            match reason {
-                "preemption" => {
-                    counts.preempted += 1;
-                    counts.preempted_cpu_s += cpu_s;
-                }
-                "resource_overdraft" => counts.overdrafted += 1,
-                "node_offline" => counts.node_lost += 1,
-                _ => {}
-            }
-            if outcome != "completed" {
-                counts.lost_cpu_s += cpu_s;
-            }
-            counts.cpu_s += cpu_s;
-            counts.total_ms += ms;
-            counts.longest_ms = counts.longest_ms.max(ms);
-        }
-        let peak = peak(event);
-        let limit = self
-            .lives
-            .get(&attempt.operation)
-            .and_then(|life| life.operation.tasks.iter().find(|t| t.name == attempt.task).map(|t| t.memory));
+        let peak = statistic(event, &["user_job", "max_memory"]);
+        let over = End {
+            outcome,
+            reason,
+            stopped_after: interrupted.then(|| end.since(asked.unwrap_or(end))),
+            over_limit: outcome == "failed" && event.get("error").is_some_and(is_over_limit),
+            ran,
+            cpu: attempt.cpu,
+            gpu: attempt.gpu,
+            used_cpu_s: statistic(event, &["user_job", "cpu", "user"]).unwrap_or_default() as f64 / 1000.0,
+        };
+        let freed = told.ready.get(&(attempt.operation, attempt.task.clone())).copied();
+        let times = Times { start, end, full, freed };
+        let limit = self.life_ends(&attempt, &over, &times, proxy);
         self.use_of.add(&attempt, limit, peak, ran, outcome, cpu.as_ref());
         self.use_of.add_proxy(proxy.unwrap_or_default(), ran);
         if !reason.is_empty() {
@@ -358,12 +436,47 @@ impl Ledger {
                 *life.attempts.entry(unit).or_default() += 1;
             }
         }
-        if sink.wants_allocations() {
+        if sink.wants(Which::Allocations) {
             let preempted_for = event.get("preempted_for").map(|v| self.preemptor(v)).unwrap_or_default();
             let row = self.row(&attempt, start, Some(end), outcome, reason, preempted_for, peak, cpu);
-            sink.allocation(&row)?;
+            sink.row(Which::Allocations, row)?;
         }
         Ok(())
+    }
+
+    /// What an attempt adds to its operation and the groups of that. Gives its memory limit.
+    fn life_ends(
+        &mut self,
+        attempt: &Attempt,
+        over: &End<'_>,
+        &Times { start, end, full, freed }: &Times,
+        proxy: Option<(i64, i64)>,
+    ) -> Option<i64> {
+        let (mut wait, mut slow, mut limit, mut operation) = (None, None, None, None);
+        if let Some(life) = self.lives.get_mut(&attempt.operation) {
+            let ready = life.ready(&attempt.task, attempt.cookie, freed);
+            life.counts.add(over);
+            if let Some((place, task)) = life.task(&attempt.task) {
+                limit = Some(task.memory);
+                let reserved = proxy.map(|(proxy, _)| (attempt.reserve - proxy) as f64 / task.memory as f64);
+                life.most_reserved = life.most_reserved.into_iter().chain(reserved).reduce(f64::max);
+                life.longest[place] = life.longest[place].max(full.unwrap_or_default());
+            }
+            if attempt.number == 1 {
+                wait = Some(start.unwrap_or(attempt.ordered).since(ready).as_millis());
+            }
+            if over.outcome == "completed" && over.stopped_after.is_none() {
+                slow = full.map(|full| slowdown(end.since(ready), full));
+            }
+            operation = Some(life.operation.clone());
+        }
+        let weight = full.unwrap_or(over.ran).as_secs_f64() * attempt.cpu;
+        for group in self.groups(&attempt.place, operation.as_ref().map_or("", |o| &o.user)) {
+            group.attempts.add(over);
+            wait.iter().for_each(|wait| group.job_wait.add(*wait, weight));
+            slow.iter().for_each(|slow| group.job_slowdown.add(*slow, weight));
+        }
+        limit
     }
 
     /// Of the workload, by the name that it has there.
@@ -434,6 +547,9 @@ impl Ledger {
         state: &'static str,
         sink: &mut Sink,
     ) -> Result<(), SimError> {
+        if let Some((time, aggressively)) = self.hunger.gone(&id, at) {
+            self.fed(id, time, aggressively);
+        }
         let Some(life) = self.lives.remove(&id) else {
             self.early.insert(id, (at, state));
             return Ok(());
@@ -450,14 +566,21 @@ impl Ledger {
         state: &'static str,
         sink: &mut Sink,
     ) -> Result<(), SimError> {
-        *self.states.entry(state).or_default() += 1;
         let c = &life.counts;
-        let until = end.unwrap_or(self.start);
-        let starving = life.starving_since.map_or(Span::ZERO, |since| until.since(since)) + life.starving;
         let pending = life.running_since.map(|t| t.since(life.at));
+        let ideal = life.ideal();
+        let done = end.zip(ideal).filter(|_| state == "completed");
+        let slow = done.map(|(end, ideal)| slowdown(end.since(life.at), ideal));
+        let place = (life.tree.clone(), life.pool.clone());
+        for group in self.groups(&place, &life.operation.user) {
+            *group.states.entry(state).or_default() += 1;
+            pending.iter().for_each(|pending| group.pending.add(pending.as_millis(), 1.0));
+            slow.iter().for_each(|slow| group.operation_slowdown.add(*slow, 1.0));
+            group.starved.merge(&life.starved);
+        }
         let jobs: u64 = life.operation.tasks.iter().map(|t| t.job_count).sum();
         let int = |x: u64| Cell::Int(x as i64);
-        sink.operation(&[
+        let row = vec![
             Cell::text(&life.operation.id),
             Cell::text(&life.tree),
             Cell::text(&life.pool),
@@ -468,6 +591,7 @@ impl Ledger {
             pending.map_or(Cell::Empty, |s| int(s.as_millis())),
             life.first_allocation.map_or(Cell::Empty, |t| self.ms(t)),
             end.map_or(Cell::Empty, |t| self.ms(t)),
+            ideal.map_or(Cell::Empty, |ideal| int(ideal.as_millis())),
             int(jobs),
             int(c.completed),
             int(c.failed),
@@ -478,16 +602,20 @@ impl Ledger {
             int(c.total_ms),
             int(c.longest_ms),
             Cell::Number(c.cpu_s),
-            int(starving.as_millis()),
-        ])
+            int(life.starved.time.as_millis()),
+            int(life.starved.aggressively.as_millis()),
+            life.most_reserved.map_or(Cell::Empty, Cell::Number),
+        ];
+        sink.row(Which::Operations, row)
     }
 
     /// The end of the run: rows of what has not ended.
-    pub fn finish(&mut self, sink: &mut Sink) -> Result<(), SimError> {
+    pub fn finish(&mut self, now: Time, sink: &mut Sink) -> Result<(), SimError> {
+        self.starving(now, std::iter::empty());
         for attempt in std::mem::take(&mut self.attempts).into_values() {
-            if sink.wants_allocations() {
+            if sink.wants(Which::Allocations) {
                 let row = self.row(&attempt, None, None, "running", "", String::new(), None, None);
-                sink.allocation(&row)?;
+                sink.row(Which::Allocations, row)?;
             }
         }
         for life in std::mem::take(&mut self.lives).into_values() {
@@ -498,9 +626,22 @@ impl Ledger {
     }
 }
 
-fn peak(event: &Map) -> Option<i64> {
+/// `max(1, time / max(full, 10 s))` in thousandths.
+fn slowdown(time: Span, full: Span) -> u64 {
+    let least = full.max(Span::from_secs(10)).as_secs_f64();
+    ((time.as_secs_f64() / least).max(1.0) * 1000.0).round() as u64
+}
+
+fn is_over_limit(error: &Value) -> bool {
+    let message = error.get("message").and_then(Value::as_str);
+    let inner = error.get("inner_errors").and_then(Value::as_list).into_iter().flatten();
+    message == Some(OVER_LIMIT) || inner.into_iter().any(is_over_limit)
+}
+
+/// The largest value of a column of statistics.
+fn statistic(event: &Map, path: &[&str]) -> Option<i64> {
     let statistics = event.get("statistics")?;
-    let leaf = ["user_job", "max_memory"].iter().try_fold(statistics, |v, key| v.get(key))?;
+    let leaf = path.iter().try_fold(statistics, |v, key| v.get(key))?;
     leaf.as_i64().or_else(|| leaf.get("max")?.as_i64()).or_else(|| {
         let by_state = leaf.get("$")?;
         by_state.as_map()?.iter().next()?.1.as_map()?.iter().next()?.1.get("max")?.as_i64()

@@ -62,7 +62,7 @@ impl<'a> Stopped<'a> {
     pub fn pools(&mut self) -> Vec<Vec<Cell>> {
         let engine = &mut self.0;
         if let Some(kernel) = engine.server.kernel() {
-            engine.pools.look(kernel, &engine.ledger.by_pool);
+            engine.pools.look(engine.now, kernel, &engine.ledger.by_pool);
         }
         engine.pools.sample(engine.now.since(engine.scenario.start))
     }

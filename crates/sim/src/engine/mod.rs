@@ -5,23 +5,28 @@ mod answers;
 mod arrivals;
 mod cpu;
 mod faults;
+mod fragments;
 pub(crate) mod ledger;
 mod look;
 mod node;
+mod performance;
 #[cfg(test)]
 mod planted;
 mod queue;
 mod resume;
 mod scripted;
+pub(crate) mod series;
 mod server;
 mod setup;
 mod snapshot;
+mod stages;
 mod summary;
 mod usage;
 mod work;
 
 pub use look::Stopped;
 pub use node::Counts;
+pub use performance::Meter;
 
 use crate::error::SimError;
 use crate::output::{Beside, Format, Sink, pools::Pools};
@@ -32,7 +37,9 @@ use kernel::{Body, Command, Input, NodeKey, OperationRef};
 use ledger::Ledger;
 use node::{Around, Node};
 use queue::{Due, Queue};
+use scheduler::Starved;
 use server::{Outcome, Server};
+use stages::Stages;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,13 +58,25 @@ pub struct Options {
     pub shortcuts: bool,
     /// Check the invariants of the core after every share update; slow.
     pub check_invariants: bool,
+    /// With more than one, another one writes the tables. What comes out is the same.
+    pub threads: usize,
+    /// What measures the run; the simulation itself has no clock.
+    pub meter: Option<Meter>,
     /// Let things go wrong, by this seed, for the first five minutes.
     pub faults: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: Format::Csv, until: None, shortcuts: true, check_invariants: false, faults: None }
+        Options {
+            format: Format::Csv,
+            until: None,
+            shortcuts: true,
+            check_invariants: false,
+            threads: 1,
+            meter: None,
+            faults: None,
+        }
     }
 }
 
@@ -126,6 +145,9 @@ struct Engine<'a> {
     sink: Sink,
     pools: Pools,
     counts: Counts,
+    /// By tree, of lives of the server that are over.
+    stages: BTreeMap<String, Stages>,
+    fragments: fragments::Fragments,
     updates: u64,
     refused: u64,
     refusals: Vec<String>,
@@ -150,7 +172,8 @@ pub fn run(
     watch: &mut dyn FnMut(&Progress) -> bool,
     performance: &mut dyn FnMut(&Progress) -> yson::Map,
 ) -> Result<Ran, SimError> {
-    let sink = Sink::create(folder, scenario, options.format)?;
+    let begun = options.meter.map_or(0, |meter| (meter.now)());
+    let sink = Sink::create(folder, scenario, options.format, options.threads)?;
     let mut engine = Engine::new(scenario, sink, Beside::create(folder)?, options)?;
     let mut interrupted = false;
     let mut instants = 0u64;
@@ -163,7 +186,7 @@ pub fn run(
         }
     }
     engine.beside.finish()?;
-    engine.finish(interrupted, performance)
+    engine.finish(interrupted, begun, performance)
 }
 
 impl Engine<'_> {
@@ -230,9 +253,21 @@ impl Engine<'_> {
         if self.faults.is_some() {
             self.check_nodes();
         }
-        if updated && let Some(kernel) = self.server.kernel() {
-            self.updates += 1;
-            self.pools.updated(self.now, kernel);
+        let touched = std::mem::take(&mut self.ledger.touched);
+        if let Some(kernel) = self.server.kernel() {
+            if updated {
+                self.updates += 1;
+                self.pools.updated(self.now, kernel);
+                let snapshot = kernel.scheduler().snapshot();
+                let starving = snapshot.trees().flat_map(|tree| tree.starving());
+                let operations = starving.filter_map(|(who, aggressively)| match who {
+                    Starved::Operation(id) => Some((id, aggressively)),
+                    Starved::Pool(_) => None,
+                });
+                self.ledger.starving(self.now, operations);
+            } else {
+                touched.into_iter().for_each(|place| self.pools.touched(self.now, kernel, place));
+            }
         }
         // When things go wrong, what holds after the next update may not hold now.
         if self.options.check_invariants && (updated || self.faults.is_some()) {
@@ -448,18 +483,7 @@ impl Engine<'_> {
         self.by_name.insert(operation.id.clone(), id);
         self.physics.add(id, operation.clone(), self.now);
         self.first_arrival(id);
-        self.ledger.accepted(id, operation, self.now, &mut self.sink)
-    }
-
-    fn sample(&mut self) -> Result<(), SimError> {
-        if let Some(kernel) = self.server.kernel() {
-            self.pools.look(kernel, &self.ledger.by_pool);
-        }
-        for row in self.pools.sample(self.now.since(self.scenario.start)) {
-            self.sink.pool(&row)?;
-        }
-        self.queue.push(self.now + self.scenario.output.pool_series_period, Due::Sample);
-        Ok(())
+        self.ledger.accepted(id, operation, &mut self.sink)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::cpu::{Cap, Division};
 use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
+use crate::metrics::Periods;
 use crate::scenario::{CpuModel, Models};
 use kernel::{Input, NodeKey};
 use nodecore::{
@@ -40,6 +41,8 @@ pub(super) struct Node {
     end_delay: Span,
     /// Ends that nobody has heard of yet.
     late_ends: BTreeMap<JobId, JobResult>,
+    /// When its jobs had more memory than it has.
+    pub overcommitted: Periods,
 }
 
 /// A job whose proxy lives.
@@ -109,6 +112,7 @@ impl Node {
             monitor_sets_cap,
             end_delay: models.delays.job_end_to_scheduler,
             late_ends: BTreeMap::new(),
+            overcommitted: Periods::default(),
         }
     }
 
@@ -127,8 +131,9 @@ impl Node {
     }
 
     /// All processes die; the next life has another incarnation and nothing in its hands.
-    pub fn break_down(&mut self) {
+    pub fn break_down(&mut self, now: Time) {
         self.online = false;
+        self.overcommitted.now(now, false);
         self.jobs.clear();
         self.late_ends.clear();
         if let Some(cpu) = &mut self.cpu {
@@ -241,6 +246,8 @@ impl Node {
                 self.core.handle(around.now, answer, &mut effects);
             }
         }
+        let (holds, has) = (self.core.ledger().acquired().memory, self.settings.resource_limits.memory);
+        self.overcommitted.now(around.now, self.online && holds > has);
         self.settle_cpu(around);
     }
 
@@ -461,6 +468,7 @@ impl Node {
             ProxyOrder::Interrupt { reason, timeout, .. } => {
                 let takes = job.fate.interrupt_time;
                 job.interrupted = Some(reason);
+                around.physics.told.asked.entry(id).or_insert(around.now);
                 // Otherwise the node's own deadline aborts it.
                 if takes <= timeout {
                     around.queue.push(around.now + takes, Due::JobYields(self.number, id));

@@ -51,7 +51,7 @@ impl Engine<'_> {
             self.keys[key.0 as usize] = None;
             self.inputs.push(Input::NodeDisconnected(key));
         }
-        node.break_down();
+        node.break_down(self.now);
         node.online = true;
     }
 

@@ -138,7 +138,7 @@ impl Engine<'_> {
         if !node.online {
             return;
         }
-        node.break_down();
+        node.break_down(self.now);
         if !graceful {
             let next = self.failures.entry(number).or_default();
             *next += 1;
@@ -194,6 +194,7 @@ impl Engine<'_> {
 
     /// The server dies; nodes lose their connections and go on.
     pub(super) fn server_dies(&mut self, downtime: Span) {
+        self.note_stages();
         self.server.crash();
         self.inputs.clear();
         // Clients without an answer ask again.

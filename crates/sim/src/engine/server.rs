@@ -1,7 +1,8 @@
 //! The server without its edges: the shipped kernel, and a store that takes every batch at once.
 
+use super::performance::{Meter, Took};
 use crate::error::SimError;
-use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request};
+use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Phase, Records, Request};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Op, Table};
 use vocab::planted::{Bug, strikes};
@@ -59,6 +60,9 @@ pub struct Server {
     /// It dies after so many effects more.
     fuse: Option<u64>,
     died: bool,
+    /// Share updates are measured with it.
+    meter: Option<Meter>,
+    pub(super) took: Took,
 }
 
 impl Server {
@@ -78,6 +82,8 @@ impl Server {
             held_back: false,
             fuse: None,
             died: false,
+            meter: None,
+            took: Took::default(),
         };
         server.restart(now)?;
         Ok(server)
@@ -98,6 +104,11 @@ impl Server {
         self.durable = 0;
         self.wake = now;
         Ok(())
+    }
+
+    /// Measures share updates from now on.
+    pub fn measure(&mut self, meter: Option<Meter>) {
+        self.meter = meter;
     }
 
     /// Dies after so many effects more.
@@ -168,7 +179,20 @@ impl Server {
         for input in inputs.drain(..) {
             kernel.handle(now, input, &mut self.effects);
         }
-        let flushed = kernel.flush(now, true, &mut self.effects);
+        let flushed = match self.meter {
+            None => kernel.flush(now, true, &mut self.effects),
+            Some(meter) => {
+                let (mut before, took) = ((meter.now)(), &mut self.took);
+                let mut over = |phase| {
+                    let at = (meter.now)();
+                    if phase == Phase::Shares {
+                        took.add(at - before);
+                    }
+                    before = at;
+                };
+                kernel.flush_in_phases(now, true, &mut self.effects, &mut over)
+            }
+        };
         self.wake = flushed.wake;
         self.land(now, out);
         for effect in std::mem::take(&mut self.effects) {

@@ -30,7 +30,8 @@ impl<'a> Engine<'a> {
         };
         let resumes = workload.begins_with_running_jobs();
         let restarts = resumes || options.faults.is_some() || scenario.events.iter().any(is_restart);
-        let server = Server::start(config, now, restarts)?;
+        let mut server = Server::start(config, now, restarts)?;
+        server.measure(options.meter);
         let mut controller_config = scenario.controller_config.clone();
         let proxy = scenario.proxy_estimate();
         controller_config.entry_or_insert("footprint_memory", || proxy.into());
@@ -63,6 +64,8 @@ impl<'a> Engine<'a> {
             sink,
             pools: Pools::new(now, Span::ZERO),
             counts: Counts::default(),
+            stages: BTreeMap::new(),
+            fragments: fragments::Fragments::default(),
             updates: 0,
             refused: 0,
             refusals: Vec::new(),

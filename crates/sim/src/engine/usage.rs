@@ -2,7 +2,7 @@
 
 use super::cpu::Figures;
 use super::ledger::Attempt;
-use super::summary::round;
+use crate::metrics::round;
 use vocab::Span;
 use yson::Map;
 

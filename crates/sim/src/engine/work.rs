@@ -10,6 +10,9 @@ use std::sync::Arc;
 use vocab::{JobId, JobIdentity, OperationId, Span, Time};
 use wire::StartJob;
 
+/// Why a job fails that uses more than its limit.
+pub(super) const OVER_LIMIT: &str = "Memory limit exceeded";
+
 /// An operation that was accepted.
 pub(super) struct Work {
     pub operation: Arc<Operation>,
@@ -93,6 +96,10 @@ pub struct Told {
     pub proxies: BTreeMap<JobId, (i64, i64)>,
     /// When tasks that waited for others could first run.
     pub ready: BTreeMap<(OperationId, String), Time>,
+    /// When jobs were asked to stop.
+    pub asked: BTreeMap<JobId, Time>,
+    /// How long their units run at full speed.
+    pub full: BTreeMap<JobId, Span>,
 }
 
 /// All that is decided of an attempt when it starts.
@@ -261,7 +268,7 @@ impl Physics {
                 if bytes > task.memory {
                     // The proxy sees it and ends the job (5.6, rule 1).
                     runs_for = at;
-                    failure = Some("Memory limit exceeded");
+                    failure = Some(OVER_LIMIT);
                     break;
                 }
                 if bytes + proxy_memory > noticed {
@@ -276,6 +283,7 @@ impl Physics {
             let reserved = start.description.job_proxy_memory_reserve;
             self.told.proxies.insert(identity.job_id, (reserved, proxy_memory));
         }
+        self.told.full.insert(identity.job_id, micros(full));
         Fate {
             unit,
             start_delay: micros(delay * 1000.0),

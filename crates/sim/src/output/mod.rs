@@ -2,94 +2,121 @@
 
 mod beside;
 mod column;
+mod files;
 mod parquet;
 pub mod pools;
 mod table;
+mod writer;
 
 pub(crate) use beside::Beside;
 pub use column::{Column, Kind, int, num, text};
 pub use table::{Cell, Format, Table, cannot_write, number};
 
 use crate::engine::ledger::{ALLOCATIONS, OPERATIONS};
+use crate::engine::series::{NODES, OPERATION_SERIES};
 use crate::error::SimError;
 use crate::scenario::Scenario;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use files::Files;
 use std::path::{Path, PathBuf};
+use writer::{Piece, Writer};
 use yson::{JsonFormat, Map, Value};
+
+/// Tables of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    Pools,
+    Operations,
+    Allocations,
+    Nodes,
+    OperationSeries,
+}
+
+const TABLES: [(Which, &str, &[Column]); 5] = [
+    (Which::Pools, "pools", pools::COLUMNS),
+    (Which::Operations, "operations", OPERATIONS),
+    (Which::Allocations, "allocations", ALLOCATIONS),
+    (Which::Nodes, "nodes", NODES),
+    (Which::OperationSeries, "operation_series", OPERATION_SERIES),
+];
 
 /// Where everything goes.
 pub struct Sink {
     folder: PathBuf,
-    pools: Option<Table>,
-    operations: Option<Table>,
-    allocations: Option<Table>,
-    events: Option<BufWriter<File>>,
+    wanted: Vec<Which>,
+    wants_events: bool,
+    way: Way,
+}
+
+enum Way {
+    /// Nothing is kept.
+    Nowhere,
+    Here(Files),
+    Thread(Writer),
 }
 
 impl Sink {
-    /// Begins the files of a run in a directory, which is made if it is not there.
-    pub fn create(folder: &Path, scenario: &Scenario, format: Format) -> Result<Sink, SimError> {
+    /// Begins the files of a run in a directory, which is made if it is not there. With two threads and more
+    /// one of them writes the tables.
+    pub fn create(
+        folder: &Path,
+        scenario: &Scenario,
+        format: Format,
+        threads: usize,
+    ) -> Result<Sink, SimError> {
         std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
         write_json(&folder.join("scenario.json"), &scenario.standalone())?;
-        let events = match scenario.output.event_log {
-            true => {
-                let path = folder.join("events.jsonl");
-                Some(BufWriter::new(File::create(&path).map_err(|e| cannot_write(&path, &e))?))
-            }
-            false => None,
+        let output = &scenario.output;
+        let is_wanted = |which: &Which| match which {
+            Which::Pools | Which::Operations => true,
+            Which::Allocations => output.allocations,
+            Which::Nodes => output.node_series,
+            Which::OperationSeries => output.operation_series,
         };
-        let allocations = match scenario.output.allocations {
-            true => Some(Table::create(folder, "allocations", ALLOCATIONS, format)?),
-            false => None,
-        };
-        Ok(Sink {
-            folder: folder.to_owned(),
-            pools: Some(Table::create(folder, "pools", pools::COLUMNS, format)?),
-            operations: Some(Table::create(folder, "operations", OPERATIONS, format)?),
-            allocations,
-            events,
-        })
+        let wanted: Vec<Which> = TABLES.iter().map(|(which, ..)| *which).filter(is_wanted).collect();
+        let files = Files::create(folder, &wanted, output.event_log, format)?;
+        let way = if threads > 1 { Way::Thread(Writer::start(files)) } else { Way::Here(files) };
+        Ok(Sink { folder: folder.to_owned(), wanted, wants_events: output.event_log, way })
     }
 
     /// Of a run of which nothing is kept.
     pub(crate) fn nowhere() -> Sink {
-        Sink { folder: PathBuf::new(), pools: None, operations: None, allocations: None, events: None }
+        Sink { folder: PathBuf::new(), wanted: Vec::new(), wants_events: false, way: Way::Nowhere }
     }
 
-    pub(crate) fn pool(&mut self, row: &[Cell]) -> Result<(), SimError> {
-        self.pools.as_mut().map_or(Ok(()), |table| table.row(row))
+    pub(crate) fn wants(&self, which: Which) -> bool {
+        self.wanted.contains(&which)
     }
 
-    pub(crate) fn operation(&mut self, row: &[Cell]) -> Result<(), SimError> {
-        self.operations.as_mut().map_or(Ok(()), |table| table.row(row))
-    }
-
-    pub(crate) fn wants_allocations(&self) -> bool {
-        self.allocations.is_some()
-    }
-
-    pub(crate) fn allocation(&mut self, row: &[Cell]) -> Result<(), SimError> {
-        self.allocations.as_mut().map_or(Ok(()), |table| table.row(row))
+    pub(crate) fn row(&mut self, which: Which, row: Vec<Cell>) -> Result<(), SimError> {
+        if !self.wants(which) {
+            return Ok(());
+        }
+        match &mut self.way {
+            Way::Nowhere => Ok(()),
+            Way::Here(files) => files.row(which, &row),
+            Way::Thread(writer) => writer.send(Piece::Row(which, row)),
+        }
     }
 
     pub(crate) fn event(&mut self, event: &Map) -> Result<(), SimError> {
-        let Some(file) = &mut self.events else { return Ok(()) };
-        let line = yson::json::to_json(&Value::Map(event.clone()), &JsonFormat::utf8());
-        let path = self.folder.join("events.jsonl");
-        file.write_all(&line).and_then(|()| file.write_all(b"\n")).map_err(|e| cannot_write(&path, &e))
+        if !self.wants_events {
+            return Ok(());
+        }
+        match &mut self.way {
+            Way::Nowhere => Ok(()),
+            Way::Here(files) => files.event(event),
+            Way::Thread(writer) => writer.send(Piece::Event(event.clone())),
+        }
     }
 
     /// Writes the summary and closes everything.
     pub fn finish(self, summary: Map) -> Result<(), SimError> {
-        let Sink { folder, pools, operations, allocations, events } = self;
-        for table in [pools, operations, allocations].into_iter().flatten() {
-            table.finish()?;
+        match self.way {
+            Way::Nowhere => return Ok(()),
+            Way::Here(files) => files.finish()?,
+            Way::Thread(writer) => writer.finish()?,
         }
-        if let Some(mut file) = events {
-            file.flush().map_err(|e| cannot_write(&folder.join("events.jsonl"), &e))?;
-        }
-        write_json(&folder.join("summary.json"), &summary.into())
+        write_json(&self.folder.join("summary.json"), &summary.into())
     }
 }
 

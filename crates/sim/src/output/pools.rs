@@ -1,11 +1,16 @@
-//! What is written and summed up of pools (simulator.md 8, 9): values hold from an update to the next.
+//! What is written and summed up of pools (simulator.md 8, 9): shares hold from an update to the next, usage
+//! until something starts or ends.
 
 use super::column::{Column, int, num, text};
 use super::table::Cell;
+use crate::metrics::pool::{Held, Integrals};
+use crate::metrics::volume::Account;
+use crate::metrics::{Hunger, Window, round};
 use kernel::Kernel;
-use std::collections::BTreeMap;
-use vocab::{ObjectId, Resource, Resources, Share, Span, Time, Volume};
-use yson::Value;
+use scheduler::Starved;
+use std::collections::{BTreeMap, BTreeSet};
+use vocab::{ObjectId, Resource, Span, Time, Volume};
+use yson::{Map, Value};
 
 /// Columns of `pools.csv`.
 pub const COLUMNS: &[Column] = &[
@@ -38,18 +43,19 @@ pub const COLUMNS: &[Column] = &[
 ];
 
 /// A pool since its last update.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct State {
-    demand: Resources,
-    usage: Resources,
-    fair_share: Share,
-    strong: f64,
-    integral: f64,
+#[derive(Clone, Debug)]
+struct State {
+    held: Held,
     free: f64,
     volume: f64,
     satisfaction: f64,
-    total: Resources,
     now: Now,
+    parent: Option<String>,
+    /// No pools are below it.
+    is_leaf: bool,
+    integrals: Integrals,
+    /// Of the samples: smallest, largest and last volume.
+    volumes: Option<(f64, f64, f64)>,
 }
 
 /// What is asked for only when a sample is taken.
@@ -78,114 +84,130 @@ const OF_NOW: &[&str] = &[
     "parent",
 ];
 
-/// Of a pool, over the whole run. Core-seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sums {
-    /// Sum of the fair share.
-    pub fair_share: f64,
-    /// Part of it that integral guarantees gave.
-    pub integral: f64,
-    /// Sum of the usage.
-    pub usage: f64,
-    /// Sum of the demand.
-    pub demand: f64,
-    /// Sum of |usage - fair share|.
-    pub usage_deviation: f64,
-    /// Sum of min(demand, guarantee).
-    pub guaranteed: f64,
-    /// Sum of what was missing of that.
-    pub violation: f64,
-    /// The same without the time that starvation and preemption take.
-    pub violation_after_timeout: f64,
-    /// Of the samples: smallest, largest and last volume.
-    pub volume: Option<(f64, f64, f64)>,
-    owed: f64,
-    owed_since: Time,
-}
+/// Tree and pool.
+type Place = (String, String);
 
 /// All pools of all trees.
 pub struct Pools {
-    pools: BTreeMap<(String, String), (State, Sums)>,
-    since: Time,
+    pools: BTreeMap<Place, State>,
     /// Time that may pass before what is owed is there.
     patience: Span,
+    hunger: Hunger<Place>,
+    windows: [(&'static str, Window<Place>); 2],
 }
 
 impl Pools {
     /// Nothing yet. `patience`: starvation timeout, preemption timeout and two heartbeats.
     pub fn new(now: Time, patience: Span) -> Pools {
-        Pools { pools: BTreeMap::new(), since: now, patience }
-    }
-
-    /// The values up to now are over.
-    fn close(&mut self, now: Time) {
-        let seconds = now.since(self.since).as_secs_f64();
-        self.since = now;
-        if seconds == 0.0 {
-            return;
-        }
-        for (state, sums) in self.pools.values_mut() {
-            let total = state.total.cpu.as_f64();
-            let fair = state.fair_share[Resource::Cpu] * total;
-            let (usage, demand) = (state.usage.cpu.as_f64(), state.demand.cpu.as_f64());
-            let owed = demand.min((state.strong + state.integral) * total);
-            let missing = (owed - usage).max(0.0);
-            sums.fair_share += fair * seconds;
-            sums.integral += state.integral * total * seconds;
-            sums.usage += usage * seconds;
-            sums.demand += demand * seconds;
-            sums.usage_deviation += (usage - fair).abs() * seconds;
-            sums.guaranteed += owed * seconds;
-            sums.violation += missing * seconds;
-            if now.since(sums.owed_since) > self.patience {
-                sums.violation_after_timeout += missing * seconds;
-            }
+        let window = |minutes: u64| Window::new(now, Span::from_secs(60 * minutes));
+        Pools {
+            pools: BTreeMap::new(),
+            patience,
+            hunger: Hunger::default(),
+            windows: [("5m", window(5)), ("1h", window(60))],
         }
     }
 
     /// Shares were computed: new values hold.
     pub fn updated(&mut self, now: Time, kernel: &Kernel) {
-        self.close(now);
+        for state in self.pools.values_mut() {
+            state.integrals.close(now, &state.held, self.patience);
+        }
+        for (_, window) in &mut self.windows {
+            if window.is_due(now) {
+                let leaves = self.pools.iter().filter(|(_, state)| state.is_leaf);
+                window.look(now, leaves.map(|(place, state)| (place.clone(), state.integrals.deficit())));
+            }
+        }
         let scheduler = kernel.scheduler();
         let volumes: BTreeMap<ObjectId, Volume> =
             scheduler.export_volumes(None).into_iter().map(|(_, pool, volume)| (pool, volume)).collect();
         let snapshot = scheduler.snapshot();
         for tree in snapshot.trees() {
+            let tolerance = scheduler
+                .tree_config(&tree.name)
+                .map_or(1.0, |config| config.fair_share_starvation_tolerance);
+            let parents: BTreeSet<_> = tree.pool_names().filter_map(|name| tree.parent_of(name)).collect();
             for name in tree.pool_names() {
                 let Some(view) = tree.pool(name) else { continue };
                 let volume = kernel.pool_id(&tree.name, name).and_then(|id| volumes.get(&id));
-                let state = State {
+                let strong = view.fair_share.strong_guarantee;
+                let integral = tree.integral(name);
+                let wanted = view.demand_share.max_component() - strong.max_component();
+                let cores = tree.resource_limits.cpu.as_f64();
+                let held = Held {
                     demand: view.resource_demand,
                     usage: scheduler.pool_usage(&tree.name, name).unwrap_or(view.resource_usage),
                     fair_share: view.fair_share.total,
-                    strong: view.fair_share.strong_guarantee[Resource::Cpu],
+                    strong: strong[Resource::Cpu],
                     integral: view.fair_share.integral_guarantee[Resource::Cpu],
-                    free: view.fair_share.weight_proportional[Resource::Cpu],
-                    volume: volume.map_or(0.0, |v| v.cpu.as_f64()),
-                    satisfaction: view.satisfaction,
                     total: tree.resource_limits,
-                    now: Now::default(),
+                    tolerance,
+                    account: integral.map(|out| Account::of(out, wanted, cores)),
                 };
-                let key = (tree.name.to_string(), name.to_string());
-                let (old, sums) = self.pools.entry(key).or_default();
-                let total = state.total.cpu.as_f64();
-                let owed = state.demand.cpu.as_f64().min((state.strong + state.integral) * total);
-                if owed > sums.owed * (1.0 + 1e-9) {
-                    sums.owed_since = now;
+                let state = self.pools.entry((tree.name.to_string(), name.to_string()));
+                let state = state.or_insert_with(|| State::new(now));
+                state.held = held;
+                state.free = view.fair_share.weight_proportional[Resource::Cpu];
+                state.volume = volume.map_or(0.0, |v| v.cpu.as_f64());
+                state.satisfaction = view.satisfaction;
+                let parent = tree.parent_of(name).map(|parent| &**parent);
+                if state.parent.as_deref() != parent {
+                    state.parent = parent.map(str::to_owned);
                 }
-                sums.owed = owed;
-                *old = state;
+                state.is_leaf = !parents.contains(name);
+                state.integrals.begin(now, &state.held);
+                if let Some(out) = integral {
+                    state.integrals.volumes.refilled(out);
+                }
             }
+            // Pools that are gone hold nothing.
+            let gone = |place: &Place| *place.0 == *tree.name && tree.pool(&place.1).is_none();
+            for (_, state) in self.pools.iter_mut().filter(|(place, _)| gone(place)) {
+                state.held = Held { total: tree.resource_limits, ..Held::default() };
+                state.integrals.begin(now, &state.held);
+            }
+        }
+        let hungry = snapshot.trees().flat_map(|tree| {
+            tree.starving().filter_map(|(who, aggressively)| match who {
+                Starved::Pool(name) => Some(((tree.name.to_string(), name.to_string()), aggressively)),
+                Starved::Operation(_) => None,
+            })
+        });
+        self.fed(now, hungry);
+    }
+
+    fn fed(&mut self, now: Time, hungry: impl Iterator<Item = (Place, bool)>) {
+        for (place, time, aggressively) in self.hunger.now(now, hungry) {
+            if let Some(state) = self.pools.get_mut(&place) {
+                state.integrals.starved.add(time, aggressively);
+            }
+        }
+    }
+
+    /// Something was started or has ended in a pool: its usage is another one, and that of all above.
+    pub fn touched(&mut self, now: Time, kernel: &Kernel, place: Place) {
+        let mut at = Some(place);
+        while let Some(place) = at {
+            let Some(state) = self.pools.get_mut(&place) else { return };
+            state.integrals.close(now, &state.held, self.patience);
+            if let Ok(usage) = kernel.scheduler().pool_usage(&place.0, &place.1) {
+                state.held.usage = usage;
+            }
+            state.integrals.begin(now, &state.held);
+            at = state.parent.clone().map(|parent| (place.0, parent));
         }
     }
 
     /// What is in use now, before a sample is taken of it. `allocations`: of operations that are directly in
     /// a pool, by tree and pool.
-    pub fn look(&mut self, kernel: &Kernel, allocations: &BTreeMap<(String, String), i64>) {
+    pub fn look(&mut self, now: Time, kernel: &Kernel, allocations: &BTreeMap<(String, String), i64>) {
         let mut parents: BTreeMap<(&str, &str), String> = BTreeMap::new();
-        for ((tree, pool), (state, _)) in &mut self.pools {
+        for ((tree, pool), state) in &mut self.pools {
             if let Ok(usage) = kernel.scheduler().pool_usage(tree, pool) {
-                state.usage = usage;
+                state.integrals.close(now, &state.held, self.patience);
+                state.held.usage = usage;
+                state.integrals.begin(now, &state.held);
             }
             let snapshot = kernel.scheduler().snapshot();
             let attributes = snapshot.tree(tree).and_then(|t| t.pool_attributes(pool, Some(OF_NOW)));
@@ -217,31 +239,31 @@ impl Pools {
                 at = parent;
             }
         }
-        for (key, (state, _)) in &mut self.pools {
+        for (key, state) in &mut self.pools {
             state.now.allocations = sums.get(key).copied().unwrap_or_default();
         }
     }
 
     /// Rows of all pools.
     pub fn sample(&mut self, elapsed: Span) -> Vec<Vec<Cell>> {
-        let rows = self.pools.iter_mut().map(|((tree, pool), (state, sums))| {
-            let (v, now) = (state.volume, state.now);
-            let (min, max, _) = sums.volume.unwrap_or((v, v, v));
-            sums.volume = Some((min.min(v), max.max(v), v));
-            let share = |r: Resource| state.fair_share[r] * state.total.get(r);
-            let cores = |part: f64| part * state.total.cpu.as_f64();
+        let rows = self.pools.iter_mut().map(|((tree, pool), state)| {
+            let (v, now, held) = (state.volume, state.now, state.held);
+            let (min, max, _) = state.volumes.unwrap_or((v, v, v));
+            state.volumes = Some((min.min(v), max.max(v), v));
+            let share = |r: Resource| held.fair_share[r] * held.total.get(r);
+            let cores = |part: f64| part * held.total.cpu.as_f64();
             let finite = |x: f64| if x.is_finite() { Cell::Number(x) } else { Cell::Empty };
             let mut row = vec![
                 Cell::Int(elapsed.as_millis() as i64),
                 Cell::text(tree),
                 Cell::text(pool),
-                Cell::Number(state.demand.cpu.as_f64()),
-                Cell::Number(state.usage.cpu.as_f64()),
+                Cell::Number(held.demand.cpu.as_f64()),
+                Cell::Number(held.usage.cpu.as_f64()),
                 Cell::Number(share(Resource::Cpu)),
-                Cell::Number(cores(state.strong)),
-                Cell::Number(cores(state.integral)),
+                Cell::Number(cores(held.strong)),
+                Cell::Number(cores(held.integral)),
                 Cell::Number(cores(state.free)),
-                Cell::Number(cores(state.strong + state.integral)),
+                Cell::Number(cores(held.strong + held.integral)),
                 Cell::Number(v),
                 now.capacity.map_or(Cell::Empty, Cell::Number),
                 now.burst_s.map_or(Cell::Empty, Cell::Number),
@@ -254,8 +276,8 @@ impl Pools {
                 finite(state.satisfaction),
             ];
             for r in [Resource::Memory, Resource::Gpu] {
-                row.push(Cell::Number(state.demand.get(r)));
-                row.push(Cell::Number(state.usage.get(r)));
+                row.push(Cell::Number(held.demand.get(r)));
+                row.push(Cell::Number(held.usage.get(r)));
                 row.push(Cell::Number(share(r)));
             }
             row
@@ -264,8 +286,64 @@ impl Pools {
     }
 
     /// The end of the run.
-    pub fn finish(mut self, now: Time) -> BTreeMap<(String, String), Sums> {
-        self.close(now);
-        self.pools.into_iter().map(|(key, (_, sums))| (key, sums)).collect()
+    pub fn finish(mut self, now: Time) -> Totals {
+        self.fed(now, std::iter::empty());
+        for state in self.pools.values_mut() {
+            state.integrals.close(now, &state.held, self.patience);
+        }
+        Totals(self)
+    }
+}
+
+/// What pools came to.
+pub struct Totals(Pools);
+
+impl Totals {
+    /// Roots of all trees.
+    pub fn roots(&self) -> impl Iterator<Item = (&str, &Integrals)> {
+        let roots = self.0.pools.iter().filter(|((_, pool), _)| pool == "<Root>");
+        roots.map(|((tree, _), state)| (tree.as_str(), &state.integrals))
+    }
+
+    /// Deficits in windows, of the pools of a tree that have no pools below them, by the length of the window.
+    pub fn deficits(&self) -> Map {
+        self.0.windows.iter().map(|(name, window)| (*name, window.of_all())).collect()
+    }
+
+    /// Pools of a tree.
+    pub fn of_tree(&self, tree: &str) -> impl Iterator<Item = (&Place, Map)> {
+        self.0.pools.iter().filter(move |((t, _), _)| t == tree).map(|(place, state)| {
+            let mut map = state.integrals.to_map();
+            if let Some((min, max, last)) = state.volumes {
+                map.insert("min_volume_cpu_s", round(min));
+                map.insert("max_volume_cpu_s", round(max));
+                map.insert("final_volume_cpu_s", round(last));
+            }
+            if state.held.account.is_some() {
+                map.insert("integral", state.integrals.volumes.to_map());
+            }
+            if state.is_leaf {
+                let windows = self.0.windows.iter();
+                let deficits: Map = windows.map(|(name, window)| (*name, window.of(place))).collect();
+                map.insert("windowed_deficit_cpu_s", deficits);
+            }
+            (place, map)
+        })
+    }
+}
+
+impl State {
+    fn new(now: Time) -> State {
+        State {
+            held: Held::default(),
+            free: 0.0,
+            volume: 0.0,
+            satisfaction: 0.0,
+            now: Now::default(),
+            parent: None,
+            is_leaf: true,
+            integrals: Integrals::new(now),
+            volumes: None,
+        }
     }
 }

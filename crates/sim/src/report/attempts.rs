@@ -1,5 +1,6 @@
 //! What the rows of `allocations` come to: memory and cores over time, waits by pool, who lost to whom.
 
+use super::nodes::Nodes;
 use super::rows;
 use super::series::{Held, thin, value};
 use crate::error::SimError;
@@ -22,6 +23,7 @@ pub(super) struct Attempts {
     waits: BTreeMap<String, Vec<f64>>,
     /// (who lost, to whom): how many, core-seconds.
     lost: BTreeMap<(String, String), (u64, f64)>,
+    nodes: Option<Nodes>,
     any: bool,
 }
 
@@ -42,6 +44,7 @@ pub(super) fn read(folder: &Path, end: f64) -> Result<Attempts, SimError> {
         has_used: false,
         waits: BTreeMap::new(),
         lost: BTreeMap::new(),
+        nodes: Nodes::new(folder, end),
         any: false,
     };
     let columns = [
@@ -57,6 +60,7 @@ pub(super) fn read(folder: &Path, end: f64) -> Result<Attempts, SimError> {
         "memory_peak",
         "cpu_used_mean",
         "cpu_limit_mean",
+        "node",
     ];
     let unknown = ("?".to_owned(), 0.0);
     all.any = rows::each(folder, "allocations", &columns, |row| {
@@ -65,6 +69,9 @@ pub(super) fn read(folder: &Path, end: f64) -> Result<Attempts, SimError> {
         let cpu = row.number(6).unwrap_or_default();
         let (pool, at) = operations.get(row.text(0)).unwrap_or(&unknown);
         all.cores.add(from, to, cpu);
+        if let Some(nodes) = &mut all.nodes {
+            nodes.add(row.text(12), from, to, cpu);
+        }
         if let Some(used) = row.number(10) {
             all.used.add(from, to, used);
             all.guarantee.add(from, to, row.number(11).unwrap_or(cpu));
@@ -107,7 +114,11 @@ impl Attempts {
             waits.sort_by(f64::total_cmp);
             let at = |p: f64| waits[((p * waits.len() as f64).ceil() as usize).saturating_sub(1)];
             let list: Vec<Value> = [0.5, 0.9, 0.95, 0.99, 1.0].iter().map(|p| at(*p).into()).collect();
-            (pool.as_str(), yson::map! {"jobs" => waits.len(), "seconds" => list})
+            let curve: Vec<Value> = distribution(waits)
+                .into_iter()
+                .map(|(x, part)| vec![Value::from(x), part.into()].into())
+                .collect();
+            (pool.as_str(), yson::map! {"jobs" => waits.len(), "seconds" => list, "curve" => curve})
         });
         let waits: Map = waits.collect();
         let lost = self.lost.iter().map(|((loser, winner), (count, core_s))| {
@@ -117,6 +128,21 @@ impl Attempts {
             };
             Value::Map(row)
         });
-        yson::map! {"memory" => memory, "cpu" => cpu, "waits" => waits, "lost" => lost.collect::<Vec<_>>()}
+        let nodes = self.nodes.as_ref().map(Nodes::to_map);
+        let lost = lost.collect::<Vec<_>>();
+        yson::map! {"memory" => memory, "cpu" => cpu, "waits" => waits, "lost" => lost}
+            .with_some("nodes", nodes)
     }
+}
+
+/// Of sorted waits: seconds, and the part of the jobs that waited no longer; two hundred points at most.
+fn distribution(waits: &[f64]) -> Vec<(f64, f64)> {
+    let count = waits.len();
+    let points = count.min(200);
+    let point = |i: usize| {
+        let place = (i + 1) * count / points - 1;
+        let part = (place + 1) as f64 / count as f64;
+        ((waits[place] * 1000.0).round() / 1000.0, (part * 10_000.0).round() / 10_000.0)
+    };
+    (0..points).map(point).collect()
 }

@@ -1,5 +1,5 @@
 "use strict";
-const { runs, comparison } = JSON.parse(document.getElementById("data").textContent);
+const { runs, comparison, moved } = JSON.parse(document.getElementById("data").textContent);
 const several = runs.length > 1;
 document.documentElement.style.setProperty("--runs", runs.length);
 const END = Math.max(1, ...runs.map((run) => run.seconds));
@@ -39,9 +39,15 @@ function clock(s) {
   return span < 600 ? hours + ":" + rest + ":" + pad(s % 60) : hours + ":" + rest;
 }
 
+/* What the numbers under a chart are. */
+function clockUnit() {
+  const span = zoom[1] - zoom[0];
+  return span > 3 * 86400 ? "days" : span < 600 ? "h:min:s" : "h:min";
+}
+
 function nice(step) {
   const power = 10 ** Math.floor(Math.log10(step));
-  return [1, 2, 5, 10].map((k) => k * power).find((k) => k >= step);
+  return [1, 2, 2.5, 5, 10].map((k) => k * power).find((k) => k >= step);
 }
 
 function niceTime(step) {
@@ -58,12 +64,17 @@ function chart(layers, options) {
   const shown = layers.filter((layer) => layer.data && layer.data[0].length);
   if (!shown.length) return null;
   const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": options.title });
-  const one = { box, layers: shown, options, top: options.top || null };
+  const one = { box, layers: shown, options, left: LEFT, height: HEIGHT };
   if (options.stacked) stack(shown);
   charts.push(one);
   listen(one);
-  const keys = shown.map((layer) => element("span", { class: layer.area ? "key area" : "key", style: `--of:${layer.color}` }, layer.name));
+  const keys = shown.map(key);
   return element("figure", {}, element("figcaption", {}, element("b", {}, options.title), ...keys), box);
+}
+
+function key(layer) {
+  const kind = layer.area ? "key area" : layer.dash ? "key dash" : "key";
+  return element("span", { class: kind, style: `--of:${layer.color}` }, layer.name);
 }
 
 function stack(layers) {
@@ -87,6 +98,7 @@ function highest(one) {
 }
 
 function draw(one) {
+  if (one.draw) return one.draw(one);
   const { box, layers, options } = one;
   const peers = charts.filter((other) => other.options.group && other.options.group === options.group);
   const top = Math.max(...(peers.length ? peers : [one]).map(highest)) * 1.04 || 1;
@@ -109,6 +121,7 @@ function draw(one) {
     box.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: TOP, y2: HEIGHT - BOTTOM }));
     box.append(svg("text", { x: x(t), y: HEIGHT - 6, "text-anchor": "middle" }, clock(t)));
   }
+  box.append(svg("text", { x: LEFT - 20, y: HEIGHT - 6, "text-anchor": "end" }, clockUnit()));
   const inside = svg("g", { "clip-path": `url(#${clip})` });
   for (const layer of layers) {
     const [times, values] = layer.data;
@@ -145,12 +158,12 @@ function listen(one) {
   const time = (event) => {
     const box = one.box.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * WIDTH;
-    const part = (at - LEFT) / (WIDTH - LEFT - RIGHT);
+    const part = (at - one.left) / (WIDTH - one.left - RIGHT);
     return zoom[0] + Math.min(1, Math.max(0, part)) * (zoom[1] - zoom[0]);
   };
   one.box.addEventListener("pointerdown", (event) => {
     from = time(event);
-    choice = svg("rect", { class: "choice", y: TOP, height: HEIGHT - TOP - BOTTOM, x: one.x(from), width: 0 });
+    choice = svg("rect", { class: "choice", y: TOP, height: one.height - TOP - BOTTOM, x: one.x(from), width: 0 });
     one.box.append(choice);
     one.box.setPointerCapture(event.pointerId);
   });
@@ -201,21 +214,57 @@ const color = (i) => `var(--c${i % 8})`;
 function lanes(rows, title) {
   const busy = rows.filter((row) => row.spans.length);
   if (!busy.length) return element("p", {}, title + ": never.");
-  const height = 16 * busy.length + 22;
-  const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-label": title });
-  const label = 150;
-  busy.forEach((row, i) => {
-    box.append(svg("text", { x: label - 6, y: 16 * i + 12, "text-anchor": "end" }, row.name.slice(0, 24)));
-    box.append(svg("line", { class: "grid", x1: label, x2: WIDTH, y1: 16 * i + 16, y2: 16 * i + 16 }));
-    for (const [a, b] of row.spans) {
-      const at = label + (a / END) * (WIDTH - label);
-      const wide = Math.max(1, ((b - a) / END) * (WIDTH - label));
-      box.append(svg("rect", { x: at, width: wide, y: 16 * i + 3, height: 11, fill: row.color }));
+  const left = 150, height = TOP + 16 * busy.length + BOTTOM;
+  const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": title });
+  const one = { box, layers: [], options: {}, left, height, draw: () => {
+    one.x = (t) => left + ((t - zoom[0]) / (zoom[1] - zoom[0])) * (WIDTH - left - RIGHT);
+    box.replaceChildren();
+    const beat = niceTime((zoom[1] - zoom[0]) / 6);
+    for (let t = Math.ceil(zoom[0] / beat) * beat; t <= zoom[1]; t += beat) {
+      box.append(svg("line", { class: "grid", x1: one.x(t), x2: one.x(t), y1: TOP, y2: height - BOTTOM }));
+      box.append(svg("text", { x: one.x(t), y: height - 6, "text-anchor": "middle" }, clock(t)));
     }
-  });
-  box.append(svg("text", { x: label, y: height - 6 }, "0"));
-  box.append(svg("text", { x: WIDTH, y: height - 6, "text-anchor": "end" }, clock(END)));
+    box.append(svg("text", { x: left - 20, y: height - 6, "text-anchor": "end" }, clockUnit()));
+    busy.forEach((row, i) => {
+      const top = TOP + 16 * i;
+      box.append(svg("text", { x: left - 6, y: top + 12, "text-anchor": "end" }, row.name.length > 22 ? row.name.slice(0, 21) + "…" : row.name));
+      box.append(svg("line", { class: "grid", x1: left, x2: WIDTH - RIGHT, y1: top + 16, y2: top + 16 }));
+      for (const [a, b] of row.spans) {
+        if (b < zoom[0] || a > zoom[1]) continue;
+        const from = Math.max(left, one.x(a)), to = Math.min(WIDTH - RIGHT, one.x(b));
+        box.append(svg("rect", { x: from, width: Math.max(1, to - from), y: top + 3, height: 11, fill: row.color }));
+      }
+    });
+  } };
+  charts.push(one);
+  listen(one);
   return element("figure", {}, element("figcaption", {}, element("b", {}, title)), box);
+}
+
+/* Distributions: the part of all that is no more than so much. From a second on the scale is by powers of ten. */
+function distributions(rows, title, most) {
+  const shown = rows.filter((row) => row.points.length);
+  if (!shown.length) return null;
+  const box = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title, style: "cursor:default" });
+  const longest = Math.max(10, most);
+  const scale = (s) => Math.log10(Math.max(s, 1));
+  const x = (s) => LEFT + (scale(s) / scale(longest)) * (WIDTH - LEFT - RIGHT);
+  const y = (part) => HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP);
+  for (const part of [0, 0.25, 0.5, 0.75, 1]) {
+    box.append(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(part), y2: y(part) }));
+    box.append(svg("text", { x: LEFT - 6, y: y(part) + 4, "text-anchor": "end" }, part * 100 + " %"));
+  }
+  for (const [s, name] of [[1, "\u2264 1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [3600, "1 h"], [36000, "10 h"], [864000, "10 d"], [8640000, "100 d"]]) {
+    if (s > longest) break;
+    box.append(svg("line", { class: "grid", x1: x(s), x2: x(s), y1: TOP, y2: HEIGHT - BOTTOM }));
+    box.append(svg("text", { x: x(s), y: HEIGHT - 6, "text-anchor": "middle" }, name));
+  }
+  for (const row of shown) {
+    const line = row.points.map(([s, part], i) => `${i === 0 ? `M${x(0).toFixed(1)} ${y(0).toFixed(1)}H${x(s).toFixed(1)}V` : `H${x(s).toFixed(1)}V`}${y(part).toFixed(1)}`).join("");
+    box.append(svg("path", { d: line + `H${WIDTH - RIGHT}`, fill: "none", stroke: row.color, "stroke-width": 1.6 }));
+  }
+  box.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }));
+  return element("figure", {}, element("figcaption", {}, element("b", {}, title), ...shown.map(key)), box);
 }
 
 function table(header, rows) {
@@ -343,12 +392,28 @@ function attempts() {
   const waits = section("Waits", "From the submission of the operation to the first start of the job, seconds.");
   beside(waits, null, (run) => table(["pool", "jobs", "50 %", "90 %", "95 %", "99 %", "longest"],
     Object.entries(run.attempts.waits || {}).map(([pool, one]) => ({ cells: [pool, one.jobs, ...one.seconds] }))));
+  // The last of five percentiles is the longest wait; all runs have the same axis.
+  const most = Math.max(...runs.flatMap((run) => Object.values(run.attempts.waits || {}).map((one) => one.seconds[4])));
+  beside(waits, null, (run) => {
+    const pools = Object.entries(run.attempts.waits || {}).sort((a, b) => b[1].jobs - a[1].jobs).slice(0, 8);
+    return distributions(pools.map(([name, one], i) => ({ name, color: color(i), points: one.curve || [] })), "Jobs that waited no longer than", most);
+  });
   const lost = section("Preemption", "Who lost jobs, and to whom.");
   beside(lost, null, (run) => {
     const rows = [...(run.attempts.lost || [])].sort((a, b) => b.core_hours - a.core_hours).slice(0, 60);
     if (!rows.length) return element("p", {}, "Nobody was preempted.");
     return table(["lost by", "to", "jobs", "core-hours"], rows.map((row) => ({ cells: [row.loser, row.winner, row.jobs, row.core_hours] })));
   });
+  if (runs.some((run) => run.attempts.nodes)) {
+    const nodes = section("Nodes", "By the part of their cores that jobs hold, as the scenario has them: a node that is away is idle.");
+    beside(nodes, null, (run) => {
+      const of = run.attempts.nodes;
+      if (!of) return null;
+      const shades = ["var(--c7)", "var(--c4)", "var(--c2)", "var(--c0)"];
+      const layers = Object.entries(of.bands).map(([name, data], i) => ({ name, color: shades[i], data, area: true }));
+      return chart(layers.reverse(), { title: "Nodes", stacked: true, group: "nodes" });
+    });
+  }
   const memory = section("Memory and CPU", "Of jobs that run: what their specifications say, what is reserved or guaranteed, and what they use.");
   beside(memory, null, (run) => {
     const one = run.attempts.memory || {};
@@ -366,6 +431,25 @@ function attempts() {
       { name: "used", color: color(2), data: one.used },
     ], { title: "Cores of running jobs", smooth: true, group: "cores" });
   });
+}
+
+/* A time for people. */
+function lasting(ms) {
+  if (ms === null || ms === undefined) return "never";
+  const s = ms / 1000;
+  for (const [unit, word] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    if (s >= 2 * unit) return (s / unit).toFixed(1) + " " + word;
+  }
+  return s.toFixed(1) + " s";
+}
+
+/* Operations of several runs, those that move most first. */
+function operations() {
+  if (!moved.length) return;
+  const node = section("Operations that move", `From the submission to the first allocation and to the end, and jobs that had to give way; ${moved.length} of those that move most, "never" within the run.`);
+  const header = ["operation", ...runs.flatMap((run) => [run.name + ": starts after", "ends after", "preempted"])];
+  node.append(table(header, moved.map((one) => ({ cells: [one.id, ...one.runs.flatMap((fate) =>
+    fate ? [lasting(fate.wait_ms), lasting(fate.lasts_ms), fate.preempted] : ["–", "–", null])] }))));
 }
 
 function flatten(value, path, out) {
@@ -414,5 +498,6 @@ for (const tree of new Set(runs.flatMap((run) => Object.keys(run.trees)))) {
   others(tree);
 }
 attempts();
+operations();
 metrics();
 redraw();

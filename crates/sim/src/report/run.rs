@@ -10,6 +10,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use yson::{Map, Value};
 
+/// A run that is repeated is the same page: how fast it was is left out.
+fn shown(mut summary: Value) -> Value {
+    if let Some(map) = summary.as_map_mut() {
+        map.remove("performance");
+    }
+    summary
+}
+
 /// Columns of a pool that are drawn.
 const LINES: &[&str] = &[
     "demand_cpu",
@@ -62,7 +70,7 @@ pub(super) fn read(folder: &Path, checks: &[Comparison]) -> Result<Map, SimError
         "name" => name,
         "scenario" => summary.get("scenario").cloned().unwrap_or_default(),
         "seconds" => seconds,
-        "summary" => summary.clone(),
+        "summary" => shown(summary.clone()),
         "trees" => trees,
         "attempts" => attempts::read(folder, seconds)?.into_map(),
         "checks" => broken.collect::<Vec<_>>(),

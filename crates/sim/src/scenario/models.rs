@@ -113,6 +113,10 @@ pub struct Output {
     pub pool_series_shift: Span,
     /// Write `allocations.csv`.
     pub allocations: bool,
+    /// Write `nodes.csv`.
+    pub node_series: bool,
+    /// Write `operation_series.csv`.
+    pub operation_series: bool,
     /// Write `events.jsonl`.
     pub event_log: bool,
 }
@@ -123,6 +127,8 @@ impl Default for Output {
             pool_series_period: Span::from_secs(60),
             pool_series_shift: Span::ZERO,
             allocations: true,
+            node_series: false,
+            operation_series: false,
             event_log: false,
         }
     }
@@ -136,6 +142,8 @@ pub(super) fn read_output(f: &mut Fields<'_>) -> Result<Output, FieldError> {
         pool_series_period: period.unwrap_or(default.pool_series_period),
         pool_series_shift: shift.unwrap_or(default.pool_series_shift),
         allocations: f.take_bool("allocations").or(default.allocations)?,
+        node_series: f.take_bool("node_series").or(default.node_series)?,
+        operation_series: f.take_bool("operation_series").or(default.operation_series)?,
         event_log: f.take_bool("event_log").or(default.event_log)?,
     })
 }

@@ -3,6 +3,7 @@
 mod acceptance;
 mod desk;
 mod events;
+mod figures;
 mod fluid;
 mod forms;
 mod import;

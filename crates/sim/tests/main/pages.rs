@@ -63,7 +63,46 @@ fn a_page_of_two_runs() {
         rows(&desk.read("plain/allocations.csv")).iter().filter(|r| r["reason"] == "preemption").count();
     assert_eq!(lost.get("jobs").and_then(Value::as_u64), Some(preempted as u64));
     assert_eq!(at(0, "attempts/waits/a/jobs").as_u64(), Some(60));
-    assert_eq!(at(0, "checks/0/holds").as_bool(), Some(false));
+    assert_eq!(at(0, "checks/0/holds").as_bool(), Some(true), "invariants");
+    assert_eq!(at(0, "checks/1/holds").as_bool(), Some(false));
+    // All nodes are in one of the bands at any time, and all of them are full while both want more.
+    let bands = at(0, "attempts/nodes/bands").as_map().cloned().expect("bands");
+    let counts: Vec<Vec<f64>> = bands
+        .iter()
+        .map(|(_, line)| {
+            let values = line.as_list().expect("a line")[1].as_list().expect("values");
+            values.iter().map(|x| x.as_f64().expect("a number")).collect()
+        })
+        .collect();
+    assert_eq!(counts.len(), 4);
+    assert!(
+        (0..counts[0].len()).all(|i| counts.iter().map(|band| band[i]).sum::<f64>() == 5.0),
+        "{counts:?}"
+    );
+    assert_eq!((counts[3][counts[3].len() / 2], counts[3].len()), (5.0, 301));
+    // Of sixty jobs of the first one twenty-five start at once; all of them at the end of the curve.
+    let curve = at(0, "attempts/waits/a/curve");
+    let curve = curve.as_list().expect("a curve");
+    let point = |i: usize| curve[i].as_list().map(|p| (p[0].as_f64(), p[1].as_f64())).expect("a point");
+    assert_eq!((curve.len(), point(59).1), (60, Some(1.0)));
+    assert!(point(24).0.is_some_and(|s| s < 10.0) && point(25).0.is_some_and(|s| s > 200.0), "{curve:?}");
+    // With a burst guarantee the second one starts and ends at other times, and the page tells when.
+    let moved = data.get("moved").and_then(Value::as_list).expect("operations");
+    assert_eq!(moved.len(), 2);
+    for one in moved {
+        let id = one.get("id").and_then(Value::as_str).expect("an id");
+        for (run, name) in ["plain", "burst"].iter().enumerate() {
+            let table = rows(&desk.read(&format!("{name}/operations.csv")));
+            let row = table.iter().find(|row| row["id"] == id).expect("a row").clone();
+            let of = |column: &str| row[column].parse::<i64>().expect("a number");
+            let fate = &one.get("runs").and_then(Value::as_list).expect("runs")[run];
+            let told = |key: &str| fate.get(key).and_then(Value::as_i64);
+            assert_eq!(told("lasts_ms"), Some(of("finish_ms") - of("at_ms")));
+            assert_eq!(told("preempted"), Some(of("preempted_job_count") + of("interrupted")));
+        }
+    }
+    // How fast it was is no part of a page: it would never be the same.
+    assert!(!page.contains("wall_s") && at(0, "summary/performance").is_entity());
 }
 
 /// Tables of the other forms make the same page.
