@@ -20,6 +20,9 @@ use cli::output::Screen;
 use cli::{Cli, CliError, Command};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // The spawner forks and so must be alone in its process: before any thread, before anything else.
     if std::env::args_os().nth(1).is_some_and(|a| a == jobproxy::SPAWNER_SUBCOMMAND) {

@@ -106,7 +106,7 @@ pub use preemption::{
 };
 pub use reasons::{Deactivation, Unschedulable};
 pub use scheduler::Scheduler;
-pub use snapshot::{ElementView, Snapshot, Starved, TreeSnapshot};
+pub use snapshot::{ElementView, PoolLook, Snapshot, Starved, TreeSnapshot};
 pub use statistics::{
     HeartbeatStatistics, RunningJobStatistics, StarvationEnd, StarvationIntervals, StarvationNotice,
     TreeMetrics,

@@ -198,6 +198,12 @@ impl Scheduler {
         }
     }
 
+    /// The same of all pools that are there at this moment, sorted by name.
+    pub fn pool_usages(&self, tree: &str) -> Result<impl Iterator<Item = (&Arc<str>, Resources)>, Failure> {
+        let tree = self.tree(tree)?;
+        Ok(tree.by_name.iter().map(|(name, pool)| (name, tree.pools[*pool].usage)))
+    }
+
     /// The nearest pool, at or above the place that an operation of `user` would be given, that is not
     /// ephemeral: permission `use` is checked there (scheduling.md 2.3).
     pub fn pool_for_permission(

@@ -1,7 +1,7 @@
 //! Figures of an update for those who add them up over time: who starves, how volumes stand, what
 //! would fit.
 
-use super::{KindInfo, TreeSnapshot};
+use super::{ElementView, KindInfo, TreeSnapshot};
 use crate::update::StarvationStatus;
 use fairshare::{GuaranteeType, IntegralOutput};
 use std::collections::BTreeSet;
@@ -15,6 +15,21 @@ pub enum Starved<'a> {
     Pool(&'a Arc<str>),
     /// By id.
     Operation(OperationId),
+}
+
+/// A pool as an update left it.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolLook<'a> {
+    /// Its name.
+    pub name: &'a Arc<str>,
+    /// Name of the pool above; none for the root.
+    pub parent: Option<&'a Arc<str>>,
+    /// No pools are below it.
+    pub is_leaf: bool,
+    /// Its shares.
+    pub view: ElementView,
+    /// Volume and integral guarantee, if it has one.
+    pub integral: Option<&'a IntegralOutput>,
 }
 
 impl TreeSnapshot {
@@ -34,21 +49,23 @@ impl TreeSnapshot {
         })
     }
 
-    /// Name of the pool above a pool; none for the root.
-    pub fn parent_of(&self, pool: &str) -> Option<&Arc<str>> {
-        let parent = self.elements[self.pools.get(pool)?].parent?;
-        match &self.elements[parent].kind {
-            KindInfo::Pool(pool) => Some(&pool.name),
+    /// All pools, sorted by name.
+    pub fn pools(&self) -> impl Iterator<Item = PoolLook<'_>> {
+        let as_pool = |e: usize| match &self.elements[e].kind {
+            KindInfo::Pool(pool) => Some(&**pool),
             KindInfo::Operation(_) => None,
-        }
-    }
-
-    /// Volume and integral guarantee of a pool that has one.
-    pub fn integral(&self, pool: &str) -> Option<&IntegralOutput> {
-        let element = &self.elements[self.pools.get(pool)?];
-        let KindInfo::Pool(info) = &element.kind else { return None };
-        let has_one = info.config.integral_guarantees.guarantee_type != GuaranteeType::None;
-        element.outcome.integral().filter(|_| has_one)
+        };
+        self.pools.iter().filter_map(move |(name, e)| {
+            let (element, info) = (&self.elements[e], as_pool(e)?);
+            let has_integral = info.config.integral_guarantees.guarantee_type != GuaranteeType::None;
+            Some(PoolLook {
+                name,
+                parent: element.parent.and_then(as_pool).map(|parent| &parent.name),
+                is_leaf: info.child_pool_count == 0,
+                view: element.view(),
+                integral: element.outcome.integral().filter(|_| has_integral),
+            })
+        })
     }
 
     /// Sizes of allocations that operations want to start, each once, by components in ascending order; those

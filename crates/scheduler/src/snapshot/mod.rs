@@ -8,7 +8,7 @@ mod index;
 mod outcome;
 mod spare;
 
-pub use figures::Starved;
+pub use figures::{PoolLook, Starved};
 pub(crate) use index::Index;
 pub(crate) use outcome::Outcome;
 pub(crate) use spare::Spare;

@@ -7,8 +7,8 @@ use crate::metrics::pool::{Held, Integrals};
 use crate::metrics::volume::Account;
 use crate::metrics::{Hunger, Window, round};
 use kernel::Kernel;
-use scheduler::Starved;
-use std::collections::{BTreeMap, BTreeSet};
+use scheduler::{PoolLook, Starved};
+use std::collections::BTreeMap;
 use vocab::{ObjectId, Resource, Span, Time, Volume};
 use yson::{Map, Value};
 
@@ -127,45 +127,53 @@ impl Pools {
             let tolerance = scheduler
                 .tree_config(&tree.name)
                 .map_or(1.0, |config| config.fair_share_starvation_tolerance);
-            let parents: BTreeSet<_> = tree.pool_names().filter_map(|name| tree.parent_of(name)).collect();
-            for name in tree.pool_names() {
-                let Some(view) = tree.pool(name) else { continue };
-                let volume = kernel.pool_id(&tree.name, name).and_then(|id| volumes.get(&id));
-                let strong = view.fair_share.strong_guarantee;
-                let integral = tree.integral(name);
-                let wanted = view.demand_share.max_component() - strong.max_component();
+            let mut usages = scheduler.pool_usages(&tree.name).into_iter().flatten().peekable();
+            let mut held_of = |look: &PoolLook<'_>| {
+                while usages.next_if(|(name, _)| *name < look.name).is_some() {}
+                let usage = usages.next_if(|(name, _)| *name == look.name);
+                let strong = look.view.fair_share.strong_guarantee;
+                let wanted = look.view.demand_share.max_component() - strong.max_component();
                 let cores = tree.resource_limits.cpu.as_f64();
-                let held = Held {
-                    demand: view.resource_demand,
-                    usage: scheduler.pool_usage(&tree.name, name).unwrap_or(view.resource_usage),
-                    fair_share: view.fair_share.total,
+                Held {
+                    demand: look.view.resource_demand,
+                    usage: usage.map_or(look.view.resource_usage, |(_, usage)| usage),
+                    fair_share: look.view.fair_share.total,
                     strong: strong[Resource::Cpu],
-                    integral: view.fair_share.integral_guarantee[Resource::Cpu],
+                    integral: look.view.fair_share.integral_guarantee[Resource::Cpu],
                     total: tree.resource_limits,
                     tolerance,
-                    account: integral.map(|out| Account::of(out, wanted, cores)),
-                };
-                let state = self.pools.entry((tree.name.to_string(), name.to_string()));
-                let state = state.or_insert_with(|| State::new(now));
-                state.held = held;
-                state.free = view.fair_share.weight_proportional[Resource::Cpu];
-                state.volume = volume.map_or(0.0, |v| v.cpu.as_f64());
-                state.satisfaction = view.satisfaction;
-                let parent = tree.parent_of(name).map(|parent| &**parent);
-                if state.parent.as_deref() != parent {
-                    state.parent = parent.map(str::to_owned);
+                    account: look.integral.map(|out| Account::of(out, wanted, cores)),
                 }
-                state.is_leaf = !parents.contains(name);
-                state.integrals.begin(now, &state.held);
-                if let Some(out) = integral {
-                    state.integrals.volumes.refilled(out);
-                }
-            }
+            };
+            let volume_of = |look: &PoolLook<'_>| {
+                let id = if volumes.is_empty() { None } else { kernel.pool_id(&tree.name, look.name) };
+                id.and_then(|id| volumes.get(&id)).map_or(0.0, |volume| volume.cpu.as_f64())
+            };
             // Pools that are gone hold nothing.
-            let gone = |place: &Place| *place.0 == *tree.name && tree.pool(&place.1).is_none();
-            for (_, state) in self.pools.iter_mut().filter(|(place, _)| gone(place)) {
+            let gone = |state: &mut State| {
                 state.held = Held { total: tree.resource_limits, ..Held::default() };
                 state.integrals.begin(now, &state.held);
+            };
+            let mut newcomers = Vec::new();
+            // Both lists are sorted by name: nobody is looked for.
+            let first = (tree.name.to_string(), String::new());
+            let of_tree = self.pools.range_mut(first..).take_while(|(place, _)| *place.0 == *tree.name);
+            let mut states = of_tree.peekable();
+            for look in tree.pools() {
+                while let Some((_, state)) = states.next_if(|(place, _)| *place.1 < **look.name) {
+                    gone(state);
+                }
+                let (held, volume) = (held_of(&look), volume_of(&look));
+                match states.next_if(|(place, _)| *place.1 == **look.name) {
+                    Some((_, state)) => state.updated(now, held, volume, &look),
+                    None => newcomers.push((look, held, volume)),
+                }
+            }
+            states.for_each(|(_, state)| gone(state));
+            for (look, held, volume) in newcomers {
+                let mut state = State::new(now);
+                state.updated(now, held, volume, &look);
+                self.pools.insert((tree.name.to_string(), look.name.to_string()), state);
             }
         }
         let hungry = snapshot.trees().flat_map(|tree| {
@@ -333,6 +341,23 @@ impl Totals {
 }
 
 impl State {
+    /// Shares were computed.
+    fn updated(&mut self, now: Time, held: Held, volume: f64, look: &PoolLook<'_>) {
+        self.held = held;
+        self.free = look.view.fair_share.weight_proportional[Resource::Cpu];
+        self.volume = volume;
+        self.satisfaction = look.view.satisfaction;
+        let parent = look.parent.map(|parent| &**parent);
+        if self.parent.as_deref() != parent {
+            self.parent = parent.map(str::to_owned);
+        }
+        self.is_leaf = look.is_leaf;
+        self.integrals.begin(now, &self.held);
+        if let Some(out) = look.integral {
+            self.integrals.volumes.refilled(out);
+        }
+    }
+
     fn new(now: Time) -> State {
         State {
             held: Held::default(),
