@@ -77,11 +77,11 @@ def heartbeats(folder, shortcuts):
 
 
 def starts(folder):
-    """2,000 operations of 250 jobs on 10,000 empty nodes, all at once."""
-    scenario = write(folder, 10_000, 50, [(250, DAY)] * 2000)
+    """2,000 operations of 50 jobs on 10,000 empty nodes, all at once."""
+    scenario = write(folder, 10_000, 10, [(50, DAY)] * 2000)
     (_, without, _), _ = simulate(scenario, folder / "out", "--until", "0s")
     (_, seconds, _), summary = simulate(scenario, folder / "out", "--until", "20s")
-    running = summary["performance"].get("allocations_started", 500_000)
+    running = summary["performance"].get("allocations_started", 100_000)
     return f"{running / (seconds - without):,.0f} per second ({running:,} in {seconds - without:.1f} s)"
 
 

@@ -406,8 +406,10 @@ class Cluster:
         return self.command("exists", path=path)["value"]
 
     def pool_orchid(self, pool, tree="physical"):
-        """What the scheduler says of a pool."""
-        return self.get(f"//sys/scheduler/orchid/scheduler/pool_trees/{tree}/pools/{pool}")
+        """What the scheduler says of a pool. One that has just been made is shown by the next update."""
+        path = f"//sys/scheduler/orchid/scheduler/pool_trees/{tree}/pools/{pool}"
+        wait_for(lambda: self.exists(path), what=f"an update that knows pool {pool}")
+        return self.get(path)
 
     def create_pool(self, name, **attributes):
         return self.command("create", type="scheduler_pool",

@@ -71,6 +71,7 @@ step "Rust tests: units, properties, one program per crate" cargo_tests
 step "cgroup v2 in a virtual machine" bash tests/vm/run.sh build/vm.log
 step "the web page: types, lints, units" web_checks
 if step "release build" cargo build --release --locked -p millpond; then
+    step "faults on 3,000 small simulated clusters" target/release/millpond sim faults --count 3000
     step "the yt client, clusters, command line, faults" python_tests
     step "the web page in a browser" web_browser
 fi

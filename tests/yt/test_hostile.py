@@ -92,6 +92,7 @@ def test_a_name_that_is_none_is_not_passed_over(cluster):
     cluster.command("create", type="user", attributes={"name": "анна".encode().decode("latin-1")}, ignore_existing=True)
     assert user_of(cluster, "анна".encode()) == "анна"
     assert user_of(cluster, b"\xff\xfe") == 900
+    assert user_of(cluster, b"") == 900
 
 
 def test_an_input_of_more_pieces_than_can_be_kept(cluster):

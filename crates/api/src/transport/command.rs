@@ -144,10 +144,7 @@ pub(super) async fn authenticate(
     let act_as = match headers.get("x-yt-user-name").or_else(|| headers.get("x-yt-testing-user-name")) {
         None => None,
         // Passed over, it would let the request run as somebody else than it says.
-        Some(name) => Some(std::str::from_utf8(name.as_bytes()).map(str::to_owned).map_err(|_| {
-            let text = "Header X-YT-User-Name must be the name of a user, found bytes that are not UTF-8";
-            HttpFailure::of_authentication(Failure::coded(code::AUTHENTICATION, text))
-        })?),
+        Some(name) => Some(user_name(name.as_bytes()).map_err(HttpFailure::of_authentication)?),
     };
     let credentials = Credentials {
         token,
@@ -157,6 +154,19 @@ pub(super) async fn authenticate(
         act_as,
     };
     api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
+}
+
+/// What header `X-YT-User-Name` says.
+fn user_name(header: &[u8]) -> Result<String, Failure> {
+    let wrong = |found: &str| {
+        let text = format!("Header X-YT-User-Name must be the name of a user, found {found}");
+        Failure::coded(code::AUTHENTICATION, text)
+    };
+    match std::str::from_utf8(header) {
+        Ok("") => Err(wrong("nothing")),
+        Ok(name) => Ok(name.to_owned()),
+        Err(_) => Err(wrong("bytes that are not UTF-8")),
+    }
 }
 
 /// `host:port` under which this client reaches the server.

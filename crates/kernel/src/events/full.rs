@@ -2,20 +2,41 @@
 
 use crate::records;
 use vocab::Failure;
-use yson::Map;
+use yson::{Map, Value};
 
-/// The events of a record ([`Effect::Events`]), each with its `number`, complete.
+/// An event as the store has it: with the record of its job, where it has one, in few bytes.
+#[derive(Clone, Debug)]
+pub struct StoredEvent {
+    /// Its number.
+    pub number: u64,
+    event: Value,
+}
+
+impl StoredEvent {
+    /// All of it. It takes many times the room.
+    pub fn complete(&self) -> Result<Map, Failure> {
+        let event = self.event.as_map().ok_or_else(|| broken(self.number, "an event is not a map"))?;
+        full(yson::map! {"number" => self.number}, event)
+    }
+}
+
+fn broken(number: u64, why: &str) -> Failure {
+    Failure::new(format!("Malformed record {number} of the event log: {why}"))
+}
+
+/// The events of a record ([`Effect::Events`]).
+pub fn stored_events_of(first: u64, stored: &[u8]) -> Result<Vec<StoredEvent>, Failure> {
+    match yson::parse_record(stored).map_err(|e| broken(first, &e.to_string()))? {
+        Value::List(events) => {
+            Ok((first..).zip(events).map(|(number, event)| StoredEvent { number, event }).collect())
+        }
+        _ => Err(broken(first, "it is not a list")),
+    }
+}
+
+/// The same, each with its `number`, complete.
 pub fn events_of(first: u64, stored: &[u8]) -> Result<Vec<Map>, Failure> {
-    let broken = |why: &str| Failure::new(format!("Malformed record {first} of the event log: {why}"));
-    let value = yson::parse_record(stored).map_err(|e| broken(&e.to_string()))?;
-    let events = value.as_list().ok_or_else(|| broken("it is not a list"))?;
-    let numbered = events.iter().zip(first..);
-    numbered
-        .map(|(event, number)| {
-            let event = event.as_map().ok_or_else(|| broken("an event is not a map"))?;
-            full(yson::map! {"number" => number}, event)
-        })
-        .collect()
+    stored_events_of(first, stored)?.iter().map(StoredEvent::complete).collect()
 }
 
 /// Writes out the archived record of a job.

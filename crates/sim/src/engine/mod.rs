@@ -300,27 +300,12 @@ impl Engine<'_> {
                     self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(node));
                 }
             }
-            Outcome::Event(event) => {
-                let is_end = event.get("event").and_then(yson::Value::as_str) == Some("job_completed");
-                if is_end {
-                    self.owner_hears(&event);
-                }
-                if is_end && strikes(Bug::LostEvent, 20) {
-                    return Ok(());
-                }
-                self.sink.event(&event)?;
-                self.ledger.hear(&event, &mut self.physics.told, &mut self.sink)?;
-                for (id, task, cookie) in std::mem::take(&mut self.ledger.completed) {
-                    self.physics.forget_rest(id, &task, cookie as u32);
-                    // A gang begins anew as a whole, also with what is done.
-                    let gang = self.physics.is_gang(id);
-                    let violated = self.faults.as_mut().and_then(|f| f.completed(id, &task, cookie));
-                    self.violations.extend(violated.filter(|_| gang == Some(false)));
-                }
-                for (id, units) in std::mem::take(&mut self.ledger.ended) {
-                    self.physics.remove(id);
-                    let check = |f: &faults::Faults| f.operation_completed(id, units?);
-                    self.violations.extend(self.faults.as_ref().and_then(check));
+            Outcome::Events(events) => {
+                // One by one: all of them at once, complete, are gigabytes when a large operation starts.
+                for event in events {
+                    // What the kernel has written it can read.
+                    let Ok(event) = event.complete() else { continue };
+                    self.hear_event(&event)?;
                 }
             }
             Outcome::Reply(request, body) => match self.asked.remove(&request) {
@@ -330,6 +315,32 @@ impl Engine<'_> {
                 Some(Asked::Arrival(id)) => self.arrival_told(id, body.err()),
                 Some(Asked::Setup | Asked::Other) | None => {}
             },
+        }
+        Ok(())
+    }
+
+    /// An event of the log.
+    fn hear_event(&mut self, event: &yson::Map) -> Result<(), SimError> {
+        let is_end = event.get("event").and_then(yson::Value::as_str) == Some("job_completed");
+        if is_end {
+            self.owner_hears(event);
+        }
+        if is_end && strikes(Bug::LostEvent, 20) {
+            return Ok(());
+        }
+        self.sink.event(event)?;
+        self.ledger.hear(event, &mut self.physics.told, &mut self.sink)?;
+        for (id, task, cookie) in std::mem::take(&mut self.ledger.completed) {
+            self.physics.forget_rest(id, &task, cookie as u32);
+            // A gang begins anew as a whole, also with what is done.
+            let gang = self.physics.is_gang(id);
+            let violated = self.faults.as_mut().and_then(|f| f.completed(id, &task, cookie));
+            self.violations.extend(violated.filter(|_| gang == Some(false)));
+        }
+        for (id, units) in std::mem::take(&mut self.ledger.ended) {
+            self.physics.remove(id);
+            let check = |f: &faults::Faults| f.operation_completed(id, units?);
+            self.violations.extend(self.faults.as_ref().and_then(check));
         }
         Ok(())
     }

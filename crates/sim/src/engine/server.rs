@@ -2,13 +2,12 @@
 
 use super::performance::{Meter, Took};
 use crate::error::SimError;
-use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Phase, Records, Request};
+use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Phase, Records, Request, StoredEvent};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Op, Table};
 use vocab::planted::{Bug, strikes};
 use vocab::{Failure, Guid, Time};
 use wire::ServerMessage;
-use yson::Map;
 
 /// What a store holds.
 pub type Store = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
@@ -38,8 +37,8 @@ pub enum Outcome {
     ToNode(NodeKey, ServerMessage),
     /// A connection is closed.
     Closed(NodeKey),
-    /// An event of the log.
-    Event(Map),
+    /// Events of the log.
+    Events(Vec<StoredEvent>),
 }
 
 /// See the module page.
@@ -256,11 +255,11 @@ impl Server {
             Effect::Disconnect(node) => out.push(Outcome::Closed(node)),
             Effect::Events { first, stored, .. } => {
                 // What the kernel has written it can read.
-                let events = kernel::events_of(first, &stored).unwrap_or_default();
-                let last = first + events.len() as u64;
-                let known = self.logged.saturating_sub(first.saturating_sub(1)) as usize;
-                out.extend(events.into_iter().skip(known).map(Outcome::Event));
-                self.logged = self.logged.max(last.saturating_sub(1));
+                let mut events = kernel::stored_events_of(first, &stored).unwrap_or_default();
+                let last = events.last().map_or(0, |event| event.number);
+                events.retain(|event| event.number > self.logged);
+                out.push(Outcome::Events(events));
+                self.logged = self.logged.max(last);
                 if let Some(kernel) = &mut self.kernel {
                     kernel.handle(now, Input::EventsWritten(self.logged), &mut self.effects);
                 }
