@@ -56,6 +56,7 @@ pub mod units;
 
 mod copies;
 mod durations;
+mod environment;
 mod explain;
 mod figures;
 mod open;

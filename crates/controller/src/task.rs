@@ -3,6 +3,7 @@
 use crate::copies::Copies;
 use crate::counter::{JobCounter, Totals};
 use crate::cut::UnitRows;
+use crate::environment;
 use crate::memory::{Factors, Group, MemoryReserve, reserve_of};
 use crate::open::OpenJobs;
 use crate::options::ControllerOptions;
@@ -10,7 +11,8 @@ use crate::spec::{RootOptions, TaskSpec};
 use crate::statistics::TaskStatistics;
 use crate::units::UnitPool;
 use std::ops::Range;
-use vocab::{Artifact, Resources, Span, TableIo, Time};
+use std::sync::Arc;
+use vocab::{Artifact, OperationId, Resources, Span, TableIo, Time};
 
 /// State of one task.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Task {
     pub spec: TaskSpec,
     /// Files of the sandbox; resolved by the owner of the metadata tree.
     pub artifacts: Vec<Artifact>,
+    /// Variables that all of its jobs have.
+    pub environment: Arc<[(String, String)]>,
     /// Resolved `layer_paths`, topmost first.
     pub layers: Vec<Artifact>,
     pub memory: MemoryReserve,
@@ -55,9 +59,10 @@ pub(crate) struct TaskTables {
 }
 
 impl Task {
-    pub fn new(spec: TaskSpec, root: &RootOptions, options: &ControllerOptions) -> Task {
+    pub fn new(id: OperationId, spec: TaskSpec, root: &RootOptions, options: &ControllerOptions) -> Task {
         Task {
             artifacts: Vec::new(),
+            environment: environment::common(id, &spec, root),
             layers: Vec::new(),
             memory: reserve_of(&spec.script, root, options),
             units: UnitPool::new(spec.job_count),

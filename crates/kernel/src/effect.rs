@@ -60,6 +60,8 @@ pub enum Effect {
         after: Seq,
         /// Number of the first event.
         first: u64,
+        /// Number behind the last one.
+        end: u64,
         /// For [`events_of`](crate::events_of).
         stored: Vec<u8>,
     },

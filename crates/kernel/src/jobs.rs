@@ -135,7 +135,7 @@ impl Kernel {
                         }
                     }
                 }
-                JobEvent::Finished(finished) => self.job_finished(now, address, finished, out),
+                JobEvent::Finished(finished) => self.job_finished(now, address, *finished, out),
             }
         }
     }

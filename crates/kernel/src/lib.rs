@@ -77,7 +77,7 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use config::Config;
 pub use cypress::Chunk;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
-pub use events::{EventFilter, StoredEvent, events_of, stored_events_of};
+pub use events::{EventFilter, events_of};
 pub use history_chart::Range;
 pub use input::Input;
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};

@@ -74,7 +74,7 @@ impl Kernel {
         let plan = self.scheduler.plan(now, node);
         let ids = &mut self.ids;
         let starts = self.scheduler.apply(plan, || AllocationId(ids.next(object_type::OTHER)));
-        let mut orders = Vec::new();
+        let mut orders = Vec::with_capacity(starts.len());
         let mut after = 0;
         for start in starts {
             if let Some((order, operation_seq)) = self.settle(now, node, start) {

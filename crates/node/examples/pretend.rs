@@ -200,5 +200,5 @@ fn over(
         fail_context_size: 0,
     };
     finished.insert(job_id, end.clone());
-    Some(JobEvent::Finished(end))
+    Some(JobEvent::Finished(Box::new(end)))
 }

@@ -165,7 +165,7 @@ impl Bench {
     }
     pub fn finished(&mut self, id: JobId) -> FinishedJob {
         self.wait("end of the job", |e| match e {
-            JobEvent::Finished(end) if end.identity.job_id == id => Some(end.clone()),
+            JobEvent::Finished(end) if end.identity.job_id == id => Some(end.as_ref().clone()),
             _ => None,
         })
     }
@@ -296,7 +296,7 @@ fn groups_of(root_group: &str) -> Vec<PathBuf> {
 pub fn description(command: &str) -> JobDescription {
     JobDescription {
         command: command.to_owned(),
-        environment: Vec::new(),
+        environment: Default::default(),
         files: Vec::new(),
         cpu_limit: Cpu(100),
         cpu_cap: None,

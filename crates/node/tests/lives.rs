@@ -27,7 +27,7 @@ fn error(outcome: &JobOutcome) -> &Failure {
 fn results_and_environment() {
     for_all_drivers(2, |b| {
         let good = b.start(JobDescription {
-            environment: vec![("WHERE".to_owned(), "$(SandboxPath)/x".to_owned())],
+            environment: [("WHERE".to_owned(), "$(SandboxPath)/x".to_owned())].into_iter().collect(),
             ..description("echo $WHERE $PWD $HOME $YT_JOB_ID $YT_NODE_HOST; ls -A; exit 0")
         });
         let end = b.finished(good);

@@ -1,6 +1,7 @@
 //! The state and the front door.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use vocab::{AbortReason, Failure, JobId, JobOutcome, Resources, Time};
@@ -177,7 +178,7 @@ impl NodeCore {
         if self.was_removed(id) {
             return;
         }
-        let mut job = Job::new(start, now);
+        let mut job = Job::new(Arc::new(start), now);
         self.ledger.enqueue(job.usage);
         let timeout = job.waiting_timeout(&self.settings);
         self.timers.set(&mut job, Some(now + timeout));

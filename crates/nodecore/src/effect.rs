@@ -1,5 +1,7 @@
 //! What the core wants done.
 
+use std::sync::Arc;
+
 use vocab::{
     AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, PreparationMeasures,
     ShellRequest, Span, Time,
@@ -50,7 +52,7 @@ pub enum NodeEffect {
         /// Its ports.
         ports: Vec<u16>,
         /// The whole order.
-        start: Box<StartJob>,
+        start: Arc<StartJob>,
     },
     /// Tell a proxy something. If it is not connected the core repeats it when it calls.
     ProxySend(JobId, ProxyOrder),
@@ -148,7 +150,7 @@ pub enum ProxyOrder {
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobRecord {
     /// The order.
-    pub start: StartJob,
+    pub start: Arc<StartJob>,
     /// When it came.
     pub accepted_time: Time,
     /// When resources were granted.
@@ -164,5 +166,5 @@ pub struct JobRecord {
     /// What its files and its root file system took.
     pub preparation: PreparationMeasures,
     /// The end, if it was decided here and not by the proxy's result.
-    pub end: Option<FinishedJob>,
+    pub end: Option<Box<FinishedJob>>,
 }

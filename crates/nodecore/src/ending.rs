@@ -117,7 +117,7 @@ impl NodeCore {
             outcome: job.stop.clone().unwrap_or_else(unexplained),
             start_time: job.start_time,
             finish_time: now,
-            statistics: job.statistics.clone().unwrap_or_default(),
+            statistics: job.statistics.as_deref().cloned().unwrap_or_default(),
             stderr_size: remains.stderr_size.max(job.stderr_size),
             stderr: remains.stderr,
             survivors: false,
@@ -158,7 +158,7 @@ impl NodeCore {
         let stderr = job.keep_stderr(result.stderr);
         // One that failed when it was to be stopped anyway does not count as failed.
         let has_failed = matches!(result.outcome, JobOutcome::Failed { .. });
-        job.end = Some(FinishedJob {
+        job.end = Some(Box::new(FinishedJob {
             identity: job.start.identity.clone(),
             granted: job.start.resources,
             outcome: result.outcome,
@@ -168,7 +168,7 @@ impl NodeCore {
             stderr_size: job.stderr_size,
             stderr,
             fail_context_size: if has_failed { result.fail_context_size } else { 0 },
-        });
+        }));
         if decided_here {
             // A result that the proxy left is not the last word: ours must be found after a restart.
             fx.extend(job.record().map(Box::new).map(NodeEffect::WriteRecord));

@@ -1,5 +1,7 @@
 //! One job as the core sees it.
 
+use std::sync::Arc;
+
 use vocab::{
     Cpu, InterruptionReason, JobId, JobOutcome, JobPhase, JobStatistics, PreparationMeasures, Resources,
     Span, Time,
@@ -72,7 +74,8 @@ pub(crate) struct Interruption {
 
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub start: StartJob,
+    /// Shared with the records and orders that carry it: there are many of those.
+    pub start: Arc<StartJob>,
     pub accepted_time: Time,
     pub acquired_time: Option<Time>,
     pub fetched_time: Option<Time>,
@@ -91,7 +94,7 @@ pub(crate) struct Job {
     /// Highest memory of user job and proxy (3.4).
     pub total_peak: i64,
     pub connected: bool,
-    pub statistics: Option<JobStatistics>,
+    pub statistics: Option<Box<JobStatistics>>,
     /// Newer than what the server has.
     pub statistics_fresh: bool,
     pub statistics_sent: Time,
@@ -103,13 +106,13 @@ pub(crate) struct Job {
     pub kill_failed: bool,
     pub upload_attempts: u32,
     pub long_stderr: bool,
-    pub end: Option<FinishedJob>,
+    pub end: Option<Box<FinishedJob>>,
     pub released: bool,
     pub deadline: Option<Time>,
 }
 
 impl Job {
-    pub fn new(start: StartJob, now: Time) -> Job {
+    pub fn new(start: Arc<StartJob>, now: Time) -> Job {
         Job {
             usage: start.resources,
             start,
@@ -249,7 +252,7 @@ impl Job {
     /// What to write down; only jobs with a slot have a record.
     pub fn record(&self) -> Option<JobRecord> {
         Some(JobRecord {
-            start: self.start.clone(),
+            start: Arc::clone(&self.start),
             accepted_time: self.accepted_time,
             acquired_time: self.acquired_time?,
             slot: self.slot?,

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use std::sync::Arc;
+
 use vocab::{AbortReason, Failure, JobId, JobOutcome, Time, code};
 
 use crate::core::aborted;
@@ -164,7 +166,7 @@ impl NodeCore {
             slot,
             gpus: job.gpus.clone(),
             ports: job.ports.clone(),
-            start: Box::new(job.start.clone()),
+            start: Arc::clone(&job.start),
         });
         let own = now + self.settings.job_proxy_preparation_timeout;
         let deadline = job.deadline.map_or(own, |all| all.min(own));

@@ -79,7 +79,10 @@ impl NodeCore {
             job_environment: self.settings.job_environment.clone(),
             alerts: self.all_alerts(),
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
-            finished: jobs().filter(|job| job.is_reportable()).filter_map(|job| job.end.clone()).collect(),
+            finished: jobs()
+                .filter(|job| job.is_reportable())
+                .filter_map(|job| job.end.as_deref().cloned())
+                .collect(),
         })));
     }
 
@@ -137,7 +140,7 @@ impl NodeCore {
             if with_statistics.binary_search(id).is_ok() {
                 job.statistics_fresh = false;
                 job.statistics_sent = now;
-                report.statistics.clone_from(&job.statistics);
+                report.statistics = job.statistics.as_deref().cloned();
             }
             jobs.push(report);
         }

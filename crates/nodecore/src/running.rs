@@ -53,7 +53,7 @@ impl NodeCore {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.stage == Stage::Running {
             job.statistics_fresh = true;
-            job.statistics = Some(statistics);
+            job.statistics = Some(Box::new(statistics));
             job.stderr_size = stderr_size;
         }
     }

@@ -153,7 +153,7 @@ impl NodeCore {
             return;
         }
         let error = Failure::new(format!("Job {job_id} is not on node {:?}", self.settings.address));
-        self.outbox.push(JobEvent::Finished(FinishedJob {
+        self.outbox.push(JobEvent::Finished(Box::new(FinishedJob {
             identity: JobIdentity {
                 job_id,
                 allocation_id: Default::default(),
@@ -172,7 +172,7 @@ impl NodeCore {
             stderr_size: 0,
             stderr: None,
             fail_context_size: 0,
-        }));
+        })));
     }
 }
 

@@ -2,7 +2,8 @@
 //! and how it ended.
 
 use crate::{
-    AbortReason, AllocationId, Cpu, Failure, InterruptionReason, JobId, ObjectId, OperationId, Span, Time,
+    AbortReason, AllocationId, Cpu, Environment, Failure, InterruptionReason, JobId, ObjectId, OperationId,
+    Span, Time,
 };
 use yson::{Map, Value};
 
@@ -78,7 +79,7 @@ pub struct JobDescription {
     pub command: String,
     /// Variables in order, later ones win; `$(SandboxPath)` is substituted by the node. Includes the
     /// `YT_*` variables that the controller knows; those that only the node knows it adds itself.
-    pub environment: Vec<(String, String)>,
+    pub environment: Environment,
     /// Files to place in the sandbox.
     pub files: Vec<Artifact>,
     /// CPU guarantee of the container at start.

@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod clock;
+pub mod environment;
 pub mod failure;
 pub mod id;
 pub mod job;
@@ -17,6 +18,7 @@ pub mod time;
 
 pub use batch::{Batch, Op, Table};
 pub use clock::SteadyClock;
+pub use environment::Environment;
 pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{

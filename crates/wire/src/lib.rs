@@ -129,7 +129,7 @@ pub enum JobEvent {
         resource_usage: Resources,
     },
     /// The job is over; its processes are dead.
-    Finished(FinishedJob),
+    Finished(Box<FinishedJob>),
 }
 
 /// End of a job. Repeated in every [`Hello`] until released.

@@ -22,6 +22,12 @@ pub struct ParseOptions {
 impl ParseOptions {
     /// Nesting that any thread's stack can bear.
     pub const HIGHEST_MAX_DEPTH: usize = 512;
+
+    /// For what this program wrote itself. Values that were let in with up to 256 levels stand in records a few
+    /// levels deeper; those must be readable again.
+    pub fn of_records() -> ParseOptions {
+        ParseOptions { max_depth: ParseOptions::HIGHEST_MAX_DEPTH }
+    }
 }
 
 impl Default for ParseOptions {
@@ -36,10 +42,9 @@ pub fn parse(input: &[u8]) -> Result<Value, ParseError> {
     parse_with(input, ParseOptions::default())
 }
 
-/// Parses what this program wrote itself. Values that were let in with up to 256 levels stand in records a
-/// few levels deeper; those must be readable again.
+/// Parses what this program wrote itself ([`ParseOptions::of_records`]).
 pub fn parse_record(input: &[u8]) -> Result<Value, ParseError> {
-    parse_with(input, ParseOptions { max_depth: ParseOptions::HIGHEST_MAX_DEPTH })
+    parse_with(input, ParseOptions::of_records())
 }
 
 /// [`parse`] with limits of one's own.

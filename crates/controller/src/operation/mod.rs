@@ -91,7 +91,7 @@ impl OperationController {
             options: options.clone(),
             root: spec.root.clone(),
             start_time,
-            tasks: spec.tasks.iter().map(|t| Task::new(t.clone(), &spec.root, options)).collect(),
+            tasks: spec.tasks.iter().map(|t| Task::new(id, t.clone(), &spec.root, options)).collect(),
             jobs: BTreeMap::new(),
             next_job_index: 0,
             incarnation: 0,

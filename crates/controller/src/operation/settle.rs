@@ -5,10 +5,12 @@ use super::limits::Life;
 use crate::job::Joblet;
 use crate::memory::{Group, MemoryRequest, Reserved};
 use crate::task::Task;
+use std::borrow::Cow;
+use std::sync::Arc;
 use vocab::{
-    AllocationId, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources, TableIo, Time,
+    AllocationId, Environment, FileSystemRequest, JobDescription, JobId, JobIdentity, JobPhase, Resources,
+    TableIo, Time,
 };
-use yson::Value;
 
 /// Resources on a node that the scheduler gave to a task.
 #[derive(Clone, Copy, Debug)]
@@ -144,8 +146,9 @@ impl OperationController {
         let reserve = reserved.request;
         let predecessor = task.memory.predecessor(cookie);
         let origins = Some(task.memory.origins(cookie));
-        let environment = self.environment(task_number, &identity, host);
-        let description = self.describe(&self.tasks[task_number as usize], cookie, reserve, environment);
+        let task = &self.tasks[task_number as usize];
+        let environment = self.environment(task, &identity, host);
+        let description = self.describe(task, cookie, reserve, environment);
         let joblet = Joblet {
             identity: identity.clone(),
             task: task_number,
@@ -168,49 +171,24 @@ impl OperationController {
         Ok((identity, description))
     }
 
-    /// Variables of a job, in the order of jobs-and-nodes.md 5.3; later ones win. What only the
-    /// node knows (ports, sockets) it adds itself.
-    fn environment(&self, task: u32, id: &JobIdentity, host: &str) -> Vec<(String, String)> {
-        let task = &self.tasks[task as usize];
-        let script = &task.spec.script;
-        let mut out: Vec<(String, String)> = Vec::new();
-        let mut put = |name: &str, value: String| out.push((name.to_owned(), value));
-        for (name, value) in NODE_DEFAULTS {
-            put(name, (*value).to_owned());
-        }
-        for (name, value) in &script.environment {
-            put(name, value.clone());
-        }
+    /// Variables of a job.
+    fn environment(&self, task: &Task, id: &JobIdentity, host: &str) -> Environment {
+        let mut own = Vec::with_capacity(9);
+        let mut put = |name: &'static str, value: String| own.push((Cow::Borrowed(name), value));
         put("YT_JOB_ID", id.job_id.to_string());
-        put("YT_OPERATION_ID", id.operation_id.to_string());
         put("YT_JOB_INDEX", id.job_index.to_string());
         put("YT_TASK_JOB_INDEX", id.task_job_index.to_string());
         put("YT_JOB_COOKIE", id.cookie.to_string());
-        put("YT_TASK_NAME", id.task.clone());
         put("YT_POOL_TREE", id.tree.clone());
         put("YT_NODE_HOST", host.to_owned());
         let first_row = task.rows_of(id.cookie).map_or(0, |rows| rows.start);
         put("YT_START_ROW_INDEX", first_row.to_string());
-        // With redirection descriptor 1 is stderr and tables begin at 4 (http-api.md 13).
-        let first_table = if script.redirect_stdout_to_stderr { "4" } else { "1" };
-        put("YT_FIRST_OUTPUT_TABLE_FD", first_table.to_owned());
         put("YT_OPERATION_INCARNATION", self.incarnation_name.clone());
         put("YT_TASK_JOB_COUNT", task.job_count.to_string());
-        if let Some(size) = task.spec.gang_size {
-            put("YT_TASK_GANG_SIZE", size.to_string());
-        }
         if let Some(rank) = task.rank_of(id.cookie) {
             put("YT_GANG_RANK", rank.to_string());
         }
-        if let Some(vault) = &self.root.secure_vault {
-            put("YT_SECURE_VAULT", text(&Value::Map(vault.clone())));
-            for (key, value) in vault.iter() {
-                if let Some(scalar) = scalar_text(value) {
-                    put(&format!("YT_SECURE_VAULT_{}", String::from_utf8_lossy(key)), scalar);
-                }
-            }
-        }
-        out
+        Environment::new(Arc::clone(&task.environment), own)
     }
 
     /// What a node has to know of a job.
@@ -219,7 +197,7 @@ impl OperationController {
         task: &Task,
         cookie: u32,
         reserve: MemoryRequest,
-        environment: Vec<(String, String)>,
+        environment: Environment,
     ) -> JobDescription {
         let (script, root, options) = (&task.spec.script, &self.root, &self.options);
         JobDescription {
@@ -258,29 +236,7 @@ impl OperationController {
     }
 }
 
-/// Defaults that the spec may override.
-const NODE_DEFAULTS: &[(&str, &str)] = &[
-    ("HOME", "$(SandboxPath)"),
-    ("TMPDIR", "$(SandboxPath)"),
-    ("PYTHONPATH", "$(SandboxPath)"),
-    ("PYTHONUSERBASE", "$(SandboxPath)/.local"),
-    ("PYTHON_EGG_CACHE", "$(SandboxPath)/.python-eggs"),
-];
-
 /// `host` of `host:port`.
 fn host_of(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
-}
-
-fn text(value: &Value) -> String {
-    String::from_utf8_lossy(&yson::to_text(value)).into_owned()
-}
-
-/// Value of a variable for a scalar secret: strings as they are, others as text YSON.
-fn scalar_text(value: &Value) -> Option<String> {
-    match value.bare() {
-        Value::String(s) => Some(String::from_utf8_lossy(s).into_owned()),
-        Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Bool(_) => Some(text(value.bare())),
-        _ => None,
-    }
 }

@@ -68,21 +68,21 @@ fn variables_of_a_job() {
         PYTHON_EGG_CACHE=$(SandboxPath)/.python-eggs
         A=b
         HOME=/h
-        YT_JOB_ID=1-1-10384-5
         YT_OPERATION_ID=7-1-103e8-9
-        YT_JOB_INDEX=1
-        YT_TASK_JOB_INDEX=1
-        YT_JOB_COOKIE=1
         YT_TASK_NAME=t
-        YT_POOL_TREE=default
-        YT_NODE_HOST=node-1.example
-        YT_START_ROW_INDEX=0
         YT_FIRST_OUTPUT_TABLE_FD=4
-        YT_OPERATION_INCARNATION=7-9-0
-        YT_TASK_JOB_COUNT=3
         YT_SECURE_VAULT={"token"="secret";"n"=5;"deep"={"a"=1;};}
         YT_SECURE_VAULT_token=secret
         YT_SECURE_VAULT_n=5
+        YT_JOB_ID=1-1-10384-5
+        YT_JOB_INDEX=1
+        YT_TASK_JOB_INDEX=1
+        YT_JOB_COOKIE=1
+        YT_POOL_TREE=default
+        YT_NODE_HOST=node-1.example
+        YT_START_ROW_INDEX=0
+        YT_OPERATION_INCARNATION=7-9-0
+        YT_TASK_JOB_COUNT=3
     "#]]
     .assert_eq(&shown);
     assert_eq!(description.command, "run me");

@@ -329,9 +329,7 @@ fn a_gang_that_may_not_switch_fails() {
 #[test]
 fn a_gang_sees_its_rank_and_incarnation() {
     let mut b = Bench::new("{tasks={a={job_count=3;command=x;gang_options={size=2}}}}");
-    let variable = |d: &JobDescription, name: &str| {
-        d.environment.iter().rfind(|(n, _)| n == name).map(|(_, v)| v.clone())
-    };
+    let variable = |d: &JobDescription, name: &str| d.environment.get(name).map(str::to_owned);
     let first = b.settle(0).expect("a unit").1;
     assert_eq!(variable(&first, "YT_GANG_RANK").as_deref(), Some("0"));
     assert_eq!(variable(&first, "YT_TASK_GANG_SIZE").as_deref(), Some("2"));

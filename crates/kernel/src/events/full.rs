@@ -2,41 +2,24 @@
 
 use crate::records;
 use vocab::Failure;
-use yson::{Map, Value};
+use yson::{Map, ParseOptions, Rows};
 
-/// An event as the store has it: with the record of its job, where it has one, in few bytes.
-#[derive(Clone, Debug)]
-pub struct StoredEvent {
-    /// Its number.
-    pub number: u64,
-    event: Value,
-}
-
-impl StoredEvent {
-    /// All of it. It takes many times the room.
-    pub fn complete(&self) -> Result<Map, Failure> {
-        let event = self.event.as_map().ok_or_else(|| broken(self.number, "an event is not a map"))?;
-        full(yson::map! {"number" => self.number}, event)
-    }
-}
-
-fn broken(number: u64, why: &str) -> Failure {
-    Failure::new(format!("Malformed record {number} of the event log: {why}"))
-}
-
-/// The events of a record ([`Effect::Events`]).
-pub fn stored_events_of(first: u64, stored: &[u8]) -> Result<Vec<StoredEvent>, Failure> {
-    match yson::parse_record(stored).map_err(|e| broken(first, &e.to_string()))? {
-        Value::List(events) => {
-            Ok((first..).zip(events).map(|(number, event)| StoredEvent { number, event }).collect())
-        }
-        _ => Err(broken(first, "it is not a list")),
-    }
-}
-
-/// The same, each with its `number`, complete.
-pub fn events_of(first: u64, stored: &[u8]) -> Result<Vec<Map>, Failure> {
-    stored_events_of(first, stored)?.iter().map(StoredEvent::complete).collect()
+/// The events of a record ([`Effect::Events`](crate::Effect::Events)), each with its `number`, one by one: complete they take many
+/// times the room of what is stored, and the start of a large operation is one record. Behind what is broken
+/// there is nothing.
+pub fn events_of(first: u64, stored: &[u8]) -> impl Iterator<Item = Result<Map, Failure>> {
+    let broken = move |number: u64, why: &str| {
+        Failure::new(format!("Malformed record {number} of the event log: {why}"))
+    };
+    let items = stored.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    let no_list = items.is_none().then(|| Err(broken(first, "it is not a list")));
+    let events = items.map(|items| Rows::with_options(items, ParseOptions::of_records()));
+    let events = (first..).zip(events.into_iter().flatten()).map(move |(number, event)| {
+        let event = event.map_err(|e| broken(number, &e.to_string()))?;
+        let event = event.as_map().ok_or_else(|| broken(number, "an event is not a map"))?;
+        full(yson::map! {"number" => number}, event)
+    });
+    no_list.into_iter().chain(events)
 }
 
 /// Writes out the archived record of a job.

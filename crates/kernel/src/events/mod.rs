@@ -16,7 +16,7 @@ mod full;
 mod outbox;
 
 pub use filter::EventFilter;
-pub use full::{StoredEvent, events_of, stored_events_of};
+pub use full::events_of;
 pub(crate) use outbox::Events;
 
 use crate::Kernel;

@@ -23,8 +23,10 @@ pub(crate) struct Events {
     now: Time,
     /// Number of the next event.
     next: u64,
-    /// Not in the batch yet.
-    pending: Vec<Value>,
+    /// How many are not in the batch yet, and the list of them but for its end: as trees they would take many times
+    /// the room, and the start of a large operation is a hundred thousand events in one turn.
+    added: u64,
+    pending: Vec<u8>,
     /// Records in the store, oldest first.
     stored: VecDeque<Stored>,
     /// Bytes of those.
@@ -94,12 +96,16 @@ impl Events {
 
     /// One more event of this turn.
     pub fn add(&mut self, event: Map) {
-        self.pending.push(event.into());
+        if self.added == 0 {
+            self.pending.push(b'[');
+        }
+        self.added += 1;
+        yson::write::write_row(&event.into(), yson::Style::Binary, &mut self.pending);
     }
 
     /// Is there anything for the next batch?
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.added == 0
     }
 
     /// The writer has everything up to this number, safely.
@@ -121,14 +127,14 @@ impl Events {
 
     /// Moves what has happened into the batch with this number.
     pub fn close(&mut self, seq: Seq, batch: &mut Batch) -> Option<Effect> {
-        let effect = (!self.pending.is_empty()).then(|| {
-            let events = std::mem::take(&mut self.pending);
+        let effect = (self.added > 0).then(|| {
             let first = self.next;
-            self.next += events.len() as u64;
-            let stored = yson::to_binary(&events.into());
+            self.next += std::mem::take(&mut self.added);
+            let mut stored = std::mem::take(&mut self.pending);
+            stored.push(b']');
             self.keep(first, self.next, stored.len());
             batch.put(Table::Events, first.to_be_bytes(), stored.clone());
-            Effect::Events { after: seq, first, stored }
+            Effect::Events { after: seq, first, end: self.next, stored }
         });
         // The newest stays: it says which number is the next.
         while self.stored.len() > 1
@@ -163,7 +169,7 @@ impl Events {
         let end = first + count as u64;
         self.keep(first, end, value.len());
         self.next = self.next.max(end);
-        Ok(Effect::Events { after: 0, first, stored: value })
+        Ok(Effect::Events { after: 0, first, end, stored: value })
     }
 
     /// `event_log_failing`: events wait, and will be lost one day; `events_lost`: some are.

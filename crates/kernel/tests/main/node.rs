@@ -139,7 +139,7 @@ impl Node {
                         Some(kept) => kept.report.clone(),
                         None => disappeared(now, order.job_id),
                     };
-                    events.push(JobEvent::Finished(report));
+                    events.push(JobEvent::Finished(Box::new(report)));
                 }
             }
             ServerMessage::Interrupt { job_id, reason, text, .. } => match self.running.get_mut(job_id) {
@@ -154,14 +154,14 @@ impl Node {
                     };
                     let outcome = JobOutcome::Aborted { reason, error };
                     let kept = self.end(now, *job_id, outcome).map(|kept| kept.report.clone());
-                    events.extend(kept.map(JobEvent::Finished));
+                    events.extend(kept.map(Box::new).map(JobEvent::Finished));
                 }
                 None => {}
             },
             ServerMessage::Fail { job_id, error } => {
                 let error = Failure::new("Job failed by external request").because(error.clone());
                 if let Some(kept) = self.end(now, *job_id, JobOutcome::Failed { error }) {
-                    events.push(JobEvent::Finished(kept.report.clone()));
+                    events.push(JobEvent::Finished(Box::new(kept.report.clone())));
                 }
             }
             ServerMessage::Release(jobs) => {

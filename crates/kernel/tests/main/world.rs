@@ -365,7 +365,8 @@ impl World {
 
     /// Appends what is not there yet, and says so.
     fn write_log(&mut self, first: u64, stored: &[u8]) {
-        for event in kernel::events_of(first, stored).expect("the kernel reads what it writes") {
+        for event in kernel::events_of(first, stored) {
+            let event = event.expect("the kernel reads what it writes");
             let number = event.get("number").and_then(|n| n.as_u64()).expect("events are numbered");
             let next = self.log.len() as u64 + 1;
             if number > next {
@@ -556,7 +557,7 @@ impl World {
         let Some(node) = self.nodes.get_mut(name) else { return };
         if let Some(Kept { report, .. }) = node.end(now, job, outcome) {
             let report = report.clone();
-            self.say(name, NodeMessage::Jobs(vec![wire::JobEvent::Finished(report)]));
+            self.say(name, NodeMessage::Jobs(vec![wire::JobEvent::Finished(Box::new(report))]));
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn variables(
     }
     set("PYTHONUSERBASE", format!("{sandbox}/.local"));
     set("PYTHON_EGG_CACHE", format!("{sandbox}/.python-eggs"));
-    for (name, value) in given {
+    for (name, value) in given.iter() {
         set(name, value.replace("$(SandboxPath)", &sandbox));
     }
     set("YT_JOB_ID", start.identity.job_id.to_string());

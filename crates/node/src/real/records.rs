@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use nodecore::JobRecord;
 use prost::Message;
@@ -53,7 +54,7 @@ pub(crate) struct FoundRecord {
 pub(crate) fn write(job_directory: &Path, record: &JobRecord, boot_id: &str) -> io::Result<()> {
     let file = RecordFile {
         boot_id: boot_id.to_owned(),
-        start: Some((&record.start).into()),
+        start: Some(record.start.as_ref().into()),
         accepted_time: record.accepted_time.0,
         acquired_time: record.acquired_time.0,
         slot: record.slot,
@@ -62,7 +63,7 @@ pub(crate) fn write(job_directory: &Path, record: &JobRecord, boot_id: &str) -> 
         preparation: (record.preparation != PreparationMeasures::default())
             .then(|| (&record.preparation).into()),
         ports: record.ports.iter().copied().map(u32::from).collect(),
-        end: record.end.as_ref().map(Into::into),
+        end: record.end.as_deref().map(Into::into),
     };
     let mut bytes = MAGIC.to_vec();
     file.encode(&mut bytes).map_err(io::Error::other)?;
@@ -85,7 +86,7 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
     Ok(Some(FoundRecord {
         boot_id: file.boot_id,
         record: JobRecord {
-            start: start.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?,
+            start: Arc::new(start.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?),
             accepted_time: Time(file.accepted_time),
             acquired_time: Time(file.acquired_time),
             slot: file.slot,
@@ -94,9 +95,9 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
             preparation: file.preparation.map(PreparationMeasures::from).unwrap_or_default(),
             ports: file.ports.into_iter().filter_map(|port| port.try_into().ok()).collect(),
             end: match file.end {
-                Some(end) => {
-                    Some(end.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?)
-                }
+                Some(end) => Some(Box::new(
+                    end.try_into().map_err(|e: wire::proto::Malformed| invalid(e.to_string()))?,
+                )),
                 None => None,
             },
         },

@@ -48,7 +48,7 @@ fn survivors_keep_what_the_job_held() {
     let mut next = Desk::new();
     next.core = NodeCore::new(Settings::new("n1:1", cores(2, 2, 20)));
     let record = |n: u32| JobRecord {
-        start: start(n, 0),
+        start: start(n, 0).into(),
         accepted_time: Time::from_secs(50),
         acquired_time: Time::from_secs(51),
         slot: n,

@@ -78,7 +78,7 @@ fn a_host_that_uses_all_ports_itself_aborts_the_job() {
 fn ports_of_adopted_jobs_are_theirs() {
     let mut d = desk();
     let record = JobRecord {
-        start: start(1, 0),
+        start: start(1, 0).into(),
         accepted_time: Time::from_secs(50),
         acquired_time: Time::from_secs(51),
         slot: 0,

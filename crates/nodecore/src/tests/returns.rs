@@ -73,7 +73,7 @@ fn adoption() {
     let mut d = Desk::new();
     d.core = NodeCore::new(Settings::new("n1:1", cores(2, 2, 20)));
     let record = |n: u32, slot: u32| JobRecord {
-        start: start(n, 0),
+        start: start(n, 0).into(),
         accepted_time: Time::from_secs(50),
         acquired_time: Time::from_secs(51),
         slot,

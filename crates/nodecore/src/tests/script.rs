@@ -42,7 +42,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
         resources: cores(1, 1, 10),
         description: JobDescription {
             command: "true".to_owned(),
-            environment: Vec::new(),
+            environment: Default::default(),
             files: (0..files).map(artifact).collect(),
             cpu_limit: Cpu(100),
             cpu_cap: None,

@@ -194,7 +194,7 @@ fn adopted_jobs_hold_what_their_proxies_say() {
     let mut d = Desk::new();
     d.core = NodeCore::new(Settings::new("n1:1", cores(5, 2, 100)));
     let record = JobRecord {
-        start: start(1, 0),
+        start: start(1, 0).into(),
         accepted_time: Time::from_secs(50),
         acquired_time: Time::from_secs(51),
         slot: 0,

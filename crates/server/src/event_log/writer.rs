@@ -90,16 +90,17 @@ impl<F: Fn(News)> Writer<F> {
     }
 
     fn write(&mut self, first: u64, stored: &[u8]) -> io::Result<()> {
-        match kernel::events_of(first, stored) {
-            Ok(events) => {
-                (first..).zip(&events).try_for_each(|(number, event)| self.files.append(number, event))
-            }
-            // Their numbers are missed when the next ones come.
-            Err(failure) => {
-                tracing::error!(%failure, "events are lost");
-                Ok(())
+        for (number, event) in (first..).zip(kernel::events_of(first, stored)) {
+            match event {
+                Ok(event) => self.files.append(number, &event)?,
+                // Their numbers are missed when the next ones come.
+                Err(failure) => {
+                    tracing::error!(%failure, "events are lost");
+                    break;
+                }
             }
         }
+        Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -300,11 +300,9 @@ impl Engine<'_> {
                     self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(node));
                 }
             }
-            Outcome::Events(events) => {
-                // One by one: all of them at once, complete, are gigabytes when a large operation starts.
-                for event in events {
-                    // What the kernel has written it can read.
-                    let Ok(event) = event.complete() else { continue };
+            Outcome::Events { first, known, stored } => {
+                // What the kernel has written it can read.
+                for event in kernel::events_of(first, &stored).skip(known).flatten() {
                     self.hear_event(&event)?;
                 }
             }

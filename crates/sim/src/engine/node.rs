@@ -171,7 +171,7 @@ impl Node {
             self.jobs.insert(id, Job { fate, start: Some(began), interrupted: None, hard, options, peaked });
             let record = JobRecord {
                 gpus: gpus.by_ref().take(start.resources.gpu as usize).collect(),
-                start,
+                start: start.into(),
                 accepted_time: began,
                 acquired_time: began,
                 slot,

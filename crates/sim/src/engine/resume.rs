@@ -123,7 +123,7 @@ impl Engine<'_> {
             interruption_signal: task.interruptible.then(|| "SIGTERM".to_owned()),
             restart_exit_code: task.interruptible.then_some(85),
             command: "simulated".to_owned(),
-            environment: Vec::new(),
+            environment: Default::default(),
             files: Vec::new(),
             cpu_cap: None,
             job_proxy_memory_reserve: 0,

@@ -2,7 +2,7 @@
 
 use super::performance::{Meter, Took};
 use crate::error::SimError;
-use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Phase, Records, Request, StoredEvent};
+use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Phase, Records, Request};
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Op, Table};
 use vocab::planted::{Bug, strikes};
@@ -37,8 +37,14 @@ pub enum Outcome {
     ToNode(NodeKey, ServerMessage),
     /// A connection is closed.
     Closed(NodeKey),
-    /// Events of the log.
-    Events(Vec<StoredEvent>),
+    /// A record of the event log.
+    Events {
+        /// Number of its first event.
+        first: u64,
+        /// Events at its beginning that are known.
+        known: usize,
+        stored: Vec<u8>,
+    },
 }
 
 /// See the module page.
@@ -253,13 +259,13 @@ impl Server {
             Effect::Reply { request, body, .. } => out.push(Outcome::Reply(request, body)),
             Effect::ToNode { node, message, .. } => out.push(Outcome::ToNode(node, message)),
             Effect::Disconnect(node) => out.push(Outcome::Closed(node)),
-            Effect::Events { first, stored, .. } => {
-                // What the kernel has written it can read.
-                let mut events = kernel::stored_events_of(first, &stored).unwrap_or_default();
-                let last = events.last().map_or(0, |event| event.number);
-                events.retain(|event| event.number > self.logged);
-                out.push(Outcome::Events(events));
-                self.logged = self.logged.max(last);
+            Effect::Events { first, end, stored, .. } => {
+                // After a restart what was not acknowledged comes again.
+                if end > self.logged + 1 {
+                    let known = (self.logged + 1).saturating_sub(first) as usize;
+                    out.push(Outcome::Events { first, known, stored });
+                    self.logged = end - 1;
+                }
                 if let Some(kernel) = &mut self.kernel {
                     kernel.handle(now, Input::EventsWritten(self.logged), &mut self.effects);
                 }

@@ -68,7 +68,7 @@ impl TryFrom<pb::Artifact> for Artifact {
 impl From<&JobDescription> for pb::JobDescription {
     fn from(d: &JobDescription) -> pb::JobDescription {
         let variable =
-            |(name, value): &(String, String)| pb::Variable { name: name.clone(), value: value.clone() };
+            |(name, value): (&str, &str)| pb::Variable { name: name.to_owned(), value: value.to_owned() };
         pb::JobDescription {
             command: d.command.clone(),
             environment: d.environment.iter().map(variable).collect(),

@@ -129,7 +129,7 @@ impl From<&JobEvent> for pb::JobEvent {
                 job_id: id_bytes(job_id.0),
                 resource_usage: Some(resource_usage.into()),
             }),
-            JobEvent::Finished(job) => Event::Finished(job.into()),
+            JobEvent::Finished(job) => Event::Finished(job.as_ref().into()),
         };
         pb::JobEvent { event: Some(event) }
     }
@@ -146,7 +146,7 @@ impl TryFrom<pb::JobEvent> for JobEvent {
                 job_id: job_id(&u.job_id)?,
                 resource_usage: required("resource_usage", u.resource_usage)?.into(),
             },
-            Event::Finished(job) => JobEvent::Finished(job.try_into()?),
+            Event::Finished(job) => JobEvent::Finished(Box::new(job.try_into()?)),
         })
     }
 }

@@ -121,7 +121,7 @@ fn description() -> impl Strategy<Value = JobDescription> {
     )
         .prop_map(|(command, environment, files, n, interruption_signal, more)| JobDescription {
             command,
-            environment,
+            environment: environment.into_iter().collect(),
             files,
             cpu_limit: Cpu(n.0[0]),
             cpu_cap: n.4[0].then_some(Cpu(n.0[0] / 2)),
@@ -288,7 +288,7 @@ fn event() -> impl Strategy<Value = JobEvent> {
             .prop_map(|(job, t)| JobEvent::Started { job_id: JobId(job), start_time: Time(t) }),
         (id(), resources())
             .prop_map(|(job, resource_usage)| JobEvent::ResourceUsage { job_id: JobId(job), resource_usage }),
-        finished().prop_map(JobEvent::Finished),
+        finished().prop_map(|end| JobEvent::Finished(Box::new(end))),
     ]
 }
 fn node_message() -> impl Strategy<Value = NodeMessage> {

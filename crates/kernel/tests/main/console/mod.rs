@@ -206,7 +206,7 @@ impl Console {
                 let ends = self.world.nodes[*name]
                     .finished
                     .values()
-                    .map(|k| wire::JobEvent::Finished(k.report.clone()));
+                    .map(|k| wire::JobEvent::Finished(Box::new(k.report.clone())));
                 let ends = ends.collect();
                 self.world.say(name, wire::NodeMessage::Jobs(ends));
                 self.world.settle();

@@ -130,7 +130,7 @@ impl Storm {
             let ends = self.world.nodes[&node]
                 .finished
                 .values()
-                .map(|k| JobEvent::Finished(k.report.clone()))
+                .map(|k| JobEvent::Finished(Box::new(k.report.clone())))
                 .collect();
             self.world.say(&node, NodeMessage::Jobs(ends));
         }
@@ -231,7 +231,8 @@ impl Storm {
         let now = self.world.now;
         for name in NODES {
             let Some(node) = self.world.nodes.get_mut(name) else { continue };
-            let dead: Vec<JobEvent> = node.reap(now).into_iter().map(JobEvent::Finished).collect();
+            let dead: Vec<JobEvent> =
+                node.reap(now).into_iter().map(Box::new).map(JobEvent::Finished).collect();
             if !dead.is_empty() {
                 self.say(format!("{name}: {} jobs have died", dead.len()));
                 self.world.say(name, NodeMessage::Jobs(dead));
