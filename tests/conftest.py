@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import pathlib
+import re
 import signal
 import sys
 
@@ -46,6 +47,20 @@ def pool(cluster):
             # It may come to its end in this moment.
             with contextlib.suppress(ServerError):
                 cluster.command("abort_operation", operation_id=operation["id"])
+
+
+@pytest.fixture
+def client(cluster):
+    """The real Python client."""
+    return cluster.client()
+
+
+@pytest.fixture
+def home(client, request):
+    """A folder of its own in the metadata tree."""
+    path = "//tmp/" + re.sub(r"[^\w-]", "-", request.node.name)
+    client.create("map_node", path, recursive=True)
+    return path
 
 
 @pytest.fixture

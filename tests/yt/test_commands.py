@@ -26,13 +26,6 @@ def client(cluster):
 
 
 @pytest.fixture
-def home(client):
-    path = f"//tmp/commands-{next(_numbers)}"
-    client.create("map_node", path)
-    return path
-
-
-@pytest.fixture
 def transaction(client):
     """A transaction and a client inside it."""
     id = client.start_transaction(timeout=LATE)

@@ -15,19 +15,6 @@ TEXT = {"$attributes": {"format": "text"}, "$value": "yson"}
 MOST = 10 << 20  # bytes of a fail context
 
 
-@pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
-@pytest.fixture
-def home(client, request):
-    """A folder of its own."""
-    path = f"//tmp/{request.node.name.replace('[', '-').replace(']', '')}"
-    client.create("map_node", path, recursive=True)
-    return path
-
-
 def start(cluster, command, inputs, mapper=None, **spec):
     """A map into nothing; gives its id."""
     spec = {"input_table_paths": inputs, "output_table_paths": [], "max_failed_job_count": 1,

@@ -33,13 +33,6 @@ def client(cluster):
     return client
 
 
-@pytest.fixture
-def home(client, request):
-    path = f"//tmp/{request.node.name}"
-    client.create("map_node", path, recursive=True)
-    return path
-
-
 def read(client, path):
     return list(client.read_table(path))
 

@@ -9,18 +9,6 @@ from harness import ServerError
 ROWS = [{"id": n, "name": f"row {n}"} for n in range(10)]
 
 
-@pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
-@pytest.fixture
-def home(client, request):
-    path = f"//tmp/{request.node.name.replace('[', '-').replace(']', '')}"
-    client.create("map_node", path, recursive=True)
-    return path
-
-
 def read(client, path):
     return list(client.read_table(path, format=yt.wrapper.JsonFormat()))
 

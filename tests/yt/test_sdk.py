@@ -9,11 +9,6 @@ from harness import wait_for
 from yt.wrapper import VanillaSpecBuilder
 
 
-@pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
 def builder(pool, command, job_count=1, **task):
     b = VanillaSpecBuilder().spec({"pool": pool})
     t = b.begin_task("work").command(command).job_count(job_count).cpu_limit(0.1).memory_limit(64 << 20)

@@ -12,19 +12,6 @@ from harness import ServerError, cluster as make_cluster, error_codes, wait_for
 ROWS = [{"id": n, "name": f"row {n}", "half": n / 2, "even": n % 2 == 0, "more": {"list": [n, None]}} for n in range(10)]
 
 
-@pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
-@pytest.fixture
-def home(client, request):
-    """A folder of its own."""
-    path = f"//tmp/{request.node.name.replace('[', '-').replace(']', '')}"
-    client.create("map_node", path, recursive=True)
-    return path
-
-
 def read(client, path, **options):
     return list(client.read_table(path, **options))
 

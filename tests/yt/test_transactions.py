@@ -10,11 +10,6 @@ from harness import wait_for
 
 
 @pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
-@pytest.fixture
 def place(client, request):
     path = f"//tmp/{request.node.name}"
     client.create("map_node", path)

@@ -10,19 +10,6 @@ SMALL = {"cpu_limit": 0.1, "memory_limit": 64 << 20}
 TEXT = {"$attributes": {"format": "text"}, "$value": "yson"}
 
 
-@pytest.fixture
-def client(cluster):
-    return cluster.client()
-
-
-@pytest.fixture
-def home(client, request):
-    """A folder of its own."""
-    path = f"//tmp/{request.node.name.replace('[', '-').replace(']', '')}"
-    client.create("map_node", path, recursive=True)
-    return path
-
-
 def read(client, path):
     return list(client.read_table(path))
 

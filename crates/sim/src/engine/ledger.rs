@@ -1,127 +1,17 @@
 //! What the event log tells, as rows: attempts of jobs, operations, and sums of both.
 
 use super::cpu::Figures;
+use super::life::Life;
 use super::usage::Usage;
 use super::work::{OVER_LIMIT, Told};
 use crate::error::SimError;
 use crate::metrics::{Attempts, End, Group, Hunger, Starved};
-use crate::output::{Cell, Column, Sink, Which, int, num, text as word};
-use crate::workload::{Operation, Task};
+use crate::output::{Cell, Sink, Which};
+use crate::workload::Operation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{JobId, OperationId, Span, Time};
 use yson::{Map, Value};
-
-/// Columns of `operations.csv`.
-pub const OPERATIONS: &[Column] = &[
-    word("id"),
-    word("tree"),
-    word("pool"),
-    word("user"),
-    word("type"),
-    word("state"),
-    int("at_ms"),
-    int("pending_ms"),
-    int("first_allocation_ms"),
-    int("finish_ms"),
-    int("ideal_ms"),
-    int("job_count"),
-    int("completed"),
-    int("failed"),
-    int("aborted"),
-    int("preempted_job_count"),
-    int("interrupted"),
-    num("preempted_cpu_s"),
-    int("jobs_total_duration_ms"),
-    int("job_max_duration_ms"),
-    num("cpu_s"),
-    int("starving_ms"),
-    int("aggressively_starving_ms"),
-    num("max_memory_reserve_fraction"),
-];
-
-/// Columns of `allocations.csv`.
-pub const ALLOCATIONS: &[Column] = &[
-    word("operation"),
-    word("task"),
-    int("job_index"),
-    int("attempt"),
-    word("node"),
-    int("ordered_ms"),
-    int("start_ms"),
-    int("end_ms"),
-    word("outcome"),
-    word("reason"),
-    word("preempted_for"),
-    num("cpu"),
-    int("memory_limit"),
-    int("memory_reserve"),
-    int("memory_peak"),
-    num("cpu_limit_mean"),
-    num("cpu_used_mean"),
-    int("lost_ms"),
-];
-
-/// An operation on its way.
-pub struct Life {
-    pub operation: Arc<Operation>,
-    at: Time,
-    running_since: Option<Time>,
-    first_allocation: Option<Time>,
-    counts: Attempts,
-    tree: String,
-    pool: String,
-    starved: Starved,
-    /// Attempts so far of units that have not completed.
-    attempts: BTreeMap<(String, u64), u32>,
-    /// By task, how long the longest of its jobs runs at full speed.
-    longest: Vec<Span>,
-    /// Largest part of a memory limit that was reserved for a job.
-    most_reserved: Option<f64>,
-}
-
-impl Life {
-    pub fn pool(&self) -> &str {
-        &self.pool
-    }
-
-    /// Allocations that it has.
-    pub fn running(&self) -> u64 {
-        let c = &self.counts;
-        c.started - (c.completed + c.failed + c.aborted)
-    }
-
-    fn task(&self, name: &str) -> Option<(usize, &Task)> {
-        self.operation.tasks.iter().enumerate().find(|(_, task)| task.name == name)
-    }
-
-    /// When a job could run first. `freed`: the tasks that its task waits for were complete then.
-    fn ready(&self, task: &str, cookie: u64, freed: Option<Time>) -> Time {
-        let task = self.task(task).map(|(_, task)| task);
-        let arrives = task.and_then(|task| Some(task.explicit.get(cookie as usize)?.arrives));
-        (self.at + arrives.unwrap_or_default()).max(freed.unwrap_or(self.at))
-    }
-
-    /// How long it takes with all that it wants: the longest chain of tasks, each with its longest job. Of jobs
-    /// that have not run nothing is known.
-    fn ideal(&self) -> Option<Span> {
-        let mut ends = vec![None; self.longest.len()];
-        let tasks = 0..self.longest.len();
-        let last = tasks.map(|task| self.ideal_end(task, &mut ends)).max();
-        last.filter(|last| *last > Span::ZERO)
-    }
-
-    /// Tasks do not wait in circles.
-    fn ideal_end(&self, task: usize, ends: &mut [Option<Span>]) -> Span {
-        if let Some(end) = ends[task] {
-            return end;
-        }
-        let before = self.operation.tasks[task].after.iter().map(|before| self.ideal_end(*before, ends));
-        let end = before.max().unwrap_or_default() + self.longest[task];
-        ends[task] = Some(end);
-        end
-    }
-}
 
 /// Of an attempt that is over: its start if there was one, its end, how long its unit runs at full speed, and
 /// since when its task may have jobs if that waited for others.

@@ -3,10 +3,12 @@
 
 mod answers;
 mod arrivals;
+pub(crate) mod columns;
 mod cpu;
 mod faults;
 mod fragments;
 pub(crate) mod ledger;
+mod life;
 mod look;
 mod node;
 mod performance;

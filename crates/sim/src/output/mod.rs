@@ -12,7 +12,7 @@ pub(crate) use beside::Beside;
 pub use column::{Column, Kind, int, num, text};
 pub use table::{Cell, Format, Table, cannot_write, number};
 
-use crate::engine::ledger::{ALLOCATIONS, OPERATIONS};
+use crate::engine::columns::{ALLOCATIONS, OPERATIONS};
 use crate::engine::series::{NODES, OPERATION_SERIES};
 use crate::error::SimError;
 use crate::scenario::Scenario;
