@@ -4,9 +4,9 @@ use crate::records;
 use vocab::Failure;
 use yson::{Map, ParseOptions, Rows};
 
-/// The events of a record ([`Effect::Events`](crate::Effect::Events)), each with its `number`, one by one: complete they take many
-/// times the room of what is stored, and the start of a large operation is one record. Behind what is broken
-/// there is nothing.
+/// The events of a record ([`Effect::Events`](crate::Effect::Events)), each with its `number`, one by one:
+/// complete they take many times the room of what is stored, and the start of a large operation is one record.
+/// Readers stop at an error.
 pub fn events_of(first: u64, stored: &[u8]) -> impl Iterator<Item = Result<Map, Failure>> {
     let broken = move |number: u64, why: &str| {
         Failure::new(format!("Malformed record {number} of the event log: {why}"))
