@@ -48,8 +48,8 @@ impl JobView<'_> {
         let whose = yson::map! {
             "job_id" => j.identity.job_id,
             "operation_id" => j.identity.operation_id,
-            "task_name" => j.identity.task.as_str(),
-            "pool_tree" => j.identity.tree.as_str(),
+            "task_name" => j.identity.task.as_ref(),
+            "pool_tree" => j.identity.tree.as_ref(),
             "address" => &*j.node,
             "state" => self.state(),
             "time" => now,

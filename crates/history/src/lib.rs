@@ -33,7 +33,7 @@ pub use lives::Lives;
 pub use read::{Chart, ReadError};
 pub use series::Series;
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use vocab::{Span, Time};
 
@@ -77,7 +77,9 @@ impl<const N: usize> Settings<N> {
 #[derive(Clone, Debug)]
 pub struct History<const N: usize> {
     settings: Settings<N>,
-    series: BTreeMap<Arc<str>, Series<N>>,
+    /// Whatever is done to all of them does not depend on their order: nodes and jobs are many, and each is looked up
+    /// at every report.
+    series: FxHashMap<Arc<str>, Series<N>>,
     /// When the bytes were counted last.
     counted: Time,
 }
@@ -88,7 +90,7 @@ const COUNT_PERIOD: Span = Span::from_secs(10);
 impl<const N: usize> History<N> {
     /// An empty one.
     pub fn new(settings: Settings<N>) -> History<N> {
-        History { settings, series: BTreeMap::new(), counted: Time::ZERO }
+        History { settings, series: FxHashMap::default(), counted: Time::ZERO }
     }
 
     /// Changes the budget; acts at the next record.
@@ -142,7 +144,9 @@ impl<const N: usize> History<N> {
 
     /// Names, sorted.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
-        self.series.keys()
+        let mut names: Vec<&Arc<str>> = self.series.keys().collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 
     /// One series.

@@ -30,7 +30,7 @@ impl Kernel {
         for operation in self.operations.values() {
             for view in operation.controller.running_jobs() {
                 let identity = view.identity();
-                let unit = (identity.operation_id, identity.task.as_str(), identity.cookie);
+                let unit = (identity.operation_id, identity.task.as_ref(), identity.cookie);
                 // The copy of a slow job has the id of that job for its competition's, and so has that job.
                 let role = view.competition().map(|original| original == identity.job_id);
                 let unit = (unit, role);

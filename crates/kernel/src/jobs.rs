@@ -368,12 +368,12 @@ impl Kernel {
         let (node, resources, start_time) = (held.node_address.to_owned(), held.granted, held.start_time);
         operation.controller.adopt_job(identity, held)?;
         let pool = operation.in_tree(&identity.tree).map(|t| t.pool.clone()).unwrap_or_default();
-        let task = operation.controller.task_names().position(|name| name == identity.task);
+        let task = operation.controller.task_names().position(|name| *name == *identity.task);
         let told_to_go = self.preemptions.standing(identity.allocation_id).cloned();
         let revived = self.scheduler.revive_allocation(&RevivedAllocation {
             allocation: identity.allocation_id,
             operation: identity.operation_id,
-            tree: identity.tree.clone(),
+            tree: identity.tree.to_string(),
             node: node.clone(),
             task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
             resources: usage,

@@ -252,7 +252,7 @@ impl Kernel {
         node.report = NodeReport {
             resource_limits: node.effective_limits(hello.resource_limits),
             resource_usage: Resources::ZERO,
-            tags: node.tags(&hello.tags),
+            tags: node.tags(&hello.tags).into(),
             has_waiting_allocations: false,
         };
         node.note_waiting(&hello.running);

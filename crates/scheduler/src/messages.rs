@@ -215,7 +215,7 @@ pub struct NodeReport {
     /// What running and still releasing allocations hold; see [`crate::Scheduler::heartbeat`].
     pub resource_usage: Resources,
     /// Tags, the node's own name among them if users filter by it.
-    pub tags: BTreeSet<String>,
+    pub tags: Arc<BTreeSet<String>>,
     /// An accepted allocation waits for resources there: nothing else may be put on it
     /// (scheduling.md 8.2, rule 6).
     pub has_waiting_allocations: bool,

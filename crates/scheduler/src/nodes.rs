@@ -17,7 +17,7 @@ pub(crate) struct Node {
     /// Trees whose filter it satisfies; more than one raises an alert.
     pub matching_trees: usize,
     pub limits: Resources,
-    pub tags: BTreeSet<String>,
+    pub tags: Arc<BTreeSet<String>>,
     pub has_waiting_allocations: bool,
     /// Allocations on it, by sequence number.
     pub allocations: BTreeMap<u64, AllocIdx>,
@@ -111,9 +111,10 @@ impl Scheduler {
         node.releasing = (report.resource_usage - running).max(Resources::ZERO);
         let limits = report.resource_limits.max(Resources::ZERO);
         let limits_changed = node.limits != limits;
+        // As they hardly ever change, most comparisons are of one and the same set.
         let tags_changed = node.tags != report.tags;
-        if tags_changed {
-            node.tags = report.tags.clone();
+        if !Arc::ptr_eq(&node.tags, &report.tags) {
+            node.tags = Arc::clone(&report.tags);
         }
         if limits_changed {
             self.set_node_limits(index, limits);
@@ -262,7 +263,7 @@ impl Scheduler {
             tree: None,
             matching_trees: 0,
             limits: Resources::ZERO,
-            tags: BTreeSet::new(),
+            tags: Arc::default(),
             has_waiting_allocations: false,
             away: false,
             allocations: BTreeMap::new(),

@@ -5,6 +5,7 @@ use crate::{
     AbortReason, AllocationId, Cpu, Environment, Failure, InterruptionReason, JobId, ObjectId, OperationId,
     Span, Time,
 };
+use std::sync::Arc;
 use yson::{Map, Value};
 
 /// Everything that says *which* job this is. Nodes repeat it in every registration, so that a
@@ -18,9 +19,9 @@ pub struct JobIdentity {
     /// Its operation.
     pub operation_id: OperationId,
     /// Pool tree that the allocation belongs to.
-    pub tree: String,
+    pub tree: Arc<str>,
     /// Task of the operation.
-    pub task: String,
+    pub task: Arc<str>,
     /// Unit of work inside the task, 0-based; the same for every re-run of that unit.
     pub cookie: u32,
     /// Number of the started job in the operation; new for each run.

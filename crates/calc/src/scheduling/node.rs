@@ -64,7 +64,7 @@ impl SimulatedNode {
         NodeReport {
             resource_limits: self.limits,
             resource_usage: self.usage(),
-            tags: self.tags.clone(),
+            tags: self.tags.clone().into(),
             has_waiting_allocations: self.held.iter().any(|h| h.waiting),
         }
     }

@@ -51,7 +51,7 @@ impl OperationController {
         if self.jobs.contains_key(&identity.job_id) {
             return Ok(());
         }
-        let number = self.tasks.iter().position(|t| t.spec.name == identity.task);
+        let number = self.tasks.iter().position(|t| *t.spec.name == *identity.task);
         let (true, Some(number)) = (identity.operation_id == self.id, number) else {
             return Err(AdoptError::Unknown);
         };

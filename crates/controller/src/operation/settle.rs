@@ -132,8 +132,8 @@ impl OperationController {
             job_id: grant.job_id,
             allocation_id: grant.allocation_id,
             operation_id: self.id,
-            tree: grant.tree.to_owned(),
-            task: task.spec.name.clone(),
+            tree: grant.tree.into(),
+            task: task.spec.name.as_str().into(),
             cookie,
             job_index: self.next_job_index,
             task_job_index: task.next_job_index,
@@ -179,7 +179,7 @@ impl OperationController {
         put("YT_JOB_INDEX", id.job_index.to_string());
         put("YT_TASK_JOB_INDEX", id.task_job_index.to_string());
         put("YT_JOB_COOKIE", id.cookie.to_string());
-        put("YT_POOL_TREE", id.tree.clone());
+        put("YT_POOL_TREE", id.tree.to_string());
         put("YT_NODE_HOST", host.to_owned());
         let first_row = task.rows_of(id.cookie).map_or(0, |rows| rows.start);
         put("YT_START_ROW_INDEX", first_row.to_string());

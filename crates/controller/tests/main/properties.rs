@@ -106,7 +106,7 @@ impl World {
                 if let Ok((identity, _)) = self.b.settle(group) {
                     let twin = |j: &&JobIdentity| j.task == identity.task && j.cookie == identity.cookie;
                     assert!(self.running.values().find(twin).is_none(), "two jobs of one unit");
-                    assert_eq!(identity.task, NAMES[task as usize]);
+                    assert_eq!(*identity.task, *NAMES[task as usize]);
                     self.running.insert(job, identity);
                 }
             }

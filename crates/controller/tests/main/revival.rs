@@ -53,7 +53,7 @@ fn foreign_jobs_are_refused() {
     let job = b.settle(0).expect("a unit").0;
     restart(&mut b);
     let other_operation = JobIdentity { operation_id: OperationId::default(), ..job.clone() };
-    let other_task = JobIdentity { task: "u".to_owned(), ..job.clone() };
+    let other_task = JobIdentity { task: "u".into(), ..job.clone() };
     for foreign in [other_operation, other_task] {
         assert_eq!(b.controller.adopt_job(&foreign, held()), Err(AdoptError::Unknown));
     }

@@ -53,7 +53,7 @@ impl Kernel {
                 "id" => job.allocation,
                 "job_id" => id,
                 "operation_id" => job.operation,
-                "task_name" => view.identity().task.as_str(),
+                "task_name" => view.identity().task.as_ref(),
                 "pool" => job.pool.as_str(),
                 "pool_tree" => &*allocation.tree,
                 "state" => state,

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use scheduler::*;
+use std::collections::BTreeSet;
 use vocab::*;
 
 fn world() -> World {
@@ -131,7 +132,7 @@ fn a_node_changes_its_tree() {
     w.update();
     let ids: Vec<AllocationId> = w.schedule("n").into_iter().map(|s| s.allocation).collect();
     let mut r = report(&w, 6.0);
-    r.tags = ["gpu".to_owned()].into();
+    r.tags = BTreeSet::from(["gpu".to_owned()]).into();
     let change = w.s.heartbeat(w.now, "n", &r);
     w.check();
     assert_eq!(change, NodeUpdate { tree: Some("gpu".into()), lost: ids });

@@ -100,7 +100,7 @@ impl World {
         let resource_limits =
             Resources { user_slots: slots, cpu: Cpu::from_f64(cpu), memory: 1000 << 30, ..Resources::ZERO };
         let tags: BTreeSet<String> = tags.iter().map(|t| (*t).to_owned()).collect();
-        let report = NodeReport { resource_limits, tags, ..NodeReport::default() };
+        let report = NodeReport { resource_limits, tags: tags.into(), ..NodeReport::default() };
         self.s.heartbeat(self.now, name, &report);
         self.check();
     }

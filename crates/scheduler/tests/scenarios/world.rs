@@ -214,7 +214,7 @@ impl<'a> World<'a> {
         let report = NodeReport {
             resource_limits: node.limits,
             resource_usage: node.usage,
-            tags: BTreeSet::new(),
+            tags: Default::default(),
             has_waiting_allocations: false,
         };
         self.scheduler.heartbeat(self.now, name, &report);

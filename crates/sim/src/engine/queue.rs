@@ -1,6 +1,6 @@
 //! The one queue of events: time, then class, then the order of their making (simulator.md 5.1).
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use vocab::{JobId, OperationId, Time};
 
@@ -107,26 +107,34 @@ impl Ord for Entry {
 #[derive(Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Entry>,
+    /// [`Due::NodeWakes`], by themselves: they are most of all events, and small.
+    wakes: BinaryHeap<Reverse<(Time, u32)>>,
     made: u64,
 }
 
 impl Queue {
     pub fn push(&mut self, at: Time, due: Due) {
+        if let Due::NodeWakes(node) = due {
+            return self.wakes.push(Reverse((at, node)));
+        }
         self.made += 1;
-        // Heartbeats of one instant go by the number of the node.
-        let order = match due {
-            Due::NodeWakes(node) => u64::from(node),
-            _ => self.made,
-        };
-        self.heap.push(Entry { at, rank: u64::from(due.class()) << CLASS_SHIFT | order, due });
+        self.heap.push(Entry { at, rank: u64::from(due.class()) << CLASS_SHIFT | self.made, due });
     }
 
     pub fn next_time(&self) -> Option<Time> {
-        self.heap.peek().map(|entry| entry.at)
+        let wake = self.wakes.peek().map(|Reverse((at, _))| *at);
+        self.heap.peek().map(|entry| entry.at).into_iter().chain(wake).min()
     }
 
     /// The next event up to an instant that is not the taking of samples, or that alone.
     pub fn pop(&mut self, until: Time, samples: bool) -> Option<Due> {
+        let other = self.heap.peek().map(|entry| (entry.at, entry.rank >> CLASS_SHIFT));
+        if let Some(Reverse((at, node))) = self.wakes.peek().copied()
+            && other.is_none_or(|other| (at, u64::from(Due::NodeWakes(node).class())) < other)
+        {
+            // Heartbeats of one instant go by the number of the node.
+            return (at <= until && !samples).then(|| self.wakes.pop()).map(|_| Due::NodeWakes(node));
+        }
         let entry = self.heap.peek()?;
         if entry.at > until || entry.is_sample() != samples {
             return None;

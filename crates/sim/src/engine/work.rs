@@ -185,7 +185,7 @@ impl Physics {
 
     fn task(&self, identity: &JobIdentity) -> Option<(&Task, u64, u32)> {
         let work = self.works.get(&identity.operation_id)?;
-        let number = work.operation.tasks.iter().position(|t| t.name == identity.task)?;
+        let number = work.operation.tasks.iter().position(|t| *t.name == *identity.task)?;
         Some((&work.operation.tasks[number], work.hashes[number], number as u32))
     }
 

@@ -29,7 +29,7 @@ impl Storm {
                     continue;
                 }
                 let identity = &job.start.identity;
-                let unit = (identity.operation_id, identity.task.clone(), identity.cookie);
+                let unit = (identity.operation_id, identity.task.to_string(), identity.cookie);
                 if let Some((other, place)) = units.insert(unit, (*id, node.name.clone())) {
                     self.world.violations.push(format!(
                         "KERNEL-1: unit {} of operation {} runs twice: job {other} on {place}, job {id} on {}",
