@@ -10,7 +10,7 @@ use cypress::{
 use scheduler::config::SchedulerConfig;
 use vocab::batch::Table;
 use vocab::{Failure, ObjectId, Time, code};
-use yson::ypath::{Root, Step, YPath};
+use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
 impl Kernel {
@@ -108,10 +108,6 @@ impl Kernel {
             Command::CopyMove { .. } => self.copy_move(now, user, command, out),
             Command::Link { target, link, recursive, ignore_existing, force, attributes } => {
                 let place = self.resolve_local(&link, Last::Stay, "link")?;
-                if let (Root::Object(_), false) = (&target.root, force) {
-                    // Nodes are seen to by the tree; there are other objects.
-                    self.object_at(&target)?;
-                }
                 let options = LinkOptions { recursive, ignore_existing, force, attributes };
                 let id = self.edit(now, user, out, |edit| edit.link(&target, &place, &options))?;
                 Ok(node_id(id))

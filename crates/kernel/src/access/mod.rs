@@ -18,7 +18,7 @@ use cypress::{Last, NodeType, Permission, Subjects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::{Failure, JobId, ObjectId, code};
-use yson::ypath::{Root, YPath};
+use yson::ypath::YPath;
 
 mod lists;
 mod tree;
@@ -362,23 +362,10 @@ impl Kernel {
 
     fn demand(&self, who: &Who, permission: Permission, object: &Object, shown: &str) -> Result<(), Failure> {
         let decision = self.decision(who, permission, object);
-        if decision.is_allowed() {
-            return Ok(());
+        match decision.is_allowed() {
+            true => Ok(()),
+            false => Err(denied(who, permission, shown, decision.subject.as_deref())),
         }
-        Err(match self.unknown_to(who, shown) {
-            Some(id) => cypress::failures::no_object(id),
-            None => denied(who, permission, shown, decision.subject.as_deref()),
-        })
-    }
-
-    /// The id with which a path begins, if that is all that one who may not read the object has of it: an id says
-    /// nothing of a place, so he is told what he would be told of one that nobody bears.
-    fn unknown_to(&self, who: &Who, shown: &str) -> Option<ObjectId> {
-        let id = shown.strip_prefix('#')?.split(['/', '&']).next()?;
-        let itself = YPath { root: Root::Object(id.to_owned()), ..YPath::default() };
-        let object = self.object_at(&itself).ok()?;
-        let is_readable = self.decision(who, Permission::Read, &object).is_allowed();
-        id.parse().ok().filter(|_| !is_readable)
     }
 
     fn demand_of_job(&self, who: &Who, permission: Permission, job: JobId) -> Result<(), Failure> {

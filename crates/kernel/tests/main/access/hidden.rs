@@ -62,32 +62,6 @@ fn what_is_there_answers_as_what_is_not() {
     assert_eq!(told.get("object_name").and_then(Value::as_str), Some("//home/ann"));
 }
 
-/// Nor does its id say that it is there.
-#[test]
-fn an_id_is_no_way_around() {
-    let mut guarded = Guarded::new();
-    let id = guarded.done("ann", get("//home/ann/secret/@id"));
-    let id = id.as_str().expect("a string").to_owned();
-    let nobody: String = id.chars().rev().collect();
-    type Ask = fn(&str) -> Command;
-    let asks: [(&str, Ask); 6] = [
-        ("get", |at| get(at)),
-        ("an attribute", |at| get(&format!("{at}/@type"))),
-        ("inside", |at| get(&format!("{at}/inside"))),
-        ("remove", |at| Command::Remove { path: path(at), recursive: true, force: false }),
-        ("attributes", |at| multiset(at, "{a=1}")),
-        ("a link", |at| link(at, "//tmp/plain", false)),
-    ];
-    for (name, ask) in asks {
-        let mut answer = |id: &str| match guarded.ask("bob", ask(&format!("#{id}"))) {
-            Ok(_) => "something".to_owned(),
-            Err(failure) => format!("{} {failure}", failure.code).replace(id, "ID"),
-        };
-        assert_eq!(answer(&id), answer(&nobody), "{name}");
-    }
-    guarded.done("ann", get(&format!("#{id}")));
-}
-
 /// The id of what a link leads to is an answer, too.
 #[test]
 fn a_link_opens_nothing() {
