@@ -33,7 +33,8 @@ pub use lives::Lives;
 pub use read::{Chart, ReadError};
 pub use series::Series;
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 use vocab::{Span, Time};
 
@@ -77,9 +78,8 @@ impl<const N: usize> Settings<N> {
 #[derive(Clone, Debug)]
 pub struct History<const N: usize> {
     settings: Settings<N>,
-    /// Whatever is done to all of them does not depend on their order: nodes and jobs are many, and each is looked up
-    /// at every report.
-    series: FxHashMap<Arc<str>, Series<N>>,
+    /// Found by hash: nodes and jobs are many, and each is looked up at every report.
+    series: IndexMap<Arc<str>, Series<N>, FxBuildHasher>,
     /// When the bytes were counted last.
     counted: Time,
 }
@@ -90,7 +90,7 @@ const COUNT_PERIOD: Span = Span::from_secs(10);
 impl<const N: usize> History<N> {
     /// An empty one.
     pub fn new(settings: Settings<N>) -> History<N> {
-        History { settings, series: FxHashMap::default(), counted: Time::ZERO }
+        History { settings, series: IndexMap::default(), counted: Time::ZERO }
     }
 
     /// Changes the budget; acts at the next record.
@@ -132,7 +132,7 @@ impl<const N: usize> History<N> {
 
     /// A series gets another name; one that had it is forgotten.
     pub fn rename(&mut self, old: &str, new: &str) {
-        if let Some(series) = self.series.remove(old) {
+        if let Some(series) = self.series.swap_remove(old) {
             self.series.insert(new.into(), series);
         }
     }

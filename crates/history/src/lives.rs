@@ -61,7 +61,7 @@ impl<const N: usize> Lives<N> {
         let series = &mut self.history.series;
         // Who came back is among the living, or has ended again later.
         if series.get(&name).is_some_and(|s| s.is_ended() && s.last_record().is_none_or(|last| last <= at)) {
-            series.remove(&name);
+            series.swap_remove(&name);
         }
         true
     }

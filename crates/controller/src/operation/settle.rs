@@ -171,9 +171,10 @@ impl OperationController {
         Ok((identity, description))
     }
 
-    /// Variables of a job.
+    /// Variables of a job, in the order of jobs-and-nodes.md 5.3 but for one thing: those of the task come first. No
+    /// name is among both.
     fn environment(&self, task: &Task, id: &JobIdentity, host: &str) -> Environment {
-        let mut own = Vec::with_capacity(9);
+        let mut own = Vec::with_capacity(10);
         let mut put = |name: &'static str, value: String| own.push((Cow::Borrowed(name), value));
         put("YT_JOB_ID", id.job_id.to_string());
         put("YT_JOB_INDEX", id.job_index.to_string());

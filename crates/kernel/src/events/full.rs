@@ -11,15 +11,25 @@ pub fn events_of(first: u64, stored: &[u8]) -> impl Iterator<Item = Result<Map, 
     let broken = move |number: u64, why: &str| {
         Failure::new(format!("Malformed record {number} of the event log: {why}"))
     };
-    let items = stored.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
-    let no_list = items.is_none().then(|| Err(broken(first, "it is not a list")));
-    let events = items.map(|items| Rows::with_options(items, ParseOptions::of_records()));
+    let events = items(stored);
+    let no_list = events.is_none().then(|| Err(broken(first, "it is not a list")));
     let events = (first..).zip(events.into_iter().flatten()).map(move |(number, event)| {
         let event = event.map_err(|e| broken(number, &e.to_string()))?;
         let event = event.as_map().ok_or_else(|| broken(number, "an event is not a map"))?;
         full(yson::map! {"number" => number}, event)
     });
     no_list.into_iter().chain(events)
+}
+
+/// How many events a record has; none: it is not one. They are read one by one here, too.
+pub(super) fn count(stored: &[u8]) -> Option<usize> {
+    let mut events = items(stored)?;
+    events.try_fold(0, |count, event| event.is_ok().then_some(count + 1))
+}
+
+fn items(stored: &[u8]) -> Option<Rows<'_>> {
+    let items = stored.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    Some(Rows::with_options(items, ParseOptions::of_records()))
 }
 
 /// Writes out the archived record of a job.

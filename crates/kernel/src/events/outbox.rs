@@ -164,8 +164,7 @@ impl Events {
     pub fn restore(&mut self, key: &[u8], value: Vec<u8>) -> Result<Effect, Failure> {
         let broken = || Failure::new(format!("Malformed record of the event log: {key:?}"));
         let first = u64::from_be_bytes(key.try_into().map_err(|_| broken())?);
-        let count =
-            yson::parse_record(&value).ok().and_then(|v| Some(v.as_list()?.len())).ok_or_else(broken)?;
+        let count = super::full::count(&value).ok_or_else(broken)?;
         let end = first + count as u64;
         self.keep(first, end, value.len());
         self.next = self.next.max(end);

@@ -33,8 +33,9 @@ impl Tree {
             return;
         }
         self.best_shares.refreshed = Some(now);
-        // How many nodes have so much memory, by filter: there are few sizes of nodes, and one walk serves all
-        // operations.
+        // Operations of one kind ask for the same memory. For the other kinds one walk over the nodes counts them by
+        // their size, of which there are few where machines are bought by the dozen.
+        let mut usable: BTreeMap<(i64, String), i64> = BTreeMap::new();
         let mut sizes: BTreeMap<String, BTreeMap<i64, i64>> = BTreeMap::new();
         let leaves: Vec<LeafIdx> = self.leaves.keys();
         for index in leaves {
@@ -45,13 +46,17 @@ impl Tree {
             let mut best = self.total;
             if quantum > 0 {
                 let filter = &leaf.parameters.scheduling_tag_filter;
-                let sizes = sizes.entry(filter.as_str().to_owned()).or_insert_with(|| {
-                    let matching = self.nodes.iter().map(|n| &nodes[*n]).filter(|n| filter.matches(&n.tags));
-                    let mut sizes = BTreeMap::new();
-                    matching.for_each(|n| *sizes.entry(n.limits.memory).or_default() += 1);
-                    sizes
+                let key = (quantum, filter.as_str().to_owned());
+                best.memory = *usable.entry(key).or_insert_with(|| {
+                    let sizes = sizes.entry(filter.as_str().to_owned()).or_insert_with(|| {
+                        let matching =
+                            self.nodes.iter().map(|n| &nodes[*n]).filter(|n| filter.matches(&n.tags));
+                        let mut sizes = BTreeMap::new();
+                        matching.for_each(|n| *sizes.entry(n.limits.memory).or_default() += 1);
+                        sizes
+                    });
+                    sizes.iter().map(|(size, nodes)| size / quantum * quantum * nodes).sum()
                 });
-                best.memory = sizes.iter().map(|(size, nodes)| size / quantum * quantum * nodes).sum();
             }
             self.leaves[index].best_allocation_share = share_or_ones(best, self.total);
         }

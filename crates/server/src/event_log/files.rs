@@ -101,7 +101,7 @@ impl EventFiles {
     }
 
     /// Adds an event, unless it is there already. Numbers that are passed over are lost.
-    pub fn append(&mut self, number: u64, event: &Map) -> io::Result<()> {
+    pub fn append(&mut self, number: u64, event: Map) -> io::Result<()> {
         if number <= self.last {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl EventFiles {
                 self.lost.push((self.last + 1, number - 1));
             }
         }
-        yson::json::write_json(&Value::Map(event.clone()), &JsonFormat::utf8(), &mut self.buffer);
+        yson::json::write_json(&Value::Map(event), &JsonFormat::utf8(), &mut self.buffer);
         self.buffer.push(b'\n');
         self.ends.push(self.buffer.len());
         self.last = number;

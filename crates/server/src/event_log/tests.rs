@@ -66,7 +66,7 @@ fn open(directory: &Path, limits: Limits) -> EventFiles {
 }
 
 fn add(files: &mut EventFiles, numbers: RangeInclusive<u64>) {
-    numbers.for_each(|number| files.append(number, &event(number)).expect("room"));
+    numbers.for_each(|number| files.append(number, event(number)).expect("room"));
     files.flush().expect("room");
 }
 
@@ -226,7 +226,7 @@ mod of_files {
             if number % 7 == 0 {
                 event = event.with("path", format!("//tmp/\u{e9} \"x\"/{number}"));
             }
-            files.append(number, &event).expect("room");
+            files.append(number, event).expect("room");
         }
         files.flush().expect("room");
         assert!(list(directory.path()).expect("readable").len() > 2);

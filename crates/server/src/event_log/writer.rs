@@ -92,7 +92,7 @@ impl<F: Fn(News)> Writer<F> {
     fn write(&mut self, first: u64, stored: &[u8]) -> io::Result<()> {
         for (number, event) in (first..).zip(kernel::events_of(first, stored)) {
             match event {
-                Ok(event) => self.files.append(number, &event)?,
+                Ok(event) => self.files.append(number, event)?,
                 // Their numbers are missed when the next ones come.
                 Err(failure) => {
                     tracing::error!(%failure, "events are lost");

@@ -304,7 +304,7 @@ impl Engine<'_> {
             }
             Outcome::Events { first, known, stored } => {
                 // What the kernel has written it can read.
-                for event in kernel::events_of(first, &stored).skip(known).flatten() {
+                for event in kernel::events_of(first, &stored).map_while(Result::ok).skip(known) {
                     self.hear_event(&event)?;
                 }
             }
