@@ -225,7 +225,8 @@ struct Ask {
 /// Equal jobs.
 struct Batch {
     jobs: u64,
-    ms: u64,
+    /// Microseconds: jobs that were started together end apart, and what waits for two free cores sees the difference.
+    us: u64,
     used: Option<f64>,
     peak: Option<f64>,
     curve: Option<(String, String)>,
@@ -282,7 +283,7 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
             };
             let batch = Batch {
                 jobs: jobs * count,
-                ms: (row.run_s * 1000.0).round().max(1.0) as u64,
+                us: (row.run_s * 1e6).round().max(1000.0) as u64,
                 used: row.used.map(|used| used * part),
                 peak: row.peak,
                 // A curve is of a whole job.
@@ -325,7 +326,7 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
                 let cpu = batch.used.unwrap_or(ask.cpu_hundredths as f64 / 100.0);
                 let mut row = vec![
                     Value::from(name.as_str()),
-                    batch.ms.into(),
+                    milliseconds(batch.us),
                     rounded(batch.peak.unwrap_or(1.0)),
                     rounded(cpu),
                 ];
@@ -355,6 +356,11 @@ fn operation(id: &str, rows: &[Sized], mapping: &Mapping) -> Built {
     Built { at_ms, place, line, totals }
 }
 
+/// Whole ones as they are in most traces.
+fn milliseconds(us: u64) -> Value {
+    if us.is_multiple_of(1000) { (us / 1000).into() } else { (us as f64 / 1000.0).into() }
+}
+
 fn task(name: &str, ask: &Ask, batches: &[Batch], mapping: &Mapping) -> Map {
     let jobs: u64 = batches.iter().map(|b| b.jobs).sum();
     let first = &batches[0];
@@ -363,7 +369,7 @@ fn task(name: &str, ask: &Ask, batches: &[Batch], mapping: &Mapping) -> Map {
         "job_count" => jobs,
         "cpu" => ask.cpu_hundredths as f64 / 100.0,
         "memory" => ask.memory,
-        "duration" => first.ms,
+        "duration" => milliseconds(first.us),
     };
     if ask.gpu > 0 {
         map.insert("gpu", ask.gpu);
