@@ -112,7 +112,6 @@ pub struct JobReport {
 
 /// News about one job.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum JobEvent {
     /// The user's process runs.
     Started {

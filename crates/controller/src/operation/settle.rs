@@ -172,7 +172,7 @@ impl OperationController {
     }
 
     /// Variables of a job, in the order of jobs-and-nodes.md 5.3 but for one thing: those of the task come first. No
-    /// name is among both.
+    /// name of ours is among both, and all of ours stand behind what the spec sets.
     fn environment(&self, task: &Task, id: &JobIdentity, host: &str) -> Environment {
         let mut own = Vec::with_capacity(10);
         let mut put = |name: &'static str, value: String| own.push((Cow::Borrowed(name), value));
