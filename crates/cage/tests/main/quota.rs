@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Tells the [`helper`] which directory to give to which project.
 const ORDER: &str = "MILLPOND_TEST_PROJECT";
@@ -62,6 +63,20 @@ impl Bounded {
         File::open(self.place.sandbox()).expect("it is there")
     }
 
+    /// Removes what the job wrote. xfs counts that until it comes round to it.
+    fn clear(&self) {
+        for entry in fs::read_dir(self.place.sandbox()).expect("it is there") {
+            let path = entry.expect("read").path();
+            let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            removed.expect("root may");
+        }
+        let begun = Instant::now();
+        while usage(self.on(), self.project).expect("counted").inodes > 1 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "what was removed is counted");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// So much more than there is.
     fn allow(&self, space: Option<u64>, inodes: Option<u64>) {
         let own = usage(self.on(), self.project).expect("counted");
@@ -83,26 +98,27 @@ impl Drop for Bounded {
 fn a_job_is_refused_what_is_beyond_its_bounds() {
     where_there_are_quotas(|w| {
         let bounded = Bounded::new();
-        let mut run = |script: &str| run(w, &bounded.place, Some(USER), script);
-        // `run` makes `out` anew, so its file is not one more.
-        let write = "rm -rf big; dd if=/dev/zero of=big bs=64k count=32 2>&1";
-        let files = "rm -rf d; mkdir d && for i in 1 2 3 4 5 6; do : >d/$i || exit 9; done";
+        let run = |w: &mut World, script: &str| run(w, &bounded.place, Some(USER), script).0;
+        let write = "dd if=/dev/zero of=big bs=64k count=32 2>&1";
+        let files = "mkdir d && for i in 1 2 3 4 5 6; do : >d/$i || exit 9; done";
         for script in [write, files] {
-            assert_eq!(run(script).0, 0, "nothing is bounded yet: {script}");
+            assert_eq!(run(w, script), 0, "nothing is bounded yet: {script}");
         }
-        run("rm -rf big d");
+        bounded.clear();
         bounded.allow(Some(1 << 20), None);
         // What it says has no room either.
-        assert_ne!(run(write).0, 0);
+        assert_ne!(run(w, write), 0);
         let taken = usage(bounded.on(), bounded.project).expect("counted");
         assert!((1 << 19..1 << 21).contains(&taken.space), "{taken:?}");
-        assert_eq!(run(files).0 != 0, taken.space >= (1 << 20), "what is left may be enough for a directory");
-        run("rm -rf big d");
-        bounded.allow(None, Some(4));
-        assert_ne!(run(files).0, 0);
-        assert_eq!(run(&format!("rm -rf d; {write}")).0, 0, "it is one file");
+        assert_eq!(run(w, files) != 0, taken.space >= (1 << 20), "what is left may be enough for a directory");
+        bounded.clear();
+        bounded.allow(None, Some(5));
+        assert_ne!(run(w, files), 0);
+        bounded.clear();
+        assert_eq!(run(w, write), 0, "it is one file");
+        bounded.clear();
         limit(bounded.on(), bounded.project, DiskLimits::default()).expect("root may");
-        assert_eq!(run(files).0, 0, "nothing is bounded any more");
+        assert_eq!(run(w, files), 0, "nothing is bounded any more");
     });
 }
 
