@@ -43,6 +43,8 @@ pub(crate) struct Node {
     pub alerts: Vec<Failure>,
     pub register_time: Time,
     pub last_seen: Time,
+    /// The welcome counts: the node reckons its first one from there.
+    pub last_heartbeat: Time,
     /// Set by administrators; durable.
     pub settings: NodeSettings,
     /// Newest order that depends on something: later ones may not overtake it.
@@ -76,6 +78,7 @@ impl Node {
             alerts: Vec::new(),
             register_time: Time::ZERO,
             last_seen: Time::ZERO,
+            last_heartbeat: Time::ZERO,
             settings,
             last_order: 0,
             leaving: false,
@@ -256,6 +259,7 @@ impl Kernel {
             has_waiting_allocations: false,
         };
         node.note_waiting(&hello.running);
+        node.last_heartbeat = now;
         let report = node.report.clone();
         self.nodes.saw(now, &address);
         self.nodes.by_key.insert(key, address.as_str().into());
@@ -296,6 +300,7 @@ impl Kernel {
 
     fn node_heartbeat(&mut self, now: Time, address: &str, heartbeat: Heartbeat, out: &mut Vec<Effect>) {
         let Some(node) = self.nodes.get_mut(address) else { return };
+        node.last_heartbeat = now;
         node.alerts = heartbeat.alerts;
         node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
         node.report.resource_usage = heartbeat.resource_usage;
@@ -315,6 +320,9 @@ impl Kernel {
     /// A heartbeat that would repeat the last one, without its words.
     pub(crate) fn node_unchanged(&mut self, now: Time, key: NodeKey) {
         let Some(address) = self.nodes.by_key(key).cloned() else { return };
+        if let Some(node) = self.nodes.get_mut(&address) {
+            node.last_heartbeat = now;
+        }
         self.nodes.saw(now, &address);
         self.pending_work.heard.insert(address);
     }

@@ -13,6 +13,7 @@ impl Kernel {
     /// Runs the update that is due, or an extra one that somebody waits for (scheduling.md 5.1).
     pub(crate) fn update_shares(&mut self, now: Time, extra_allowed: bool) -> bool {
         let kind = if now >= self.periodic.update {
+            self.periodic.last_update = now;
             self.periodic.update = now + self.scheduler.config().fair_share_update_period;
             UpdateKind::Periodic
         } else if self.pending_work.update && extra_allowed {

@@ -69,6 +69,8 @@ impl Node {
 /// Public view of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeState {
+    /// Its number: of nodes with equally much room the one with the highest comes first.
+    pub index: u32,
     /// Its tree.
     pub tree: Option<Arc<str>>,
     /// What it has.
@@ -171,6 +173,7 @@ impl Scheduler {
         let node = &self.nodes[index];
         let statistics = |i: usize| node.statistics[i].as_deref().cloned();
         Some(NodeState {
+            index: index.0,
             tree: node.tree.map(|t| self.trees[t.index()].name.clone()),
             resource_limits: node.limits,
             resource_usage: node.usage(),

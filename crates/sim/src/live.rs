@@ -10,7 +10,7 @@ mod operations;
 use crate::error::SimError;
 use crate::output::{cannot_write, write_json};
 use crate::scenario::OF_OBJECTS;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use vocab::{Span, Time};
@@ -19,7 +19,7 @@ use yson::{JsonFormat, Map, Value};
 /// What a cluster has said.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// When.
+    /// When: the scenario begins then, with an update of shares.
     pub taken: Time,
     /// Name of the default tree.
     pub default_tree: String,
@@ -115,7 +115,7 @@ const OF_NODES: &[&str] = &["cpu", "memory", "user_slots", "gpu", "network"];
 pub fn write(cluster: &Cluster, assumed: &Assumptions, folder: &Path) -> Result<Written, SimError> {
     std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
     let mut written = Written::default();
-    let (groups, online) = groups(&cluster.nodes);
+    let (groups, online) = groups(cluster);
     written.nodes = online.len() as u64;
     let mut lines = Vec::new();
     let mut events = Vec::new();
@@ -162,29 +162,59 @@ fn controller_config(cluster: &Cluster) -> Map {
     config
 }
 
-/// Nodes that are online, those that are equal together.
-fn groups(nodes: &Map) -> (Vec<Value>, BTreeSet<String>) {
-    let mut equal: BTreeMap<Vec<u8>, (Map, Vec<String>)> = BTreeMap::new();
-    for (address, node) in nodes.iter() {
-        if node.get("state").and_then(Value::as_str) != Some("online") {
-            continue;
+/// Nodes that are online in the order in which the scheduler counts them, those that are equal and side by side
+/// together.
+fn groups(cluster: &Cluster) -> (Vec<Value>, BTreeSet<String>) {
+    let online = cluster.nodes.iter().filter(|(_, node)| {
+        node.get("state").and_then(Value::as_str) == Some("online") //
+    });
+    let index = |node: &Value| node.get("index").and_then(Value::as_u64);
+    let mut online: Vec<(String, &Value)> =
+        online.map(|(address, node)| (String::from_utf8_lossy(address).into_owned(), node)).collect();
+    online.sort_by_cached_key(|(address, node)| (index(node), address.clone()));
+    let mut groups: Vec<(Map, Vec<String>, Vec<Option<f64>>)> = Vec::new();
+    for (address, node) in &online {
+        let own = common(node);
+        if groups.last().is_none_or(|(group, _, _)| *group != own) {
+            groups.push((own, Vec::new(), Vec::new()));
         }
-        let limits = node.get("resource_limits").and_then(Value::as_map).cloned().unwrap_or_default();
-        let limits: Map =
-            OF_NODES.iter().filter_map(|name| Some((*name, limits.get(name)?.clone()))).collect();
-        let tags = node.get("tags").and_then(Value::as_list).unwrap_or_default().to_vec();
-        let group = yson::map! {"resource_limits" => limits, "tags" => tags};
-        let key = yson::to_binary(&group.clone().into());
-        let (_, names) = equal.entry(key).or_insert_with(|| (group, Vec::new()));
-        names.push(String::from_utf8_lossy(address).into_owned());
+        if let Some((_, names, phases)) = groups.last_mut() {
+            names.push(address.clone());
+            phases.push(next_heartbeat(node, cluster.taken));
+        }
     }
-    let all = equal.values().flat_map(|(_, names)| names.iter().cloned()).collect();
-    let group = |(i, (group, mut names)): (usize, (Map, Vec<String>))| {
-        names.sort();
-        let name = format!("nodes{}", i + 1);
-        Value::Map(yson::map! {"name" => name, "names" => names}.into_iter().chain(group).collect())
+    let group = |(i, (own, names, phases)): (usize, (Map, Vec<String>, Vec<Option<f64>>))| {
+        let phases: Option<Vec<f64>> = phases.into_iter().collect();
+        let map = yson::map! {"name" => format!("nodes{}", i + 1), "names" => names};
+        Value::Map(map.with_some("heartbeat_phases", phases).into_iter().chain(own).collect())
     };
-    (equal.into_values().enumerate().map(group).collect(), all)
+    let groups = groups.into_iter().enumerate().map(group).collect();
+    (groups, online.into_iter().map(|(address, _)| address).collect())
+}
+
+/// What equal nodes have in common.
+fn common(node: &Value) -> Map {
+    let limits = node.get("resource_limits").and_then(Value::as_map).cloned().unwrap_or_default();
+    let limits: Map = OF_NODES.iter().filter_map(|name| Some((*name, limits.get(name)?.clone()))).collect();
+    let tags = node.get("tags").and_then(Value::as_list).unwrap_or_default().to_vec();
+    yson::map! {"resource_limits" => limits, "tags" => tags}
+        .with_some("heartbeat_period", heartbeat_period(node).map(|period| period.as_millis()))
+}
+
+fn heartbeat_period(node: &Value) -> Option<Span> {
+    node.get("heartbeat_period")?.as_u64().map(|ms| Span::from_millis(ms + LATENESS_MS))
+}
+
+/// A node's timer is late, and the next heartbeat is a period after the late one: on the wire periods are 5.001 s
+/// and not 5, so that a backoff of preemption (5 s) is over when a heartbeat comes (scheduling.md 12.1).
+const LATENESS_MS: u64 = 1;
+
+/// Milliseconds from the snapshot to the next heartbeat of a node, if one has come before.
+fn next_heartbeat(node: &Value, taken: Time) -> Option<f64> {
+    let last = Time::parse(node.get("last_heartbeat_time")?.as_str()?).filter(|last| *last > Time::ZERO)?;
+    let period = heartbeat_period(node)?.as_micros();
+    let passed = taken.since(last).as_micros() % period;
+    Some((period - passed) as f64 / 1000.0)
 }
 
 fn tree_of(tree: &Tree) -> Map {

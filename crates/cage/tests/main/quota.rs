@@ -110,7 +110,11 @@ fn a_job_is_refused_what_is_beyond_its_bounds() {
         assert_ne!(run(w, write), 0);
         let taken = usage(bounded.on(), bounded.project).expect("counted");
         assert!((1 << 19..1 << 21).contains(&taken.space), "{taken:?}");
-        assert_eq!(run(w, files) != 0, taken.space >= (1 << 20), "what is left may be enough for a directory");
+        assert_eq!(
+            run(w, files) != 0,
+            taken.space >= (1 << 20),
+            "what is left may be enough for a directory"
+        );
         bounded.clear();
         bounded.allow(None, Some(5));
         assert_ne!(run(w, files), 0);

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use client::{Client, ClientError};
 use sim::live::{Assumptions, Cluster, Operation, Pool, Tree, Written};
 use std::path::Path;
-use vocab::code;
+use vocab::{Time, code};
 use yson::ypath::escape_literal;
 use yson::{Map, Value, map};
 
@@ -41,13 +41,21 @@ fn ask(client: &Client) -> Result<Cluster, CliError> {
     }
     let operations = operations(client)?;
     Ok(Cluster {
-        taken: crate::output::wall_clock(),
+        taken: last_update(client)?,
         default_tree,
         scheduler_config: map_at(client, &format!("{ORCHID}/config"))?,
         controller_config: map_at(client, "//sys/controller_agents/config")?,
         nodes: map_at(client, &format!("{ORCHID}/nodes"))?,
         trees,
         operations,
+    })
+}
+
+/// When shares were last updated: the simulation has its updates at the same moments.
+fn last_update(client: &Client) -> Result<Time, CliError> {
+    let told = client.get(&format!("{ORCHID}/last_fair_share_update_time"), &[])?;
+    told.as_str().and_then(Time::parse).ok_or_else(|| {
+        CliError::failed(format!("the server's last_fair_share_update_time is no time: {told:?}"))
     })
 }
 

@@ -6,7 +6,8 @@
 //! objects and their lists are, `tree` what changes of the tree need. With [`Config::access_control`](crate::Config) off nobody is asked.
 //!
 //! A refusal names what was asked for, not what is there: it is the same whether a path exists or not,
-//! as long as the user may not read the deepest node on the way that does.
+//! as long as the user may not read the deepest node on the way that does. Paths that begin with an id are seen to
+//! before, in `ids`.
 
 use crate::Kernel;
 use crate::account_transfer::account_path;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use vocab::{Failure, JobId, ObjectId, code};
 use yson::ypath::YPath;
 
+mod ids;
 mod lists;
 mod tree;
 
@@ -356,8 +358,12 @@ impl Kernel {
         if !self.config.access_control {
             return Ok(());
         }
+        let who = self.who(user);
+        if let Some(failure) = self.borne_by_nobody(&who, path) {
+            return Err(failure);
+        }
         let found = self.find(path, Last::Follow)?;
-        self.demand(&self.who(user), permission, &found.object, &path.text())
+        self.demand(&who, permission, &found.object, &path.text())
     }
 
     fn demand(&self, who: &Who, permission: Permission, object: &Object, shown: &str) -> Result<(), Failure> {

@@ -194,6 +194,7 @@ impl Kernel {
                 .into()
             }
             "config" => self.scheduler.config().specified.clone().into(),
+            "last_fair_share_update_time" => self.periodic.last_update.into(),
             "suspicious_jobs" => Map::new().into(),
             "controller_agents" => {
                 let ids: Vec<Value> = self.operations.keys().map(|id| (*id).into()).collect();
@@ -251,6 +252,9 @@ impl Kernel {
             "job_environment" => node.job_environment.as_str(),
             "running_job_count" => node.jobs.len(),
             "last_seen_time" => node.last_seen,
+            "last_heartbeat_time" => node.last_heartbeat,
+            "heartbeat_period" => self.config.heartbeat_period.as_millis(),
+            "index" => state.as_ref().map(|s| s.index),
             "tree" => state.as_ref().and_then(|s| s.tree.as_deref()),
             "overcommitted_since" => state.as_ref().and_then(|s| s.overcommitted_since),
             "running_job_statistics" => state.as_ref().map(|s| s.running_job_statistics.to_map()),
@@ -270,6 +274,7 @@ const SCALARS: &[&str] = &[
     "cell",
     "cluster",
     "config",
+    "last_fair_share_update_time",
     "suspicious_jobs",
     "controller_agents",
     "alerts",

@@ -118,7 +118,7 @@ impl Kernel {
             pools: Pools::default(),
             pending_work: PendingWork::default(),
             starvations: Default::default(),
-            periodic: Periodic { update: now, housekeeping: now, alerts: now },
+            periodic: Periodic { update: now, last_update: now, housekeeping: now, alerts: now },
             reviving: false,
             not_restored: Default::default(),
             volumes: Volumes::new(now),

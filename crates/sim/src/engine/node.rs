@@ -37,6 +37,8 @@ pub(super) struct Node {
     cpu: Option<Division>,
     /// Jobs may use what their monitor grants, and no more.
     monitor_sets_cap: bool,
+    /// Between heartbeats, if it is not what the server says.
+    heartbeat_period: Option<Span>,
     /// From the end of a job to the word of its proxy.
     end_delay: Span,
     /// Ends that nobody has heard of yet.
@@ -83,6 +85,7 @@ impl Node {
         number: u32,
         group: usize,
         settings: Settings,
+        heartbeat_period: Option<Span>,
         models: Models,
         monitor_sets_cap: bool,
     ) -> Node {
@@ -110,6 +113,7 @@ impl Node {
             shrunk: false,
             cpu: (models.cpu != CpuModel::Off).then(|| Division::new(cores, coarse)),
             monitor_sets_cap,
+            heartbeat_period,
             end_delay: models.delays.job_end_to_scheduler,
             late_ends: BTreeMap::new(),
             overcommitted: Periods::default(),
@@ -207,6 +211,12 @@ impl Node {
         if let ServerMessage::Start(starts) = &message {
             around.counts.jobs_ordered += starts.len() as u64;
         }
+        let message = match (message, self.heartbeat_period) {
+            (ServerMessage::Welcome { .. }, Some(heartbeat_period)) => {
+                ServerMessage::Welcome { heartbeat_period }
+            }
+            (message, _) => message,
+        };
         self.tell(NodeInput::Server(message), around);
     }
 

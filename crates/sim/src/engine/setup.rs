@@ -178,18 +178,28 @@ impl<'a> Engine<'a> {
             for number in 0..group.count {
                 let name = group.node_name(number);
                 let period = group.heartbeat_period.unwrap_or(self.scenario.heartbeat_period);
-                let mut phase = Draw::new(self.scenario.seed, Kind::NodePhase, name_hash(&name), 0);
+                let phase = group.heartbeat_phases.get(number as usize).copied().unwrap_or_else(|| {
+                    let mut draw = Draw::new(self.scenario.seed, Kind::NodePhase, name_hash(&name), 0);
+                    Span::from_micros(draw.below(period.as_micros().max(1)))
+                });
                 let mut settings = Settings::new(name, group.limits);
                 settings.incarnation = 1;
                 settings.job_environment = "simulated".to_owned();
                 settings.tags.clone_from(&group.tags);
                 settings.tags.extend(group.rack_size.map(|size| format!("rack-{}", number / size)));
                 settings.disk_capacity = group.disk;
-                settings.first_heartbeat = Some(Span::from_micros(phase.below(period.as_micros().max(1))));
+                settings.first_heartbeat = Some(phase);
                 settings.physical_memory = group.physical_memory;
                 self.scenario.node_options.tell(&mut settings);
                 let (at, capped) = (self.nodes.len() as u32, self.scenario.node_options.cpu_monitor_sets_cap);
-                self.nodes.push(Node::new(at, index, settings, self.scenario.models, capped));
+                self.nodes.push(Node::new(
+                    at,
+                    index,
+                    settings,
+                    group.heartbeat_period,
+                    self.scenario.models,
+                    capped,
+                ));
                 self.connect(at);
                 self.plan_failure(at);
             }

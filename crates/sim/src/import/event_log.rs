@@ -19,6 +19,8 @@ struct Known {
 struct Ended {
     operation: String,
     task: String,
+    /// Its place in the task; none: a log that does not say.
+    cookie: Option<i64>,
     pool: Option<String>,
     start: Time,
     finish: Time,
@@ -29,7 +31,13 @@ struct Ended {
     state: &'static str,
 }
 
-pub(super) fn read(path: &Path, rows: &mut Vec<Row>, skipped: &mut Skipped) -> Result<(), SimError> {
+/// `start`: the moment that is 0, if it is not the first event.
+pub(super) fn read(
+    path: &Path,
+    start: Option<Time>,
+    rows: &mut Vec<Row>,
+    skipped: &mut Skipped,
+) -> Result<(), SimError> {
     let mut known: BTreeMap<String, Known> = BTreeMap::new();
     let mut jobs = Vec::new();
     let mut begin: Option<Time> = None;
@@ -52,7 +60,9 @@ pub(super) fn read(path: &Path, rows: &mut Vec<Row>, skipped: &mut Skipped) -> R
             None => skipped.add(path, number, "no name of an event"),
         }
     })?;
-    let begin = begin.unwrap_or(Time::ZERO);
+    let begin = start.or(begin).unwrap_or(Time::ZERO);
+    // They start in this order, and ended in another: what ends soon would run first.
+    jobs.sort_by_key(|job| job.cookie.unwrap_or(i64::MAX));
     rows.extend(jobs.into_iter().map(|job| row(job, &known, begin)));
     Ok(())
 }
@@ -104,6 +114,7 @@ fn end_of(
     jobs.push(Ended {
         operation: operation.to_owned(),
         task: task.to_owned(),
+        cookie: event.get("job_cookie").and_then(Value::as_i64),
         pool: text(event, "pool").map(str::to_owned),
         start,
         finish,

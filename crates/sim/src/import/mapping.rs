@@ -6,6 +6,7 @@ use crate::error::SimError;
 use crate::scenario::read_value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use vocab::Time;
 use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
 
@@ -25,6 +26,8 @@ pub struct Mapping {
     pub(super) time_scale: f64,
     /// Multiplies times of submission.
     pub(super) arrival_scale: f64,
+    /// The moment that is 0 in the workload; none: the first event of the log.
+    pub(super) start_time: Option<Time>,
     /// Submissions from and before, seconds.
     pub(super) window: Option<(f64, f64)>,
     /// Allowed values by column.
@@ -109,6 +112,7 @@ impl Mapping {
             fallback_parent: None,
             time_scale: 1.0,
             arrival_scale: 1.0,
+            start_time: None,
             window: None,
             filter: BTreeMap::new(),
             processors_used: false,
@@ -211,6 +215,7 @@ fn read(f: &mut Fields<'_>) -> Result<Mapping, FieldError> {
         fallback_parent: f.take_str("fallback_parent").optional()?.map(str::to_owned),
         time_scale: scale(f, "time_scale")?,
         arrival_scale: scale(f, "arrival_scale")?,
+        start_time: f.take_parsed("start_time", "a date", Time::parse).optional()?,
         window,
         filter: read_filter(f)?,
         processors_used: f

@@ -92,7 +92,7 @@ pub fn import(
         match kind {
             Kind::Swf => swf::read(input, mapping.processors_used, &mut rows, &mut skipped)?,
             Kind::Mjobs => mjobs::read(input, &mut rows, &mut skipped)?,
-            Kind::EventLog => event_log::read(input, &mut rows, &mut skipped)?,
+            Kind::EventLog => event_log::read(input, mapping.start_time, &mut rows, &mut skipped)?,
         }
     }
     let mut notes = BTreeMap::new();

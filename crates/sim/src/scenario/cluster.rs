@@ -3,6 +3,7 @@
 use super::{YEAR_MS, milliseconds};
 use crate::dist::Dist;
 use vocab::{Cpu, Resources, Span};
+use yson::Value;
 use yson::fields::{FieldError, Fields};
 
 /// Equal nodes: `<name>-0`, `<name>-1`, ...
@@ -24,6 +25,8 @@ pub struct NodeGroup {
     pub cpu_speed: f64,
     /// Of its own.
     pub heartbeat_period: Option<Span>,
+    /// From the start to the first heartbeat, node by node; none: by the seed.
+    pub heartbeat_phases: Vec<Span>,
     /// From the order to the start of the user's process, ms.
     pub job_start_delay: Dist,
     /// Bytes of disk, if they are counted.
@@ -147,6 +150,7 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
         0 => f.take_u64("count").within(0..=1_000_000).required()?,
         named => f.take_u64("count").within(named..=named).or(named)?,
     };
+    let phases = read_phases(f, count)?;
     Ok(NodeGroup {
         name,
         count,
@@ -156,9 +160,23 @@ fn read_group(f: &mut Fields<'_>) -> Result<NodeGroup, FieldError> {
         physical_memory,
         cpu_speed: f.take_f64("cpu_speed").within(0.01..=100.0).or(1.0)?,
         heartbeat_period: milliseconds(f, "heartbeat_period", 100..=YEAR_MS)?,
+        heartbeat_phases: phases,
         job_start_delay,
         disk,
         rack_size: f.take_u64("rack_size").within(1..=1_000_000).optional()?,
+    })
+}
+
+fn read_phases(f: &mut Fields<'_>, count: u64) -> Result<Vec<Span>, FieldError> {
+    let Some(list) = f.take_list("heartbeat_phases").optional()? else { return Ok(Vec::new()) };
+    let phase = |value: &Value| {
+        let ms = value.as_f64().filter(|ms| (0.0..=YEAR_MS as f64).contains(ms))?;
+        Some(Span::from_micros((ms * 1000.0).round() as u64))
+    };
+    let phases: Option<Vec<Span>> = list.iter().map(phase).collect();
+    phases.filter(|phases| phases.len() as u64 == count).ok_or_else(|| {
+        let what = format!("expected {count} numbers of milliseconds, one for each node");
+        f.error("heartbeat_phases", &what)
     })
 }
 

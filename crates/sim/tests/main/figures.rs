@@ -266,3 +266,25 @@ fn chains_of_tasks() {
     assert!(figure(&ran, "cluster/slowdown/max") < 1.05);
     assert!(figure(&ran, "cluster/operation_slowdown/max") < 1.05);
 }
+
+/// Nodes report when their group says, from the moment that it says.
+#[test]
+fn heartbeats_of_groups() {
+    let line = r#"{"at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":1,"duration":59000}]}"#;
+    let desk = Desk::new(2, 4, 60_000, &[line]);
+    let group = "/cluster/node_groups/0";
+    let (period, phases) = (format!("{group}/heartbeat_period"), format!("{group}/heartbeat_phases"));
+    let heartbeats = |out: &str, changes: &[(&str, &str)]| {
+        let changes = [changes, &[("/stop", r#""at_duration""#)]].concat();
+        figure(&desk.checked(out, &changes), "cluster/counts/heartbeats")
+    };
+    assert_eq!(heartbeats("server", &[(&phases, "[2500,3000.5]")]), 12.0 + 12.0);
+    // 3, 13, ..., 53 and 9.999, ..., 49.999.
+    assert_eq!(heartbeats("own", &[(&period, "10000"), (&phases, "[3000,9999]")]), 6.0 + 6.0);
+    assert_eq!(heartbeats("slow", &[(&period, "60001"), (&phases, "[0,60001]")]), 1.0);
+    let told = |value: &str| desk.load(&[(&phases, value)]).expect_err(value).to_string();
+    let wrong = "heartbeat_phases: expected 2 numbers of milliseconds, one for each node";
+    for value in ["[1]", "[1,-1]", "[1,\"2\"]"] {
+        assert!(told(value).contains(wrong), "{}", told(value));
+    }
+}

@@ -1,6 +1,6 @@
 //! Logs of others as workloads: nothing is lost, what cannot be used is told.
 
-use crate::desk::{Desk, figure, json};
+use crate::desk::{Desk, figure, json, rows};
 use sim::import::{Imported, Kind, Mapping, import};
 use sim::{Options, Scenario, SimError};
 use std::path::{Path, PathBuf};
@@ -239,6 +239,57 @@ fn our_own_event_log() {
     assert!((number(&jobs[0], "3") - 0.5).abs() < 0.01, "{:?}", jobs[0]);
 }
 
+/// What a log says of a cluster, played again on this cluster: the same jobs at the same times, on the same nodes.
+#[test]
+fn our_own_event_log_plays_as_it_did() {
+    let task = |cpu: u64, jobs: u64, least: u64, most: u64| {
+        format!(
+            r#"[{{"name":"t","job_count":{jobs},"cpu":{cpu},"memory":1000000000,"memory_usage":0.25,"cpu_usage":0.5,
+            "duration":{{"uniform":[{least},{most}]}}}}]"#
+        )
+        .replace('\n', "")
+    };
+    let operation = |id: &str, at: u64, pool: &str, tasks: &str| {
+        format!(r#"{{"id":"{id}","at":{at},"user":"ann","pool":"{pool}","tasks":{tasks}}}"#)
+    };
+    let lines = [
+        operation("x", 5_003, "a", &task(1, 60, 20_000, 70_000)),
+        operation("y", 20_007, "b", &task(2, 14, 10_000, 90_000)),
+        operation("z", 41_011, "a", &task(3, 5, 30_000, 60_000)),
+    ];
+    let desk = Desk::new(3, 4, 3_600_000, &lines.each_ref().map(String::as_str));
+    let first = desk.checked("first", &[("/output", r#"{"event_log":true}"#)]);
+    assert!(figure(&first, "cluster/counts/jobs_preempted") > 0.0);
+    let scenario = desk.load(&[]).unwrap_or_else(|e| panic!("{e}"));
+    desk.write("mapping.json", &format!(r#"{{"start_time":"{}"}}"#, scenario.start));
+    let mapping = Mapping::load(&desk.path().join("mapping.json")).unwrap_or_else(|e| panic!("{e}"));
+    let log = [desk.path().join("first/events.jsonl")];
+    import(Kind::EventLog, &log, &mapping, &desk.path().join("again.jsonl"), None)
+        .unwrap_or_else(|e| panic!("{e}"));
+    desk.checked("again", &[("/workload", r#"["again.jsonl"]"#)]);
+    let attempts = |run: &str| {
+        let mut attempts: Vec<_> = rows(&desk.read(&format!("{run}/allocations.csv")))
+            .iter()
+            .map(|row| {
+                ["job_index", "attempt", "node", "ordered_ms", "end_ms", "outcome", "cpu"]
+                    .map(|column| row[column].clone())
+            })
+            .collect();
+        attempts.sort();
+        attempts
+    };
+    assert!(attempts("first").len() > 79);
+    assert_same(&attempts("first"), &attempts("again"));
+}
+
+/// The first ones that differ say more than all.
+fn assert_same(want: &[[String; 7]], found: &[[String; 7]]) {
+    assert_eq!(want.len(), found.len());
+    for (want, found) in want.iter().zip(found) {
+        assert_eq!(want, found);
+    }
+}
+
 #[test]
 fn broken_lines_of_an_event_log() {
     let bench = Bench::new();
@@ -259,6 +310,9 @@ fn broken_lines_of_an_event_log() {
     assert_eq!(found.skipped.count(), 2);
     assert_eq!((found.totals.operations, found.totals.jobs), (1, 2));
     assert_eq!(found.totals.core_seconds, 2.0 * (10.0 + 5.0));
+    let later = r#"{"start_time":"2026-01-01T00:00:12Z"}"#;
+    let found = bench.import(Kind::EventLog, &log.join("\n"), later).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(found.totals.core_seconds, 2.0 * (8.0 + 5.0));
 }
 
 #[test]
@@ -272,6 +326,7 @@ fn refusals() {
         r#"{"pol":"a"}"#,
         r#"{"pool":"{quue}"}"#,
         r#"{"window":[5,1]}"#,
+        r#"{"start_time":"noon"}"#,
         r#"{"operation":"{jobs}"}"#,
         r#"{"arrivals":"never"}"#,
         r#"{"sample":0}"#,
@@ -291,6 +346,7 @@ fn refusals() {
         DIR/mapping.json: /pol: unknown option
         DIR/mapping.json: /pool: no column "quue", known are ["user", "group", "queue", "partition", "node_class", "status", "op_id", "task"]
         DIR/mapping.json: /window: expected [from, to], seconds of the log, from < to
+        DIR/mapping.json: /start_time: expected a date, found string "noon"
         DIR/mapping.json: /operation: no column "jobs", known are ["user", "group", "queue", "partition", "node_class", "status", "op_id", "task"]
         DIR/mapping.json: /arrivals: expected "submission" or "start", found string "never"
         DIR/mapping.json: /sample: expected a part from 0 to 1, not 0, found 0

@@ -103,7 +103,7 @@ fn operation(id: &str, state: &str, pool: &str, counts: (u64, u64), suspended: b
 fn cluster() -> Cluster {
     let node = |state: &str| {
         format!(
-            r#"{{"state":"{state}","tags":["x"],"resource_limits":{{"cpu":4,"memory":64000000000,"user_slots":50,"gpu":0,"network":100}}}}"#
+            r#"{{"state":"{state}","last_heartbeat_time":"2026-03-01T11:59:57.500000Z","heartbeat_period":4000,"tags":["x"],"resource_limits":{{"cpu":4,"memory":64000000000,"user_slots":50,"gpu":0,"network":100}}}}"#
         )
     };
     let nodes = format!(r#"{{"h:2":{},"h:1":{},"h:3":{}}}"#, node("online"), node("online"), node("offline"));
@@ -195,6 +195,9 @@ fn a_live_cluster_as_a_scenario() {
     let scenario =
         Scenario::load(&folder.path().join("scenario.json"), &[]).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(scenario.total().cpu.as_f64(), 8.0);
+    let [group] = &scenario.groups[..] else { panic!("{:?}", scenario.groups) };
+    assert_eq!(group.heartbeat_period, Some(Span::from_millis(4001)));
+    assert_eq!(group.heartbeat_phases, [Span::from_millis(1501); 2]);
     assert_eq!((scenario.trees[0].pools.len(), scenario.events.len()), (3, 1));
     let dev = scenario.trees[0].pools.iter().find(|pool| pool.name == "dev").expect("dev");
     assert_eq!(dev.ratio_volume, Some(12.5));

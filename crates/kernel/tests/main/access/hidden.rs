@@ -62,6 +62,94 @@ fn what_is_there_answers_as_what_is_not() {
     assert_eq!(told.get("object_name").and_then(Value::as_str), Some("//home/ann"));
 }
 
+/// Nor does its id say that it is there: of a node, of a pool, whatever is asked.
+#[test]
+fn an_id_is_no_way_around() {
+    let mut guarded = Guarded::new();
+    let closed = "[{action=deny; subjects=[bob]; permissions=[read; write; use; administer; remove; manage]}]";
+    let pool = format!("{{name=hidden; pool_tree=physical; acl={closed}}}");
+    let pool = guarded.done("root", create("scheduler_pool", None, &pool));
+    let pool = pool.get("object_id").or(Some(&pool)).and_then(Value::as_str).expect("an id").to_owned();
+    let node = guarded.done("ann", get("//home/ann/secret/@id")).as_str().expect("a string").to_owned();
+    for id in [node, pool] {
+        let nobody: String = id.chars().rev().collect();
+        for (number, (hidden, missing)) in questions(&id).into_iter().zip(questions(&nobody)).enumerate() {
+            let shown = format!("{number}: {hidden:?}");
+            let mut answer = |command: Command, id: &str| match guarded.ask("bob", command) {
+                Ok(Body::Value(value)) => format!("{value:?}"),
+                Ok(_) => "something".to_owned(),
+                Err(failure) => format!("{} {failure}", failure.code).replace(id, "ID"),
+            };
+            let hidden = answer(hidden, &id);
+            assert_eq!(hidden, answer(missing, &nobody), "{shown}");
+            assert!(!hidden.contains("901"), "{shown}: {hidden}");
+        }
+        guarded.done("root", get(&format!("#{id}/@type")));
+    }
+    // What may be known is refused by its list as before.
+    let known = guarded.done("root", get("//sys/users/ann/@id")).as_str().expect("a string").to_owned();
+    guarded.done("bob", get(&format!("#{known}/@name")));
+    assert_eq!(guarded.ask("bob", remove(&format!("#{known}"))).expect_err("no").code, 901);
+}
+
+/// All that can be asked with an id.
+fn questions(id: &str) -> Vec<Command> {
+    let at = |rest: &str| format!("#{id}{rest}");
+    let at_force = |command: Command| match command {
+        Command::Create { object_type, path, attributes, .. } => Command::Create {
+            object_type,
+            path,
+            attributes,
+            recursive: true,
+            ignore_existing: false,
+            force: true,
+            ignore_type_mismatch: false,
+            lock_existing: false,
+        },
+        other => other,
+    };
+    vec![
+        get(&at("")),
+        get(&at("&")),
+        get(&at("/@type")),
+        get(&at("/inside")),
+        get(&at("/..")),
+        get_with(&at(""), "id"),
+        Command::List { path: path(&at("")), attributes: Vec::new(), max_size: None },
+        Command::Exists { path: path(&at("")) },
+        Command::Exists { path: path(&at("&/@id")) },
+        Command::Exists { path: path(&at("/inside")) },
+        set(&at("/@title"), "1"),
+        set_force(&at(""), "{}"),
+        multiset(&at(""), "{a=1}"),
+        multiset(&at(""), "{}"),
+        remove(&at("")),
+        Command::Remove { path: path(&at("")), recursive: true, force: true },
+        Command::Remove { path: path(&at("/inside")), recursive: true, force: true },
+        create("document", Some(&at("")), "{}"),
+        create("document", Some(&at("/new")), "{}"),
+        create("user", Some(&at("/new")), "{name=new}"),
+        create("scheduler_pool", Some(&at("/new")), "{name=new; pool_tree=physical}"),
+        at_force(create("document", Some(&at("")), "{}")),
+        make_unless_there(&at("")),
+        copy(&at(""), "//tmp/copy"),
+        copy("//tmp", &at("/copy")),
+        link(&at(""), "//tmp/way", false),
+        link(&at("/inside"), "//tmp/way", true),
+        link("//tmp", &at(""), true),
+        permission("bob", &at("")),
+        permission("ann", &at("")),
+        permission("ann", &at("/@name")),
+        Command::LocateFile { path: path(&at("")), to_write: true },
+        Command::LocateTable { path: path(&at("")), to_write: false },
+        Command::GetTableColumnarStatistics { paths: vec![path("//tmp"), path(&at(""))] },
+        Command::Concatenate { sources: vec![path(&at(""))], destination: path("//tmp/x"), append: false },
+        Command::GetFileFromCache { md5: "0".repeat(32), cache_path: path(&at("")) },
+        Command::PutFileToCache { path: path(&at("")), md5: "0".repeat(32), cache_path: path("//tmp") },
+        Command::Authorize(Box::new(get(&at("")))),
+    ]
+}
+
 /// The id of what a link leads to is an answer, too.
 #[test]
 fn a_link_opens_nothing() {
