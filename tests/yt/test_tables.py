@@ -151,8 +151,11 @@ def test_schema(client, home):
 
 def test_sorted_tables(client, home):
     table = f"{home}/t"
+    client.create("table", table)
+    assert client.get(f"{table}/@key_columns") == [] and not client.exists(f"{table}/@sorted_by")
     client.write_table(f"<sorted_by=[k]>{table}", [{"k": 1}, {"k": 1}, {"k": 2}])
     assert client.get(f"{table}/@sorted") and client.get(f"{table}/@sorted_by") == ["k"]
+    assert client.get(f"{table}/@key_columns") == ["k"]
     client.write_table(f"<append=%true;sorted_by=[k]>{table}", [{"k": 2}, {"k": 5}])
     assert client.get(f"{table}/@sorted")
     for rows in ([{"k": 4}], [{"k": 7}, {"k": 6}]):

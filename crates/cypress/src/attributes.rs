@@ -264,7 +264,8 @@ fn table_attribute(node: &Node, table: &TableContent, name: &str) -> Option<Valu
         "compression_ratio" => 1.0.into(),
         "dynamic" => false.into(),
         "sorted" => sorted.into(),
-        "sorted_by" | "key_columns" if sorted => table.sorted_by.clone().into(),
+        "sorted_by" if !sorted => return None,
+        "sorted_by" | "key_columns" => table.sorted_by.clone().into(),
         "schema" if table.schema.is_entity() => {
             Value::List(Vec::new()).with_attributes(yson::map! {"strict" => false, "unique_keys" => false})
         }

@@ -162,33 +162,45 @@ fn controller_config(cluster: &Cluster) -> Map {
     config
 }
 
-/// Nodes that are online in the order in which the scheduler counts them, those that are equal and side by side
-/// together.
+/// Equal nodes that follow one another.
+struct Group {
+    /// See [`common`].
+    own: Map,
+    names: Vec<String>,
+    phases: Vec<Option<f64>>,
+}
+
+impl Group {
+    fn into_value(self, number: usize) -> Value {
+        let phases: Option<Vec<f64>> = self.phases.into_iter().collect();
+        let map = yson::map! {"name" => format!("nodes{}", number + 1), "names" => self.names};
+        Value::Map(map.with_some("heartbeat_phases", phases).into_iter().chain(self.own).collect())
+    }
+}
+
+/// Nodes that are online, in the order in which the scheduler counts them.
 fn groups(cluster: &Cluster) -> (Vec<Value>, BTreeSet<String>) {
-    let online = cluster.nodes.iter().filter(|(_, node)| {
-        node.get("state").and_then(Value::as_str) == Some("online") //
-    });
+    let is_online = |node: &Value| node.get("state").and_then(Value::as_str) == Some("online");
+    let mut online: Vec<(String, &Value)> = cluster
+        .nodes
+        .iter()
+        .filter(|(_, node)| is_online(node))
+        .map(|(address, node)| (String::from_utf8_lossy(address).into_owned(), node))
+        .collect();
     let index = |node: &Value| node.get("index").and_then(Value::as_u64);
-    let mut online: Vec<(String, &Value)> =
-        online.map(|(address, node)| (String::from_utf8_lossy(address).into_owned(), node)).collect();
     online.sort_by_cached_key(|(address, node)| (index(node), address.clone()));
-    let mut groups: Vec<(Map, Vec<String>, Vec<Option<f64>>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for (address, node) in &online {
         let own = common(node);
-        if groups.last().is_none_or(|(group, _, _)| *group != own) {
-            groups.push((own, Vec::new(), Vec::new()));
+        if groups.last().is_none_or(|group| group.own != own) {
+            groups.push(Group { own, names: Vec::new(), phases: Vec::new() });
         }
-        if let Some((_, names, phases)) = groups.last_mut() {
-            names.push(address.clone());
-            phases.push(next_heartbeat(node, cluster.taken));
+        if let Some(group) = groups.last_mut() {
+            group.names.push(address.clone());
+            group.phases.push(next_heartbeat(node, cluster.taken));
         }
     }
-    let group = |(i, (own, names, phases)): (usize, (Map, Vec<String>, Vec<Option<f64>>))| {
-        let phases: Option<Vec<f64>> = phases.into_iter().collect();
-        let map = yson::map! {"name" => format!("nodes{}", i + 1), "names" => names};
-        Value::Map(map.with_some("heartbeat_phases", phases).into_iter().chain(own).collect())
-    };
-    let groups = groups.into_iter().enumerate().map(group).collect();
+    let groups = groups.into_iter().enumerate().map(|(number, group)| group.into_value(number)).collect();
     (groups, online.into_iter().map(|(address, _)| address).collect())
 }
 

@@ -26,12 +26,13 @@ until [ "$("$millpond" node list --json 2>/dev/null | grep -c '"state": *"online
     sleep 0.2
 done
 
-# Odd numbers: with round ones operations are equally far from their shares, or patience ends (30 s) at the moment of a
-# heartbeat (5 s), and the last digit or the last millisecond decides.
+# Odd numbers: with round ones operations are equally far from their shares, patience ends (30 s) at the moment of a
+# heartbeat (5 s), and so does the time in which a node does not look for somebody to preempt (5 s): then the last digit
+# or the last millisecond decides.
 "$millpond" pool create prod --guarantee cpu=5.3 > /dev/null
 "$millpond" pool create dev --weight 0.9 > /dev/null
 "$millpond" pool create batch --weight 2.3 > /dev/null
-"$millpond" set //sys/pool_trees/physical/@config '{fair_share_starvation_timeout=12500}' > /dev/null
+"$millpond" set //sys/pool_trees/physical/@config '{fair_share_starvation_timeout=12500;preemptive_scheduling_backoff=4200}' > /dev/null
 # Cluster and pools as they are now.
 "$millpond" sim snapshot --out "$out/snapshot" > /dev/null
 

@@ -12,11 +12,7 @@ use yson::ypath::{Root, YPath};
 
 impl Kernel {
     /// The answer to a command that names something by an id that nobody bears, as far as this user may know.
-    pub(crate) fn answer_about_nobody(
-        &self,
-        who: &Who,
-        command: &Command,
-    ) -> Option<Result<Value, Failure>> {
+    pub(crate) fn answer_about_nobody(&self, who: &Who, command: &Command) -> Option<Result<Value, Failure>> {
         let failure = paths_of(command).find_map(|path| self.borne_by_nobody(who, path))?;
         Some(match command {
             Command::Exists { .. } => Ok(false.into()),

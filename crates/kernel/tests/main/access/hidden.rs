@@ -66,7 +66,8 @@ fn what_is_there_answers_as_what_is_not() {
 #[test]
 fn an_id_is_no_way_around() {
     let mut guarded = Guarded::new();
-    let closed = "[{action=deny; subjects=[bob]; permissions=[read; write; use; administer; remove; manage]}]";
+    let closed =
+        "[{action=deny; subjects=[bob]; permissions=[read; write; use; administer; remove; manage]}]";
     let pool = format!("{{name=hidden; pool_tree=physical; acl={closed}}}");
     let pool = guarded.done("root", create("scheduler_pool", None, &pool));
     let pool = pool.get("object_id").or(Some(&pool)).and_then(Value::as_str).expect("an id").to_owned();
