@@ -1,6 +1,7 @@
 """Operations that only have rows written anew: `erase`, and merges that cannot take chunks as they are."""
 
 import json
+import random
 
 import pytest
 import yt.wrapper
@@ -118,9 +119,64 @@ def test_a_merge_of_parts(client, home):
     assert read(client, f"{home}/m")[-1] == ROWS[0]
 
 
-def test_a_sorted_merge_takes_chunks_as_they_are(cluster, client, home):
+def test_a_sorted_merge_takes_chunks_if_it_can(cluster, client, home):
     client.write_table(f"<sorted_by=[id]>{home}/a", ROWS)
-    for more in ({"combine_chunks": True}, {"force_transform": True}, {"input_table_paths": [f"{home}/a[#0]"]}):
-        spec = {"input_table_paths": [f"{home}/a"], "output_table_path": f"{home}/a", "mode": "sorted", **more}
-        with pytest.raises(ServerError, match="/mode"):
-            cluster.command("start_operation", operation_type="merge", spec=spec)
+    client.write_table(f"<sorted_by=[id]>{home}/b", [{"id": 100}])
+    operation = client.run_merge([f"{home}/b", f"{home}/a"], f"{home}/m", mode="sorted")
+    assert cluster.jobs(operation.id) == [] and client.get(f"{home}/m/@chunk_count") == 2
+    assert [row["id"] for row in read(client, f"{home}/m")] == [*range(len(ROWS)), 100]
+    for rows, spec in (("", {"combine_chunks": True}), ("", {"force_transform": True}), ("[#0:#100]", {})):
+        operation = client.run_merge([f"{home}/b", f"{home}/a{rows}"], f"{home}/n", mode="sorted", spec=spec)
+        [job] = cluster.jobs(operation.id)
+        assert job["type"] == "sorted_merge" and client.get(f"{home}/n/@chunk_count") == 1
+        assert read(client, f"{home}/n") == read(client, f"{home}/m")
+
+
+def test_rows_of_a_sorted_merge_come_between_one_another(cluster, client, home):
+    """Many chunks of a few blocks, keys of several types and columns, ties: against sorted() of Python."""
+    dice = random.Random(8)
+    all_rows, tables = [], []
+    for number in range(7):
+        table = f"{home}/t{number}"
+        rows = sorted(({"a": dice.choice([None, 1, 2, 3]), "b": f"{dice.randrange(40):03}", "pad": "x" * dice.randrange(3000), "t": number} for _ in range(dice.choice([0, 1, 300, 900]))), key=order)
+        client.create("table", table, attributes={"schema": [{"name": "a", "type": "int64", "sort_order": "ascending"}, {"name": "b", "type": "string", "sort_order": "ascending"}, {"name": "pad", "type": "string"}, {"name": "t", "type": "int64"}]})
+        for i in range(0, len(rows), 250):
+            client.write_table(f"<append=%true>{table}", rows[i:i + 250])
+        tables.append(table)
+        all_rows.extend(rows)
+    want = sorted(all_rows, key=order)
+    client.run_merge(tables, f"{home}/m", mode="sorted")
+    assert read(client, f"{home}/m") == want
+    assert client.get(f"{home}/m/@sorted_by") == ["a", "b"]
+    # By a part of the key the order of the rest is that of the tables.
+    client.run_merge(tables, f"{home}/by-a", mode="sorted", spec={"merge_by": ["a"]})
+    assert read(client, f"{home}/by-a") == sorted(all_rows, key=lambda row: order(row)[0])
+    # Behind what is there, in order.
+    client.run_merge([tables[2], tables[3]], f"{home}/two", mode="sorted")
+    last = {"a": 9, "b": "", "pad": "", "t": 0}
+    client.write_table(f"<sorted_by=[a;b]>{home}/last", [last])
+    client.run_merge([f"{home}/last", f"{home}/last"], f"<append=%true>{home}/two", mode="sorted", spec={"force_transform": True})
+    assert read(client, f"{home}/two")[-2:] == [last, last]
+
+
+def order(row):
+    return ((row["a"] is not None, row["a"] or 0), row["b"])
+
+
+def test_what_a_sorted_merge_refuses(cluster, client, home):
+    client.write_table(f"<sorted_by=[id]>{home}/a", ROWS)
+    merge = {"output_table_path": f"{home}/m", "mode": "sorted"}
+    for path in (f"{home}/a{{id}}", f"<rename_columns={{id=n}}>{home}/a"):
+        with pytest.raises(ServerError, match="/input_table_paths/0"):
+            cluster.command("start_operation", operation_type="merge", spec={**merge, "input_table_paths": [path]})
+    client.create("table", f"{home}/m")
+    with pytest.raises(yt.wrapper.YtOperationFailedError) as failed:
+        client.run_merge([f"{home}/a[{','.join(['#0:#1'] * 101)}]"], f"{home}/m", mode="sorted")
+    assert "At most 100 tables" in str(failed.value) + json.dumps(failed.value.attributes, default=str)
+    unique = [{"name": "id", "type": "int64", "sort_order": "ascending"}]
+    client.create("table", f"{home}/u", attributes={"schema": yt.yson.to_yson_type(unique, attributes={"unique_keys": True})})
+    client.write_table(f"{home}/u", [{"id": 1}])
+    client.create("table", f"{home}/out", attributes={"schema": yt.yson.to_yson_type(unique, attributes={"unique_keys": True})})
+    with pytest.raises(yt.wrapper.YtOperationFailedError, match="is there twice"):
+        client.run_merge([f"{home}/u", f"{home}/u"], f"{home}/out", mode="sorted", spec={"max_failed_job_count": 1})
+    assert read(client, f"{home}/out") == []

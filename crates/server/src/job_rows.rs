@@ -2,6 +2,7 @@
 //! written comes before its end is told.
 
 use crate::backend::{ServerBackend, wait};
+use crate::merged_rows::MergedRows;
 use crate::rows::{Rows, Slice, Step};
 use crate::streams;
 use ::tables::{Columns, Control, Printer, Summary, TRAILER};
@@ -20,6 +21,8 @@ pub struct JobInput {
     pieces: Vec<Piece>,
     columns: Vec<Columns>,
     control: Control,
+    /// Rows of all tables come in the order of these columns; none: table after table.
+    merge_by: Vec<String>,
 }
 
 /// Some of them that lie together.
@@ -56,6 +59,12 @@ impl JobInput {
             pieces: pieces.collect::<Option<_>>()?,
             columns: columns.collect::<Option<_>>()?,
             control: Control::parse(value.get("control")?.as_map()?).ok()?,
+            merge_by: match value.get("merge_by") {
+                Some(columns) => {
+                    columns.as_list()?.iter().map(|c| c.as_str().map(str::to_owned)).collect::<Option<_>>()?
+                }
+                None => Vec::new(),
+            },
         })
     }
 
@@ -74,7 +83,21 @@ impl JobInput {
     /// The rows, with the marks that are wanted between them.
     pub fn stream(self, store: Arc<dyn Store>, format: Format) -> Result<ByteStream, Failure> {
         let columns = self.columns.into_iter();
-        let printers: Vec<Printer> = columns.map(|columns| Printer::new(format.clone(), columns)).collect();
+        let mut printers: Vec<Printer> =
+            columns.map(|columns| Printer::new(format.clone(), columns)).collect();
+        if !self.merge_by.is_empty() {
+            let mut runs: Vec<((u64, u64), Vec<Slice>)> = Vec::new();
+            for Piece { table, range, slice, .. } in self.pieces {
+                match runs.last_mut() {
+                    Some((run, slices)) if *run == (table, range) => slices.push(slice),
+                    _ => runs.push(((table, range), vec![slice])),
+                }
+            }
+            // Whole rows: all tables have the same printer.
+            let printer = printers.pop().ok_or_else(|| Failure::new("A job without input tables"))?;
+            let runs = runs.into_iter().map(|(_, slices)| slices);
+            return Ok(streams::stream(MergedRows::new(store, printer, self.merge_by, runs)));
+        }
         let mut steps = Vec::with_capacity(self.pieces.len());
         let mut before = None;
         for Piece { table, range, row_index, slice } in self.pieces {

@@ -25,6 +25,7 @@ mod hub;
 mod job_input;
 mod job_list;
 mod job_rows;
+mod merged_rows;
 mod metrics;
 mod node_service;
 mod outbox;

@@ -12,7 +12,7 @@ use vocab::Failure;
 use yson::Value;
 
 /// Bytes of rows that are sent at a time.
-const PIECE: usize = 256 << 10;
+pub(crate) const PIECE: usize = 256 << 10;
 
 /// Some rows of one chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,13 +93,13 @@ impl Source for Rows {
 }
 
 /// The blocks of a slice that have not been read.
-struct Blocks {
+pub(crate) struct Blocks {
     slice: Slice,
     left: std::vec::IntoIter<Block>,
 }
 
 impl Blocks {
-    fn open(store: &dyn Store, slice: Slice) -> Result<Blocks, Failure> {
+    pub fn open(store: &dyn Store, slice: Slice) -> Result<Blocks, Failure> {
         let read =
             |offset: u64, length: usize| store.read_blob(slice.blob, offset, length).map_err(unreadable);
         let trailer = read(slice.size.saturating_sub(TRAILER as u64), TRAILER)?;
@@ -110,7 +110,7 @@ impl Blocks {
     }
 
     /// Rows in their inner form; some, or none at the end.
-    fn next(&mut self, store: &dyn Store) -> Result<Option<Bytes>, Failure> {
+    pub fn next(&mut self, store: &dyn Store) -> Result<Option<Bytes>, Failure> {
         for block in self.left.by_ref() {
             let bytes = store.read_blob(self.slice.blob, block.offset, block.size).map_err(unreadable)?;
             let bytes = Bytes::from(bytes);

@@ -48,11 +48,8 @@ impl Checker {
             }
         }
         if !self.sorted_by.is_empty() {
-            let key: Vec<Value> = self
-                .sorted_by
-                .iter()
-                .map(|name| row::column(row, name.as_bytes()).map_or(Value::Entity, row::decode))
-                .collect();
+            let key: Vec<Value> =
+                self.sorted_by.iter().map(|name| row::value(row, name.as_bytes())).collect();
             let bytes: usize = key.iter().map(key_bytes).sum();
             if bytes > MAX_KEY_BYTES {
                 return Err(in_row(format!(

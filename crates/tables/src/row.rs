@@ -34,6 +34,11 @@ pub fn column<'a>(row: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     columns(row).filter(|(n, _)| *n == name).last().map(|(_, value)| value)
 }
 
+/// The value of a column; what is not there is null.
+pub fn value(row: &[u8], name: &[u8]) -> Value {
+    column(row, name).map_or(Value::Entity, decode)
+}
+
 /// Rows of a block: each with its `;`.
 pub fn rows(block: &[u8]) -> Rows<'_> {
     Rows { rest: block }

@@ -21,6 +21,9 @@ pub struct MapSpec {
     pub outside: bool,
     /// Rows are given to jobs, and outputs put together, in the order of the input. They always are.
     pub ordered: bool,
+    /// Rows of all inputs, which are sorted, come to the only job in the order of their keys: by these columns, or
+    /// (none) by those that all inputs are sorted by.
+    pub merge_by: Option<Vec<String>>,
     /// How the input becomes units of work.
     pub cutting: Cutting,
     /// Marks between rows that the mapper wants: `{enable_table_index; enable_row_index; enable_range_index}`.
@@ -71,7 +74,7 @@ impl MapSpec {
             speculation,
             outputs,
         };
-        Ok((MapSpec { inputs, outside: false, ordered, cutting, control_attributes }, task))
+        Ok((MapSpec { inputs, outside: false, ordered, merge_by: None, cutting, control_attributes }, task))
     }
 }
 

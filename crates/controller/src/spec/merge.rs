@@ -1,6 +1,7 @@
 //! What a merge is asked to do (jobs-and-nodes.md 8.4, http-api.md 9.7).
 
 use super::reader::{Reader, expected, refuse_at};
+use super::rewrite::{selects, selects_columns};
 use vocab::Failure;
 use yson::Value;
 use yson::ypath::YPath;
@@ -36,6 +37,11 @@ pub struct MergeSpec {
 }
 
 impl MergeSpec {
+    /// Chunks cannot be taken as they are, whatever is in the tables.
+    pub fn must_write_anew(&self) -> bool {
+        self.write_anew || self.inputs.iter().any(selects)
+    }
+
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<MergeSpec, Failure> {
         let inputs = paths(r, "input_table_paths")?;
         let at = r.path_of("output_table_path");
@@ -44,6 +50,15 @@ impl MergeSpec {
         let mode = MODES.iter().find(|(n, _)| *n == name).map(|(_, mode)| *mode).ok_or_else(|| {
             r.refuse("mode", format_args!("expected one of unordered, ordered, sorted, found {name:?}"))
         })?;
+        if mode == MergeMode::Sorted
+            && let Some(i) = inputs.iter().position(selects_columns)
+        {
+            let at = format!("{}/{i}", r.path_of("input_table_paths"));
+            return Err(refuse_at(
+                &at,
+                "rows are merged by keys as a whole, without \"columns\" and \"rename_columns\"",
+            ));
+        }
         let merge_by = r.strings("merge_by").or(Vec::new())?;
         let combine_chunks = r.bool("combine_chunks").or(false)?;
         let write_anew = r.bool("force_transform").or(false)? || combine_chunks;

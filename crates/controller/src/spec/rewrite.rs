@@ -39,29 +39,39 @@ pub(super) fn read_erase(
     Ok((MapSpec { outside: true, ..of(vec![table], cutting) }, task))
 }
 
-/// A merge with jobs, if there is no other way to do it.
+/// A merge with jobs, if there is no other way to do it; of a sorted one nobody knows that before the tables are
+/// there.
 pub(super) fn of_merge(
     merge: &MergeSpec,
     cutting: Cutting,
     root: &RootOptions,
 ) -> Result<Option<(MapSpec, TaskSpec)>, Failure> {
-    let selects = |path: &YPath| ROWS.into_iter().chain(COLUMNS).any(|name| has(path, name));
-    if !merge.write_anew && !merge.inputs.iter().any(selects) {
+    let merge_by = (merge.mode == MergeMode::Sorted).then(|| merge.merge_by.clone());
+    if merge_by.is_none() && !merge.must_write_anew() {
         return Ok(None);
     }
     let job_type = match merge.mode {
         MergeMode::Unordered => "unordered_merge",
         MergeMode::Ordered => "ordered_merge",
-        MergeMode::Sorted => {
-            return Err(Failure::new(
-                "Option /mode: a merge of mode \"sorted\" takes chunks of whole tables as they are, without \
-                 \"combine_chunks\" and \"force_transform\"",
-            )
-            .with("path", "/mode"));
-        }
+        MergeMode::Sorted => "sorted_merge",
+    };
+    let cutting = match merge_by {
+        // Where keys lie, and so where another job could begin, is not known before the rows are read.
+        Some(_) => Cutting { job_count: Some(1), ..cutting },
+        None => cutting,
     };
     let task = rewriting_task(job_type, root, merge.output.clone())?;
-    Ok(Some((of(merge.inputs.clone(), cutting), task)))
+    Ok(Some((MapSpec { merge_by, ..of(merge.inputs.clone(), cutting) }, task)))
+}
+
+/// Rows or columns of a table, not all of it.
+pub(super) fn selects(path: &YPath) -> bool {
+    ROWS.into_iter().chain(COLUMNS).any(|name| has(path, name))
+}
+
+/// Columns of a table, or others than it has.
+pub(super) fn selects_columns(path: &YPath) -> bool {
+    COLUMNS.into_iter().any(|name| has(path, name))
 }
 
 fn has(path: &YPath, name: &str) -> bool {
@@ -70,7 +80,7 @@ fn has(path: &YPath, name: &str) -> bool {
 
 fn of(inputs: Vec<YPath>, cutting: Cutting) -> MapSpec {
     // No marks: they would become rows.
-    MapSpec { inputs, outside: false, ordered: true, cutting, control_attributes: Map::new() }
+    MapSpec { inputs, outside: false, ordered: true, merge_by: None, cutting, control_attributes: Map::new() }
 }
 
 /// Its jobs read and write in the form in which rows lie in chunks.

@@ -491,8 +491,19 @@ fn rows_that_are_written_anew() {
         assert_eq!(parsed.unrecognized, map("{}"), "{more}");
         assert!(!parsed.brief.contains("mapper"), "{more}");
     }
-    let refused = merge("combine_chunks=%true;mode=sorted").expect_err("rows would have to be merged");
-    assert!(refused.message.contains("/mode"), "{refused}");
+    // Whether chunks overlap is not known here.
+    for (more, may_take_chunks) in
+        [("", true), ("combine_chunks=%true", false), ("input_table_paths=[\"//a[#1:#2]\"]", false)]
+    {
+        let parsed = merge(&format!("mode=sorted;merge_by=[k];job_count=7;{more}")).expect(more);
+        let tables = parsed.spec.map.expect(more);
+        assert_eq!(tables.merge_by, Some(vec!["k".to_owned()]), "{more}");
+        assert_eq!(tables.cutting.job_count, Some(1), "{more}");
+        assert_eq!(parsed.spec.merge.is_some(), may_take_chunks, "{more}");
+        assert_eq!(parsed.spec.tasks[0].job_type, "sorted_merge");
+    }
+    let refused = merge("input_table_paths=[\"//b\";<columns=[x]>\"//a\"];mode=sorted").expect_err("keys may be gone");
+    assert!(refused.message.contains("/input_table_paths/1"), "{refused}");
 }
 
 #[test]

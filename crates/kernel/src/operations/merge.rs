@@ -4,9 +4,10 @@
 use crate::table::{TableRows, in_order};
 use crate::{Effect, Kernel};
 use controller::spec::{MergeMode, MergeSpec};
-use cypress::Permission;
+use cypress::{Chunk, Permission};
 use std::cmp::Ordering;
 use vocab::{Failure, OperationId, OperationState, Time, code};
+use yson::Value;
 use yson::ypath::YPath;
 
 impl Kernel {
@@ -22,7 +23,9 @@ impl Kernel {
                 self.pending_work.merges.insert(id);
                 continue;
             }
-            let Some(merge) = operation.spec.spec.merge.clone() else {
+            // What jobs do, or have done, is not done again.
+            let without_jobs = operation.spec.spec.merge.clone().filter(|_| operation.tables.is_none());
+            let Some(merge) = without_jobs else {
                 // Tables without rows give a map nothing to do.
                 if operation.controller.is_done() {
                     self.finish_operation(now, id, OperationState::Completed, None, out);
@@ -74,39 +77,12 @@ impl Kernel {
         let schema = target.schema.clone();
         let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };
         rows.chunks = self.chunks_of(&merge.inputs, &rows.schema)?;
-        let keys = tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns());
         rows.sorted_by = match merge.mode {
-            MergeMode::Sorted => {
-                let columns = self.merge_by(merge)?;
-                match keys {
-                    None => columns,
-                    Some(keys) if !keys.is_empty() && columns.starts_with(&keys) => keys,
-                    Some(keys) => {
-                        return Err(Failure::new(format!(
-                            "The inputs are sorted by {columns:?}, the schema of the output says {keys:?}"
-                        )));
-                    }
-                }
-            }
-            _ => keys.unwrap_or_default(),
+            MergeMode::Sorted => self.merge_by(&merge.inputs, &merge.merge_by, &rows.schema)?,
+            _ => tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns()).unwrap_or_default(),
         };
-        let width = rows.sorted_by.len();
-        for chunk in &mut rows.chunks {
-            if let Some((first, last)) = &mut chunk.bounds {
-                // By a part of the key the chunk is sorted, too.
-                first.truncate(width);
-                last.truncate(width);
-            }
-        }
-        if merge.mode == MergeMode::Sorted {
-            rows.chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
-                (Some((a, a_last)), Some((b, b_last))) => {
-                    tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
-                }
-                _ => Ordering::Equal,
-            });
-        }
-        if width > 0 {
+        sort_by_bounds(&mut rows.chunks, rows.sorted_by.len(), merge.mode);
+        if !rows.sorted_by.is_empty() {
             in_order(&rows.chunks, false).map_err(|inner| {
                 Failure::new("Chunks of the inputs overlap by keys: their rows would have to be written anew")
                     .because(inner)
@@ -115,14 +91,39 @@ impl Kernel {
         self.table_written(now, user, &merge.output, rows, out)
     }
 
+    /// Can the chunks of a sorted merge be taken as they are? Else their rows come between one another.
+    pub(super) fn lies_apart(&self, merge: &MergeSpec) -> Result<bool, Failure> {
+        let (_, target) = self.table(&merge.output)?;
+        let sorted_by = self.merge_by(&merge.inputs, &merge.merge_by, &target.schema)?;
+        let mut chunks = self.chunks_of(&merge.inputs, &target.schema)?;
+        sort_by_bounds(&mut chunks, sorted_by.len(), MergeMode::Sorted);
+        Ok(in_order(&chunks, false).is_ok())
+    }
+
     /// By which columns the output of a sorted merge is sorted.
-    fn merge_by(&self, merge: &MergeSpec) -> Result<Vec<String>, Failure> {
+    pub(super) fn merge_by(
+        &self,
+        inputs: &[YPath],
+        asked: &[String],
+        schema: &Value,
+    ) -> Result<Vec<String>, Failure> {
+        let columns = self.sorted_by_all(inputs, asked)?;
+        match tables::Schema::parse(schema)?.map(|s| s.key_columns()) {
+            None => Ok(columns),
+            Some(keys) if !keys.is_empty() && columns.starts_with(&keys) => Ok(keys),
+            Some(keys) => Err(Failure::new(format!(
+                "The inputs are sorted by {columns:?}, the schema of the output says {keys:?}"
+            ))),
+        }
+    }
+
+    fn sorted_by_all(&self, inputs: &[YPath], asked: &[String]) -> Result<Vec<String>, Failure> {
         let mut common: Option<Vec<String>> = None;
-        for path in &merge.inputs {
+        for path in inputs {
             let (_, table) = self.table(path)?;
             let sorted_by = &table.sorted_by;
-            if sorted_by.is_empty() || !sorted_by.starts_with(&merge.merge_by) {
-                let by = match merge.merge_by.as_slice() {
+            if sorted_by.is_empty() || !sorted_by.starts_with(asked) {
+                let by = match asked {
                     [] => String::new(),
                     columns => format!(" by {columns:?}"),
                 };
@@ -136,12 +137,28 @@ impl Kernel {
                 }
             });
         }
-        let columns =
-            if merge.merge_by.is_empty() { common.unwrap_or_default() } else { merge.merge_by.clone() };
+        let columns = if asked.is_empty() { common.unwrap_or_default() } else { asked.to_vec() };
         if columns.is_empty() {
             return Err(Failure::new("The inputs are not sorted by the same columns"));
         }
         Ok(columns)
+    }
+}
+
+/// Bounds by the first `width` columns of the keys, by which the chunks are sorted, too; and the chunks of a sorted
+/// merge in the order of these.
+fn sort_by_bounds(chunks: &mut [Chunk], width: usize, mode: MergeMode) {
+    for (first, last) in chunks.iter_mut().filter_map(|chunk| chunk.bounds.as_mut()) {
+        first.truncate(width);
+        last.truncate(width);
+    }
+    if mode == MergeMode::Sorted {
+        chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
+            (Some((a, a_last)), Some((b, b_last))) => {
+                tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
+            }
+            _ => Ordering::Equal,
+        });
     }
 }
 

@@ -17,7 +17,7 @@ use controller::cut::{Piece, cut};
 use controller::spec::{MapSpec, OperationSpec, TaskSpec};
 use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tables::{Columns, Selection};
 use vocab::batch::Table;
@@ -85,6 +85,9 @@ impl Target {
 /// Of the input of one operation: they are kept in memory and in its record.
 const MAX_PIECES: usize = 200_000;
 
+/// Of each a block is in memory while rows are merged by their keys.
+const MAX_MERGED: usize = 100;
+
 /// Nothing is ever written to a record of a transaction for a sign of life, so it may be long.
 const TRANSACTION_TIMEOUT: Span = Span::from_secs(3600);
 
@@ -123,6 +126,12 @@ impl Kernel {
         for path in &paths {
             self.demand_path(&user, Permission::Write, path)?;
         }
+        // Nothing to do for jobs: the merge takes the chunks (see `merge`).
+        if let (Some(merge), Some(_)) = (&operation.spec.spec.merge, &map)
+            && self.lies_apart(merge)?
+        {
+            return Ok(());
+        }
         let input = map.as_ref().map(|map| self.input_pieces(map).map(|input| (input, &map.cutting)));
         let (pieces, columns, ends) = match input.transpose()? {
             Some(((pieces, weights, columns), cutting)) => (pieces, columns, cut(&weights, cutting)),
@@ -134,6 +143,18 @@ impl Kernel {
             // What is left of a sorted table is in its order, also where no schema says so.
             for (path, target) in paths.iter().zip(&mut outputs) {
                 target.sorted_by.clone_from(&self.table(path)?.1.sorted_by);
+            }
+        }
+        if let Some((map, asked)) = map.as_ref().and_then(|map| map.merge_by.as_ref().map(|by| (map, by))) {
+            let runs: BTreeSet<(u32, u32)> = pieces.iter().map(|p| (p.table, p.range)).collect();
+            if runs.len() > MAX_MERGED {
+                return Err(Failure::new(format!(
+                    "At most {MAX_MERGED} tables and ranges of tables are merged by their keys at a time, found {}",
+                    runs.len()
+                )));
+            }
+            for target in &mut outputs {
+                target.sorted_by = self.merge_by(&map.inputs, asked, &target.schema)?;
             }
         }
         for (i, target) in outputs.iter().enumerate() {
@@ -390,7 +411,7 @@ impl Operation {
     }
 
     /// Rows of the input, counted through all of it: `{pieces=[[table; range; row_index; blob; size; from;
-    /// to]...]; columns; control; paths; format}`.
+    /// to]...]; columns; control; paths; format}`, with `merge_by` if they are read in the order of their keys.
     pub(crate) fn input_of(&self, rows: Range<u64>) -> Option<Value> {
         let (tables, map) = (self.tables.as_ref()?, self.spec.spec.map.as_ref()?);
         let task = self.spec.spec.tasks.first()?;
@@ -401,7 +422,8 @@ impl Operation {
             "paths" => map.inputs.iter().map(YPath::to_value).collect::<Vec<_>>(),
             "format" => task.script.input_format.clone(),
         };
-        Some(input.into())
+        let merge_by = map.merge_by.as_ref().and_then(|_| Some(tables.outputs.first()?.sorted_by.clone()));
+        Some(input.with_some("merge_by", merge_by).into())
     }
 }
 
