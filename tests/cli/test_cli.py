@@ -368,6 +368,9 @@ def test_what_if_on_a_running_cluster(cluster, cli, pool, tmp_path):
     scenario = json.loads((tmp_path / "now/snapshot/scenario.json").read_text())
     names = [name for group in scenario["cluster"]["node_groups"] for name in group["names"]]
     assert set(places.values()) <= set(names)
+    for group in scenario["cluster"]["node_groups"]:
+        assert len(group["heartbeat_phases"]) == len(group["names"])
+        assert all(0 <= phase <= group["heartbeat_period"] for phase in group["heartbeat_phases"])
     for run in ["base", "larger"]:
         with open(tmp_path / "now" / run / "allocations.csv", newline="") as file:
             mine = [row for row in csv.DictReader(file) if row["operation"] == running]

@@ -87,8 +87,20 @@ impl Mounted {
 impl Tree {
     /// Where a path leads. Errors: a link that leads nowhere (500), links in a circle (500).
     pub fn resolve(&self, path: &YPath, last: Last) -> Result<Resolved, Failure> {
+        self.walk(path, last, &mut |_| ())
+    }
+
+    /// Ids at which the way of a path begins anew: that of the path itself, and those to which links on it lead.
+    pub fn ids_on_the_way(&self, path: &YPath, last: Last) -> Vec<ObjectId> {
+        let mut ids = Vec::new();
+        // Whether it leads anywhere does not matter here.
+        let _ = self.walk(path, last, &mut |id| ids.push(id));
+        ids
+    }
+
+    fn walk(&self, path: &YPath, last: Last, entered: &mut dyn FnMut(ObjectId)) -> Result<Resolved, Failure> {
         let mut links = 0;
-        let (mut here, mut rest) = self.start(path)?;
+        let (mut here, mut rest) = self.start(path, entered)?;
         loop {
             // Only the id at the start of a path can be unknown: children and parents are nodes.
             let Some(node) = self.node(here) else {
@@ -112,7 +124,7 @@ impl Tree {
                     return Err(Failure::resolve(message).with("path", shown));
                 }
                 let target = YPath::parse(target).map_err(|e| Failure::new(e.to_string()))?;
-                let (start, mut steps) = self.start(&target)?;
+                let (start, mut steps) = self.start(&target, entered)?;
                 steps.append(&mut rest);
                 (here, rest) = (start, steps);
                 continue;
@@ -131,10 +143,18 @@ impl Tree {
     }
 
     /// Where a walk begins, and its steps.
-    fn start(&self, path: &YPath) -> Result<(ObjectId, Vec<Step>), Failure> {
+    fn start(
+        &self,
+        path: &YPath,
+        entered: &mut dyn FnMut(ObjectId),
+    ) -> Result<(ObjectId, Vec<Step>), Failure> {
         let id = match &path.root {
             Root::Tree => self.root(),
-            Root::Object(text) => text.parse().map_err(|e: MalformedId| Failure::new(e.to_string()))?,
+            Root::Object(text) => {
+                let id = text.parse().map_err(|e: MalformedId| Failure::new(e.to_string()))?;
+                entered(id);
+                id
+            }
         };
         Ok((id, path.steps.clone()))
     }

@@ -225,8 +225,12 @@ const LATENESS_MS: u64 = 1;
 fn next_heartbeat(node: &Value, taken: Time) -> Option<f64> {
     let last = Time::parse(node.get("last_heartbeat_time")?.as_str()?).filter(|last| *last > Time::ZERO)?;
     let period = heartbeat_period(node)?.as_micros();
-    let passed = taken.since(last).as_micros() % period;
-    Some((period - passed) as f64 / 1000.0)
+    // The cluster was asked a moment after `taken`.
+    let to_next = match last > taken {
+        true => last.since(taken).as_micros() % period,
+        false => period - taken.since(last).as_micros() % period,
+    };
+    Some(to_next as f64 / 1000.0)
 }
 
 fn tree_of(tree: &Tree) -> Map {

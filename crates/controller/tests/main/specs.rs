@@ -502,7 +502,8 @@ fn rows_that_are_written_anew() {
         assert_eq!(parsed.spec.merge.is_some(), may_take_chunks, "{more}");
         assert_eq!(parsed.spec.tasks[0].job_type, "sorted_merge");
     }
-    let refused = merge("input_table_paths=[\"//b\";<columns=[x]>\"//a\"];mode=sorted").expect_err("keys may be gone");
+    let refused =
+        merge("input_table_paths=[\"//b\";<columns=[x]>\"//a\"];mode=sorted").expect_err("keys may be gone");
     assert!(refused.message.contains("/input_table_paths/1"), "{refused}");
 }
 

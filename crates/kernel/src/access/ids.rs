@@ -1,19 +1,25 @@
-//! Paths that begin with an id (`#1-2-3-4/...`). Such a path says nothing of a place, so there is no node on the way
-//! whose list could refuse it alike whatever is there. Instead, what a user may do nothing with is to him what nobody
-//! bears: this is looked at before anything else, and both get the same answer.
+//! Ids in paths: at their beginning (`#1-2-3-4/...`), and behind links on their way. An id says nothing of a place, so
+//! there is no node above whose list could refuse it alike whatever is there. Instead, what a user may do nothing with
+//! is to him what nobody bears: this is looked at before anything else, and both get the same answer.
 
-use super::Who;
+use super::{Object, Who};
 use crate::Kernel;
 use crate::command::Command;
+use crate::file_cache::place_in;
 use cypress::{Last, Permission};
-use vocab::{Failure, ObjectId};
+use std::borrow::Cow;
+use vocab::Failure;
 use yson::Value;
 use yson::ypath::{Root, YPath};
 
 impl Kernel {
     /// The answer to a command that names something by an id that nobody bears, as far as this user may know.
     pub(crate) fn answer_about_nobody(&self, who: &Who, command: &Command) -> Option<Result<Value, Failure>> {
-        let failure = paths_of(command).find_map(|path| self.borne_by_nobody(who, path))?;
+        if who.is_superuser() {
+            return None;
+        }
+        let mut paths = paths_of(command).into_iter();
+        let failure = paths.find_map(|(path, last)| self.borne_by_nobody(who, &path, last))?;
         Some(match command {
             Command::Exists { .. } => Ok(false.into()),
             Command::Remove { force: true, .. } => Ok(Value::Entity),
@@ -21,35 +27,47 @@ impl Kernel {
         })
     }
 
-    /// The error of a path that begins with such an id.
-    pub(super) fn borne_by_nobody(&self, who: &Who, path: &YPath) -> Option<Failure> {
-        let Root::Object(text) = &path.root else { return None };
+    /// The error of a path with such an id.
+    pub(super) fn borne_by_nobody(&self, who: &Who, path: &YPath, last: Last) -> Option<Failure> {
         if who.is_superuser() {
             return None;
         }
-        // What is no id at all has an error of its own.
-        let id: ObjectId = text.parse().ok()?;
-        let bearer = YPath { root: path.root.clone(), ..YPath::default() };
-        // A link bears it itself.
-        let is_known = self.find(&bearer, Last::Stay).is_ok_and(|found| {
-            let may = |permission: &Permission| self.decision(who, *permission, &found.object).is_allowed();
-            Permission::ALL.iter().any(may)
-        });
-        (!is_known).then(|| cypress::failures::no_object(id))
+        let ids = self.tree.ids_on_the_way(path, last);
+        // Who has no rights there may have some further down.
+        if ids.is_empty() || self.find(path, last).is_ok_and(|found| self.is_known_to(who, &found.object)) {
+            return None;
+        }
+        let is_unknown = |id: &vocab::ObjectId| {
+            let bearer = YPath { root: Root::Object(id.to_string()), ..YPath::default() };
+            // A link bears it itself.
+            !self.find(&bearer, Last::Stay).is_ok_and(|found| self.is_known_to(who, &found.object))
+        };
+        ids.into_iter().find(is_unknown).map(cypress::failures::no_object)
+    }
+
+    /// May this user do anything with it? To use a pool that he may not read he needs its name, and not to see it.
+    fn is_known_to(&self, who: &Who, object: &Object) -> bool {
+        let tells = |permission: &&Permission| {
+            **permission != Permission::Use || !matches!(object, Object::Pool(..) | Object::Tree(_))
+        };
+        let mut permissions = Permission::ALL.iter().filter(tells);
+        permissions.any(|permission| self.decision(who, *permission, object).is_allowed())
     }
 }
 
-/// Paths of a command.
-fn paths_of(command: &Command) -> impl Iterator<Item = &YPath> {
+/// Paths of a command, and whether what they lead to may be a link. Operations, jobs, pools and users are named by
+/// their names.
+fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
     use Command::*;
-    let command = if let Authorize(inner) = command { inner } else { command };
-    let (few, many): ([Option<&YPath>; 2], &[YPath]) = match command {
+    use Last::{Follow, Stay};
+    let own = |path, last| (Cow::Borrowed(path), last);
+    match command {
+        Authorize(command) => paths_of(command),
         Get { path, .. }
         | List { path, .. }
         | Exists { path }
         | Set { path, .. }
         | MultisetAttributes { path, .. }
-        | Remove { path, .. }
         | Lock { path, .. }
         | Unlock { path }
         | FileWritten { path, .. }
@@ -57,15 +75,27 @@ fn paths_of(command: &Command) -> impl Iterator<Item = &YPath> {
         | TableWritten { path, .. }
         | LocateTable { path, .. }
         | AlterTable { path, .. }
-        | CheckPermission { path, .. } => ([Some(path), None], &[]),
-        Create { path, .. } => ([path.as_ref(), None], &[]),
-        CopyMove { source, destination, .. } => ([Some(source), Some(destination)], &[]),
-        Link { target, link, .. } => ([Some(target), Some(link)], &[]),
-        GetFileFromCache { cache_path, .. } => ([Some(cache_path), None], &[]),
-        PutFileToCache { path, cache_path, .. } => ([Some(path), Some(cache_path)], &[]),
-        GetTableColumnarStatistics { paths } => ([None, None], paths),
-        Concatenate { sources, destination, .. } => ([Some(destination), None], sources),
-        _ => ([None, None], &[]),
-    };
-    few.into_iter().flatten().chain(many)
+        | CheckPermission { path, .. } => vec![own(path, Follow)],
+        Remove { path, .. } => vec![own(path, Stay)],
+        // What is there already is looked at.
+        Create { path, force, .. } => {
+            path.iter().map(|p| own(p, if *force { Stay } else { Follow })).collect()
+        }
+        CopyMove { source, destination, .. } => vec![own(source, Follow), own(destination, Stay)],
+        // With force its target needs not be there.
+        Link { link, force: true, .. } => vec![own(link, Stay)],
+        Link { target, link, .. } => vec![own(target, Follow), own(link, Stay)],
+        GetFileFromCache { md5, cache_path } => {
+            vec![own(cache_path, Follow), (Cow::Owned(place_in(cache_path, md5)), Follow)]
+        }
+        PutFileToCache { path, md5, cache_path } => {
+            let place = (Cow::Owned(place_in(cache_path, md5)), Follow);
+            vec![own(path, Follow), own(cache_path, Follow), place]
+        }
+        GetTableColumnarStatistics { paths } => paths.iter().map(|path| own(path, Follow)).collect(),
+        Concatenate { sources, destination, .. } => {
+            std::iter::once(destination).chain(sources).map(|path| own(path, Follow)).collect()
+        }
+        _ => Vec::new(),
+    }
 }

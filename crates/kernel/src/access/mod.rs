@@ -359,7 +359,7 @@ impl Kernel {
             return Ok(());
         }
         let who = self.who(user);
-        if let Some(failure) = self.borne_by_nobody(&who, path) {
+        if let Some(failure) = self.borne_by_nobody(&who, path, Last::Follow) {
             return Err(failure);
         }
         let found = self.find(path, Last::Follow)?;
@@ -368,10 +368,12 @@ impl Kernel {
 
     fn demand(&self, who: &Who, permission: Permission, object: &Object, shown: &str) -> Result<(), Failure> {
         let decision = self.decision(who, permission, object);
-        match decision.is_allowed() {
-            true => Ok(()),
-            false => Err(denied(who, permission, shown, decision.subject.as_deref())),
+        if decision.is_allowed() {
+            return Ok(());
         }
+        // Whose entry it was tells that there is a list, and so something that has it.
+        let may_look = self.decision(who, Permission::Read, object).is_allowed();
+        Err(denied(who, permission, shown, decision.subject.as_deref().filter(|_| may_look)))
     }
 
     fn demand_of_job(&self, who: &Who, permission: Permission, job: JobId) -> Result<(), Failure> {
@@ -398,7 +400,7 @@ pub(crate) fn denied(who: &Who, permission: Permission, shown: &str, by: Option<
     let user = &who.user;
     let why = match by {
         Some(subject) => format!("it is denied for \"{subject}\""),
-        None => "no entry of an access control list allows it".to_owned(),
+        None => "access control lists do not allow it".to_owned(),
     };
     let message =
         format!("Access denied for user \"{user}\": \"{permission}\" permission for {shown}: {why}");

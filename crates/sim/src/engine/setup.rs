@@ -213,7 +213,9 @@ impl<'a> Engine<'a> {
         let timeouts = config.map_or(Span::ZERO, |config| {
             config.fair_share_starvation_timeout + config.allocation_preemption_timeout
         });
-        timeouts + self.scenario.heartbeat_period + self.scenario.heartbeat_period
+        let own = self.scenario.groups.iter().filter_map(|group| group.heartbeat_period);
+        let longest = own.fold(self.scenario.heartbeat_period, Span::max);
+        timeouts + longest + longest
     }
 }
 

@@ -17,6 +17,8 @@ struct Known {
 
 /// A job that ended.
 struct Ended {
+    /// Of the file.
+    line: u64,
     operation: String,
     task: String,
     /// Its place in the task; none: a log that does not say.
@@ -61,6 +63,13 @@ pub(super) fn read(
         }
     })?;
     let begin = start.or(begin).unwrap_or(Time::ZERO);
+    jobs.retain(|job| {
+        let counts = job.finish >= begin;
+        if !counts {
+            skipped.add(path, job.line, "a job that ended before start_time");
+        }
+        counts
+    });
     // They start in this order, and ended in another: what ends soon would run first.
     jobs.sort_by_key(|job| job.cookie.unwrap_or(i64::MAX));
     rows.extend(jobs.into_iter().map(|job| row(job, &known, begin)));
@@ -112,6 +121,7 @@ fn end_of(
         (user, system) => Some((user.unwrap_or(0.0) + system.unwrap_or(0.0)) / 1000.0),
     };
     jobs.push(Ended {
+        line: number,
         operation: operation.to_owned(),
         task: task.to_owned(),
         cookie: event.get("job_cookie").and_then(Value::as_i64),

@@ -278,10 +278,10 @@ fn heartbeats_of_groups() {
         let changes = [changes, &[("/stop", r#""at_duration""#)]].concat();
         figure(&desk.checked(out, &changes), "cluster/counts/heartbeats")
     };
-    assert_eq!(heartbeats("server", &[(&phases, "[2500,3000.5]")]), 12.0 + 12.0);
-    // 3, 13, ..., 53 and 9.999, ..., 49.999.
-    assert_eq!(heartbeats("own", &[(&period, "10000"), (&phases, "[3000,9999]")]), 6.0 + 6.0);
-    assert_eq!(heartbeats("slow", &[(&period, "60001"), (&phases, "[0,60001]")]), 1.0);
+    // 2.5, 7.5, ..., 57.5, and 26, 31, ..., 56.
+    assert_eq!(heartbeats("server", &[(&phases, "[2500,26000.5]")]), 12.0 + 7.0);
+    // 3, 13, ..., 53, and 35, 45, 55.
+    assert_eq!(heartbeats("own", &[(&period, "10000"), (&phases, "[3000,35000]")]), 6.0 + 3.0);
     let told = |value: &str| desk.load(&[(&phases, value)]).expect_err(value).to_string();
     let wrong = "heartbeat_phases: expected 2 numbers of milliseconds, one for each node";
     for value in ["[1]", "[1,-1]", "[1,\"2\"]"] {

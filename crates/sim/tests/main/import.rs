@@ -313,6 +313,14 @@ fn broken_lines_of_an_event_log() {
     let later = r#"{"start_time":"2026-01-01T00:00:12Z"}"#;
     let found = bench.import(Kind::EventLog, &log.join("\n"), later).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(found.totals.core_seconds, 2.0 * (8.0 + 5.0));
+    assert_eq!(found.skipped.count(), 2);
+    // What was over is no work.
+    let after = end("3", "2026-01-01T00:00:20.000000Z", "2026-01-01T00:00:50.000000Z");
+    let log = [log.as_slice(), &[after]].concat().join("\n");
+    let found = bench.import(Kind::EventLog, &log, r#"{"start_time":"2026-01-01T00:00:30Z"}"#);
+    let found = found.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((found.totals.jobs, found.totals.core_seconds), (1, 2.0 * 20.0));
+    assert_eq!(found.skipped.count(), 2 + 2);
 }
 
 #[test]

@@ -101,12 +101,18 @@ fn operation(id: &str, state: &str, pool: &str, counts: (u64, u64), suspended: b
 
 /// Nodes `h:1` and `h:2` of four cores, all in use by `prod`, and one that is away; `dev` waits.
 fn cluster() -> Cluster {
-    let node = |state: &str| {
+    let node = |state: &str, index: u64, heartbeat: &str| {
         format!(
-            r#"{{"state":"{state}","last_heartbeat_time":"2026-03-01T11:59:57.500000Z","heartbeat_period":4000,"tags":["x"],"resource_limits":{{"cpu":4,"memory":64000000000,"user_slots":50,"gpu":0,"network":100}}}}"#
+            r#"{{"state":"{state}","index":{index},"last_heartbeat_time":"2026-03-01T{heartbeat}Z","heartbeat_period":4000,"tags":["x"],"resource_limits":{{"cpu":4,"memory":64000000000,"user_slots":50,"gpu":0,"network":100}}}}"#
         )
     };
-    let nodes = format!(r#"{{"h:2":{},"h:1":{},"h:3":{}}}"#, node("online"), node("online"), node("offline"));
+    // One has reported since the beginning.
+    let nodes = format!(
+        r#"{{"h:1":{},"h:2":{},"h:3":{}}}"#,
+        node("online", 7, "12:00:00.250000"),
+        node("online", 3, "11:59:57.500000"),
+        node("offline", 5, "11:00:00.000000")
+    );
     let row = |operation: &str, age: u64, leaving: bool| {
         format!(
             r#"{{"operation_id":"{operation}","task_name":"t","state":"running","age":{age},"preempting":{leaving},"resources":{{"cpu":2,"memory":600000000}}}}"#
@@ -197,7 +203,9 @@ fn a_live_cluster_as_a_scenario() {
     assert_eq!(scenario.total().cpu.as_f64(), 8.0);
     let [group] = &scenario.groups[..] else { panic!("{:?}", scenario.groups) };
     assert_eq!(group.heartbeat_period, Some(Span::from_millis(4001)));
-    assert_eq!(group.heartbeat_phases, [Span::from_millis(1501); 2]);
+    // The scheduler counts them in this order.
+    assert_eq!(group.names, ["h:2", "h:1"]);
+    assert_eq!(group.heartbeat_phases, [1501, 250].map(Span::from_millis));
     assert_eq!((scenario.trees[0].pools.len(), scenario.events.len()), (3, 1));
     let dev = scenario.trees[0].pools.iter().find(|pool| pool.name == "dev").expect("dev");
     assert_eq!(dev.ratio_volume, Some(12.5));

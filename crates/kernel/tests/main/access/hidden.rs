@@ -37,6 +37,9 @@ fn permission(user: &str, at: &str) -> Command {
 #[test]
 fn what_is_there_answers_as_what_is_not() {
     let mut guarded = Guarded::new();
+    // What has a list of its own is no exception.
+    let own = "[{action=deny; subjects=[bob]; permissions=[read; write]}]";
+    guarded.done("root", set("//home/ann/secret/@acl", own));
     type Ask = fn(&str) -> Command;
     let asks: [(&str, Ask); 4] = [
         ("no attributes", |at| multiset(at, "{}")),
@@ -48,7 +51,7 @@ fn what_is_there_answers_as_what_is_not() {
         let mut answer = |at: &str| match guarded.ask("bob", ask(at)) {
             Ok(Body::Value(value)) => format!("{value:?}"),
             Ok(_) => "something".to_owned(),
-            Err(failure) => format!("{}", failure.code),
+            Err(failure) => format!("{} {failure}", failure.code).replace(at, "PATH"),
         };
         let there = answer("//home/ann/secret");
         assert_eq!(there, answer("//home/ann/nothing"), "{name}");
@@ -62,28 +65,35 @@ fn what_is_there_answers_as_what_is_not() {
     assert_eq!(told.get("object_name").and_then(Value::as_str), Some("//home/ann"));
 }
 
-/// Nor does its id say that it is there: of a node, of a pool, whatever is asked.
+/// Nor does its id say that it is there: of a node, of a pool, whatever is asked, and through links as well.
 #[test]
 fn an_id_is_no_way_around() {
     let mut guarded = Guarded::new();
-    let closed =
-        "[{action=deny; subjects=[bob]; permissions=[read; write; use; administer; remove; manage]}]";
+    let closed = "[{action=deny; subjects=[bob]; permissions=[read; write; administer; remove; manage]}]";
     let pool = format!("{{name=hidden; pool_tree=physical; acl={closed}}}");
     let pool = guarded.done("root", create("scheduler_pool", None, &pool));
     let pool = pool.get("object_id").or(Some(&pool)).and_then(Value::as_str).expect("an id").to_owned();
     let node = guarded.done("ann", get("//home/ann/secret/@id")).as_str().expect("a string").to_owned();
     for id in [node, pool] {
         let nobody: String = id.chars().rev().collect();
-        for (number, (hidden, missing)) in questions(&id).into_iter().zip(questions(&nobody)).enumerate() {
-            let shown = format!("{number}: {hidden:?}");
-            let mut answer = |command: Command, id: &str| match guarded.ask("bob", command) {
-                Ok(Body::Value(value)) => format!("{value:?}"),
-                Ok(_) => "something".to_owned(),
-                Err(failure) => format!("{} {failure}", failure.code).replace(id, "ID"),
-            };
-            let hidden = answer(hidden, &id);
-            assert_eq!(hidden, answer(missing, &nobody), "{shown}");
-            assert!(!hidden.contains("901"), "{shown}: {hidden}");
+        for through_links in [false, true] {
+            let base = |id: &str| if through_links { format!("//tmp/to-{id}") } else { format!("#{id}") };
+            let questions = questions(&base(&id)).into_iter().zip(questions(&base(&nobody)));
+            for (number, (hidden, missing)) in questions.enumerate() {
+                let shown = format!("{number}: {hidden:?}");
+                let mut answer = |command: Command, id: &str| {
+                    // It may be there no more since the last question.
+                    guarded.done("bob", link(&format!("#{id}"), &format!("//tmp/to-{id}"), true));
+                    match guarded.ask("bob", command) {
+                        Ok(Body::Value(value)) => without_ids(&format!("{value:?}"), id),
+                        Ok(_) => "something".to_owned(),
+                        Err(failure) => without_ids(&format!("{} {failure}", failure.code), id),
+                    }
+                };
+                let hidden = answer(hidden, &id);
+                assert_eq!(hidden, answer(missing, &nobody), "{shown}");
+                assert!(!hidden.contains("901"), "{shown}: {hidden}");
+            }
         }
         guarded.done("root", get(&format!("#{id}/@type")));
     }
@@ -91,12 +101,36 @@ fn an_id_is_no_way_around() {
     let known = guarded.done("root", get("//sys/users/ann/@id")).as_str().expect("a string").to_owned();
     guarded.done("bob", get(&format!("#{known}/@name")));
     assert_eq!(guarded.ask("bob", remove(&format!("#{known}"))).expect_err("no").code, 901);
+    // What is open below something closed is found from there.
+    guarded.done("root", create("map_node", Some("//home/ann/shut"), &format!("{{acl={closed}}}")));
+    let open = "{inherit_acl=%false; acl=[{action=allow; subjects=[bob]; permissions=[read]}]}";
+    guarded.done("root", create("document", Some("//home/ann/shut/open"), open));
+    let shut = guarded.done("root", get("//home/ann/shut/@id")).as_str().expect("a string").to_owned();
+    for (rest, there) in [("/open", true), ("/inside", false), ("", false)] {
+        let exists = Command::Exists { path: path(&format!("#{shut}{rest}")) };
+        assert_eq!(guarded.done("bob", exists), there.into(), "{rest}");
+    }
 }
 
-/// All that can be asked with an id.
-fn questions(id: &str) -> Vec<Command> {
-    let at = |rest: &str| format!("#{id}{rest}");
-    let at_force = |command: Command| match command {
+/// Without the id that was asked for, and without those that objects get when they are made.
+fn without_ids(text: &str, id: &str) -> String {
+    let text = text.replace(id, "ID");
+    let is_id =
+        |word: &str| word.split('-').count() == 4 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        .map(
+            |word| {
+                if is_id(word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())) { "NEW" } else { word }
+            },
+        )
+        .collect()
+}
+
+/// All that can be asked about a path.
+fn questions(base: &str) -> Vec<Command> {
+    let at = |rest: &str| format!("{base}{rest}");
+    let place = || path(base);
+    let with_force = |command: Command| match command {
         Command::Create { object_type, path, attributes, .. } => Command::Create {
             object_type,
             path,
@@ -109,45 +143,85 @@ fn questions(id: &str) -> Vec<Command> {
         },
         other => other,
     };
+    let moved = |command: Command| match command {
+        Command::CopyMove {
+            source,
+            destination,
+            recursive,
+            force,
+            ignore_existing,
+            preserve_creation_time,
+            ..
+        } => Command::CopyMove {
+            source,
+            destination,
+            remove_source: true,
+            recursive,
+            force,
+            ignore_existing,
+            preserve_creation_time,
+        },
+        other => other,
+    };
+    let operation = |operation_type, more: &str| Command::StartOperation {
+        operation_type,
+        spec: map(&format!("{{pool=p; {more}}}")),
+    };
     vec![
         get(&at("")),
-        get(&at("&")),
         get(&at("/@type")),
         get(&at("/inside")),
-        get(&at("/..")),
         get_with(&at(""), "id"),
-        Command::List { path: path(&at("")), attributes: Vec::new(), max_size: None },
-        Command::Exists { path: path(&at("")) },
-        Command::Exists { path: path(&at("&/@id")) },
+        Command::List { path: place(), attributes: Vec::new(), max_size: None },
+        Command::Exists { path: place() },
+        Command::Exists { path: path(&at("/@id")) },
         Command::Exists { path: path(&at("/inside")) },
         set(&at("/@title"), "1"),
         set_force(&at(""), "{}"),
         multiset(&at(""), "{a=1}"),
         multiset(&at(""), "{}"),
         remove(&at("")),
-        Command::Remove { path: path(&at("")), recursive: true, force: true },
+        remove(&at("/inside")),
+        Command::Remove { path: place(), recursive: true, force: true },
         Command::Remove { path: path(&at("/inside")), recursive: true, force: true },
         create("document", Some(&at("")), "{}"),
         create("document", Some(&at("/new")), "{}"),
         create("user", Some(&at("/new")), "{name=new}"),
         create("scheduler_pool", Some(&at("/new")), "{name=new; pool_tree=physical}"),
-        at_force(create("document", Some(&at("")), "{}")),
+        with_force(create("document", Some(&at("/new")), "{}")),
         make_unless_there(&at("")),
         copy(&at(""), "//tmp/copy"),
-        copy("//tmp", &at("/copy")),
+        moved(copy(&at(""), "//tmp/copy")),
+        copy("//tmp/plain", &at("/copy")),
         link(&at(""), "//tmp/way", false),
         link(&at("/inside"), "//tmp/way", true),
-        link("//tmp", &at(""), true),
+        link("//tmp", &at("/way"), true),
         permission("bob", &at("")),
         permission("ann", &at("")),
         permission("ann", &at("/@name")),
-        Command::LocateFile { path: path(&at("")), to_write: true },
-        Command::LocateTable { path: path(&at("")), to_write: false },
-        Command::GetTableColumnarStatistics { paths: vec![path("//tmp"), path(&at(""))] },
-        Command::Concatenate { sources: vec![path(&at(""))], destination: path("//tmp/x"), append: false },
-        Command::GetFileFromCache { md5: "0".repeat(32), cache_path: path(&at("")) },
-        Command::PutFileToCache { path: path(&at("")), md5: "0".repeat(32), cache_path: path("//tmp") },
+        Command::LocateFile { path: place(), to_write: true },
+        Command::LocateTable { path: place(), to_write: false },
+        Command::AlterTable { path: place(), schema: value("[]") },
+        Command::FileWritten { path: place(), blob: 1, size: 1, md5: None, behind: None },
+        Command::GetTableColumnarStatistics { paths: vec![place()] },
+        Command::Concatenate { sources: vec![place()], destination: path("//tmp/plain"), append: false },
+        Command::GetFileFromCache { md5: "0".repeat(32), cache_path: place() },
+        Command::PutFileToCache { path: place(), md5: "0".repeat(32), cache_path: path("//tmp") },
         Command::Authorize(Box::new(get(&at("")))),
+        operation(
+            OperationType::Vanilla,
+            &format!("tasks={{t={{job_count=1; command=\"true\"; file_paths=[\"{base}\"]}}}}"),
+        ),
+        operation(
+            OperationType::Map,
+            &format!(
+                "mapper={{command=cat}}; input_table_paths=[\"{base}\"]; output_table_paths=[\"//tmp/x\"]"
+            ),
+        ),
+        operation(
+            OperationType::Merge,
+            &format!("input_table_paths=[\"//tmp/x\"]; output_table_path=\"{base}\""),
+        ),
     ]
 }
 
