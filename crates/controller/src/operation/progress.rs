@@ -78,6 +78,7 @@ fn task_value(task: &Task, now: Time) -> Map {
     let title = match task.spec.job_type {
         "map" => "Map".to_owned(),
         "ordered_merge" => "Ordered merge".to_owned(),
+        "sorted_merge" => "Sorted merge".to_owned(),
         "unordered_merge" => "Unordered merge".to_owned(),
         _ => format!("Vanilla({})", task.spec.name),
     };
