@@ -16,7 +16,7 @@ def read(client, path):
 
 def in_chunks(client, table, rows, size=3):
     for first in range(0, len(rows), size):
-        client.write_table(f"<append=%true>{table}", rows[first:first + size])
+        client.write_table(yt.wrapper.TablePath(table, append=True), rows[first:first + size])
 
 
 @pytest.mark.parametrize(("ranges", "left"), [
@@ -151,12 +151,29 @@ def test_rows_of_a_sorted_merge_come_between_one_another(cluster, client, home):
     # By a part of the key the order of the rest is that of the tables.
     client.run_merge(tables, f"{home}/by-a", mode="sorted", spec={"merge_by": ["a"]})
     assert read(client, f"{home}/by-a") == sorted(all_rows, key=lambda row: order(row)[0])
+    # What a job reads is known, and which job it was; a schema sorted by less does not change the order of the rows.
+    by_a = [{"name": "a", "type": "int64", "sort_order": "ascending"}]
+    output = yt.wrapper.TablePath(f"{home}/less", attributes={"schema": yt.yson.to_yson_type(by_a, attributes={"strict": False})})
+    operation = client.run_merge(tables, output, mode="sorted")
+    assert read(client, f"{home}/less") == want and client.get(f"{home}/less/@sorted_by") == ["a"]
+    job, = cluster.jobs(operation.id)
+    assert list(client.get_job_input(job["id"])) != []
+    # Into itself.
+    client.run_merge([tables[2], tables[3]], tables[2], mode="sorted")
+    assert read(client, tables[2]) == sorted((row for row in all_rows if row["t"] in (2, 3)), key=order)
     # Behind what is there, in order.
-    client.run_merge([tables[2], tables[3]], f"{home}/two", mode="sorted")
+    client.run_merge([tables[2], tables[4]], f"{home}/two", mode="sorted")
     last = {"a": 9, "b": "", "pad": "", "t": 0}
     client.write_table(f"<sorted_by=[a;b]>{home}/last", [last])
     client.run_merge([f"{home}/last", f"{home}/last"], f"<append=%true>{home}/two", mode="sorted", spec={"force_transform": True})
     assert read(client, f"{home}/two")[-2:] == [last, last]
+
+
+def test_one_sorted_table_is_cut_as_usual(cluster, client, home):
+    in_chunks(client, f"<sorted_by=[id]>{home}/a", ROWS)
+    operation = client.run_merge(f"{home}/a", f"{home}/m", mode="sorted", spec={"combine_chunks": True, "job_count": 2})
+    assert len(cluster.jobs(operation.id)) == 2 and client.get(f"{home}/m/@chunk_count") == 2
+    assert read(client, f"{home}/m") == ROWS and client.get(f"{home}/m/@sorted_by") == ["id"]
 
 
 def order(row):

@@ -87,20 +87,30 @@ impl Mounted {
 impl Tree {
     /// Where a path leads. Errors: a link that leads nowhere (500), links in a circle (500).
     pub fn resolve(&self, path: &YPath, last: Last) -> Result<Resolved, Failure> {
-        self.walk(path, last, &mut |_| ())
+        self.walk(path, last, &mut |_, _| ())
     }
 
-    /// Ids at which the way of a path begins anew: that of the path itself, and those to which links on it lead.
-    pub fn ids_on_the_way(&self, path: &YPath, last: Last) -> Vec<ObjectId> {
+    /// Ids at which the way of a path begins anew: that of the path itself, and those to which links on it lead, with
+    /// the link.
+    pub fn ids_on_the_way(&self, path: &YPath, last: Last) -> Vec<(ObjectId, Option<ObjectId>)> {
         let mut ids = Vec::new();
+        if let (Root::Object(_), Ok((id, _))) = (&path.root, self.start(path)) {
+            ids.push((id, None));
+        }
         // Whether it leads anywhere does not matter here.
-        let _ = self.walk(path, last, &mut |id| ids.push(id));
+        let _ = self.walk(path, last, &mut |id, link| ids.push((id, Some(link))));
         ids
     }
 
-    fn walk(&self, path: &YPath, last: Last, entered: &mut dyn FnMut(ObjectId)) -> Result<Resolved, Failure> {
+    /// `entered` hears of ids to which links lead.
+    fn walk(
+        &self,
+        path: &YPath,
+        last: Last,
+        entered: &mut dyn FnMut(ObjectId, ObjectId),
+    ) -> Result<Resolved, Failure> {
         let mut links = 0;
-        let (mut here, mut rest) = self.start(path, entered)?;
+        let (mut here, mut rest) = self.start(path)?;
         loop {
             // Only the id at the start of a path can be unknown: children and parents are nodes.
             let Some(node) = self.node(here) else {
@@ -124,7 +134,10 @@ impl Tree {
                     return Err(Failure::resolve(message).with("path", shown));
                 }
                 let target = YPath::parse(target).map_err(|e| Failure::new(e.to_string()))?;
-                let (start, mut steps) = self.start(&target, entered)?;
+                let (start, mut steps) = self.start(&target)?;
+                if target.root != Root::Tree {
+                    entered(start, here);
+                }
                 steps.append(&mut rest);
                 (here, rest) = (start, steps);
                 continue;
@@ -143,18 +156,10 @@ impl Tree {
     }
 
     /// Where a walk begins, and its steps.
-    fn start(
-        &self,
-        path: &YPath,
-        entered: &mut dyn FnMut(ObjectId),
-    ) -> Result<(ObjectId, Vec<Step>), Failure> {
+    fn start(&self, path: &YPath) -> Result<(ObjectId, Vec<Step>), Failure> {
         let id = match &path.root {
             Root::Tree => self.root(),
-            Root::Object(text) => {
-                let id = text.parse().map_err(|e: MalformedId| Failure::new(e.to_string()))?;
-                entered(id);
-                id
-            }
+            Root::Object(text) => text.parse().map_err(|e: MalformedId| Failure::new(e.to_string()))?,
         };
         Ok((id, path.steps.clone()))
     }

@@ -11,6 +11,9 @@ use store::Store;
 use vocab::Failure;
 use yson::Value;
 
+/// Bytes of blocks in memory at most: one of each run, larger ones if rows are.
+const MAX_HELD: usize = 256 << 20;
+
 /// Rows of several runs, each of which is sorted; of equal keys the one of the earlier run comes first.
 pub struct MergedRows {
     store: Arc<dyn Store>,
@@ -20,6 +23,8 @@ pub struct MergedRows {
     /// Keys of the rows with which the runs go on, and the numbers of the runs.
     heads: BinaryHeap<Reverse<Head>>,
     has_begun: bool,
+    /// Bytes of the blocks of all runs.
+    held: usize,
     piece: Vec<u8>,
 }
 
@@ -28,8 +33,9 @@ struct Run {
     /// Not begun.
     slices: std::vec::IntoIter<Slice>,
     current: Option<Blocks>,
-    /// Rows of a block, the next one first.
+    /// Rows of a block, the next one first, and the bytes of all of them.
     rows: Bytes,
+    block: usize,
 }
 
 struct Head {
@@ -45,13 +51,29 @@ impl MergedRows {
         columns: Vec<String>,
         runs: impl Iterator<Item = Vec<Slice>>,
     ) -> MergedRows {
-        let run = |slices: Vec<Slice>| Run { slices: slices.into_iter(), current: None, rows: Bytes::new() };
+        let run = |slices: Vec<Slice>| Run {
+            slices: slices.into_iter(),
+            current: None,
+            rows: Bytes::new(),
+            block: 0,
+        };
         let (runs, heads) = (runs.map(run).collect(), BinaryHeap::new());
-        MergedRows { store, printer, columns, runs, heads, has_begun: false, piece: Vec::new() }
+        MergedRows { store, printer, columns, runs, heads, has_begun: false, held: 0, piece: Vec::new() }
     }
 
     /// Notes the key with which a run goes on, if it does.
     fn look_at(&mut self, run: usize) -> Result<(), Failure> {
+        let before = self.runs[run].block;
+        self.runs[run].head(&*self.store)?;
+        self.held = self.held - before + self.runs[run].block;
+        if self.held > MAX_HELD {
+            let runs = self.runs.len();
+            return Err(Failure::new(format!(
+                "Rows of {runs} tables are too large to be merged by their keys at a time: {} bytes of them would be \
+                 in memory, at most {MAX_HELD} are allowed",
+                self.held
+            )));
+        }
         if let Some(row) = self.runs[run].head(&*self.store)? {
             let value = |name: &String| row::value(row, name.as_bytes());
             let key = self.columns.iter().map(value).collect();
@@ -67,12 +89,13 @@ impl Run {
         while self.rows.is_empty() {
             if let Some(blocks) = &mut self.current {
                 match blocks.next(store)? {
-                    Some(rows) => self.rows = rows,
+                    Some(rows) => (self.block, self.rows) = (rows.len(), rows),
                     None => self.current = None,
                 }
             } else if let Some(slice) = self.slices.next() {
                 self.current = Some(Blocks::open(store, slice)?);
             } else {
+                self.block = 0;
                 return Ok(None);
             }
         }

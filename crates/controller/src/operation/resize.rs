@@ -38,6 +38,9 @@ impl OperationController {
         if job_count as u64 > room {
             return refuse(&format!("at most {room} jobs are left for it of the operation's total"));
         }
+        if self.tasks[index].spec.job_type != "vanilla" {
+            return refuse("its jobs are as many as its input was cut into");
+        }
         if self.has_gangs() {
             return refuse("it is fixed in operations with gangs");
         }

@@ -21,8 +21,8 @@ pub struct MapSpec {
     pub outside: bool,
     /// Rows are given to jobs, and outputs put together, in the order of the input. They always are.
     pub ordered: bool,
-    /// Rows of all inputs, which are sorted, come to the only job in the order of their keys: by these columns, or
-    /// (none) by those that all inputs are sorted by.
+    /// Rows of all inputs, which are sorted, are read in the order of their keys: by these columns, or (none) by those
+    /// that all inputs are sorted by.
     pub merge_by: Option<Vec<String>>,
     /// How the input becomes units of work.
     pub cutting: Cutting,

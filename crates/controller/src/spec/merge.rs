@@ -1,7 +1,7 @@
 //! What a merge is asked to do (jobs-and-nodes.md 8.4, http-api.md 9.7).
 
 use super::reader::{Reader, expected, refuse_at};
-use super::rewrite::{selects, selects_columns};
+use super::rewrite::{has_form, selects, selects_columns};
 use vocab::Failure;
 use yson::Value;
 use yson::ypath::YPath;
@@ -39,7 +39,7 @@ pub struct MergeSpec {
 impl MergeSpec {
     /// Chunks cannot be taken as they are, whatever is in the tables.
     pub fn must_write_anew(&self) -> bool {
-        self.write_anew || self.inputs.iter().any(selects)
+        self.write_anew || self.inputs.iter().any(selects) || has_form(&self.output)
     }
 
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<MergeSpec, Failure> {

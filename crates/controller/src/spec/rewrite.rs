@@ -55,11 +55,6 @@ pub(super) fn of_merge(
         MergeMode::Ordered => "ordered_merge",
         MergeMode::Sorted => "sorted_merge",
     };
-    let cutting = match merge_by {
-        // Where keys lie, and so where another job could begin, is not known before the rows are read.
-        Some(_) => Cutting { job_count: Some(1), ..cutting },
-        None => cutting,
-    };
     let task = rewriting_task(job_type, root, merge.output.clone())?;
     Ok(Some((MapSpec { merge_by, ..of(merge.inputs.clone(), cutting) }, task)))
 }
@@ -72,6 +67,11 @@ pub(super) fn selects(path: &YPath) -> bool {
 /// Columns of a table, or others than it has.
 pub(super) fn selects_columns(path: &YPath) -> bool {
     COLUMNS.into_iter().any(|name| has(path, name))
+}
+
+/// An output that is to be other than it is.
+pub(super) fn has_form(path: &YPath) -> bool {
+    ["schema", "sorted_by"].into_iter().any(|name| has(path, name))
 }
 
 fn has(path: &YPath, name: &str) -> bool {

@@ -492,13 +492,15 @@ fn rows_that_are_written_anew() {
         assert!(!parsed.brief.contains("mapper"), "{more}");
     }
     // Whether chunks overlap is not known here.
-    for (more, may_take_chunks) in
-        [("", true), ("combine_chunks=%true", false), ("input_table_paths=[\"//a[#1:#2]\"]", false)]
-    {
+    for (more, may_take_chunks) in [
+        ("", true),
+        ("combine_chunks=%true", false),
+        ("input_table_paths=[\"//a[#1:#2]\"]", false),
+        ("output_table_path=<sorted_by=[k]>\"//o\"", false),
+    ] {
         let parsed = merge(&format!("mode=sorted;merge_by=[k];job_count=7;{more}")).expect(more);
         let tables = parsed.spec.map.expect(more);
         assert_eq!(tables.merge_by, Some(vec!["k".to_owned()]), "{more}");
-        assert_eq!(tables.cutting.job_count, Some(1), "{more}");
         assert_eq!(parsed.spec.merge.is_some(), may_take_chunks, "{more}");
         assert_eq!(parsed.spec.tasks[0].job_type, "sorted_merge");
     }

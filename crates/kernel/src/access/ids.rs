@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::file_cache::place_in;
 use cypress::{Last, Permission};
 use std::borrow::Cow;
-use vocab::Failure;
+use vocab::{Failure, ObjectId};
 use yson::Value;
 use yson::ypath::{Root, YPath};
 
@@ -37,12 +37,18 @@ impl Kernel {
         if ids.is_empty() || self.find(path, last).is_ok_and(|found| self.is_known_to(who, &found.object)) {
             return None;
         }
-        let is_unknown = |id: &vocab::ObjectId| {
+        let is_unknown = |id: &ObjectId| {
             let bearer = YPath { root: Root::Object(id.to_string()), ..YPath::default() };
             // A link bears it itself.
             !self.find(&bearer, Last::Stay).is_ok_and(|found| self.is_known_to(who, &found.object))
         };
-        ids.into_iter().find(is_unknown).map(cypress::failures::no_object)
+        // That a link is there, and where it leads, is told to who may read it.
+        let is_told = |link: &Option<ObjectId>| {
+            let may_read = |link| self.decision(who, Permission::Read, &Object::Node(link)).is_allowed();
+            link.is_none_or(may_read)
+        };
+        let mut told = ids.into_iter().take_while(|(_, link)| is_told(link)).map(|(id, _)| id);
+        told.find(is_unknown).map(cypress::failures::no_object)
     }
 
     /// May this user do anything with it? To use a pool that he may not read he needs its name, and not to see it.
@@ -77,9 +83,9 @@ fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
         | AlterTable { path, .. }
         | CheckPermission { path, .. } => vec![own(path, Follow)],
         Remove { path, .. } => vec![own(path, Stay)],
-        // What is there already is looked at.
-        Create { path, force, .. } => {
-            path.iter().map(|p| own(p, if *force { Stay } else { Follow })).collect()
+        // What is there already is looked at, if that is fine.
+        Create { path, ignore_existing, .. } => {
+            path.iter().map(|path| own(path, if *ignore_existing { Follow } else { Stay })).collect()
         }
         CopyMove { source, destination, .. } => vec![own(source, Follow), own(destination, Stay)],
         // With force its target needs not be there.
@@ -89,7 +95,7 @@ fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
             vec![own(cache_path, Follow), (Cow::Owned(place_in(cache_path, md5)), Follow)]
         }
         PutFileToCache { path, md5, cache_path } => {
-            let place = (Cow::Owned(place_in(cache_path, md5)), Follow);
+            let place = (Cow::Owned(place_in(cache_path, md5)), Stay);
             vec![own(path, Follow), own(cache_path, Follow), place]
         }
         GetTableColumnarStatistics { paths } => paths.iter().map(|path| own(path, Follow)).collect(),

@@ -6,8 +6,8 @@
 //! objects and their lists are, `tree` what changes of the tree need. With [`Config::access_control`](crate::Config) off nobody is asked.
 //!
 //! A refusal names what was asked for, not what is there: it is the same whether a path exists or not,
-//! as long as the user may not read the deepest node on the way that does. Paths that begin with an id are seen to
-//! before, in `ids`.
+//! as long as the user may not read the deepest node on the way that does. Ids in paths are seen to before, in
+//! `ids`.
 
 use crate::Kernel;
 use crate::account_transfer::account_path;
@@ -126,6 +126,9 @@ impl Kernel {
                     if found.rest.is_empty() && !force {
                         let needed = if *ignore_existing && !lock_existing { Read } else { Write };
                         demand(needed, &found.object, &path.text())?;
+                        if !ignore_existing {
+                            return Ok(());
+                        }
                         // What is there may be a link, and the answer is then about its target.
                         let behind = self.find(path, Last::Follow).map(|target| target.object);
                         return behind.map_or(Ok(()), |target| demand(needed, &target, &path.text()));

@@ -1,6 +1,7 @@
 //! Merges (http-api.md 9.7): rows of tables become those of one, without jobs and without copying, since
 //! chunks never change and a table is a list of them.
 
+use crate::operation::Operation;
 use crate::table::{TableRows, in_order};
 use crate::{Effect, Kernel};
 use controller::spec::{MergeMode, MergeSpec};
@@ -55,6 +56,12 @@ impl Kernel {
         }
     }
 
+    /// Is it done without jobs?
+    pub(super) fn is_merge_of_chunks(&self, id: OperationId) -> bool {
+        let is = |o: &Operation| o.spec.spec.merge.is_some() && o.tables.is_none();
+        self.operations.get(&id).is_some_and(is)
+    }
+
     /// An operation may go on: a merge has nothing to wait for then, nor has what has no jobs.
     pub(crate) fn note_merge(&mut self, id: OperationId) {
         if self.operations.get(&id).is_some_and(|o| o.controller.is_done()) {
@@ -77,44 +84,62 @@ impl Kernel {
         let schema = target.schema.clone();
         let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };
         rows.chunks = self.chunks_of(&merge.inputs, &rows.schema)?;
-        rows.sorted_by = match merge.mode {
-            MergeMode::Sorted => self.merge_by(&merge.inputs, &merge.merge_by, &rows.schema)?,
-            _ => tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns()).unwrap_or_default(),
+        let MergeKeys { columns, sorted_by } = match merge.mode {
+            MergeMode::Sorted => self.merge_keys(&merge.inputs, &merge.merge_by, &rows.schema)?,
+            _ => {
+                let keys = tables::Schema::parse(&rows.schema)?.map(|s| s.key_columns()).unwrap_or_default();
+                MergeKeys { columns: keys.clone(), sorted_by: keys }
+            }
         };
-        sort_by_bounds(&mut rows.chunks, rows.sorted_by.len(), merge.mode);
-        if !rows.sorted_by.is_empty() {
+        cut_bounds(&mut rows.chunks, columns.len());
+        if merge.mode == MergeMode::Sorted {
+            sort_by_bounds(&mut rows.chunks);
+        }
+        if !columns.is_empty() {
             in_order(&rows.chunks, false).map_err(|inner| {
-                Failure::new("Chunks of the inputs overlap by keys: their rows would have to be written anew")
-                    .because(inner)
+                let what = match merge.mode {
+                    MergeMode::Sorted => {
+                        "The inputs have changed since the operation was started: start it again"
+                    }
+                    _ => "Rows of the inputs are not in the order of the output's keys: use mode \"sorted\"",
+                };
+                Failure::new(format!("Chunks of the inputs overlap by keys. {what}")).because(inner)
             })?;
         }
+        cut_bounds(&mut rows.chunks, sorted_by.len());
+        rows.sorted_by = sorted_by;
         self.table_written(now, user, &merge.output, rows, out)
     }
 
     /// Can the chunks of a sorted merge be taken as they are? Else their rows come between one another.
     pub(super) fn lies_apart(&self, merge: &MergeSpec) -> Result<bool, Failure> {
         let (_, target) = self.table(&merge.output)?;
-        let sorted_by = self.merge_by(&merge.inputs, &merge.merge_by, &target.schema)?;
-        let mut chunks = self.chunks_of(&merge.inputs, &target.schema)?;
-        sort_by_bounds(&mut chunks, sorted_by.len(), MergeMode::Sorted);
+        let keys = self.merge_keys(&merge.inputs, &merge.merge_by, &target.schema)?;
+        // Too many of them, or of another schema: a job reads and writes rows.
+        let Ok(mut chunks) = self.chunks_of(&merge.inputs, &target.schema) else { return Ok(false) };
+        cut_bounds(&mut chunks, keys.columns.len());
+        sort_by_bounds(&mut chunks);
         Ok(in_order(&chunks, false).is_ok())
     }
 
-    /// By which columns the output of a sorted merge is sorted.
-    pub(super) fn merge_by(
+    /// The order of a sorted merge, into a table of this schema.
+    pub(super) fn merge_keys(
         &self,
         inputs: &[YPath],
         asked: &[String],
         schema: &Value,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<MergeKeys, Failure> {
         let columns = self.sorted_by_all(inputs, asked)?;
-        match tables::Schema::parse(schema)?.map(|s| s.key_columns()) {
-            None => Ok(columns),
-            Some(keys) if !keys.is_empty() && columns.starts_with(&keys) => Ok(keys),
-            Some(keys) => Err(Failure::new(format!(
-                "The inputs are sorted by {columns:?}, the schema of the output says {keys:?}"
-            ))),
-        }
+        let sorted_by = match tables::Schema::parse(schema)?.map(|s| s.key_columns()) {
+            None => columns.clone(),
+            Some(keys) if !keys.is_empty() && columns.starts_with(&keys) => keys,
+            Some(keys) => {
+                return Err(Failure::new(format!(
+                    "The inputs are sorted by {columns:?}, the schema of the output says {keys:?}"
+                )));
+            }
+        };
+        Ok(MergeKeys { columns, sorted_by })
     }
 
     fn sorted_by_all(&self, inputs: &[YPath], asked: &[String]) -> Result<Vec<String>, Failure> {
@@ -145,21 +170,29 @@ impl Kernel {
     }
 }
 
-/// Bounds by the first `width` columns of the keys, by which the chunks are sorted, too; and the chunks of a sorted
-/// merge in the order of these.
-fn sort_by_bounds(chunks: &mut [Chunk], width: usize, mode: MergeMode) {
+/// The order of a sorted merge.
+pub(super) struct MergeKeys {
+    /// By which the rows come.
+    pub columns: Vec<String>,
+    /// The first of them, by which the output says that it is sorted.
+    pub sorted_by: Vec<String>,
+}
+
+/// Bounds by the first columns of the keys: by these the chunks are sorted, too.
+fn cut_bounds(chunks: &mut [Chunk], width: usize) {
     for (first, last) in chunks.iter_mut().filter_map(|chunk| chunk.bounds.as_mut()) {
         first.truncate(width);
         last.truncate(width);
     }
-    if mode == MergeMode::Sorted {
-        chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
-            (Some((a, a_last)), Some((b, b_last))) => {
-                tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
-            }
-            _ => Ordering::Equal,
-        });
-    }
+}
+
+fn sort_by_bounds(chunks: &mut [Chunk]) {
+    chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
+        (Some((a, a_last)), Some((b, b_last))) => {
+            tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
+        }
+        _ => Ordering::Equal,
+    });
 }
 
 pub(super) fn is_append(path: &YPath) -> Result<bool, Failure> {

@@ -256,6 +256,10 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) {
         match event {
+            // It has no jobs, and its turn to be done is still to come.
+            OperationEvent::Completed if self.is_merge_of_chunks(id) => {
+                self.pending_work.merges.insert(id);
+            }
             OperationEvent::Completed => self.finish_operation(now, id, OperationState::Completed, None, out),
             OperationEvent::Failed(error) => {
                 self.finish_operation(now, id, OperationState::Failed, Some(error), out);

@@ -18,7 +18,7 @@ use controller::spec::{MapSpec, OperationSpec, TaskSpec};
 use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Add, Range};
 use tables::{Columns, Selection};
 use vocab::batch::Table;
 use vocab::{Failure, JobId, ObjectId, OperationId, OutputTable, Span, TableIo, Time};
@@ -34,6 +34,8 @@ pub(crate) struct WorkTables {
     pub pieces: Vec<InputPiece>,
     /// Of each input table.
     pub columns: Vec<Columns>,
+    /// In the order of which columns the rows of all pieces are read; none: as they lie.
+    pub merge_by: Vec<String>,
     /// Ends of the units, in rows of all pieces together.
     pub ends: Vec<u64>,
     /// Of all tasks, each once.
@@ -132,11 +134,8 @@ impl Kernel {
         {
             return Ok(());
         }
-        let input = map.as_ref().map(|map| self.input_pieces(map).map(|input| (input, &map.cutting)));
-        let (pieces, columns, ends) = match input.transpose()? {
-            Some(((pieces, weights, columns), cutting)) => (pieces, columns, cut(&weights, cutting)),
-            None => (Vec::new(), Vec::new(), Vec::new()),
-        };
+        let input = map.as_ref().map(|map| self.input_pieces(map)).transpose()?;
+        let (pieces, weights, columns) = input.unwrap_or_default();
         let targets = paths.iter().map(|path| self.target(path));
         let mut outputs = targets.collect::<Result<Vec<_>, _>>()?;
         if map.as_ref().is_some_and(|map| map.outside) {
@@ -145,18 +144,18 @@ impl Kernel {
                 target.sorted_by.clone_from(&self.table(path)?.1.sorted_by);
             }
         }
-        if let Some((map, asked)) = map.as_ref().and_then(|map| map.merge_by.as_ref().map(|by| (map, by))) {
-            let runs: BTreeSet<(u32, u32)> = pieces.iter().map(|p| (p.table, p.range)).collect();
-            if runs.len() > MAX_MERGED {
-                return Err(Failure::new(format!(
-                    "At most {MAX_MERGED} tables and ranges of tables are merged by their keys at a time, found {}",
-                    runs.len()
-                )));
+        let merge_by = match &map {
+            Some(map) => self.merged_by(map, &pieces, &mut outputs)?,
+            None => Vec::new(),
+        };
+        let ends = match &map {
+            // Where keys lie, and so where another job could begin, is not known before the rows are read.
+            Some(_) if !merge_by.is_empty() => {
+                weights.iter().map(|w| w.rows).reduce(Add::add).into_iter().collect()
             }
-            for target in &mut outputs {
-                target.sorted_by = self.merge_by(&map.inputs, asked, &target.schema)?;
-            }
-        }
+            Some(map) => cut(&weights, &map.cutting),
+            None => Vec::new(),
+        };
         for (i, target) in outputs.iter().enumerate() {
             if outputs[..i].iter().any(|other| other.table == target.table) {
                 let path = self.tree.path(target.table);
@@ -188,10 +187,39 @@ impl Kernel {
         }
         if let Some(operation) = self.operations.get_mut(&id) {
             let done = BTreeMap::new();
-            let tables = WorkTables { transaction, pieces, columns, ends, outputs, task_outputs, done };
+            let tables =
+                WorkTables { transaction, pieces, columns, merge_by, ends, outputs, task_outputs, done };
             operation.set_tables(tables);
         }
         Ok(())
+    }
+
+    /// By which columns the rows of all pieces must be merged, if they must; the outputs are told how they are sorted.
+    fn merged_by(
+        &self,
+        map: &MapSpec,
+        pieces: &[InputPiece],
+        outputs: &mut [Target],
+    ) -> Result<Vec<String>, Failure> {
+        let Some(asked) = &map.merge_by else { return Ok(Vec::new()) };
+        let mut merge_by = Vec::new();
+        for target in outputs {
+            let keys = self.merge_keys(&map.inputs, asked, &target.schema)?;
+            // Else its path or its schema says so.
+            if target.sorted_by.is_empty() {
+                target.sorted_by = keys.sorted_by;
+            }
+            merge_by = keys.columns;
+        }
+        let runs: BTreeSet<(u32, u32)> = pieces.iter().map(|p| (p.table, p.range)).collect();
+        match runs.len() {
+            // It is in order.
+            0 | 1 => Ok(Vec::new()),
+            2..=MAX_MERGED => Ok(merge_by),
+            more => Err(Failure::new(format!(
+                "At most {MAX_MERGED} tables and ranges of tables are merged by their keys at a time, found {more}"
+            ))),
+        }
     }
 
     /// Does something with the eyes of a transaction, whoever's were in use before.
@@ -422,7 +450,7 @@ impl Operation {
             "paths" => map.inputs.iter().map(YPath::to_value).collect::<Vec<_>>(),
             "format" => task.script.input_format.clone(),
         };
-        let merge_by = map.merge_by.as_ref().and_then(|_| Some(tables.outputs.first()?.sorted_by.clone()));
+        let merge_by = Some(&tables.merge_by).filter(|columns| !columns.is_empty()).cloned();
         Some(input.with_some("merge_by", merge_by).into())
     }
 }
@@ -492,6 +520,7 @@ impl WorkTables {
             "transaction_id" => self.transaction,
             "pieces" => self.pieces.iter().map(InputPiece::to_value).collect::<Vec<_>>(),
             "columns" => self.columns.iter().map(Columns::to_value).collect::<Vec<_>>(),
+            "merge_by" => self.merge_by.clone(),
             "ends" => self.ends.iter().map(|end| Value::from(*end)).collect::<Vec<_>>(),
             "outputs" => self.outputs.iter().map(target).collect::<Vec<_>>(),
             "task_outputs" => self.task_outputs.iter().map(|own| numbers(own)).collect::<Vec<_>>(),
@@ -502,18 +531,16 @@ impl WorkTables {
     /// The inverse, with what is done so far.
     pub fn from_value(value: &Value, done: BTreeMap<(u64, u32), Chunk>) -> Option<WorkTables> {
         let list = |key: &str| value.get(key).and_then(Value::as_list);
+        let names = |value: &Value| -> Option<Vec<String>> {
+            value.as_list()?.iter().map(|n| n.as_str().map(str::to_owned)).collect()
+        };
         let target = |v: &Value| {
             Some(Target {
                 table: v.get("table")?.as_str()?.parse().ok()?,
                 append: v.get("append")?.as_bool()?,
                 replace_schema: v.get("replace_schema")?.as_bool()?,
                 schema: v.get("schema")?.clone(),
-                sorted_by: v
-                    .get("sorted_by")?
-                    .as_list()?
-                    .iter()
-                    .map(|n| n.as_str().map(str::to_owned))
-                    .collect::<Option<_>>()?,
+                sorted_by: names(v.get("sorted_by")?)?,
             })
         };
         let outputs: Vec<Target> = list("outputs")?.iter().map(target).collect::<Option<_>>()?;
@@ -526,6 +553,8 @@ impl WorkTables {
             transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
             pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
             columns: list("columns")?.iter().map(Columns::from_value).collect::<Option<_>>()?,
+            // Not in records of a version without it.
+            merge_by: value.get("merge_by").map_or(Some(Vec::new()), names)?,
             ends: list("ends")?.iter().map(Value::as_u64).collect::<Option<_>>()?,
             outputs,
             task_outputs,

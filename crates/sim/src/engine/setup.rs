@@ -213,8 +213,9 @@ impl<'a> Engine<'a> {
         let timeouts = config.map_or(Span::ZERO, |config| {
             config.fair_share_starvation_timeout + config.allocation_preemption_timeout
         });
-        let own = self.scenario.groups.iter().filter_map(|group| group.heartbeat_period);
-        let longest = own.fold(self.scenario.heartbeat_period, Span::max);
+        let usual = self.scenario.heartbeat_period;
+        let periods = self.scenario.groups.iter().map(|group| group.heartbeat_period.unwrap_or(usual));
+        let longest = periods.max().unwrap_or(usual);
         timeouts + longest + longest
     }
 }

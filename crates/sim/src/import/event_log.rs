@@ -64,7 +64,7 @@ pub(super) fn read(
     })?;
     let begin = start.or(begin).unwrap_or(Time::ZERO);
     jobs.retain(|job| {
-        let counts = job.finish >= begin;
+        let counts = start.is_none_or(|start| job.finish >= start);
         if !counts {
             skipped.add(path, job.line, "a job that ended before start_time");
         }

@@ -40,8 +40,13 @@ fn what_is_there_answers_as_what_is_not() {
     // What has a list of its own is no exception.
     let own = "[{action=deny; subjects=[bob]; permissions=[read; write]}]";
     guarded.done("root", set("//home/ann/secret/@acl", own));
+    // Nor is a link, wherever it leads to.
+    let id = guarded.done("root", get("//home/ann/secret/@id")).as_str().expect("a string").to_owned();
+    guarded.done("root", link(&format!("#{id}"), "//home/ann/way", true));
     type Ask = fn(&str) -> Command;
-    let asks: [(&str, Ask); 4] = [
+    let asks: [(&str, Ask); 6] = [
+        ("get", |at| get(at)),
+        ("set", |at| set(&format!("{at}/@title"), "1")),
         ("no attributes", |at| multiset(at, "{}")),
         ("a link", |at| link(at, "//tmp/plain", false)),
         ("his own permission", |at| permission("bob", at)),
@@ -56,6 +61,7 @@ fn what_is_there_answers_as_what_is_not() {
         let there = answer("//home/ann/secret");
         assert_eq!(there, answer("//home/ann/nothing"), "{name}");
         assert_eq!(there, answer("//home/ann/secret/inside"), "{name}");
+        assert_eq!(there, answer("//home/ann/way"), "{name}");
         assert!(!there.contains("home"), "{name}: {there}");
     }
     // Who may look is told as before.
