@@ -200,7 +200,6 @@ async function textOf(pieces: Uint8Array[], isAll: boolean): Promise<string | un
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: !isAll });
     // What no text has: binary YSON marks its strings and numbers so.
-    // eslint-disable-next-line no-control-regex
     return /[\u0000-\u0008]/.test(text) ? undefined : text;
   } catch {
     return undefined;
