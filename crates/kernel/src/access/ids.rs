@@ -2,6 +2,7 @@
 //! there is no node above whose list could refuse it alike whatever is there. Instead, what a user may do nothing with
 //! is to him what nobody bears: this is looked at before anything else, and both get the same answer.
 
+use super::lists::Found;
 use super::{Object, Who};
 use crate::Kernel;
 use crate::command::Command;
@@ -27,6 +28,20 @@ impl Kernel {
         })
     }
 
+    /// Where a path leads, as far as this user may know: not behind a link that he may not read to what is not there.
+    /// That it leads nowhere would tell that there is a link.
+    pub(super) fn find_as(&self, who: &Who, path: &YPath, last: Last) -> Result<Found, Failure> {
+        self.find(path, last).or_else(|failure| {
+            let mut links = self.tree.ids_on_the_way(path, last).into_iter().filter_map(|(_, link)| link);
+            let closed = links.find(|link| !self.may_read(who, *link));
+            closed.map(|link| Found { object: Object::Node(link), rest: Vec::new() }).ok_or(failure)
+        })
+    }
+
+    fn may_read(&self, who: &Who, node: ObjectId) -> bool {
+        self.decision(who, Permission::Read, &Object::Node(node)).is_allowed()
+    }
+
     /// The error of a path with such an id.
     pub(super) fn borne_by_nobody(&self, who: &Who, path: &YPath, last: Last) -> Option<Failure> {
         if who.is_superuser() {
@@ -43,10 +58,7 @@ impl Kernel {
             !self.find(&bearer, Last::Stay).is_ok_and(|found| self.is_known_to(who, &found.object))
         };
         // That a link is there, and where it leads, is told to who may read it.
-        let is_told = |link: &Option<ObjectId>| {
-            let may_read = |link| self.decision(who, Permission::Read, &Object::Node(link)).is_allowed();
-            link.is_none_or(may_read)
-        };
+        let is_told = |link: &Option<ObjectId>| link.is_none_or(|link| self.may_read(who, link));
         let mut told = ids.into_iter().take_while(|(_, link)| is_told(link)).map(|(id, _)| id);
         told.find(is_unknown).map(cypress::failures::no_object)
     }

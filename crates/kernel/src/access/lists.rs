@@ -110,8 +110,9 @@ impl Kernel {
         if !self.config.access_control {
             return Ok(None);
         }
-        let nearest = self.find(path, Last::Follow)?.object;
-        let may_look = self.decision(&self.who(user), Permission::Read, &nearest).is_allowed();
+        let who = self.who(user);
+        let nearest = self.find_as(&who, path, Last::Follow)?.object;
+        let may_look = self.decision(&who, Permission::Read, &nearest).is_allowed();
         Ok(if may_look { None } else { Some(nearest) })
     }
 

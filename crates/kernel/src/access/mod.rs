@@ -88,23 +88,23 @@ impl Kernel {
         let demand = |permission, object: &Object, shown: &str| self.demand(who, permission, object, shown);
         match command {
             Command::Get { path, .. } | Command::List { path, .. } => {
-                demand(Read, &self.find(path, Last::Follow)?.object, &path.text())
+                demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())
             }
             Command::LocateFile { path, to_write } | Command::LocateTable { path, to_write } => {
                 let needed = if *to_write { Write } else { Read };
-                demand(needed, &self.find(path, Last::Follow)?.object, &path.text())
+                demand(needed, &self.find_as(who, path, Last::Follow)?.object, &path.text())
             }
-            Command::Exists { path } => match self.find(path, Last::Follow) {
+            Command::Exists { path } => match self.find_as(who, path, Last::Follow) {
                 Ok(found) => demand(Read, &found.object, &path.text()),
                 // It does not exist, which is what the answer will be.
                 Err(_) => Ok(()),
             },
             Command::Set { path, value, force, .. } => {
-                let found = self.find(path, Last::Follow)?;
+                let found = self.find_as(who, path, Last::Follow)?;
                 self.authorize_set(who, &found, value, *force, &path.text())
             }
             Command::MultisetAttributes { path, attributes } => {
-                let found = self.find(path, Last::Follow)?;
+                let found = self.find_as(who, path, Last::Follow)?;
                 // Even nothing is not set on what one may not know of.
                 if attributes.iter().next().is_none() {
                     demand(Write, &found.object, &path.text())?;
@@ -122,7 +122,7 @@ impl Kernel {
                     if let Ok(node_type) = NodeType::parse(object_type) {
                         self.authorize_subject(who, node_type, path)?;
                     }
-                    let found = self.find(path, Last::Stay)?;
+                    let found = self.find_as(who, path, Last::Stay)?;
                     if found.rest.is_empty() && !force {
                         let needed = if *ignore_existing && !lock_existing { Read } else { Write };
                         demand(needed, &found.object, &path.text())?;
@@ -130,19 +130,19 @@ impl Kernel {
                             return Ok(());
                         }
                         // What is there may be a link, and the answer is then about its target.
-                        let behind = self.find(path, Last::Follow).map(|target| target.object);
+                        let behind = self.find_as(who, path, Last::Follow).map(|target| target.object);
                         return behind.map_or(Ok(()), |target| demand(needed, &target, &path.text()));
                     }
                     self.authorize_place(who, &found, &path.text())
                 }
                 _ => self.authorize_object(who, object_type, attributes),
             },
-            Command::Remove { path, .. } => match self.find(path, Last::Stay) {
+            Command::Remove { path, .. } => match self.find_as(who, path, Last::Stay) {
                 Ok(found) => self.authorize_remove(who, &found, &path.text()),
                 Err(failure) => Err(failure),
             },
             Command::CopyMove { source, destination, remove_source, .. } => {
-                let from = self.find(source, Last::Follow)?;
+                let from = self.find_as(who, source, Last::Follow)?;
                 if *remove_source {
                     self.authorize_remove(who, &from, &source.text())?;
                 }
@@ -151,25 +151,25 @@ impl Kernel {
                     demand(Read, &from.object, &source.text())?;
                     self.demand_below(who, Read, node)?;
                 }
-                self.authorize_place(who, &self.find(destination, Last::Stay)?, &destination.text())
+                self.authorize_place(who, &self.find_as(who, destination, Last::Stay)?, &destination.text())
             }
             Command::Link { target, link, force, .. } => {
                 // Without force the answer tells whether the target exists.
-                if let (false, Ok(found)) = (force, self.find(target, Last::Follow)) {
+                if let (false, Ok(found)) = (force, self.find_as(who, target, Last::Follow)) {
                     demand(Read, &found.object, &target.text())?;
                 }
-                self.authorize_place(who, &self.find(link, Last::Stay)?, &link.text())
+                self.authorize_place(who, &self.find_as(who, link, Last::Stay)?, &link.text())
             }
             Command::GetFileFromCache { md5, cache_path } => {
                 let place = place_in(cache_path, md5);
-                demand(Read, &self.find(&place, Last::Follow)?.object, &place.text())
+                demand(Read, &self.find_as(who, &place, Last::Follow)?.object, &place.text())
             }
             Command::PutFileToCache { path, md5, cache_path } => {
-                demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
-                demand(Write, &self.find(cache_path, Last::Follow)?.object, &cache_path.text())?;
+                demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
+                demand(Write, &self.find_as(who, cache_path, Last::Follow)?.object, &cache_path.text())?;
                 // A shelf of the cache may have a list of its own, or be a link to somewhere else.
                 let place = place_in(cache_path, md5);
-                let found = self.find(&place, Last::Stay)?;
+                let found = self.find_as(who, &place, Last::Stay)?;
                 match &found.object {
                     Object::Node(node) if found.rest.is_empty() && self.is_file_with(*node, md5) => {
                         demand(Write, &found.object, &place.text())
@@ -180,24 +180,24 @@ impl Kernel {
             // Who only wants to see something as it is now needs not be able to change it.
             Command::Lock { path, options } => {
                 let needed = if options.mode == LockMode::Snapshot { Read } else { Write };
-                demand(needed, &self.find(path, Last::Follow)?.object, &path.text())
+                demand(needed, &self.find_as(who, path, Last::Follow)?.object, &path.text())
             }
             Command::GetTableColumnarStatistics { paths } => {
                 for path in paths {
-                    demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
+                    demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
                 }
                 Ok(())
             }
             Command::Concatenate { sources, destination, .. } => {
                 for path in sources {
-                    demand(Read, &self.find(path, Last::Follow)?.object, &path.text())?;
+                    demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
                 }
-                demand(Write, &self.find(destination, Last::Follow)?.object, &destination.text())
+                demand(Write, &self.find_as(who, destination, Last::Follow)?.object, &destination.text())
             }
             Command::FileWritten { path, .. }
             | Command::TableWritten { path, .. }
             | Command::AlterTable { path, .. } => {
-                demand(Write, &self.find(path, Last::Follow)?.object, &path.text())
+                demand(Write, &self.find_as(who, path, Last::Follow)?.object, &path.text())
             }
             Command::AbortOperation { operation, .. }
             | Command::SuspendOperation { operation, .. }
@@ -237,7 +237,7 @@ impl Kernel {
             }
             Command::TransferAccountResources { source_account, destination_account, .. } => {
                 for account in [source_account, destination_account] {
-                    let found = self.find(&account_path(account), Last::Stay)?;
+                    let found = self.find_as(who, &account_path(account), Last::Stay)?;
                     demand(Write, &found.object, &format!("account \"{account}\""))?;
                 }
                 Ok(())
@@ -279,7 +279,9 @@ impl Kernel {
             | Command::PingTransaction { .. }
             | Command::CommitTransaction { .. }
             | Command::AbortTransaction { .. } => Ok(()),
-            Command::Unlock { path } => demand(Read, &self.find(path, Last::Follow)?.object, &path.text()),
+            Command::Unlock { path } => {
+                demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())
+            }
             // Pools and files of a specification are asked for when it has been read.
             Command::StartOperation { .. }
             | Command::GetOperation { .. }
@@ -365,7 +367,7 @@ impl Kernel {
         if let Some(failure) = self.borne_by_nobody(&who, path, Last::Follow) {
             return Err(failure);
         }
-        let found = self.find(path, Last::Follow)?;
+        let found = self.find_as(&who, path, Last::Follow)?;
         self.demand(&who, permission, &found.object, &path.text())
     }
 

@@ -43,6 +43,7 @@ fn what_is_there_answers_as_what_is_not() {
     // Nor is a link, wherever it leads to.
     let id = guarded.done("root", get("//home/ann/secret/@id")).as_str().expect("a string").to_owned();
     guarded.done("root", link(&format!("#{id}"), "//home/ann/way", true));
+    guarded.done("root", link("#1-2-3-4", "//home/ann/lost-way", true));
     type Ask = fn(&str) -> Command;
     let asks: [(&str, Ask); 6] = [
         ("get", |at| get(at)),
@@ -62,6 +63,8 @@ fn what_is_there_answers_as_what_is_not() {
         assert_eq!(there, answer("//home/ann/nothing"), "{name}");
         assert_eq!(there, answer("//home/ann/secret/inside"), "{name}");
         assert_eq!(there, answer("//home/ann/way"), "{name}");
+        assert_eq!(there, answer("//home/ann/lost-way"), "{name}");
+        assert_eq!(there, answer("//home/ann/lost-way/inside"), "{name}");
         assert!(!there.contains("home"), "{name}: {there}");
     }
     // Who may look is told as before.
@@ -80,7 +83,16 @@ fn an_id_is_no_way_around() {
     let pool = guarded.done("root", create("scheduler_pool", None, &pool));
     let pool = pool.get("object_id").or(Some(&pool)).and_then(Value::as_str).expect("an id").to_owned();
     let node = guarded.done("ann", get("//home/ann/secret/@id")).as_str().expect("a string").to_owned();
-    for id in [node, pool] {
+    // With what is open to him, the operations that are asked for below do start.
+    for at in ["//tmp/in", "//tmp/out"] {
+        guarded.done("root", create("table", Some(at), "{}"));
+    }
+    for operation in operations("//tmp/in", "//tmp/out") {
+        guarded.done("bob", operation);
+    }
+    let table = guarded.done("root", create("table", Some("//home/ann/table"), "{}"));
+    let table = table.get("node_id").and_then(Value::as_str).expect("an id").to_owned();
+    for id in [node, pool, table] {
         let nobody: String = id.chars().rev().collect();
         for through_links in [false, true] {
             let base = |id: &str| if through_links { format!("//tmp/to-{id}") } else { format!("#{id}") };
@@ -169,11 +181,7 @@ fn questions(base: &str) -> Vec<Command> {
         },
         other => other,
     };
-    let operation = |operation_type, more: &str| Command::StartOperation {
-        operation_type,
-        spec: map(&format!("{{pool=p; {more}}}")),
-    };
-    vec![
+    let mut questions = vec![
         get(&at("")),
         get(&at("/@type")),
         get(&at("/inside")),
@@ -214,20 +222,36 @@ fn questions(base: &str) -> Vec<Command> {
         Command::GetFileFromCache { md5: "0".repeat(32), cache_path: place() },
         Command::PutFileToCache { path: place(), md5: "0".repeat(32), cache_path: path("//tmp") },
         Command::Authorize(Box::new(get(&at("")))),
-        operation(
-            OperationType::Vanilla,
-            &format!("tasks={{t={{job_count=1; command=\"true\"; file_paths=[\"{base}\"]}}}}"),
-        ),
-        operation(
-            OperationType::Map,
-            &format!(
-                "mapper={{command=cat}}; input_table_paths=[\"{base}\"]; output_table_paths=[\"//tmp/x\"]"
-            ),
-        ),
-        operation(
-            OperationType::Merge,
-            &format!("input_table_paths=[\"//tmp/x\"]; output_table_path=\"{base}\""),
-        ),
+    ];
+    questions.push(vanilla(base));
+    questions.extend(operations(base, "//tmp/out"));
+    questions.extend(operations("//tmp/in", base));
+    questions
+}
+
+fn operation(operation_type: OperationType, more: &str) -> Command {
+    Command::StartOperation { operation_type, spec: map(&format!("{{pool=p; {more}}}")) }
+}
+
+fn vanilla(file: &str) -> Command {
+    let task = format!("t={{job_count=1; command=\"true\"; file_paths=[\"{file}\"]}}");
+    operation(OperationType::Vanilla, &format!("tasks={{{task}}}"))
+}
+
+/// Every way to read one table and write another one.
+fn operations(from: &str, to: &str) -> Vec<Command> {
+    let map =
+        format!("mapper={{command=cat}}; input_table_paths=[\"{from}\"]; output_table_paths=[\"{to}\"]");
+    let merge = |more: &str| {
+        let more = format!("input_table_paths=[\"{from}\"]; output_table_path=\"{to}\"; {more}");
+        operation(OperationType::Merge, &more)
+    };
+    vec![
+        operation(OperationType::Map, &map),
+        merge("mode=unordered"),
+        merge("mode=ordered"),
+        merge("mode=unordered; force_transform=%true"),
+        merge("mode=sorted; merge_by=[a]"),
     ]
 }
 
