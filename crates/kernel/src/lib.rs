@@ -409,9 +409,15 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after, body });
             return;
         }
-        let audited = self.before_change(now, &command);
         // A sign of life repeated is one more.
         let mutation_id = mutation_id.filter(|_| !matches!(command, Command::PingTransaction { .. }));
+        if mutation_id.is_some()
+            && let Err(failure) = self.mutations.demand_room(&user)
+        {
+            out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
+            return;
+        }
+        let audited = self.before_change(now, &command);
         let reply = self.execute(now, &user, command, out);
         if let Some(audited) = audited
             && reply.is_ok()

@@ -4,19 +4,25 @@
 //! the reply repeats its request to the next life and gets the first answer.
 
 use crate::effect::Seq;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use vocab::batch::{Batch, Table};
-use vocab::{Failure, Guid, Span, Time};
+use vocab::{Failure, Guid, Span, Time, code};
 use yson::Value;
 
 /// How long answers are kept; at least five minutes by the specification.
 pub const KEEP: Span = Span::from_secs(600);
+
+/// How many bytes of answers are kept for one user: 600,000 started operations take less.
+pub const ROOM: usize = 256 << 20;
 
 /// Answers by user and mutation id.
 #[derive(Default)]
 pub struct Mutations {
     kept: BTreeMap<Key, Kept>,
     by_age: VecDeque<(Time, Key)>,
+    /// Bytes that the answers of each user take in the store.
+    taken: BTreeMap<String, usize>,
 }
 
 type Key = (String, Guid);
@@ -25,12 +31,30 @@ struct Kept {
     /// The batch that made it durable.
     after: Seq,
     reply: Result<Value, Failure>,
+    /// Bytes in the store.
+    size: usize,
 }
 
 impl Mutations {
     /// The answer of an earlier execution, and what it waits for.
     pub fn find(&self, user: &str, id: Guid) -> Option<(Seq, Result<Value, Failure>)> {
         self.kept.get(&(user.to_owned(), id)).map(|k| (k.after, k.reply.clone()))
+    }
+
+    /// Refuses what would be kept beside too much: to forget an answer early could start an operation twice.
+    pub fn demand_room(&self, user: &str) -> Result<(), Failure> {
+        let taken = self.taken.get(user).copied().unwrap_or_default();
+        if taken < ROOM {
+            return Ok(());
+        }
+        let minutes = KEEP.as_secs_f64() / 60.0;
+        Err(Failure::coded(
+            code::REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED,
+            format!(
+                "User \"{user}\" has changed so much in the last {minutes} minutes that the answers, which are kept \
+                 for so long, take {taken} bytes, at most {ROOM}: try again later"
+            ),
+        ))
     }
 
     /// Keeps an answer, in memory and in the batch of the change.
@@ -44,9 +68,16 @@ impl Mutations {
         batch: &mut Batch,
     ) {
         let key = (user.to_owned(), id);
-        batch.put(Table::Mutations, store_key(&key), encode(now, reply));
-        self.by_age.push_back((now, key.clone()));
-        self.kept.insert(key, Kept { after, reply: reply.clone() });
+        let (store_key, record) = (store_key(&key), encode(now, reply));
+        let size = store_key.len() + record.len();
+        batch.put(Table::Mutations, store_key, record);
+        self.remember(now, key, Kept { after, reply: reply.clone(), size });
+    }
+
+    fn remember(&mut self, time: Time, key: Key, kept: Kept) {
+        *self.taken.entry(key.0.clone()).or_default() += kept.size;
+        self.by_age.push_back((time, key.clone()));
+        self.kept.insert(key, kept);
     }
 
     /// Forgets answers that are old enough.
@@ -54,7 +85,13 @@ impl Mutations {
         while self.by_age.front().is_some_and(|(time, _)| now.since(*time) > KEEP) {
             if let Some((_, key)) = self.by_age.pop_front() {
                 batch.delete(Table::Mutations, store_key(&key));
-                self.kept.remove(&key);
+                let size = self.kept.remove(&key).map_or(0, |kept| kept.size);
+                if let Entry::Occupied(mut taken) = self.taken.entry(key.0) {
+                    *taken.get_mut() -= size;
+                    if *taken.get() == 0 {
+                        taken.remove();
+                    }
+                }
             }
         }
     }
@@ -69,8 +106,7 @@ impl Mutations {
             (None, Some(value)) => Ok(value.clone()),
             (None, None) => return,
         };
-        self.by_age.push_back((time, (user.clone(), id)));
-        self.kept.insert((user, id), Kept { after: 0, reply });
+        self.remember(time, (user, id), Kept { after: 0, reply, size: key.len() + value.len() });
     }
 
     /// To be called once after all [`Mutations::restore`]: records come in the order of keys.
@@ -131,5 +167,22 @@ mod tests {
         assert_eq!(cleaned.ops.len(), 1);
         assert_eq!(second.find("ann", id(1)), None);
         assert!(second.find("bob", id(2)).is_some());
+    }
+
+    #[test]
+    fn who_has_too_many_answers_waits_until_they_are_forgotten() {
+        let (mut mutations, mut batch) = (Mutations::default(), Batch::new());
+        let long = || Ok(Value::from(vec![b'x'; ROOM / 2]));
+        for n in 0..2 {
+            assert_eq!(mutations.demand_room("ann"), Ok(()), "{n}");
+            mutations.keep(Time::from_secs(10 * n), "ann", Guid([n as u32, 0, 0, 1]), 1, &long(), &mut batch);
+        }
+        let refused = mutations.demand_room("ann").expect_err("too much");
+        assert_eq!(refused.code, code::REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED);
+        assert_eq!(mutations.demand_room("bob"), Ok(()), "what others have is no matter");
+        mutations.expire(Time::from_secs(5) + KEEP, &mut batch);
+        assert_eq!(mutations.demand_room("ann"), Ok(()));
+        mutations.expire(Time::from_secs(15) + KEEP, &mut batch);
+        assert!(mutations.taken.is_empty() && mutations.kept.is_empty());
     }
 }
