@@ -196,6 +196,10 @@ pub struct ReadTable {
     pub control: Map,
     /// The transaction with whose eyes the table is read.
     pub transaction: Option<ObjectId>,
+    /// Columns that the user may not read are left out; else they are an error.
+    pub omit_inaccessible_columns: bool,
+    /// No rows, only what is said beside them.
+    pub start_row_index_only: bool,
 }
 
 /// Rows of a table, on their way to the client.
@@ -204,6 +208,8 @@ pub struct TableContent {
     pub start_row_index: u64,
     /// How many rows will come.
     pub row_count: u64,
+    /// Columns that were asked for and are left out.
+    pub omitted_columns: Vec<String>,
     /// The rows in the format that was asked for.
     pub body: ByteStream,
 }

@@ -3,7 +3,7 @@
 //! Nothing here knows the tree: the decision takes a chain of lists, nearest first, so pools and
 //! operations use it as nodes do. Names of subjects are not checked for existence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use vocab::{Failure, ObjectId};
@@ -117,7 +117,7 @@ impl Ace {
             None => Ok(None),
             Some(v) => v.as_str().map(Some).ok_or_else(|| bad(name, "string", v)),
         };
-        Ok(Ace {
+        let ace = Ace {
             action: Action::parse(word("action")?.ok_or_else(|| missing("action"))?)?,
             subjects: words(map, "subjects")?.ok_or_else(|| missing("subjects"))?,
             permissions: words(map, "permissions")?
@@ -128,7 +128,14 @@ impl Ace {
             inheritance_mode: word("inheritance_mode")?
                 .map_or(Ok(InheritanceMode::ObjectAndDescendants), InheritanceMode::parse)?,
             columns: words(map, "columns")?,
-        })
+        };
+        let is_to_read = ace.permissions.iter().all(|p| *p == Permission::Read);
+        if ace.columns.is_some() && !is_to_read {
+            let message =
+                "An ACE with \"columns\" says who may read them: its only permission must be \"read\"";
+            return Err(Failure::new(message));
+        }
+        Ok(ace)
     }
 
     /// Public form.
@@ -168,6 +175,19 @@ impl Acl {
             .as_list()
             .ok_or_else(|| crate::failures::wrong_type("Access control list", "list", value))?;
         list.iter().map(Ace::parse).collect::<Result<_, _>>().map(Acl)
+    }
+
+    /// Is this subject in one of the entries?
+    pub fn names(&self, subject: &str) -> bool {
+        self.0.iter().any(|ace| ace.subjects.iter().any(|s| s == subject))
+    }
+
+    /// Takes a subject out of all entries, and entries of which nobody is left.
+    pub fn forget(&mut self, subject: &str) {
+        for ace in &mut self.0 {
+            ace.subjects.retain(|s| s != subject);
+        }
+        self.0.retain(|ace| !ace.subjects.is_empty());
     }
 
     /// Public form.
@@ -231,6 +251,30 @@ pub fn effective<'a>(
     chain.into_iter().enumerate().flat_map(|(depth, link)| {
         link.acl.0.iter().filter_map(move |ace| Some((link.object, ace, ace.inheritance_mode.below(depth)?)))
     })
+}
+
+/// Columns of a table that are closed to somebody who may read the table. A column that entries name is for those whom
+/// one of them lets in and none keeps out; a column that none names is as the table.
+pub fn closed_columns<'a>(
+    subjects: Subjects<'_>,
+    chain: impl IntoIterator<Item = AclLink<'a>>,
+) -> BTreeSet<String> {
+    let mut named: BTreeMap<&str, Option<Action>> = BTreeMap::new();
+    if subjects.is_superuser() {
+        return BTreeSet::new();
+    }
+    for (_, ace, mode) in effective(chain) {
+        let Some(columns) = ace.columns.as_ref().filter(|_| mode.covers_object()) else { continue };
+        let is_for = ace.subjects.iter().any(|s| subjects.matches(s));
+        for column in columns {
+            let said = named.entry(column).or_default();
+            if is_for && *said != Some(Action::Deny) {
+                *said = Some(ace.action);
+            }
+        }
+    }
+    let closed = named.into_iter().filter(|(_, said)| *said != Some(Action::Allow));
+    closed.map(|(column, _)| column.to_owned()).collect()
 }
 
 /// Decides: deny beats allow, no match is deny.

@@ -269,7 +269,7 @@ fn table_attribute(node: &Node, table: &TableContent, name: &str) -> Option<Valu
         "schema" if table.schema.is_entity() => {
             Value::List(Vec::new()).with_attributes(yson::map! {"strict" => false, "unique_keys" => false})
         }
-        "schema" => table.schema.clone(),
+        "schema" => tables::shown_schema(&table.schema),
         "schema_mode" => if table.schema.is_entity() { "weak" } else { "strong" }.into(),
         _ => return None,
     })

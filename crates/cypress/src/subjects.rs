@@ -101,6 +101,22 @@ impl Edit<'_> {
         Ok(())
     }
 
+    /// Takes a name out of all lists when nobody has it any more: who gets it later is somebody else.
+    pub fn forget_subject(&mut self, name: &str) {
+        let groups = self.groups.iter().map(|(_, id)| *id);
+        let groups: Vec<ObjectId> = groups.filter(|id| self.members(*id).any(|m| m == name)).collect();
+        for group in groups {
+            self.change_members(group, |members| {
+                members.remove(name);
+            });
+        }
+        let named: Vec<ObjectId> =
+            self.nodes.iter().filter(|(_, node)| node.acl.names(name)).map(|(id, _)| *id).collect();
+        for id in named {
+            self.update_attributes(id, |node| node.acl.forget(name));
+        }
+    }
+
     fn group_name(&self, group: ObjectId, command: &str) -> Result<String, Failure> {
         let node = self.expect_node(group)?;
         let name = String::from_utf8_lossy(&node.key).into_owned();

@@ -459,6 +459,8 @@ pub enum Command {
         permission: String,
         /// Where.
         path: YPath,
+        /// Of a table, one by one.
+        columns: Option<Vec<String>>,
     },
     /// `check_permission_by_acl`.
     CheckPermissionByAcl {

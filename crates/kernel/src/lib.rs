@@ -450,7 +450,9 @@ impl Kernel {
             }
             Command::Exists { path } => self.exists(now, &path),
             Command::LocateFile { path, .. } => (Waits::Tree, self.locate_file(&path).map(Body::Value)),
-            Command::LocateTable { path, .. } => (Waits::Tree, self.locate_table(&path).map(Body::Value)),
+            Command::LocateTable { path, .. } => {
+                (Waits::Tree, self.locate_table(who, &path).map(Body::Value))
+            }
             Command::GetTableColumnarStatistics { paths } => {
                 (Waits::Tree, self.table_columnar_statistics(&paths).map(Body::Value))
             }
@@ -463,9 +465,10 @@ impl Kernel {
             Command::LocateArtifact { file_id, revision } => {
                 (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))
             }
-            Command::CheckPermission { user, permission, path } => {
+            Command::CheckPermission { user, permission, path, columns } => {
                 let asker = who.map(|who| who.user.as_str());
-                (Waits::Tree, self.check_permission(asker, &user, &permission, &path).map(Body::Value))
+                let checked = self.check_permission(asker, &user, &permission, &path, columns.as_deref());
+                (Waits::Tree, checked.map(Body::Value))
             }
             Command::CheckPermissionByAcl { user, permission, acl } => {
                 (Waits::Tree, self.check_permission_by_acl(&user, &permission, &acl).map(Body::Value))
@@ -539,6 +542,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<yson::Value, Failure> {
         let nothing = |()| yson::Value::Entity;
+        self.check_names(&command)?;
         match command {
             Command::StartOperation { operation_type, spec } => {
                 self.start_operation(now, user, operation_type, &spec, out)

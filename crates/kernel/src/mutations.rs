@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn who_has_too_many_answers_waits_until_they_are_forgotten() {
         let (mut mutations, mut batch) = (Mutations::default(), Batch::new());
-        let long = || Ok(Value::from(vec![b'x'; ROOM / 2]));
+        let long = || Ok(Value::String(vec![b'x'; ROOM / 2]));
         for n in 0..2 {
             assert_eq!(mutations.demand_room("ann"), Ok(()), "{n}");
             mutations.keep(Time::from_secs(10 * n), "ann", Guid([n as u32, 0, 0, 1]), 1, &long(), &mut batch);

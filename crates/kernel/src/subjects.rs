@@ -8,9 +8,9 @@
 use crate::access::Object;
 use crate::command::Proof;
 use crate::{Effect, Kernel};
-use cypress::{Acl, CreateOptions, Last, NodeType, Permission, RemoveOptions};
+use cypress::{Acl, Action, CreateOptions, Last, NodeType, Permission, RemoveOptions};
 use vocab::{Failure, ObjectId, Time, code};
-use yson::ypath::YPath;
+use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
 const TOKENS: &[u8] = b"tokens";
@@ -78,6 +78,42 @@ impl Kernel {
         let place = self.resolve_local(&path, Last::Stay, "create")?;
         let options = CreateOptions { attributes, ignore_existing, ..CreateOptions::new(node_type) };
         self.edit(now, user, out, |edit| edit.create(&place, &options))
+    }
+
+    /// Users and groups that are removed with what is at a place.
+    pub(crate) fn subjects_at(&self, place: &cypress::Place) -> Vec<String> {
+        let maps = [self.system_map(b"users"), self.system_map(b"groups")];
+        let is_below = |id| maps.iter().any(|map| self.tree.is_within(id, *map));
+        let is_node = place.rest.is_empty() || matches!(place.rest.as_slice(), [Step::AllChildren]);
+        if !is_node || !is_below(place.node) {
+            return Vec::new();
+        }
+        let nodes = self.tree.subtree(place.node).into_iter().filter_map(|id| self.tree.node(id));
+        let subjects = nodes.filter(|node| matches!(node.node_type, NodeType::User | NodeType::Group));
+        subjects.map(|node| String::from_utf8_lossy(&node.key).into_owned()).collect()
+    }
+
+    pub(crate) fn forget_subjects_of_pools(&mut self, gone: &[String]) {
+        if gone.is_empty() {
+            return;
+        }
+        let mut changed = Vec::new();
+        for (place, pool) in &mut self.pools.pools {
+            let Ok(mut acl) = Acl::parse(&Value::List(pool.acl.clone())) else { continue };
+            if gone.iter().any(|name| acl.names(name)) {
+                gone.iter().for_each(|name| acl.forget(name));
+                pool.acl = acl.to_value().as_list().unwrap_or_default().to_vec();
+                changed.push(place.clone());
+            }
+        }
+        for (tree, pool) in changed {
+            self.persist_pool(&tree, &pool);
+        }
+    }
+
+    /// Is this a user or a group?
+    pub(crate) fn is_subject(&self, name: &str) -> bool {
+        self.user_node(name).is_some() || self.tree.group(name).is_some()
     }
 
     fn group_node(&self, group: &str) -> Result<ObjectId, Failure> {
@@ -273,8 +309,10 @@ impl Kernel {
         user: &str,
         permission: &str,
         path: &YPath,
+        columns: Option<&[String]>,
     ) -> Result<Value, Failure> {
         let permission = Permission::parse(permission)?;
+        self.expect_user(user)?;
         // Who may not look there is not told what there is: what counts is the nearest thing that exists.
         let closed = asker.map(|asker| self.nearest_closed_to(asker, path)).transpose()?.flatten();
         if let Some(nearest) = closed {
@@ -293,8 +331,21 @@ impl Kernel {
         let map = yson::map! { "action" => decision.action.name() }
             .with_some("object_id", decision.object)
             .with_some("object_name", decision.object.map(|id| self.object_name(id)))
+            .with_some("subject_id", decision.subject.as_deref().and_then(|name| self.subject_id(name)))
             .with_some("subject_name", decision.subject);
-        Ok(map.into())
+        let Some(columns) = columns else { return Ok(map.into()) };
+        // Each as the whole table, unless an entry speaks of it alone.
+        let closed = self.closed_columns(&self.who(user), &object);
+        let of_column = |column: &String| {
+            let is_open = decision.action == Action::Allow && !closed.contains(column);
+            yson::map! {"action" => if is_open { Action::Allow } else { Action::Deny }.name()}
+        };
+        let columns: Vec<Map> = columns.iter().map(of_column).collect();
+        Ok(map.with_some("columns", Some(columns)).into())
+    }
+
+    fn subject_id(&self, name: &str) -> Option<ObjectId> {
+        self.user_node(name).or_else(|| self.tree.group(name))
     }
 
     fn object_name(&self, id: ObjectId) -> String {
@@ -317,10 +368,10 @@ impl Kernel {
         let groups = self.tree.member_of_closure(user);
         let link = cypress::AclLink { object: ObjectId::default(), acl: &acl };
         let decision = cypress::acl::decide(cypress::Subjects { user, groups: &groups }, permission, [link]);
-        let known = |name: &str| self.user_node(name).is_some() || self.tree.group(name).is_some();
+        self.expect_user(user)?;
         let subjects = acl.0.iter().flat_map(|ace| &ace.subjects);
         let missing: std::collections::BTreeSet<&str> =
-            subjects.map(String::as_str).filter(|name| !known(name)).collect();
+            subjects.map(String::as_str).filter(|name| !self.is_subject(name)).collect();
         let missing: Vec<&str> = missing.into_iter().collect();
         Ok(yson::map! {"action" => decision.action.name(), "missing_subjects" => missing}.into())
     }
@@ -340,6 +391,7 @@ impl Kernel {
                 return Err(Failure::new(message).with("parameter", "permission"));
             }
         };
+        self.expect_user(user)?;
         let object = Object::Operation(self.find_operation(operation)?);
         let decision = self.decision(&self.who(user), permission, &object);
         Ok(yson::map! {"action" => decision.action.name()}.into())

@@ -1,6 +1,7 @@
 //! Tables (http-api.md 8.3): where their rows are, and what becomes of them when rows are written. The rows
 //! themselves are in blobs that the edge reads and writes.
 
+use crate::access::{Object, Who};
 use crate::{Effect, Kernel};
 use cypress::{Body, Chunk, Last, Resolved, TableContent};
 use tables::{Schema, Selection};
@@ -48,9 +49,10 @@ impl Kernel {
         }
     }
 
-    /// `{id, revision, schema, sorted_by, chunks}` of a table.
-    pub(crate) fn locate_table(&self, path: &YPath) -> Result<Value, Failure> {
+    /// `{id, revision, schema, sorted_by, chunks, closed_columns}` of a table, as far as somebody may read it.
+    pub(crate) fn locate_table(&self, who: Option<&Who>, path: &YPath) -> Result<Value, Failure> {
         let (id, table) = self.table(path)?;
+        let closed = who.map(|who| self.closed_columns(who, &Object::Node(id))).unwrap_or_default();
         let chunks: Vec<Value> = table.chunks.iter().map(Chunk::to_value).collect();
         Ok(yson::map! {
             "id" => id,
@@ -58,6 +60,7 @@ impl Kernel {
             "schema" => table.schema.clone(),
             "sorted_by" => table.sorted_by.clone(),
             "chunks" => chunks,
+            "closed_columns" => closed.into_iter().collect::<Vec<_>>(),
         }
         .into())
     }
@@ -107,6 +110,7 @@ impl Kernel {
         append: bool,
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
+        Selection::refuse_ranges(destination)?;
         let (_, target) = self.table(destination)?;
         let schema = target.schema.clone();
         let chunks = self.chunks_of(sources, &schema)?;

@@ -99,7 +99,13 @@ impl Kernel {
                 match target {
                     Target::Local(place) => {
                         let options = RemoveOptions { recursive, force };
-                        self.edit(now, user, out, |edit| edit.remove(&place, options))?;
+                        let gone = self.subjects_at(&place);
+                        self.edit(now, user, out, |edit| {
+                            edit.remove(&place, options)?;
+                            gone.iter().for_each(|name| edit.forget_subject(name));
+                            Ok(())
+                        })?;
+                        self.forget_subjects_of_pools(&gone);
                         Ok(Value::Entity)
                     }
                     Target::Mount(mounted) => self.mount_remove(now, user, &mounted, recursive, force, out),

@@ -9,7 +9,7 @@ use api::{ByteStream, ReadTable, TableContent, WriteTable};
 use kernel::{Chunk, Command, TableRows};
 use std::sync::Arc;
 use store::{BlobWriter, Store};
-use vocab::{Failure, ObjectId};
+use vocab::{Failure, ObjectId, code};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -24,6 +24,8 @@ struct Located {
     schema: Value,
     sorted_by: Vec<String>,
     chunks: Vec<Chunk>,
+    /// To whoever asked.
+    closed_columns: Vec<String>,
 }
 
 impl Tables {
@@ -46,6 +48,7 @@ impl Tables {
         body: ByteStream,
     ) -> Result<(), Failure> {
         let WriteTable { path, format, append, sorted_by, schema, transaction } = request;
+        Selection::refuse_ranges(&path)?;
         let written = |rows: TableRows| Command::TableWritten { path: path.clone(), rows: Box::new(rows) };
         // Before the rows come, not after gigabytes of them.
         let may = Command::Authorize(Box::new(written(TableRows::default()))).through(transaction);
@@ -86,12 +89,27 @@ impl Tables {
         user: String,
         request: ReadTable,
     ) -> Result<TableContent, Failure> {
-        let ReadTable { path, format, control, transaction } = request;
+        let ReadTable { path, format, control, transaction, omit_inaccessible_columns, start_row_index_only } =
+            request;
         let control = Control::parse(&control)?;
         let located = locate(backend, &user, &path, transaction, false).await?;
         let row_count = located.chunks.iter().map(|c| c.rows).sum();
-        let Selection { columns, ranges } = Selection::of(&path, row_count)?;
+        let Selection { mut columns, mut ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
+        if start_row_index_only {
+            ranges.clear();
+        }
+        let omitted_columns: Vec<String> =
+            located.closed_columns.into_iter().filter(|column| columns.reads(column.as_bytes())).collect();
+        if let Some(column) = omitted_columns.first().filter(|_| !omit_inaccessible_columns) {
+            let message = format!(
+                "Access denied for user \"{user}\": \"read\" permission for column \"{column}\" of {path}: select other \
+                 columns, or give \"omit_inaccessible_columns\""
+            );
+            let failure = Failure::coded(code::ACCESS_DENIED, message).with("user", user);
+            return Err(failure.with("permission", "read").with("column", column.as_str()));
+        }
+        columns.closed = omitted_columns.iter().map(|column| column.as_bytes().to_vec()).collect();
         let wanted = ranges.iter().map(|r| r.end - r.start).sum();
         let steps =
             ranges.iter().enumerate().filter(|(_, range)| !range.is_empty()).flat_map(|(index, range)| {
@@ -101,7 +119,7 @@ impl Tables {
             });
         let body =
             streams::stream(Rows::new(self.store, vec![Printer::new(format, columns)], steps.collect()));
-        Ok(TableContent { start_row_index, row_count: wanted, body })
+        Ok(TableContent { start_row_index, row_count: wanted, omitted_columns, body })
     }
 }
 
@@ -176,10 +194,14 @@ async fn locate(
     let malformed = || Failure::new("Malformed description of a table");
     let list = |key: &str| value.get(key).and_then(Value::as_list).ok_or_else(malformed);
     let chunks = list("chunks")?.iter().map(|c| Chunk::from_value(c).ok_or_else(malformed));
-    let names = list("sorted_by")?.iter().map(|n| n.as_str().map(str::to_owned).ok_or_else(malformed));
+    let names = |key: &str| {
+        let names = list(key)?.iter().map(|n| n.as_str().map(str::to_owned).ok_or_else(malformed));
+        names.collect::<Result<Vec<String>, Failure>>()
+    };
     Ok(Located {
         schema: value.get("schema").cloned().unwrap_or_default(),
-        sorted_by: names.collect::<Result<_, _>>()?,
+        sorted_by: names("sorted_by")?,
+        closed_columns: names("closed_columns")?,
         chunks: chunks.collect::<Result<_, _>>()?,
     })
 }

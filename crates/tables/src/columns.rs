@@ -12,11 +12,13 @@ pub struct Columns {
     pub only: Option<Vec<Vec<u8>>>,
     /// The name in the table, and the one that the reader knows.
     pub renamed: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Columns of the table that are left out whatever is asked for: whoever reads may not see them.
+    pub closed: Vec<Vec<u8>>,
 }
 
 impl Columns {
     /// What the attributes of a path say.
-    pub(crate) fn of(path: &YPath) -> Result<Columns, Failure> {
+    pub fn of(path: &YPath) -> Result<Columns, Failure> {
         let given = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
         let only = match given("columns") {
             None => None,
@@ -42,17 +44,25 @@ impl Columns {
                 )));
             }
         }
-        Ok(Columns { only, renamed })
+        Ok(Columns { only, renamed, closed: Vec::new() })
     }
 
     /// Are rows read as they are?
     pub fn is_all(&self) -> bool {
-        self.only.is_none() && self.renamed.is_empty()
+        self.only.is_none() && self.renamed.is_empty() && self.closed.is_empty()
+    }
+
+    /// Is this column of the table wanted?
+    pub fn reads(&self, name: &[u8]) -> bool {
+        self.shown(name).is_some()
     }
 
     /// What the reader knows a column of the table by; none if it does not want it. Whoever is given the name of
     /// another column takes its place.
     fn shown<'n>(&'n self, name: &'n [u8]) -> Option<&'n [u8]> {
+        if self.closed.iter().any(|closed| closed == name) {
+            return None;
+        }
         let shown = match self.renamed.iter().find(|(old, _)| old == name) {
             Some((_, new)) => new,
             None if self.renamed.iter().any(|(_, new)| new == name) => return None,
@@ -77,7 +87,7 @@ impl Columns {
         out.extend_from_slice(b"};");
     }
 
-    /// For records and other processes: `#` or a list of names, with the attribute `renamed` if there are such.
+    /// For records and other processes, which are never given what is closed: `#` or a list of names, with the attribute `renamed` if there are such.
     pub fn to_value(&self) -> Value {
         let string = |name: &Vec<u8>| Value::String(name.clone());
         let only = match &self.only {
@@ -95,7 +105,7 @@ impl Columns {
     pub fn from_value(value: &Value) -> Option<Columns> {
         let only = if value.is_entity() { None } else { Some(names(value)?) };
         let renamed = value.attribute("renamed").map_or(Some(Vec::new()), pairs)?;
-        Some(Columns { only, renamed })
+        Some(Columns { only, renamed, closed: Vec::new() })
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Intake {
     /// Rows so far.
     count: u64,
     scratch: Vec<u8>,
+    /// Columns of a row that were found to be different from each other.
+    distinct: Vec<Vec<u8>>,
 }
 
 /// Takes a row in its inner form.
@@ -26,7 +28,14 @@ pub type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
 impl Intake {
     /// Rows in this format.
     pub fn new(format: Format) -> Intake {
-        Intake { format, held: Vec::new(), look_again: 0, count: 0, scratch: Vec::new() }
+        Intake {
+            format,
+            held: Vec::new(),
+            look_again: 0,
+            count: 0,
+            scratch: Vec::new(),
+            distinct: Vec::new(),
+        }
     }
 
     /// Rows given so far.
@@ -109,6 +118,7 @@ impl Intake {
                 Copied::Cut => return Ok(at),
                 Copied::End => return Ok(input.len()),
             }
+            self.keep_last_of_repeated();
             self.give(sink)?;
         }
     }
@@ -153,10 +163,34 @@ impl Intake {
         Ok(())
     }
 
+    /// Only rows in YSON come here as they were written: a column that is there twice has its last value, as a key of
+    /// any map (http-api.md 4.1).
+    fn keep_last_of_repeated(&mut self) {
+        let columns = || row::columns(&self.scratch).map(|(name, _)| name);
+        // Rows of a table are nearly always alike.
+        if columns().enumerate().all(|(at, name)| self.distinct.get(at).is_some_and(|known| known == name)) {
+            return;
+        }
+        let mut names: Vec<&[u8]> = columns().collect();
+        names.sort_unstable();
+        if names.windows(2).all(|pair| pair[0] != pair[1]) {
+            self.distinct = columns().map(<[u8]>::to_vec).collect();
+            return;
+        }
+        // A map keeps one of each.
+        let row = row::decode(&self.scratch[..self.scratch.len() - 1]);
+        self.scratch.clear();
+        yson::write::write_row(&row, Style::Binary, &mut self.scratch);
+    }
+
     fn give(&mut self, sink: &mut Sink<'_>) -> Result<(), Failure> {
         if !row::is_row(&self.scratch) {
             let found = row::decode(&self.scratch[..self.scratch.len().saturating_sub(1)]);
-            let message = format!("Row {} must be a map, found {}", self.count, found.type_name());
+            let found = match found.as_map() {
+                Some(_) => "a map with attributes",
+                None => found.type_name(),
+            };
+            let message = format!("Row {} must be a map, found {found}", self.count);
             return Err(Failure::new(message).with("row_index", self.count));
         }
         sink(&self.scratch)?;

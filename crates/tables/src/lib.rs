@@ -18,6 +18,7 @@
 
 mod check;
 mod chunk;
+mod column_types;
 mod columns;
 mod intake;
 mod key;
@@ -29,6 +30,7 @@ mod writer;
 
 pub use check::Checker;
 pub use chunk::{Block, ChunkBuilder, Index, TRAILER};
+pub use column_types::shown as shown_schema;
 pub use columns::Columns;
 pub use intake::{Intake, MAX_ROW};
 pub use key::compare as compare_keys;

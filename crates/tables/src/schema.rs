@@ -1,5 +1,6 @@
 //! Schemas: which columns a table has, of which types, and by which of them it is sorted.
 
+use crate::column_types;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::Failure;
 use yson::Value;
@@ -27,9 +28,12 @@ pub enum Kind {
     Int { min: i64, max: i64 },
     Uint { max: u64 },
     Double,
+    Float,
     Bool,
     String,
+    Uuid,
     Utf8,
+    Json,
     Null,
     Any,
 }
@@ -161,20 +165,22 @@ impl Column {
                 ));
             }
         };
-        let (kind, mut required) = match (map.get("type_v3"), map.get("type")) {
-            (Some(v3), _) => of_type_v3(v3)?,
+        let flag = match map.get("required").filter(|v| !v.is_entity()) {
+            Some(flag) => Some(flag.as_bool().ok_or("\"required\" must be boolean")?),
+            None => None,
+        };
+        let (kind, required) = match (map.get("type_v3"), map.get("type")) {
+            (Some(v3), old) => {
+                let (found, required) = of_type_v3(v3)?;
+                column_types::agree(v3, old, flag).map_err(|m| format!("column {name:?}: {m}"))?;
+                (found, required)
+            }
             (None, Some(old)) => {
                 let kind = old.as_str().and_then(kind).ok_or_else(|| unknown_type(old))?;
-                (kind, false)
+                (kind, flag.unwrap_or(false))
             }
             (None, None) => return Err(format!("column {name:?} needs a \"type\"")),
         };
-        if let Some(flag) = map.get("required").filter(|v| !v.is_entity()) {
-            let flag = flag.as_bool().ok_or("\"required\" must be boolean")?;
-            if map.get("type_v3").is_none() {
-                required = flag;
-            }
-        }
         if required && kind == Kind::Any && map.get("type_v3").is_none() {
             return Err(format!("column {name:?} of type \"any\" cannot be required"));
         }
@@ -205,26 +211,40 @@ fn of_type_v3(value: &Value) -> Result<(Kind, bool), String> {
 
 fn unknown_type(value: &Value) -> String {
     let shown = yson::write::to_text_string(value);
-    let names = "int8..int64, uint8..uint64, float, double, boolean, string, utf8, any";
+    let names = "int8..int64, uint8..uint64, float, double, boolean, string, utf8, json, uuid, date, datetime, timestamp, \
+                 interval, null, void, any, and for type_v3 bool, yson, optional, list, struct, tuple, variant, dict, \
+                 tagged, decimal";
     format!("unknown type {}, expected one of {names}", shown.chars().take(100).collect::<String>())
 }
 
-fn kind(name: &str) -> Option<Kind> {
+/// Days of a date are fewer: from 1970 up to the year 2106.
+const DAYS: u64 = 49_673;
+const SECONDS: u64 = DAYS * 86_400;
+const MICROSECONDS: u64 = SECONDS * 1_000_000;
+
+pub(crate) fn kind(name: &str) -> Option<Kind> {
     let int = |bits: u32| Kind::Int { min: i64::MIN >> (64 - bits), max: i64::MAX >> (64 - bits) };
     let uint = |bits: u32| Kind::Uint { max: u64::MAX >> (64 - bits) };
     Some(match name {
-        "int64" | "interval" => int(64),
+        "int64" => int(64),
         "int32" => int(32),
         "int16" => int(16),
         "int8" => int(8),
-        "uint64" | "timestamp" => uint(64),
-        "uint32" | "datetime" => uint(32),
-        "uint16" | "date" => uint(16),
+        "uint64" => uint(64),
+        "uint32" => uint(32),
+        "uint16" => uint(16),
         "uint8" => uint(8),
-        "double" | "float" => Kind::Double,
+        "date" => Kind::Uint { max: DAYS - 1 },
+        "datetime" => Kind::Uint { max: SECONDS - 1 },
+        "timestamp" => Kind::Uint { max: MICROSECONDS - 1 },
+        "interval" => Kind::Int { min: 1 - MICROSECONDS as i64, max: MICROSECONDS as i64 - 1 },
+        "double" => Kind::Double,
+        "float" => Kind::Float,
         "boolean" | "bool" => Kind::Bool,
-        "string" | "uuid" => Kind::String,
-        "utf8" | "json" => Kind::Utf8,
+        "string" => Kind::String,
+        "uuid" => Kind::Uuid,
+        "utf8" => Kind::Utf8,
+        "json" => Kind::Json,
         "null" | "void" => Kind::Null,
         "any" | "yson" => Kind::Any,
         _ => return None,
@@ -251,11 +271,25 @@ impl Kind {
                 Value::Double(_) | Value::Int(_) | Value::Uint(_) => value.as_f64().map(Value::Double),
                 _ => return expected("a number"),
             },
+            Kind::Float => match value.as_f64() {
+                Some(number) if number.abs() <= f64::from(f32::MAX) || !number.is_finite() => {
+                    Some(Value::Double(number))
+                }
+                _ => return expected(&format!("a number from -{0:e} to {0:e}", f32::MAX)),
+            },
             Kind::Bool => value.as_bool().map(Value::Bool),
             Kind::String => value.as_bytes().map(|b| Value::String(b.to_vec())),
             Kind::Utf8 => match value.as_str() {
                 Some(text) => Some(text.into()),
                 None => return expected("a string in UTF-8"),
+            },
+            Kind::Uuid => match value.as_bytes() {
+                Some(bytes) if bytes.len() == 16 => Some(Value::String(bytes.to_vec())),
+                _ => return expected("a string of 16 bytes"),
+            },
+            Kind::Json => match value.as_str() {
+                Some(text) if is_json(text) => Some(text.into()),
+                _ => return expected("a string of JSON"),
             },
         };
         let name = match self {
@@ -282,6 +316,11 @@ impl Kind {
             _ => false,
         }
     }
+}
+
+fn is_json(text: &str) -> bool {
+    let format = yson::JsonFormat { encode_utf8: false, ..yson::JsonFormat::default() };
+    yson::json::from_json(text.as_bytes(), &format).is_ok()
 }
 
 fn shown(value: &Value) -> String {

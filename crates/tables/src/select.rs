@@ -18,6 +18,8 @@ pub struct Selection {
     pub ranges: Vec<Range>,
 }
 
+/// What a range may say.
+const LIMITS: [&str; 3] = ["lower_limit", "upper_limit", "exact"];
 /// More ranges in one path are refused: each is looked for in all chunks of the table.
 const MAX_RANGES: usize = 1000;
 
@@ -42,6 +44,13 @@ impl Selection {
                 }
                 let of = |v: &Value| {
                     let map = v.as_map().ok_or_else(|| wrong("ranges", expected, v))?;
+                    // A word that is not understood would stand for the whole table.
+                    if let Some(odd) = map.key_strings().find(|key| !LIMITS.contains(&key.as_str())) {
+                        let known = LIMITS.join(", ");
+                        return Err(Failure::new(format!(
+                            "Unknown key {odd:?} in a range: expected one of {known}"
+                        )));
+                    }
                     range(map, row_count)
                 };
                 list.iter().map(of).collect::<Result<_, _>>()?
@@ -49,6 +58,19 @@ impl Selection {
             None => vec![range(&path.attributes, row_count)?],
         };
         Ok(Selection { columns, ranges })
+    }
+
+    /// For paths that are written: a table is written, or appended to, as a whole.
+    pub fn refuse_ranges(path: &YPath) -> Result<(), Failure> {
+        let given = |name: &&&str| path.attributes.get(name).is_some_and(|value| !value.is_entity());
+        match ["ranges"].iter().chain(&LIMITS).find(given) {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!(
+                "Attribute \"{name}\" of path {path} is not allowed: rows replace the whole table, or are appended with \
+                 \"append\""
+            ))
+            .with("path", path.text())),
+        }
     }
 
     /// The rows of a table of so many that no range names, in order.
@@ -78,6 +100,10 @@ fn range(map: &Map, row_count: u64) -> Result<Range, Failure> {
         None => Ok(None),
     };
     let (lower, upper) = match limit("exact")? {
+        Some(_) if limit("lower_limit")?.or(limit("upper_limit")?).is_some() => {
+            let message = "A range has either \"exact\", or \"lower_limit\" and \"upper_limit\", not both";
+            return Err(Failure::new(message));
+        }
         Some(index) => (index, index.saturating_add(1)),
         None => (limit("lower_limit")?.unwrap_or(0), limit("upper_limit")?.unwrap_or(u64::MAX)),
     };

@@ -10,6 +10,7 @@ pub(super) fn check_permission(params: &Params) -> Result<Command> {
         user: required("user", params.string("user"))?,
         permission: required("permission", params.string("permission"))?,
         path: required("path", params.path("path"))?,
+        columns: params.strings("columns")?,
     })
 }
 

@@ -39,6 +39,8 @@ pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
         format,
         control: params.map("control_attributes")?.unwrap_or_default(),
         transaction: params.transaction()?,
+        omit_inaccessible_columns: params.flag("omit_inaccessible_columns")?,
+        start_row_index_only: params.flag("start_row_index_only")?,
     })
 }
 

@@ -84,13 +84,17 @@ pub(super) fn move_(params: &Params) -> Result<Command> {
 }
 
 fn copy_or_move(params: &Params, remove_source: bool) -> Result<Command> {
+    let ignore_existing = !remove_source && params.flag("ignore_existing")?;
+    if ignore_existing && params.flag("force")? {
+        return Err(Failure::new("\"ignore_existing\" and \"force\" cannot be given together"));
+    }
     Ok(Command::CopyMove {
         source: path(params, "source_path")?,
         destination: path(params, "destination_path")?,
         remove_source,
         recursive: params.flag("recursive")?,
         force: params.flag("force")?,
-        ignore_existing: !remove_source && params.flag("ignore_existing")?,
+        ignore_existing,
         preserve_creation_time: params.flag("preserve_creation_time")?,
     })
 }

@@ -288,7 +288,7 @@ impl Exchange<'_> {
         let parameters = yson::map! {
             "start_row_index" => content.start_row_index as i64,
             "approximate_row_count" => content.row_count as i64,
-            "omitted_inaccessible_columns" => Value::List(Vec::new()),
+            "omitted_inaccessible_columns" => content.omitted_columns,
         };
         Ok(reply::table(content.body, mime, self.header_format.write(&parameters.into())).await?)
     }

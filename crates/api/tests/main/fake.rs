@@ -257,7 +257,7 @@ impl Backend for Fake {
         let content = self.read_file(user, ReadFile { path, offset: 0, length: None, transaction });
         Box::pin(async move {
             let FileContent { body, .. } = content.await?;
-            Ok(TableContent { start_row_index: 0, row_count: 2, body })
+            Ok(TableContent { start_row_index: 0, row_count: 2, omitted_columns: Vec::new(), body })
         })
     }
 

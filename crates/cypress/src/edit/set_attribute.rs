@@ -9,6 +9,7 @@ use crate::acl::Acl;
 use crate::attributes::{is_settable, is_system};
 use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
 use crate::resolve::Place;
+use crate::types::NodeType;
 use crate::walk::value_set;
 
 impl Edit<'_> {
@@ -17,6 +18,11 @@ impl Edit<'_> {
         match place.rest.as_slice() {
             [] | [Step::AllAttributes] => {
                 self.attempt(|edit| edit.set_all_attributes(place.node, attributes))
+            }
+            [Step::Attribute(_), ..] => {
+                let at = self.show(place);
+                Err(Failure::new(format!("\"multiset_attributes\" is for a node or its \"/@\", found {at}"))
+                    .with("path", at))
             }
             _ => Err(self.missing(place)),
         }
@@ -70,6 +76,11 @@ impl Edit<'_> {
         if !is_system(node_type, name) {
             self.limits.check_key(name, "an attribute's name")?;
             match name {
+                b"banned"
+                    if flag()? && node_type == NodeType::User && self.expect_node(id)?.key == b"root" =>
+                {
+                    return Err(Failure::new("User \"root\" cannot be banned: nobody could undo it"));
+                }
                 b"executable" | b"banned" => drop(flag()?),
                 b"file_name" => drop(text()?),
                 _ => {}

@@ -21,8 +21,10 @@ use std::sync::Arc;
 use vocab::{Failure, JobId, ObjectId, code};
 use yson::ypath::YPath;
 
+mod columns;
 mod ids;
 mod lists;
+mod names;
 mod tree;
 
 use lists::Found;
@@ -150,6 +152,7 @@ impl Kernel {
                 if let Object::Node(node) = from.object {
                     demand(Read, &from.object, &source.text())?;
                     self.demand_below(who, Read, node)?;
+                    self.demand_all_columns_below(who, node, &source.text())?;
                 }
                 self.authorize_place(who, &self.find_as(who, destination, Last::Stay)?, &destination.text())
             }
@@ -184,13 +187,17 @@ impl Kernel {
             }
             Command::GetTableColumnarStatistics { paths } => {
                 for path in paths {
-                    demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
+                    let object = self.find_as(who, path, Last::Follow)?.object;
+                    demand(Read, &object, &path.text())?;
+                    self.demand_columns(who, &object, path)?;
                 }
                 Ok(())
             }
             Command::Concatenate { sources, destination, .. } => {
                 for path in sources {
-                    demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
+                    let object = self.find_as(who, path, Last::Follow)?.object;
+                    demand(Read, &object, &path.text())?;
+                    self.demand_columns(who, &object, path)?;
                 }
                 demand(Write, &self.find_as(who, destination, Last::Follow)?.object, &destination.text())
             }
@@ -368,7 +375,19 @@ impl Kernel {
             return Err(failure);
         }
         let found = self.find_as(&who, path, Last::Follow)?;
-        self.demand(&who, permission, &found.object, &path.text())
+        self.demand(&who, permission, &found.object, &path.text())?;
+        match permission {
+            Permission::Read => self.demand_columns(&who, &found.object, path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whoever may write a map may put things into it and take them out, and so may whom this alone is allowed.
+    fn demand_children(&self, who: &Who, map: &Object, shown: &str) -> Result<(), Failure> {
+        match self.decision(who, Permission::ModifyChildren, map).is_allowed() {
+            true => Ok(()),
+            false => self.demand(who, Permission::Write, map, shown),
+        }
     }
 
     fn demand(&self, who: &Who, permission: Permission, object: &Object, shown: &str) -> Result<(), Failure> {

@@ -39,7 +39,7 @@ impl Kernel {
         if found.rest.is_empty() {
             return self.authorize_remove(who, found, shown);
         }
-        self.demand(who, Permission::Write, &found.object, shown)
+        self.demand_children(who, &found.object, shown)
     }
 
     /// `create` of a node at a path. Users and groups count wherever they are.
@@ -97,7 +97,14 @@ impl Kernel {
             // Inside of a document, or a new node, whose attributes are its maker's business.
             _ => None,
         };
-        self.demand(who, usual, &found.object, shown)?;
+        let is_new_child = |node: ObjectId| {
+            let is_map = self.tree.node(node).is_some_and(|node| matches!(node.body, Body::Map));
+            is_map && found.rest.len() == 1 && found.rest[0].key().is_some()
+        };
+        match found.object {
+            Object::Node(node) if is_new_child(node) => self.demand_children(who, &found.object, shown)?,
+            _ => self.demand(who, usual, &found.object, shown)?,
+        }
         for (name, value) in attributes.into_iter().flat_map(Map::iter) {
             self.authorize_attribute(who, &found.object, name, Some(value), shown)?;
         }
@@ -133,8 +140,8 @@ impl Kernel {
             ("acl" | "inherit_acl" | "owner", _) => Permission::Administer,
             ("parent_name", Object::Pool(tree, _)) => {
                 let target = self.pool_or_tree(tree, value.and_then(Value::as_str).unwrap_or(ROOT));
-                self.demand(who, Permission::Write, &target, shown)?;
-                self.demand(who, Permission::Write, &self.parent_of(object), shown)?;
+                self.demand_children(who, &target, shown)?;
+                self.demand_children(who, &self.parent_of(object), shown)?;
                 Permission::Write
             }
             (name, Object::Pool(..)) if USER_MANAGED.contains(&name) => Permission::Write,
@@ -146,13 +153,13 @@ impl Kernel {
 
     pub(super) fn authorize_remove(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {
         if let ([Step::AllChildren], Object::Node(node)) = (found.rest.as_slice(), &found.object) {
-            self.demand(who, Permission::Write, &found.object, shown)?;
+            self.demand_children(who, &found.object, shown)?;
             return self.demand_of_each_below(who, Permission::Remove, *node);
         }
         if !found.rest.is_empty() {
             return self.authorize_set(who, found, &Value::Entity, false, shown);
         }
-        self.demand(who, Permission::Write, &self.parent_of(&found.object), shown)?;
+        self.demand_children(who, &self.parent_of(&found.object), shown)?;
         let Object::Node(node) = found.object else { return Ok(()) };
         self.refuse_touching_superusers(who, node)?;
         self.demand(who, Permission::Remove, &found.object, shown)?;
@@ -178,7 +185,7 @@ impl Kernel {
                 if !attributes.key_strings().all(|name| plain(&name)) {
                     self.demand(who, Permission::Administer, &parent, &shown)?;
                 }
-                (parent, Permission::Write)
+                return self.demand_children(who, &parent, &shown);
             }
             "scheduler_pool_tree" => (self.mount_object(POOL_TREES), Permission::Administer),
             "user" | "group" => {

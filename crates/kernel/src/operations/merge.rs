@@ -80,6 +80,7 @@ impl Kernel {
             self.demand_path(user, Permission::Read, path)?;
         }
         self.demand_path(user, Permission::Write, &merge.output)?;
+        tables::Selection::refuse_ranges(&merge.output)?;
         let (_, target) = self.table(&merge.output)?;
         let schema = target.schema.clone();
         let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };

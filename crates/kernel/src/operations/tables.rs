@@ -286,6 +286,7 @@ impl Kernel {
 
     fn target(&self, path: &YPath) -> Result<Target, Failure> {
         let (table, content) = self.table(path)?;
+        Selection::refuse_ranges(path)?;
         let append = super::merge::is_append(path)?;
         let given = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity()).cloned();
         let (replace_schema, schema) = match given("schema") {

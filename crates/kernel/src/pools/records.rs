@@ -15,7 +15,7 @@ pub(crate) fn default_tree_key() -> &'static [u8] {
 }
 
 impl Kernel {
-    pub(super) fn persist_pool(&mut self, tree: &str, name: &str) {
+    pub(crate) fn persist_pool(&mut self, tree: &str, name: &str) {
         self.changes.touch(crate::Topic::Pools);
         let (Some(pool), Ok(options)) = (self.pools.pool(tree, name), self.pool_options(tree, name)) else {
             return;

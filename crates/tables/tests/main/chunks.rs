@@ -93,7 +93,15 @@ fn paths_say_which_rows() {
     assert_eq!(outside("//t[#3:#3]"), [(0, 3), (3, 10)]);
     assert_eq!(outside("//t[#2:#5]"), [(0, 2), (5, 10)]);
     assert_eq!(outside("//t[#8:,#1:#3,#2:#4,#1]"), [(0, 1), (4, 8)]);
-    for path in ["//t[a:b]", "<ranges=5>//t", "<columns=a>//t", "<lower_limit={row_index=-1}>//t"] {
+    for path in [
+        "//t[a:b]",
+        "<ranges=5>//t",
+        "<columns=a>//t",
+        "<lower_limit={row_index=-1}>//t",
+        // Half understood, these would be the whole table.
+        "<ranges=[{lower={row_index=5}}]>//t",
+        "<ranges=[{exact={row_index=5};lower_limit={row_index=1}}]>//t",
+    ] {
         let parsed = path.parse::<YPath>().expect(path);
         assert!(Selection::of(&parsed, 10).is_err(), "{path}");
     }

@@ -58,6 +58,14 @@ fn rows_come_out_as_they_went_in() {
             "{\"a\":1}{\"b\":\"}\\\"{\"}\n {\"c\":[{}]}",
             "{\"a\"=1;};\n{\"b\"=\"}\\\"{\";};\n{\"c\"=[{};];};\n",
         ),
+        // A column that is there twice has its last value, as JSON has.
+        (
+            "yson",
+            "{a=1;b=2};{b=3;a=1;b=4};{a=5;b=6}",
+            "{\"a\"=1;\"b\"=2;};\n{\"b\"=4;\"a\"=1;};\n{\"a\"=5;\"b\"=6;};\n",
+        ),
+        ("yson", "{k=#;\"k\"=1};", "{\"k\"=1;};\n"),
+        ("json", "{\"k\":1,\"k\":2}", "{\"k\"=2;};\n"),
         ("dsv", "a=1\tb=x\\ny\nc=2", "{\"a\"=\"1\";\"b\"=\"x\\ny\";};\n{\"c\"=\"2\";};\n"),
         ("dsv", "a=x\\\\\nb=1\n", "{\"a\"=\"x\\\\\";};\n{\"b\"=\"1\";};\n"),
     ] {
@@ -72,6 +80,7 @@ fn rows_come_out_as_they_went_in() {
 fn what_is_no_row_is_refused_where_it_is() {
     for (name, input, error) in [
         ("yson", "{a=1};5;", "Row 1 must be a map, found int64"),
+        ("yson", "<x=1>{a=5};", "Row 0 must be a map, found a map with attributes"),
         ("yson", "<table_index=1>#;", "Row 0 must be a map, found entity"),
         ("yson", "{a=1};{b=", "Cannot parse row 1 as YSON"),
         ("yson", "{a=1} {b=2}", "Cannot parse row 0 as YSON"),

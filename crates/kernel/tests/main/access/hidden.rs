@@ -30,7 +30,7 @@ fn make_unless_there(at: &str) -> Command {
 }
 
 fn permission(user: &str, at: &str) -> Command {
-    Command::CheckPermission { user: user.into(), permission: "read".into(), path: path(at) }
+    Command::CheckPermission { user: user.into(), permission: "read".into(), path: path(at), columns: None }
 }
 
 /// What is closed to `bob` and is there answers as what is closed and is not.

@@ -1,0 +1,50 @@
+//! Entries of lists that speak of single columns of a table (http-api.md 8.4: `columns`).
+
+use super::{Object, Who, denied};
+use crate::Kernel;
+use cypress::{AclLink, NodeType, Permission, Subjects};
+use std::collections::BTreeSet;
+use tables::Columns;
+use vocab::{Failure, ObjectId};
+use yson::ypath::YPath;
+
+impl Kernel {
+    /// Columns that this user may not read, though he may read the table.
+    pub(crate) fn closed_columns(&self, who: &Who, object: &Object) -> BTreeSet<String> {
+        let subjects: Subjects<'_> = who.subjects();
+        match object {
+            Object::Node(node) => cypress::acl::closed_columns(subjects, self.tree.acl_chain(*node)),
+            _ => cypress::acl::closed_columns(subjects, std::iter::empty::<AclLink<'_>>()),
+        }
+    }
+
+    /// Refuses to read columns of a table that are closed: those that the path selects, or all.
+    pub(super) fn demand_columns(&self, who: &Who, object: &Object, path: &YPath) -> Result<(), Failure> {
+        let mut closed = self.closed_columns(who, object);
+        if closed.is_empty() {
+            return Ok(());
+        }
+        let columns = Columns::of(path)?;
+        closed.retain(|column| columns.reads(column.as_bytes()));
+        refuse(who, &closed, &path.text())
+    }
+
+    /// Copies have lists of their own: who may not read a column may not copy its table.
+    pub(super) fn demand_all_columns_below(
+        &self,
+        who: &Who,
+        top: ObjectId,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        let is_table = |id: &ObjectId| self.tree.node(*id).is_some_and(|n| n.node_type == NodeType::Table);
+        let mut tables = self.tree.subtree(top).into_iter().filter(is_table);
+        tables.try_for_each(|id| refuse(who, &self.closed_columns(who, &Object::Node(id)), shown))
+    }
+}
+
+fn refuse(who: &Who, closed: &BTreeSet<String>, shown: &str) -> Result<(), Failure> {
+    match closed.first() {
+        None => Ok(()),
+        Some(column) => Err(denied(who, Permission::Read, &format!("column \"{column}\" of {shown}"), None)),
+    }
+}
