@@ -2,17 +2,17 @@
 
 use crate::commands::{
     Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell,
-    set_user_password, shape, shell_answer,
+    set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
-use crate::{Authenticator, Backend, BoxFuture, JobData, batch, secrets};
+use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, batch, secrets};
 use kernel::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use vocab::{Failure, Guid, Time};
-use yson::Value;
+use yson::{Format, Style, Value};
 
 /// What the server tells the API about itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -190,14 +190,23 @@ impl Caller {
                     Ok(shape(reply, version, only_value, caller.dump_context(request, mutation_id).await?))
                 }));
             }
+            // Of a batch: the rows are a value.
+            Run::WriteTable => {
+                let rows = rows_of(input.as_ref())?;
+                let request = write_table(&params, Format::Yson(Style::Binary))?;
+                let written = self.api.backend.write_table(self.user.clone(), request, rows);
+                return Ok(Box::pin(async move {
+                    written.await?;
+                    Ok(shape(reply, version, only_value, Value::Entity))
+                }));
+            }
             Run::Stderr
             | Run::JobTrace
             | Run::JobData(_)
             | Run::ShellCommand
             | Run::ReadFile
             | Run::WriteFile
-            | Run::ReadTable
-            | Run::WriteTable => {
+            | Run::ReadTable => {
                 return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
             }
         };
@@ -208,9 +217,20 @@ impl Caller {
     }
 }
 
+/// The rows of an item of a batch, as a stream.
+fn rows_of(input: Option<&Value>) -> Result<ByteStream, Failure> {
+    let rows = input.and_then(Value::as_list).ok_or_else(|| {
+        let found = input.map_or("nothing", Value::type_name);
+        Failure::new(format!("\"input\" of command \"write_table\" must be a list of rows, found {found}"))
+    })?;
+    let mut bytes = Vec::new();
+    rows.iter().for_each(|row| yson::write::write_row(row, Style::Binary, &mut bytes));
+    Ok(Box::pin(tokio_stream::once(Ok(bytes.into()))))
+}
+
 /// Can this command be an item of a batch? (http-api.md 8.9)
 pub(crate) fn fits_batch(descriptor: &Descriptor) -> bool {
     descriptor.input != Data::Binary
-        && descriptor.output != Data::Binary
+        && matches!(descriptor.output, Data::Null | Data::Structured)
         && !matches!(descriptor.run, Run::Batch)
 }

@@ -1,5 +1,6 @@
 //! `update_operation_parameters` (http-api.md 8.5): all or nothing, visible at once.
 
+use crate::operations::acl;
 use crate::{Effect, Kernel, OperationRef};
 use scheduler::config::{MAX_WEIGHT, MIN_WEIGHT};
 use scheduler::{Amounts, RuntimeParameters};
@@ -37,7 +38,7 @@ impl Kernel {
             }
         }
         if let Some(acl) = &parsed.acl {
-            cypress::Acl::parse(&Value::List(acl.clone())).map_err(|e| e.with("option", "acl"))?;
+            acl::check(&Value::List(acl.clone())).map_err(|e| e.with("option", "acl"))?;
         }
         // Job counts are tried on a copy: if one is refused, nothing has changed.
         let mut controller = operation.controller.clone();
@@ -88,7 +89,7 @@ impl Kernel {
         }
         if let Some(operation) = self.operations.get_mut(&id) {
             if let Some(acl) = parsed.acl {
-                operation.acl = acl;
+                operation.acl = acl::whole(&operation.user, &operation.spec.provided, &acl);
             }
             if let Some(owners) = parsed.owners {
                 operation.owners = owners;

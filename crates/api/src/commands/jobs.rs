@@ -3,7 +3,28 @@
 use super::params::{Params, Result, required};
 use crate::{JobData, JobDataRequest, StderrRequest};
 use kernel::command::{Command, ListJobs};
-use vocab::{Failure, JobId};
+use vocab::{Failure, JobId, JobState};
+
+/// Types of jobs, as the public interface names them; not all operations that have them are implemented.
+const JOB_TYPES: [&str; 17] = [
+    "vanilla",
+    "map",
+    "ordered_map",
+    "unordered_merge",
+    "ordered_merge",
+    "sorted_merge",
+    "shallow_merge",
+    "partition",
+    "partition_map",
+    "partition_reduce",
+    "sorted_reduce",
+    "join_reduce",
+    "reduce_combiner",
+    "simple_sort",
+    "intermediate_sort",
+    "final_sort",
+    "remote_copy",
+];
 
 fn job_id(params: &Params) -> Result<JobId> {
     required("job_id", params.parsed("job_id"))
@@ -13,7 +34,8 @@ fn job_id(params: &Params) -> Result<JobId> {
 /// running jobs, and expects them nevertheless.
 pub(super) fn list(params: &Params) -> Result<Command> {
     // The client says `job_type`, browsers say `type`.
-    let either = |a: &str, b: &str| Ok::<_, Failure>(params.string(a)?.or(params.string(b)?));
+    let job_type = params.one_of("job_type", &JOB_TYPES)?.or(params.one_of("type", &JOB_TYPES)?);
+    let state = params.name::<JobState>("job_state")?.or(params.name::<JobState>("state")?);
     let sort_descending = match params.string("sort_order")?.as_deref() {
         None | Some("ascending") => false,
         Some("descending") => true,
@@ -34,8 +56,8 @@ pub(super) fn list(params: &Params) -> Result<Command> {
     };
     Ok(Command::ListJobs(Box::new(ListJobs {
         operation: Some(params.required_operation()?),
-        job_type: either("job_type", "type")?,
-        state: either("job_state", "state")?,
+        job_type,
+        state,
         address: params.string("address")?,
         job_id: params.string("job_id")?,
         operation_incarnation: params.string("operation_incarnation")?,

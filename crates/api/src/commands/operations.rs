@@ -3,7 +3,7 @@
 use super::params::{Params, Result, required};
 use kernel::EventsOfOperation;
 use kernel::command::{AccessFilter, Command, ListOperations};
-use vocab::Failure;
+use vocab::{Failure, OperationState, OperationType};
 use yson::{Map, Value};
 
 /// Larger limits of `list_operations` are cut to this (http-api.md 8.5 [X]).
@@ -74,8 +74,8 @@ pub(super) fn get(params: &Params) -> Result<Command> {
 pub(super) fn list(params: &Params) -> Result<Command> {
     Ok(Command::ListOperations(Box::new(ListOperations {
         user: params.string("user")?,
-        state: params.string("state")?,
-        operation_type: params.string("type")?,
+        state: params.name::<OperationState>("state")?,
+        operation_type: params.name::<OperationType>("type")?,
         filter: params.string("filter")?,
         pool_tree: params.string("pool_tree")?,
         pool: params.string("pool")?,
@@ -110,9 +110,15 @@ fn access(map: &Map) -> Result<AccessFilter> {
     Ok(AccessFilter { subject: subject.to_owned(), permissions })
 }
 
+/// What can happen to an operation, as far as clients are told.
+const EVENT_TYPES: [&str; 2] = ["incarnation_started", "state_changed"];
+
 pub(super) fn events(params: &Params) -> Result<Command> {
     Ok(Command::ListOperationEvents {
         operation: params.required_operation()?,
-        query: EventsOfOperation { event_type: params.string("event_type")?, limit: params.count("limit")? },
+        query: EventsOfOperation {
+            event_type: params.one_of("event_type", &EVENT_TYPES)?,
+            limit: params.count("limit")?,
+        },
     })
 }

@@ -112,7 +112,10 @@ impl Params {
         let bytes = value.as_bytes().ok_or_else(|| wrong_type(name, "string", value))?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Some(text.to_owned())),
-            Err(_) => Err(Failure::new(format!("Parameter {name:?} must be a string in UTF-8"))),
+            Err(_) => {
+                let message = format!("Parameter {name:?} must be a string in UTF-8");
+                Err(Failure::new(message).with("parameter", name))
+            }
         }
     }
 
@@ -158,6 +161,7 @@ impl Params {
             Failure::new(format!(
                 "Parameter {name:?} must be a time like \"2026-01-02T03:04:05.678901Z\", found {text:?}"
             ))
+            .with("parameter", name)
         })
     }
 
@@ -168,7 +172,28 @@ impl Params {
     {
         self.note(name, Kind::Word);
         let Some(text) = self.string(name)? else { return Ok(None) };
-        text.parse().map(Some).map_err(|e| Failure::new(format!("Cannot parse parameter {name:?}: {e}")))
+        text.parse().map(Some).map_err(|e| {
+            Failure::new(format!("Cannot parse parameter {name:?}: {e}")).with("parameter", name)
+        })
+    }
+
+    /// A word of an enumeration, as it is written.
+    pub fn name<T: FromStr + std::fmt::Display>(&self, name: &str) -> Result<Option<String>>
+    where
+        T::Err: std::fmt::Display,
+    {
+        Ok(self.parsed::<T>(name)?.map(|word| word.to_string()))
+    }
+
+    /// One of a few words: what is mistyped would find nothing, and seem to say that there is nothing.
+    pub fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
+        let Some(word) = self.string(name)? else { return Ok(None) };
+        if allowed.contains(&word.as_str()) {
+            return Ok(Some(word));
+        }
+        let allowed = allowed.join(", ");
+        let message = format!("Parameter {name:?} must be one of {allowed}, found {word:?}");
+        Err(Failure::new(message).with("parameter", name))
     }
 
     /// A path, with its attributes (http-api.md 5.4).

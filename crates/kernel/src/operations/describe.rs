@@ -3,7 +3,6 @@
 use crate::Kernel;
 use scheduler::{OperationDesc, RuntimeParameters, TreeParameters};
 use vocab::{Failure, OperationId, Time};
-use yson::{Map, Value};
 
 impl Kernel {
     /// Options of an operation that the scheduler takes apart from its description.
@@ -88,21 +87,4 @@ impl Kernel {
             trees,
         })
     }
-}
-
-/// The starter may do everything, unless the spec says otherwise (http-api.md 8.4).
-pub(super) fn initial_acl(user: &str, spec: &Map) -> Vec<Value> {
-    let mut acl = Vec::new();
-    if spec.get("add_authenticated_user_to_acl").and_then(Value::as_bool).unwrap_or(true) {
-        acl.push(
-            yson::map! {
-                "action" => "allow",
-                "subjects" => vec![user],
-                "permissions" => vec!["read", "manage"],
-            }
-            .into(),
-        );
-    }
-    acl.extend(spec.get("acl").and_then(Value::as_list).unwrap_or_default().iter().cloned());
-    acl
 }

@@ -3,6 +3,7 @@
 //! What users do to it meanwhile is in [`actions`], what befalls it by itself in [`checks`], what the
 //! scheduler is told of its specification in [`describe`].
 
+pub(crate) mod acl;
 mod actions;
 mod checks;
 mod describe;
@@ -16,7 +17,6 @@ use crate::jobs::Job;
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
 use controller::{JobVerdict, OperationController, OperationEvent};
-use describe::initial_acl;
 use scheduler::{Admission, DemandGroup, Joined};
 use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
 use yson::{Map, Value};
@@ -34,7 +34,7 @@ impl Kernel {
         let parsed = controller::spec::parse(operation_type, spec, &self.controller_options)
             .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
         if let Some(acl) = spec.get("acl").filter(|acl| !acl.is_entity()) {
-            cypress::Acl::parse(acl).map_err(|inner| {
+            acl::check(acl).map_err(|inner| {
                 Failure::new("Error parsing operation spec").with("option", "acl").because(inner)
             })?;
         }
@@ -75,7 +75,11 @@ impl Kernel {
             controller,
             trees,
             erased_trees: registered.erased.iter().map(|(tree, _)| tree.to_string()).collect(),
-            acl: initial_acl(user, &parsed.provided),
+            acl: acl::whole(
+                user,
+                &parsed.provided,
+                spec.get("acl").and_then(Value::as_list).unwrap_or_default(),
+            ),
             owners: parsed.provided.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
             annotations: parsed
                 .provided
