@@ -193,7 +193,7 @@ impl Kernel {
                 }
                 .into()
             }
-            "config" => self.scheduler.config().specified.clone().into(),
+            "config" => self.scheduler.config().effective().into(),
             "last_fair_share_update_time" => self.periodic.last_update.into(),
             "suspicious_jobs" => Map::new().into(),
             "controller_agents" => {

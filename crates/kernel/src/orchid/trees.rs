@@ -120,7 +120,7 @@ const TREE_SCALARS: &[&str] = &[
 
 fn tree_value(tree: &TreeSnapshot, name: &str) -> Option<Value> {
     Some(match name {
-        "config" => tree.config().clone().into(),
+        "config" => tree.config().into(),
         "resource_usage" => tree.resource_usage.to_value(),
         "resource_limits" => tree.resource_limits.to_value(),
         "node_count" => tree.node_names.len().into(),

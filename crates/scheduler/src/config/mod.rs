@@ -5,6 +5,7 @@
 //! canonical form, so that a caller can show them again. Every error names the option, the value
 //! and what is allowed.
 
+mod effective;
 pub(crate) mod options;
 mod pool;
 mod scheduler;

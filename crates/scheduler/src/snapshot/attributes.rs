@@ -85,9 +85,9 @@ impl TreeSnapshot {
         }
     }
 
-    /// Options that were set on the tree.
-    pub fn config(&self) -> &Map {
-        &self.config.specified
+    /// Every option of the tree with its value.
+    pub fn config(&self) -> Map {
+        self.config.effective()
     }
 
     fn parent_name(&self, element: &ElementInfo) -> Option<&str> {
