@@ -496,10 +496,10 @@ class Cluster:
             assert done.returncode == 0, f"millpond {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.returncode, done.stdout, done.stderr
 
-    def client(self):
+    def client(self, token=None):
         """The real Python client."""
         import yt.wrapper
-        return yt.wrapper.YtClient(proxy=self.address, token="", config={
+        return yt.wrapper.YtClient(proxy=self.address, token=token or self.token or "", config={
             "proxy": {"enable_proxy_discovery": False, "retries": {"count": 2}},
             "operation_tracker": {"poll_period": 100}})
 

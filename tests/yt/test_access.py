@@ -328,3 +328,69 @@ def test_the_server_looks_for_changes(guarded, tokens):
     assert code == 2 and "yesterday" in errors and "15m" in errors, errors
     status, _, error = ask(guarded, "/api/millpond/events?path=tmp", Authorization=f"OAuth {guarded.token}")
     assert status == 400 and "//sys/pool_trees" in error["message"], error
+
+
+def test_columns_have_lists(guarded, tokens):
+    """Who may read a table needs not be one who may read all its columns."""
+    root = guarded.client()
+    acl = [{"action": "allow", "subjects": ["users"], "permissions": ["read", "write"]},
+           {"action": "allow", "subjects": ["ann"], "permissions": ["read"], "columns": ["pay"]}]
+    root.create("table", "//tmp/staff", attributes={"acl": acl})
+    root.write_table("//tmp/staff", [{"name": "x", "pay": 1}, {"name": "y", "pay": 2}])
+    rows = {user: guarded.client(token=tokens[user]) for user in tokens}
+    assert list(rows["ann"].read_table("//tmp/staff")) == [{"name": "x", "pay": 1}, {"name": "y", "pay": 2}]
+    names = [{"name": "x"}, {"name": "y"}]
+    assert list(rows["bob"].read_table("//tmp/staff{name}")) == names
+    for path in ("//tmp/staff", "//tmp/staff{pay}", "//tmp/staff{name,pay}[#1]"):
+        code, _, errors = guarded.yt("read-table", path, "--format", "json", token=tokens["bob"], check=False)
+        assert code == 1 and "901" in errors and 'column "pay"' in errors, errors
+    status, headers, _ = raw(guarded, "/api/v4/read_table?path=//tmp/staff&omit_inaccessible_columns=%25true"
+                             "&output_format=json", tokens["bob"])
+    told = json.loads(headers["X-YT-Response-Parameters"])
+    assert (status, told["omitted_inaccessible_columns"]) == (200, ["pay"])
+    _, _, body = raw(guarded, "/api/v4/read_table?path=//tmp/staff&omit_inaccessible_columns=%25true"
+                     "&output_format=json", tokens["bob"])
+    assert [json.loads(line) for line in body.splitlines()] == names
+    answer = root.check_permission("bob", "read", "//tmp/staff", columns=["name", "pay"])
+    assert [column["action"] for column in answer["columns"]] == ["allow", "deny"]
+    code, _, errors = guarded.yt("copy", "//tmp/staff", "//tmp/staff-copy", token=tokens["bob"], check=False)
+    assert code == 1 and "901" in errors, errors
+    guarded.yt("copy", "//tmp/staff", "//tmp/staff-copy", token=tokens["ann"])
+
+
+def raw(cluster, path, token):
+    request = urllib.request.Request(f"http://{cluster.address}{path}", headers={"Authorization": f"OAuth {token}"})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return reply.status, reply.headers, reply.read().decode()
+
+
+def test_who_is_removed_is_forgotten(guarded):
+    root = guarded.client()
+    root.create("user", attributes={"name": "yan"})
+    root.add_member("yan", "admins")
+    root.set("//tmp/@acl/end", {"action": "allow", "subjects": ["yan"], "permissions": ["read"]})
+    assert "yan" in root.get("//sys/groups/users/@members")
+    root.remove("//sys/users/yan")
+    root.create("user", attributes={"name": "yan"})
+    assert list(root.get("//sys/users/yan/@member_of")) == ["users"]
+    assert not any("yan" in ace["subjects"] for ace in root.get("//tmp/@acl"))
+    with pytest.raises(Exception, match="no such user or group"):
+        root.set("//tmp/@acl/end", {"action": "allow", "subjects": ["nobody"], "permissions": ["read"]})
+    with pytest.raises(Exception, match="cannot be banned"):
+        root.set("//sys/users/root/@banned", True)
+
+
+def test_the_starter_stays_in_the_list_of_his_operation(guarded, tokens):
+    root = guarded.client()
+    root.create("user", attributes={"name": "cat"}, ignore_existing=True)
+    ann = guarded.client(token=tokens["ann"])
+    spec = {"tasks": {"t": {"job_count": 1, "command": "sleep 100"}}, "pool": "ann-own"}
+    started = guarded.command("start_operation", token=tokens["ann"], operation_type="vanilla", spec=spec)
+    operation = started["operation_id"]
+    to_cat = {"acl": [{"action": "allow", "subjects": ["cat"], "permissions": ["read", "manage"]}]}
+    ann.update_operation_parameters(operation, to_cat)
+    ann.suspend_operation(operation)
+    odd = {"acl": [{"action": "allow", "subjects": ["cat"], "permissions": ["write"]}]}
+    with pytest.raises(Exception, match='expected "read" or "manage"'):
+        ann.update_operation_parameters(operation, odd)
+    ann.abort_operation(operation)

@@ -9,6 +9,7 @@ use yson::{Map, Value};
 
 use crate::acl::{Ace, effective};
 use crate::node::{Body, Chunk, Node, TableContent};
+use crate::subjects::{GUEST, USERS};
 use crate::tree::Tree;
 use crate::types::NodeType;
 
@@ -228,12 +229,30 @@ impl Tree {
     fn body_attribute(&self, node: &Node, name: &str) -> Option<Value> {
         match (&node.body, name) {
             (Body::Scalar(value) | Body::Document(value), "value") => Some(value.clone()),
-            (Body::Group(members), "members") => Some(names(members.iter().cloned())),
+            (Body::Group(members), "members") => {
+                Some(self.members_without_list(node).unwrap_or_else(|| names(members.iter().cloned())))
+            }
             (Body::Link(target), "target_path") => Some(Value::String(target.clone())),
             (Body::Link(_), "broken") => Some(self.is_broken_link(node.id).into()),
             (Body::File(_), "md5") => node.content()?.md5.as_ref().map(Value::from),
             (Body::File(_), _) => size_attribute(node, name),
             (Body::Table(table), _) => table_attribute(node, table, name),
+            _ => None,
+        }
+    }
+}
+
+impl Tree {
+    /// Who is in `everyone` and in `users`, which keep no list.
+    fn members_without_list(&self, group: &Node) -> Option<Value> {
+        match &*group.key {
+            b"everyone" => Some(names([GUEST, USERS].map(str::to_owned))),
+            b"users" => {
+                let map = self.child(self.child(self.root(), b"sys")?, b"users")?;
+                let users =
+                    self.map_children(map).map(|(name, _)| String::from_utf8_lossy(name).into_owned());
+                Some(names(users.filter(|name| name != GUEST)))
+            }
             _ => None,
         }
     }
