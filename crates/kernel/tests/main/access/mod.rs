@@ -2,6 +2,7 @@
 
 mod effective;
 mod hidden;
+mod joined;
 
 use crate::console::Console;
 use crate::node::Node;
