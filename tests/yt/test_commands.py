@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -14,7 +15,7 @@ import yt.wrapper
 import yt.yson
 from yt.wrapper import job_commands
 from yt.wrapper.driver import make_formatted_request, make_request
-from harness import wait_for
+from harness import cluster as make_cluster, wait_for
 
 _numbers = itertools.count()
 LATE = 600_000  # milliseconds: a transaction of a test does not end because the machine is slow
@@ -223,6 +224,10 @@ def test_alter_table(client, home):
 
 
 def test_concatenate(client, home):
+    for name in "cd":
+        client.write_file(f"{home}/{name}", name.encode())
+    client.concatenate([f"{home}/c", f"{home}/d"], f"{home}/files")
+    assert client.read_file(f"{home}/files").read() == b"cd"
     for name in "ab":
         client.write_table(f"{home}/{name}", [{"from": name}])
     client.create("table", f"{home}/all")
@@ -288,7 +293,11 @@ def test_list_operations(client, operation, pool):
 
 
 def test_list_operation_events(client, operation):
-    client.list_operation_events(operation[0])
+    events = client.list_operation_events(operation[0])
+    assert [event["state"] for event in events] == [
+        "starting", "waiting_for_agent", "initializing", "preparing", "pending", "materializing", "running"]
+    shown = client.get_operation(operation[0], attributes=["events"])["events"]
+    assert [event["timestamp"] for event in events] == [event["time"] for event in shown]
 
 
 def test_list_jobs(client, operation):
@@ -449,8 +458,24 @@ def tokens(client, user):
     return json.loads(listed) if isinstance(listed, (bytes, str)) else list(listed)
 
 
-def test_issue_token(client, user):
-    assert client.issue_token(user)
+@pytest.fixture(scope="module")
+def guarded():
+    """A server that asks who one is."""
+    with make_cluster(nodes=0, auth=True) as cluster:
+        yield cluster
+
+
+def known_by(cluster, token):
+    return yt.wrapper.YtClient(proxy=cluster.address, token=token, config={"proxy": {"enable_proxy_discovery": False}})
+
+
+def test_issue_token(guarded):
+    root = known_by(guarded, guarded.token)
+    root.create("user", attributes={"name": "ann"})
+    token = root.issue_token("ann")
+    assert known_by(guarded, token).get_current_user()["user"] == "ann"
+    with pytest.raises(yt.wrapper.YtTokenError):
+        known_by(guarded, token[::-1]).list("/")
 
 
 def test_list_user_tokens(client, user):
@@ -464,8 +489,20 @@ def test_revoke_token(client, user):
     assert tokens(client, user) == []
 
 
-def test_set_user_password(client, user):
-    client.set_user_password(user, "secret")
+def test_set_user_password(guarded):
+    root = known_by(guarded, guarded.token)
+    root.create("user", attributes={"name": "bob"})
+
+    def signed_in(password):
+        who = json.dumps({"user": "bob", "password": password}).encode()
+        try:
+            with urllib.request.urlopen(f"http://{guarded.address}/login", data=who) as reply:
+                return json.loads(reply.read())["login"]
+        except urllib.error.HTTPError as error:
+            return error.code
+    assert signed_in("secret") == 401
+    root.set_user_password("bob", "secret")
+    assert (signed_in("secret"), signed_in("Secret")) == ("bob", 401)
 
 
 def test_get_current_user(client):
@@ -509,12 +546,19 @@ def test_execute_batch(client, home):
     assert exists.get_result() and missing.get_error()["code"] == 500
 
 
-def test_get_version(client):
-    assert formatted(client, "get_version")["version"]
+def test_get_version(cluster, client):
+    assert cluster.millpond("--version")[1].split() == ["millpond", formatted(client, "get_version")["version"]]
 
 
 def test_get_supported_features(client):
-    assert client.get_supported_features()
+    integers = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    assert client.get_supported_features() == {
+        "primitive_types": [*integers, "string", "double", "boolean", "any"],
+        "compression_codecs": ["none"],
+        "erasure_codecs": ["none"],
+        "operation_statistics_descriptions": {},
+        "require_password_in_authentication_commands": False,
+    }
 
 
 def test_generate_timestamp(client):
@@ -523,7 +567,7 @@ def test_generate_timestamp(client):
 
 
 def test_discover_proxies(cluster, client):
-    assert formatted(client, "discover_proxies", type="http")["proxies"]
+    assert formatted(client, "discover_proxies", type="http")["proxies"] == [cluster.address]
 
 
 def test_every_command_is_here(cluster):

@@ -249,6 +249,10 @@ ROWS = [
         "source_paths": ["//home/ann/table"], "destination_path": w.node("table", "//tmp")}, "-+-++"),
     ("concatenate", "from tmp to ann", lambda w, u: {
         "source_paths": [w.node("table", "//tmp")], "destination_path": w.node("table")}, "-+-++"),
+    ("concatenate", "of files from ann to tmp", lambda w, u: {
+        "source_paths": ["//home/ann/file"], "destination_path": w.node("file", "//tmp")}, "-+-++"),
+    ("concatenate", "of files from tmp to ann", lambda w, u: {
+        "source_paths": [w.node("file", "//tmp")], "destination_path": w.node("file")}, "-+-++"),
     row("get_table_columnar_statistics", "of ann's", "-+-++", paths=["//home/ann/table"]),
     # --- operations
     *[("start_operation", f"in {pool}", lambda w, u, pool=pool: {

@@ -9,7 +9,7 @@ import threading
 import urllib.request
 
 import pytest
-from harness import wait_for
+from harness import ServerError, wait_for
 
 _numbers = itertools.count()
 OLD = b'{"old"=1;};\n'
@@ -186,3 +186,252 @@ def test_the_checksum_is_that_of_the_whole(cluster):
     put(cluster, "file", path, b"abc")
     request(cluster, "write_file", {"path": f"<append=%true>{path}", "compute_md5": True}, b"def")
     assert cluster.get(f"{path}/@md5") == hashlib.md5(b"abcdef").hexdigest()
+
+
+# --- concatenate of files
+
+class Files:
+    """Some with contents, and one that is to get others."""
+
+    def __init__(self, cluster, *contents, present=b"present;"):
+        self.cluster = cluster
+        self.sources = [self.made(content) for content in contents]
+        self.destination = self.made(present)
+        self.blobs = blobs(cluster)
+
+    def made(self, content):
+        path = f"//tmp/joined-{next(_numbers)}"
+        self.cluster.command("create", type="file", path=path)
+        if content is not None:
+            request(self.cluster, "write_file", {"path": path, "compute_md5": True}, content)
+        return path
+
+    def concatenate(self, *sources, append=False, **parameters):
+        return self.cluster.command("concatenate", source_paths=list(sources or self.sources),
+                                    destination_path=("<append=%true>" if append else "") + self.destination, **parameters)
+
+    def content(self):
+        return read(self.cluster, "file", self.destination)
+
+    def refused(self, *sources, **parameters):
+        """The error of what changes nothing and leaves nothing."""
+        before, here = self.content(), blobs(self.cluster)
+        with pytest.raises(ServerError) as refused:
+            self.concatenate(*sources, **parameters)
+        assert self.content() == before
+        wait_for(lambda: blobs(self.cluster) == here, what="what was joined to be gone")
+        return refused.value
+
+    def wait_for_blobs(self, more=0):
+        """Of the contents that were replaced none is left."""
+        wait_for(lambda: len(blobs(self.cluster)) == len(self.blobs) + more, what="the contents from before to be gone")
+
+
+@pytest.mark.parametrize("append", [False, True], ids=["over", "behind"])
+def test_concatenate_puts_files_one_behind_the_other(cluster, append):
+    # Of more than one piece, of none, and one that was never written.
+    large = bytes(range(256)) * 5000
+    files = Files(cluster, b"first;", large, b"", None, b"last")
+    assert files.concatenate(append=append) == {}
+    present = b"present;" if append else b""
+    assert files.content() == present + b"first;" + large + b"last"
+    assert cluster.get(f"{files.destination}/@uncompressed_data_size") == len(files.content())
+    assert not cluster.exists(f"{files.destination}/@md5")
+    assert [read(cluster, "file", path) for path in files.sources] == [b"first;", large, b"", b"", b"last"]
+    files.wait_for_blobs()
+
+
+def test_concatenate_of_the_same_file_many_times(cluster):
+    files = Files(cluster, b"a")
+    files.concatenate(*files.sources * 300)
+    assert files.content() == b"a" * 300
+    files.concatenate(files.destination, files.destination, append=True)
+    assert files.content() == b"a" * 900
+    files.concatenate(files.destination, *files.sources, files.destination)
+    assert files.content() == b"a" * 1801
+    files.wait_for_blobs()
+    assert "has 10001 paths, at most 10000" in files.refused(*files.sources * 10001).text()
+
+
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_concatenate_of_nothing(cluster, kind):
+    path = f"//tmp/joined-{next(_numbers)}"
+    cluster.command("create", type=kind, path=path)
+    put(cluster, kind, path, OLD)
+    cluster.command("concatenate", source_paths=[], destination_path=f"<append=%true>{path}")
+    assert read(cluster, kind, path) == OLD
+    cluster.command("concatenate", source_paths=[], destination_path=path)
+    assert read(cluster, kind, path) == b""
+    with pytest.raises(ServerError) as refused:
+        cluster.command("concatenate", source_paths=path, destination_path=path)
+    assert 'Parameter "source_paths" must be a list of paths' in refused.value.text()
+
+
+def test_concatenate_mixes_no_files_with_tables(cluster):
+    files = Files(cluster, b"a")
+    table, folder = (f"//tmp/joined-{next(_numbers)}" for _ in range(2))
+    cluster.command("create", type="table", path=table)
+    cluster.command("create", type="map_node", path=folder)
+    for path, kind in ((table, "table"), (folder, "map_node")):
+        assert f"{path} is of type {kind}, expected a file" in files.refused(*files.sources, path).text()
+    assert "is not a file" in files.refused("//sys/scheduler/orchid").text()
+    assert "only whole files" in files.refused(f"{files.sources[0]}[#0:#1]").text()
+    for destination, told in ((table, f"{files.sources[0]} is of type file, expected a table"),
+                              (folder, f"{folder} is of type map_node, expected a file or a table")):
+        with pytest.raises(ServerError) as refused:
+            cluster.command("concatenate", source_paths=files.sources, destination_path=destination)
+        assert told in refused.value.text()
+
+
+@pytest.mark.parametrize("append", [False, True], ids=["over", "behind"])
+def test_concatenate_without_one_of_the_files(cluster, append):
+    files = Files(cluster, b"a", b"b")
+    refused = files.refused(files.sources[0], "//tmp/nothing", files.sources[1], append=append)
+    assert refused.error["code"] == 500 and "nothing" in refused.text()
+    files.destination = "//tmp/nothing"
+    with pytest.raises(ServerError) as refused:
+        files.concatenate(append=append)
+    assert refused.value.error["code"] == 500
+
+
+def test_concatenate_in_a_transaction(cluster):
+    files = Files(cluster, b"a", b"b")
+
+    def inside(end):
+        transaction = cluster.command("start_transaction", timeout=600_000)["transaction_id"]
+        files.concatenate(append=True, transaction_id=transaction)
+        assert request(cluster, "read_file", {"path": files.destination, "transaction_id": transaction}) == b"present;ab"
+        assert files.content() == b"present;"
+        # It wants the file for itself: who comes second has copied for nothing, and leaves nothing.
+        here = blobs(cluster)
+        with pytest.raises(ServerError) as refused:
+            files.concatenate()
+        assert refused.value.error["code"] == 402
+        wait_for(lambda: blobs(cluster) == here, what="what was joined to be gone")
+        cluster.command(f"{end}_transaction", transaction_id=transaction)
+        files.wait_for_blobs()
+        return transaction
+    aborted = inside("abort")
+    assert files.content() == b"present;"
+    assert files.refused(transaction_id=aborted).error["code"] == 11000
+    inside("commit")
+    assert files.content() == b"present;ab"
+
+
+def test_concatenate_sees_what_its_transaction_sees(cluster):
+    files = Files(cluster, b"a", b"b")
+    transaction = cluster.command("start_transaction", timeout=600_000)["transaction_id"]
+    request(cluster, "write_file", {"path": files.sources[0], "transaction_id": transaction}, b"new")
+    files.concatenate()
+    assert files.content() == b"ab"
+    files.concatenate(transaction_id=transaction)
+    cluster.command("commit_transaction", transaction_id=transaction)
+    assert files.content() == b"newb"
+
+
+def test_concatenate_repeated_is_done_once(cluster):
+    """By a client that has not heard the answer, or does not wait for it; over a kill -9."""
+    files = Files(cluster, b"a" * (1 << 20), b"b")
+    whole = b"present;" + b"a" * (1 << 20) + b"b"
+    answers = []
+
+    def ask():
+        answers.append(files.concatenate(append=True, mutation_id="1-2-3-4", retry=True))
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [{}] * 6 and files.content() == whole
+    files.wait_for_blobs()
+    cluster.server.kill()
+    cluster.restart()
+    ask()
+    assert files.content() == whole
+    files.wait_for_blobs()
+    # An answer for somebody who asks for something else.
+    files.concatenate(append=True, mutation_id="1-2-3-5")
+    assert files.content() == whole + b"a" * (1 << 20) + b"b"
+
+
+def test_concatenate_in_a_batch_is_done_before_what_is_behind_it(cluster):
+    files = Files(cluster, b"a" * (1 << 20), b"b")
+    size = f"{files.destination}/@uncompressed_data_size"
+    items = [("get", {"path": size}), ("concatenate", {"source_paths": files.sources, "destination_path": files.destination}),
+             *[("remove", {"path": path}) for path in files.sources], ("get", {"path": size}), ("concatenate", {})]
+    results = cluster.command("execute_batch", requests=[{"command": c, "parameters": p} for c, p in items])["results"]
+    assert (results[0]["output"]["value"], results[-2]["output"]["value"]) == (len(b"present;"), (1 << 20) + 1)
+    assert [list(result) for result in results] == [["output"]] * 5 + [["error"]]
+    files.wait_for_blobs(more=-2)
+
+
+def test_concatenate_while_others_write(cluster):
+    """What is there in the end is what somebody has joined, as it was at one moment."""
+    files = Files(cluster, b"0" * 100_000, b"0" * 100_000)
+    failures, over = [], threading.Event()
+
+    def guarded(work):
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001: whatever it is, the test says it
+            failures.append(error)
+
+    def write():
+        for number in itertools.cycle(range(10)):
+            if over.wait(0.05):
+                return
+            put(cluster, "file", files.sources[0], b"%d" % number * 100_000)
+    writer = threading.Thread(target=guarded, args=(write,))
+    joiners = [threading.Thread(target=guarded, args=(lambda: files.concatenate(append=True),)) for _ in range(6)]
+    for thread in [writer, *joiners]:
+        thread.start()
+    for thread in joiners:
+        thread.join()
+    over.set()
+    writer.join()
+    assert not failures
+    content = files.content().removeprefix(b"present;")
+    assert len(content) == 6 * 200_000
+    for start in range(0, len(content), 100_000):
+        assert len(set(content[start:start + 100_000])) == 1, "a part of one content"
+    files.wait_for_blobs()
+
+
+def test_concatenate_is_in_the_audit_log(cluster):
+    files = Files(cluster, b"abc", b"de")
+    files.refused("//tmp/nothing")
+    files.concatenate(append=True)
+
+    def found():
+        lines = cluster.millpond("audit", "--path", files.destination, "--json")[1].splitlines()
+        return [line for line in map(json.loads, lines) if line["action"] == "concatenate"]
+    wait_for(found, what="a line of the audit log")
+    assert [(e["user"], e["sources"], e["append"], e["size"]) for e in found()] == [("root", files.sources, True, 13)]
+
+
+def test_concatenate_by_the_command_line(cluster):
+    files = Files(cluster, b"one;", b"two;")
+    one, two = files.sources
+    for append, expected in (("", b"one;two;one;"), ("<append=%true>", b"one;two;one;" * 2)):
+        cluster.yt("concatenate", "--src", one, "--src", two, "--src", one, "--dst", append + files.destination)
+        assert files.content() == expected
+    cluster.yt("concatenate", "--src", one, "--dst", "//tmp/made-by-concatenate")
+    assert read(cluster, "file", "//tmp/made-by-concatenate") == b"one;"
+
+
+@pytest.mark.parametrize("parts", [2, 11], ids=["at once", "in groups"])
+def test_parallel_upload_ends_with_concatenate(cluster, client, home, parts):
+    """The client writes parts into files of its own, at the same time, and has them joined, four at a time."""
+    client.config["write_parallel"].update(enable=True, max_thread_count=3, concatenate_size=4)
+    client.config["write_retries"]["chunk_size"] = 100_000
+    content = b"".join(b"%08d" % number for number in range(parts * 100_000 // 8 - 100))
+    before = blobs(cluster)
+    client.write_file(f"{home}/f", content)
+    assert client.read_file(f"{home}/f").read() == content
+    client.write_file(f"<append=%true>{home}/f", content)
+    assert client.read_file(f"{home}/f").read() == content * 2
+    wait_for(lambda: len(blobs(cluster)) == len(before) + 1, what="the parts to be gone")
+    with open("/proc/self/exe", "rb") as program:
+        client.write_file(f"{home}/f", itertools.islice(iter(lambda: program.read(65536), b""), 40))
+    with open("/proc/self/exe", "rb") as program:
+        assert client.read_file(f"{home}/f").read() == program.read(40 * 65536)

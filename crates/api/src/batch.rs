@@ -1,7 +1,7 @@
 //! `execute_batch`: many commands in one request (http-api.md 8.9).
 
 use crate::api::{Caller, fits_batch};
-use crate::commands::{Params, find, required};
+use crate::commands::{Descriptor, Params, find, required};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -13,6 +13,7 @@ const DEFAULT_CONCURRENCY: usize = 50;
 /// More than this the kernel's queue need not hold for one client.
 const MAX_CONCURRENCY: usize = 1000;
 
+type Item = crate::BoxFuture<Result<Option<Value>, Failure>>;
 type Running = JoinHandle<Result<Option<Value>, Failure>>;
 
 /// Runs the items and gives `{results=[...]}` in their order. Items are started in order, so they
@@ -36,11 +37,14 @@ pub(crate) async fn execute(
             results.push(finish(first).await);
         }
         let id = mutation_id.map(|id| derive(id, index));
-        let item = match start(caller, request, id) {
-            Ok(future) => tokio::spawn(future),
-            Err(failure) => tokio::spawn(std::future::ready(Err(failure))),
+        let (item, holds_up) = match start(caller, request, id) {
+            Ok((future, descriptor)) => (tokio::spawn(future), descriptor.holds_up()),
+            Err(failure) => (tokio::spawn(std::future::ready(Err(failure))), false),
         };
         running.push_back(item);
+        while holds_up && let Some(first) = running.pop_front() {
+            results.push(finish(first).await);
+        }
     }
     for item in running {
         results.push(finish(item).await);
@@ -52,7 +56,7 @@ fn start(
     caller: &Arc<Caller>,
     request: &Value,
     mutation_id: Option<Guid>,
-) -> Result<crate::BoxFuture<Result<Option<Value>, Failure>>, Failure> {
+) -> Result<(Item, &'static Descriptor), Failure> {
     let name = request
         .get("command")
         .and_then(Value::as_str)
@@ -72,7 +76,7 @@ fn start(
         }
     }
     let input = request.get("input").cloned();
-    Ok(caller.run(descriptor, params, input, mutation_id))
+    Ok((caller.run(descriptor, params, input, mutation_id), descriptor))
 }
 
 async fn finish(item: Running) -> Map {

@@ -3,7 +3,7 @@
 use crate::Kernel;
 use crate::operation::{Operation, Pinned};
 use controller::spec::FileRequest;
-use cypress::{Last, Resolved};
+use cypress::{Body, Content};
 use vocab::{Artifact, Failure, ObjectId, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -62,32 +62,29 @@ impl Kernel {
         Ok(Pinned { task, artifact, blob: number("blob") })
     }
 
+    /// A file by its path, and its content if it was ever written.
+    pub(crate) fn file(&self, path: &YPath) -> Result<(ObjectId, Option<&Content>), Failure> {
+        let (id, node) = self.tree_node(path, "a file")?;
+        match &node.body {
+            Body::File(content) => Ok((id, content.as_ref())),
+            _ => Err(self.unexpected(id, "a file")),
+        }
+    }
+
     /// `{id, key, revision, blob, size, md5, executable, file_name}` of a file node.
     pub(crate) fn locate_file(&self, path: &YPath) -> Result<Value, Failure> {
-        let place = match self.tree.resolve(path, Last::Follow)? {
-            Resolved::Local(place) if place.rest.is_empty() => place,
-            Resolved::Local(place) => return Err(self.tree.missing(&place)),
-            Resolved::Mount(mounted) => {
-                return Err(Failure::new(format!("{} is not a file", self.tree.show(&mounted.as_place()))));
-            }
-            Resolved::Foreign(foreign) => return Err(foreign.failure()),
-        };
-        let node = self.tree.expect_node(place.node)?;
-        let cypress::Body::File(content) = &node.body else {
-            let path = self.tree.path(place.node);
-            let message = format!("{path} is of type {}, expected a file", node.node_type.name());
-            return Err(Failure::new(message).with("path", path));
-        };
+        let (id, content) = self.file(path)?;
+        let node = self.tree.expect_node(id)?;
         let attribute = |name: &str| node.user_attributes.get(name).cloned();
         let mut map: Map = yson::map! {
-            "id" => place.node,
+            "id" => id,
             "key" => Value::String(node.key.clone()),
             "revision" => node.content_revision,
-            "blob" => content.as_ref().map_or(0, |c| c.blob),
-            "size" => content.as_ref().map_or(0, |c| c.size),
+            "blob" => content.map_or(0, |c| c.blob),
+            "size" => content.map_or(0, |c| c.size),
         };
         map = map
-            .with_some("md5", content.as_ref().and_then(|c| c.md5.clone()))
+            .with_some("md5", content.and_then(|c| c.md5.clone()))
             .with_some("executable", attribute("executable"))
             .with_some("file_name", attribute("file_name"));
         Ok(map.into())

@@ -130,11 +130,11 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
         Command::AlterTable { path, schema } => {
             ("alter_table", (None, yson::map! {"path" => path.text(), "schema" => schema.clone()}))
         }
-        Command::Concatenate { sources, destination, append } => {
+        Command::Concatenate { sources, destination, append, joined } => {
             let sources: Vec<String> = sources.iter().map(YPath::text).collect();
             let details =
                 yson::map! {"sources" => sources, "path" => destination.text(), "append" => *append};
-            ("concatenate", (None, details))
+            ("concatenate", (None, details.with_some("size", joined.as_ref().map(|joined| joined.size))))
         }
         Command::PutFileToCache { path, cache_path, .. } => {
             let details = yson::map! {"path" => path.text(), "cache_path" => cache_path.text()};

@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{EventFilter, HistoryOf, Range, TableRows};
+use crate::{EventFilter, HistoryOf, Joined, Range, TableRows};
 pub use cypress::transactions::locks::Mode as LockMode;
 pub use cypress::{LockOptions, StartOptions};
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
@@ -240,14 +240,17 @@ pub enum Command {
         /// Tables, with the rows that are wanted.
         paths: Vec<YPath>,
     },
-    /// `concatenate` of tables.
+    /// `concatenate` of tables, or of files: then the answer is [`Body::FilesToJoin`](crate::Body::FilesToJoin), nothing
+    /// is done yet, and the same is to be asked again with what was joined.
     Concatenate {
-        /// Their rows, in this order.
+        /// Their rows or contents, in this order.
         sources: Vec<YPath>,
-        /// Gets the rows.
+        /// Gets them.
         destination: YPath,
-        /// Behind those that it has.
+        /// Behind what it has.
         append: bool,
+        /// What the contents of files make together; it is already durable in the blob store.
+        joined: Option<Box<Joined>>,
     },
     /// Where the rows are that a job is to read: `{pieces; columns; control}`. Nodes ask this.
     LocateJobInput {
@@ -716,6 +719,26 @@ impl Command {
             Some(transaction) => Command::In { transaction, command: Box::new(self) },
             None => self,
         }
+    }
+
+    /// Is it `concatenate`?
+    pub fn is_concatenate(&self) -> bool {
+        match self {
+            Command::In { command, .. } => command.is_concatenate(),
+            command => matches!(command, Command::Concatenate { .. }),
+        }
+    }
+
+    /// `concatenate` again, now that the contents of the files are joined.
+    pub fn with_joined(mut self, contents: Joined) -> Command {
+        let command = match &mut self {
+            Command::In { command, .. } => &mut **command,
+            command => command,
+        };
+        if let Command::Concatenate { joined, .. } = command {
+            *joined = Some(Box::new(contents));
+        }
+        self
     }
 
     /// Does it change anything? Only these are remembered by mutation id.

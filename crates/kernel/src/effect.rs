@@ -109,6 +109,8 @@ pub enum Body {
         /// `incomplete` and the counters.
         rest: Map,
     },
+    /// `concatenate` of files: not done before these are joined.
+    FilesToJoin(crate::FileParts),
     /// A part of the event log: it is in files of the edge.
     Events {
         /// From where.

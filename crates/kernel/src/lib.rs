@@ -39,6 +39,7 @@ mod artifacts;
 mod audit;
 mod audit_log;
 mod column_statistics;
+mod concatenate;
 mod finished;
 mod history_chart;
 mod invariants;
@@ -74,6 +75,7 @@ mod volumes;
 
 pub use changes::{Topic, Versions};
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
+pub use concatenate::{FileParts, Joined};
 pub use config::Config;
 pub use cypress::Chunk;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
@@ -417,6 +419,11 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
             return;
         }
+        if let Some(parts) = self.to_join(&command) {
+            let body = Ok(Body::FilesToJoin(parts));
+            out.push(Effect::Reply { request: id, after: self.open.tree_seq, body });
+            return;
+        }
         let audited = self.before_change(now, &command);
         let reply = self.execute(now, &user, command, out);
         if let Some(audited) = audited
@@ -612,8 +619,9 @@ impl Kernel {
             Command::AlterTable { path, schema } => {
                 self.alter_table(now, user, &path, schema, out).map(nothing)
             }
-            Command::Concatenate { sources, destination, append } => {
-                self.concatenate(now, user, (&sources, &destination), append, out).map(nothing)
+            Command::Concatenate { sources, destination, append, joined } => {
+                let joined = joined.map(|joined| *joined);
+                self.concatenate(now, user, (&sources, &destination), (append, joined), out)
             }
             Command::Lock { path, options } => self.lock(now, user, &path, options, out),
             Command::Unlock { path } => self.unlock(&path, out).map(nothing),

@@ -2,9 +2,10 @@
 //! themselves are in blobs that the edge reads and writes.
 
 use crate::access::{Object, Who};
+use crate::concatenate::demand_whole;
 use crate::{Effect, Kernel};
-use cypress::{Body, Chunk, Last, Resolved, TableContent};
-use tables::{Schema, Selection};
+use cypress::{Body, Chunk, TableContent};
+use tables::Schema;
 use vocab::{Failure, ObjectId, Time, code};
 use yson::Value;
 use yson::ypath::YPath;
@@ -30,22 +31,10 @@ pub struct TableRows {
 impl Kernel {
     /// A table by its path.
     pub(crate) fn table(&self, path: &YPath) -> Result<(ObjectId, &TableContent), Failure> {
-        let place = match self.tree.resolve(path, Last::Follow)? {
-            Resolved::Local(place) if place.rest.is_empty() => place,
-            Resolved::Local(place) => return Err(self.tree.missing(&place)),
-            Resolved::Mount(mounted) => {
-                return Err(Failure::new(format!("{} is not a table", self.tree.show(&mounted.as_place()))));
-            }
-            Resolved::Foreign(foreign) => return Err(foreign.failure()),
-        };
-        let node = self.tree.expect_node(place.node)?;
+        let (id, node) = self.tree_node(path, "a table")?;
         match &node.body {
-            Body::Table(table) => Ok((place.node, table)),
-            _ => {
-                let path = self.tree.path(place.node);
-                let message = format!("{path} is of type {}, expected a table", node.node_type.name());
-                Err(Failure::new(message).with("path", path))
-            }
+            Body::Table(table) => Ok((id, table)),
+            _ => Err(self.unexpected(id, "a table")),
         }
     }
 
@@ -101,24 +90,6 @@ impl Kernel {
         self.edit(now, user, out, |edit| edit.alter_table(id, schema))
     }
 
-    /// `concatenate` of tables: their rows one after another, without copying them.
-    pub(crate) fn concatenate(
-        &mut self,
-        now: Time,
-        user: &str,
-        (sources, destination): (&[YPath], &YPath),
-        append: bool,
-        out: &mut Vec<Effect>,
-    ) -> Result<(), Failure> {
-        Selection::refuse_ranges(destination)?;
-        let (_, target) = self.table(destination)?;
-        let schema = target.schema.clone();
-        let chunks = self.chunks_of(sources, &schema)?;
-        let sorted_by = Schema::parse(&schema)?.map(|s| s.key_columns()).unwrap_or_default();
-        let rows = TableRows { chunks, append, sorted_by, schema, replace_schema: false };
-        self.table_written(now, user, destination, rows, out)
-    }
-
     /// Chunks of tables, one table after another, whose rows may be those of a table with this schema.
     pub(crate) fn chunks_of(&self, sources: &[YPath], schema: &Value) -> Result<Vec<Chunk>, Failure> {
         let schema = Schema::parse(schema)?;
@@ -128,13 +99,7 @@ impl Kernel {
         }
         for path in sources {
             let (id, source) = self.table(path)?;
-            let selection = Selection::of(path, source.row_count())?;
-            let whole = selection.ranges.len() == 1 && selection.row_count() == source.row_count();
-            if !selection.columns.is_all() || !whole {
-                return Err(Failure::new(format!(
-                    "{path}: only whole tables are joined, a selection of rows or columns is not supported"
-                )));
-            }
+            demand_whole(path, source.row_count(), "tables")?;
             if source.chunks.is_empty() {
                 continue;
             }

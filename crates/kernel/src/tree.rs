@@ -361,6 +361,32 @@ impl Kernel {
         }
     }
 
+    /// A node of the tree that is to be what is expected, which the caller looks at.
+    pub(crate) fn tree_node(
+        &self,
+        path: &YPath,
+        expected: &str,
+    ) -> Result<(ObjectId, &cypress::Node), Failure> {
+        match self.tree.resolve(path, Last::Follow)? {
+            Resolved::Local(place) if place.rest.is_empty() => {
+                Ok((place.node, self.tree.expect_node(place.node)?))
+            }
+            Resolved::Local(place) => Err(self.tree.missing(&place)),
+            Resolved::Mount(mounted) => {
+                let shown = self.tree.show(&mounted.as_place());
+                Err(Failure::new(format!("{shown} is not {expected}")))
+            }
+            Resolved::Foreign(foreign) => Err(foreign.failure()),
+        }
+    }
+
+    /// The refusal of a node of another type.
+    pub(crate) fn unexpected(&self, id: ObjectId, expected: &str) -> Failure {
+        let path = self.tree.path(id);
+        let found = self.tree.node(id).map_or("no node", |node| node.node_type.name());
+        Failure::new(format!("{path} is of type {found}, expected {expected}")).with("path", path)
+    }
+
     pub(crate) fn resolve_local(&self, path: &YPath, last: Last, command: &str) -> Result<Place, Failure> {
         match self.resolve(path, last)? {
             Target::Local(place) => Ok(place),

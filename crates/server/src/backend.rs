@@ -94,6 +94,7 @@ impl ServerBackend {
                 archive.job(operation, job_id, live, attributes.as_deref()).map(Value::from)
             }
             Body::Metrics(_) => Err(Failure::new("Metrics are not a structured value")),
+            Body::FilesToJoin(_) => Err(Failure::new("What is to be joined is not a structured value")),
             Body::Stderr { .. } | Body::FailContext { .. } | Body::JobInput { .. } => {
                 Err(Failure::new("Bytes of a job are not a structured value"))
             }
@@ -213,6 +214,9 @@ impl Backend for ServerBackend {
         mutation_id: Option<Guid>,
         command: Command,
     ) -> BoxFuture<Result<Value, Failure>> {
+        if command.is_concatenate() {
+            return self.concatenate(user, mutation_id, command);
+        }
         let about_subjects = may_change_subjects(&command);
         match self.ask(user, mutation_id, command) {
             Ok(answer) => {

@@ -2,24 +2,32 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, stopping};
-use crate::streams::{self, Sink, Source, blocking, pump};
+use crate::streams::{self, Sink, Source, pump};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
-use kernel::Command;
+use kernel::{Body, Command};
 use md5::{Digest, Md5};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use store::{BlobWriter, Store};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
 use vocab::{Failure, ObjectId};
 use yson::Value;
 use yson::ypath::YPath;
 
 /// Bytes read from a blob at a time.
 const CHUNK: usize = 256 << 10;
-/// How often what is appended is joined anew when the file is overwritten again and again meanwhile.
-const APPEND_ATTEMPTS: usize = 100;
-/// Turns of those who append to a file, by its id.
-static APPENDS: [tokio::sync::Mutex<()>; 64] = [const { tokio::sync::Mutex::const_new(()) }; 64];
+/// How often contents are joined anew when they are replaced again and again meanwhile.
+pub(crate) const ATTEMPTS: usize = 100;
+/// Turns of those who join contents for a file, by its id.
+static TURNS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
+
+/// One after another: of many that join contents for a file at once each would else copy for nothing until all others
+/// are through.
+pub(crate) async fn turn(file: ObjectId) -> MutexGuard<'static, ()> {
+    TURNS[file.0.0[3] as usize % TURNS.len()].lock().await
+}
 
 /// The blobs of the store, seen as contents of files.
 #[derive(Clone)]
@@ -64,13 +72,11 @@ impl Files {
         let written = pump(body, move || Draft::begin(&*store, digest)).await?;
         if !append {
             let Written { blob, size, md5 } = written;
-            return self.settle(backend, user, of(blob, size, md5, None), blob).await;
+            let asked = backend.ask(user, None, of(blob, size, md5, None));
+            return self.settle(backend, asked, blob).await.map(drop);
         }
         let Written { blob: tail, size: tail_size, .. } = written;
-        // One after another: of many that append at once each would else copy for nothing until all others are
-        // through.
-        let turn = &APPENDS[target.id.0.0[3] as usize % APPENDS.len()];
-        let _turn = turn.lock().await;
+        let _turn = turn(target.id).await;
         let mut attempt = 0;
         let done = loop {
             attempt += 1;
@@ -79,16 +85,17 @@ impl Files {
                 Err(failure) => break Err(failure),
             };
             let behind = base.blob;
-            let joined = match self.join([(base.blob, base.size), (tail, tail_size)], compute_md5).await {
+            let joined = match self.join(&[(base.blob, base.size), (tail, tail_size)], compute_md5).await {
                 Ok(Written { blob, size, md5 }) => {
-                    self.settle(backend, user.clone(), of(blob, size, md5, Some(behind)), blob).await
+                    let asked = backend.ask(user.clone(), None, of(blob, size, md5, Some(behind)));
+                    self.settle(backend, asked, blob).await.map(drop)
                 }
                 Err(failure) => Err(failure),
             };
             match joined {
                 // Somebody has written the file meanwhile: behind that, then.
                 Err(_)
-                    if attempt < APPEND_ATTEMPTS
+                    if attempt < ATTEMPTS
                         && locate(backend, &user, &path, transaction, true)
                             .await
                             .is_ok_and(|now| now.blob != behind) => {}
@@ -99,32 +106,41 @@ impl Files {
         done
     }
 
-    /// Makes a blob the content of a file. One that is refused is removed: nobody will ever refer to it. When it
-    /// is not known what became of the change the blob stays, and the next start finds out.
-    async fn settle(
+    /// Waits until a blob is the content of a file. One that is refused is removed: nobody will ever refer to it. When
+    /// it is not known what became of the change the blob stays, and the next start finds out.
+    pub(crate) async fn settle(
         &self,
         backend: &ServerBackend,
-        user: String,
-        change: Command,
+        asked: Result<oneshot::Receiver<Result<Body, Failure>>, Failure>,
         blob: u64,
-    ) -> Result<(), Failure> {
-        let done = match backend.ask(user, None, change) {
+    ) -> Result<Body, Failure> {
+        let done = match asked {
             Ok(answer) => match answer.await {
                 Ok(done) => done,
                 Err(_) => return Err(stopping()),
             },
             Err(failure) => Err(failure),
         };
-        if done.is_err() && backend.hub.failure().is_none() {
+        // A change that was made before has taken another one.
+        let is_taken =
+            matches!(&done, Ok(Body::Value(taken)) if taken.as_u64().is_none_or(|taken| taken == blob));
+        if !is_taken && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
-        done.map(drop)
+        done
     }
 
-    /// One content behind another.
-    async fn join(&self, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {
+    /// Contents one behind another, in one of their own.
+    pub(crate) async fn join(&self, parts: &[(u64, u64)], compute_md5: bool) -> Result<Written, Failure> {
+        let contents = Contents(parts.iter().map(|(blob, size)| self.content(*blob, 0, *size)).collect());
         let store = Arc::clone(&self.store);
-        blocking(move || join_blobs(&*store, parts, compute_md5)).await
+        let written = pump(streams::stream(contents), move || Draft::begin(&*store, compute_md5)).await?;
+        if written.size == parts.iter().map(|(_, size)| size).sum() {
+            return Ok(written);
+        }
+        // Of a server that stops the reading end may go first.
+        let _ = self.store.delete_blob(written.blob);
+        Err(too_short())
     }
 
     /// Opens a content.
@@ -144,8 +160,12 @@ impl Files {
 
     /// Bytes of a blob, piece by piece. Blob 0 is the content of a file that was never written.
     pub fn stream(&self, blob: u64, offset: u64, length: u64) -> ByteStream {
+        streams::stream(self.content(blob, offset, length))
+    }
+
+    fn content(&self, blob: u64, offset: u64, length: u64) -> Content {
         let end = if blob == 0 { offset } else { offset + length };
-        streams::stream(Content { store: Arc::clone(&self.store), blob, at: offset, end })
+        Content { store: Arc::clone(&self.store), blob, at: offset, end }
     }
 }
 
@@ -165,16 +185,32 @@ impl Source for Content {
         let wanted = usize::try_from(self.end - self.at).unwrap_or(CHUNK).min(CHUNK);
         let chunk = self.store.read_blob(self.blob, self.at, wanted).map_err(unreadable)?;
         if chunk.is_empty() {
-            return Err(Failure::new("The content of the file is shorter than it should be"));
+            return Err(too_short());
         }
         self.at += chunk.len() as u64;
         Ok(Some(chunk.into()))
     }
 }
 
-struct Written {
-    blob: u64,
-    size: u64,
+/// One behind another.
+struct Contents(VecDeque<Content>);
+
+impl Source for Contents {
+    fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        while let Some(first) = self.0.front_mut() {
+            if let Some(piece) = first.next()? {
+                return Ok(Some(piece));
+            }
+            self.0.pop_front();
+        }
+        Ok(None)
+    }
+}
+
+/// A content that is durable in a blob, and not yet that of a file.
+pub(crate) struct Written {
+    pub(crate) blob: u64,
+    pub(crate) size: u64,
     md5: Option<String>,
 }
 
@@ -213,20 +249,8 @@ impl Sink for Draft {
     }
 }
 
-fn join_blobs(store: &dyn Store, parts: [(u64, u64); 2], compute_md5: bool) -> Result<Written, Failure> {
-    let mut draft = Draft::begin(store, compute_md5)?;
-    for (blob, size) in parts {
-        let mut at = 0;
-        while blob != 0 && at < size {
-            let chunk = store.read_blob(blob, at, CHUNK).map_err(unreadable)?;
-            if chunk.is_empty() {
-                return Err(Failure::new("The content of the file is shorter than it should be"));
-            }
-            at += chunk.len() as u64;
-            draft.add(&chunk)?;
-        }
-    }
-    draft.finish()
+fn too_short() -> Failure {
+    Failure::new("The content of the file is shorter than it should be")
 }
 
 async fn locate(

@@ -16,6 +16,7 @@
 mod access;
 mod archive;
 mod backend;
+mod concatenate;
 mod configured_tokens;
 mod core_thread;
 mod event_log;

@@ -72,13 +72,12 @@ pub(super) fn concatenate(params: &Params) -> Result<Command> {
     let sources = required("source_paths", Ok(params.value("source_paths").cloned()))?;
     let list = sources
         .as_list()
-        .filter(|l| !l.is_empty())
-        .ok_or_else(|| Failure::new("Parameter \"source_paths\" must be a non-empty list of paths"))?;
+        .ok_or_else(|| Failure::new("Parameter \"source_paths\" must be a list of paths"))?;
     let path = |v: &Value| {
         YPath::from_value(v).map_err(|e| Failure::new(format!("Cannot parse \"source_paths\": {e}")))
     };
     let sources = list.iter().map(path).collect::<Result<_>>()?;
     let destination = required("destination_path", params.path("destination_path"))?;
     let append = append(&destination)?;
-    Ok(Command::Concatenate { sources, destination, append })
+    Ok(Command::Concatenate { sources, destination, append, joined: None })
 }

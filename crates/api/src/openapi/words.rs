@@ -33,7 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("read_table", "Rows of a table"),
     ("alter_table", "Gives a table another schema"),
     ("get_table_columnar_statistics", "Rows of tables and what they weigh"),
-    ("concatenate", "Puts the rows of tables one after another into one"),
+    ("concatenate", "Puts the rows of tables, or the contents of files, one after another into one"),
     ("start_operation", "Starts an operation"),
     ("abort_operation", "Ends an operation, its jobs are killed"),
     ("suspend_operation", "No new jobs of an operation are started"),

@@ -218,7 +218,12 @@ fn questions(base: &str) -> Vec<Command> {
         Command::AlterTable { path: place(), schema: value("[]") },
         Command::FileWritten { path: place(), blob: 1, size: 1, md5: None, behind: None },
         Command::GetTableColumnarStatistics { paths: vec![place()] },
-        Command::Concatenate { sources: vec![place()], destination: path("//tmp/plain"), append: false },
+        Command::Concatenate {
+            sources: vec![place()],
+            destination: path("//tmp/plain"),
+            append: false,
+            joined: None,
+        },
         Command::GetFileFromCache { md5: "0".repeat(32), cache_path: place() },
         Command::PutFileToCache { path: place(), md5: "0".repeat(32), cache_path: path("//tmp") },
         Command::Authorize(Box::new(get(&at("")))),

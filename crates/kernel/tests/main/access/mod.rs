@@ -3,6 +3,7 @@
 mod columns;
 mod effective;
 mod hidden;
+mod joined;
 mod names;
 
 use crate::console::Console;
