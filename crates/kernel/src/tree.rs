@@ -209,6 +209,8 @@ impl Kernel {
             force,
             ignore_existing,
             preserve_creation_time,
+            preserve_expiration_time,
+            preserve_expiration_timeout,
         } = command
         else {
             unreachable!("the caller matched on CopyMove");
@@ -221,6 +223,8 @@ impl Kernel {
                     force,
                     ignore_existing,
                     preserve_creation_time,
+                    preserve_expiration_time,
+                    preserve_expiration_timeout,
                     ..CopyOptions::default()
                 };
                 self.edit(now, user, out, |edit| {
