@@ -22,6 +22,8 @@ const COMMON: &[&str] = &[
     "creation_time",
     "modification_time",
     "access_time",
+    "expiration_time",
+    "expiration_timeout",
     "revision",
     "attribute_revision",
     "content_revision",
@@ -105,6 +107,8 @@ pub fn is_system(node_type: NodeType, name: &[u8]) -> bool {
 pub fn is_settable(node_type: NodeType, name: &[u8]) -> bool {
     match name {
         b"owner" | b"account" | b"acl" | b"inherit_acl" | b"opaque" => true,
+        // Of which nodes they can be set is said by who sets them.
+        b"expiration_time" | b"expiration_timeout" => true,
         b"value" => node_type.is_scalar() || node_type == NodeType::Document,
         b"schema" => node_type == NodeType::Table,
         _ => false,
@@ -161,7 +165,9 @@ impl Tree {
         for (name, make) in defaulted(node.node_type) {
             all.insert(name, make());
         }
-        for (name, value) in node.user_attributes.iter() {
+        // What older versions kept as a plain attribute may have a meaning now; it is not in force.
+        let plain = |(name, _): &(&[u8], &Value)| !is_system(node.node_type, name);
+        for (name, value) in node.user_attributes.iter().filter(plain) {
             all.insert(name, value.clone());
         }
         all
@@ -194,8 +200,10 @@ impl Tree {
             "parent_id" if node.is_root() => return None,
             "parent_id" => node.parent.into(),
             "creation_time" => node.creation_time.into(),
-            // Reads leave no trace: a tree that writes when it is read is slow and surprising.
-            "modification_time" | "access_time" => node.modification_time.into(),
+            "modification_time" => node.modification_time.into(),
+            "access_time" => node.access_time().into(),
+            "expiration_time" => node.expiration.time?.into(),
+            "expiration_timeout" => (node.expiration.timeout?.as_millis() as i64).into(),
             "revision" => node.revision().into(),
             "attribute_revision" => node.attribute_revision.into(),
             "content_revision" => node.content_revision.into(),

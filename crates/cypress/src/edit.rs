@@ -8,6 +8,7 @@
 mod content;
 mod copy;
 mod create;
+mod expire;
 pub(crate) mod journal;
 mod remove;
 mod set;
@@ -21,6 +22,7 @@ use yson::ypath::Step;
 
 use crate::acl::Acl;
 use crate::edit::journal::Journal;
+use crate::expiration::Expiration;
 use crate::node::{Body, Node};
 use crate::record::Change;
 use crate::resolve::Place;
@@ -152,10 +154,10 @@ impl Edit<'_> {
     fn update(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
         self.remember(id);
         let now = self.context.now;
-        if let Some(node) = self.tree.node_mut(id) {
+        self.tree.change_node(id, |node| {
             node.modification_time = now;
             change(node);
-        }
+        });
     }
 
     fn update_content(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
@@ -202,6 +204,7 @@ impl Edit<'_> {
             inherit_acl: true,
             opaque: false,
             builtin: false,
+            expiration: Expiration::default(),
             creation_time: self.context.now,
             modification_time: self.context.now,
             attribute_revision: self.stamp(),

@@ -33,6 +33,7 @@
 pub mod acl;
 pub mod attributes;
 pub mod edit;
+pub mod expiration;
 pub mod failures;
 pub mod layout;
 pub mod limits;
@@ -51,6 +52,7 @@ pub use acl::{Ace, Acl, AclLink, Action, Decision, InheritanceMode, Permission, 
 pub use edit::{
     Committed, Context, CopyOptions, CreateOptions, Edit, LinkOptions, RemoveOptions, SetOptions,
 };
+pub use expiration::Expiration;
 pub use layout::Layout;
 pub use limits::Limits;
 pub use node::{Body, Chunk, Content, Node, TableContent};

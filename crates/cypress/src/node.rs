@@ -6,6 +6,7 @@ use vocab::{Guid, ObjectId, Time};
 use yson::{Bytes, Map, Value};
 
 use crate::acl::Acl;
+use crate::expiration::Expiration;
 use crate::types::NodeType;
 
 /// Where the content of a file or table is, and what is known about it. The bytes are elsewhere.
@@ -119,6 +120,8 @@ pub struct Node {
     pub opaque: bool,
     /// Part of the initial layout; cannot be removed.
     pub builtin: bool,
+    /// When it is removed without being asked for.
+    pub expiration: Expiration,
     /// When it was made.
     pub creation_time: Time,
     /// When anything about it was last changed.

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vocab::{Guid, ObjectId, Time};
+use vocab::{Guid, ObjectId, Span, Time};
 use yson::{Map, Value};
 
 use crate::acl::Acl;
+use crate::expiration::Expiration;
 use crate::limits::Limits;
 use crate::node::{Body, Chunk, Content, Node, TableContent};
 use crate::tree::Tree;
@@ -150,6 +151,9 @@ pub(crate) fn encode(node: &Node) -> Vec<u8> {
     .with_some("no_inherit_acl", flag(!node.inherit_acl))
     .with_some("opaque", flag(node.opaque))
     .with_some("builtin", flag(node.builtin))
+    .with_some("expiration_time", node.expiration.time.map(Time::as_micros))
+    .with_some("expiration_timeout", node.expiration.timeout.map(Span::as_micros))
+    .with_some("access_time", node.expiration.accessed.map(Time::as_micros))
     .with_some("attributes", (!node.user_attributes.is_empty()).then(|| node.user_attributes.clone()));
     let content =
         |c: &Content| Map::new().with("blob", c.blob).with("size", c.size).with_some("md5", c.md5.as_ref());
@@ -238,6 +242,11 @@ pub(crate) fn decode(id: ObjectId, bytes: &[u8]) -> Result<Node, String> {
         inherit_acl: !fields.may("no_inherit_acl", Value::as_bool)?.unwrap_or_default(),
         opaque: fields.may("opaque", Value::as_bool)?.unwrap_or_default(),
         builtin: fields.may("builtin", Value::as_bool)?.unwrap_or_default(),
+        expiration: Expiration {
+            time: fields.may("expiration_time", Value::as_u64)?.map(Time),
+            timeout: fields.may("expiration_timeout", Value::as_u64)?.map(Span),
+            accessed: fields.may("access_time", Value::as_u64)?.map(Time),
+        },
         creation_time: Time(fields.need("creation_time", Value::as_u64)?),
         modification_time: Time(fields.need("modification_time", Value::as_u64)?),
         attribute_revision: fields.need("attribute_revision", Value::as_u64)?,

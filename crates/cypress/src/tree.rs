@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use vocab::{Guid, ObjectId};
+use vocab::{Guid, ObjectId, Time};
 use yson::Bytes;
 
 use crate::acl::{AclLink, Decision, Permission, Subjects, decide};
@@ -33,6 +33,8 @@ pub struct Tree {
     /// All groups by name, for the closure of a user. Nothing keeps two groups in different maps
     /// from having the same name, so the id is part of the entry.
     pub(crate) groups: OrdSet<(String, ObjectId)>,
+    /// When nodes expire, soonest first ([`Node::expires`]).
+    pub(crate) expiring: OrdSet<(Time, ObjectId)>,
     pub(crate) mounts: OrdMap<ObjectId, MountId>,
     /// Locks that transactions have or wait for, by node.
     pub(crate) locks: OrdMap<ObjectId, NodeLocks>,
@@ -52,6 +54,7 @@ impl Tree {
             children: OrdMap::new(),
             blobs: OrdMap::new(),
             groups: OrdSet::new(),
+            expiring: OrdSet::new(),
             mounts: OrdMap::new(),
             locks: OrdMap::new(),
             seen_by: None,
@@ -218,12 +221,20 @@ impl Tree {
         if node.node_type == NodeType::Group {
             self.groups.insert(group_entry(&node));
         }
+        self.expiring.extend(expiring_entry(&node));
         self.nodes.insert(id, node);
     }
 
-    /// A node whose content is about to be changed, but nothing that the indices are made from.
-    pub(crate) fn node_mut(&mut self, id: ObjectId) -> Option<&mut Node> {
-        self.nodes.get_mut(&id).map(Arc::make_mut)
+    /// Changes what is in a node, but nothing that the indices are made from, other than when it expires.
+    pub(crate) fn change_node(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
+        let Some(node) = self.nodes.get_mut(&id).map(Arc::make_mut) else { return };
+        let before = expiring_entry(node);
+        change(node);
+        let after = expiring_entry(node);
+        if before != after {
+            before.map(|entry| self.expiring.remove(&entry));
+            self.expiring.extend(after);
+        }
     }
 
     /// Removes a node from the tree and from all indices; its children are the caller's business.
@@ -247,10 +258,15 @@ impl Tree {
         if node.node_type == NodeType::Group {
             self.groups.remove(&group_entry(&node));
         }
+        expiring_entry(&node).map(|entry| self.expiring.remove(&entry));
         Some(node)
     }
 }
 
 fn group_entry(node: &Node) -> (String, ObjectId) {
     (String::from_utf8_lossy(&node.key).into_owned(), node.id)
+}
+
+fn expiring_entry(node: &Node) -> Option<(Time, ObjectId)> {
+    Some((node.expires()?, node.id))
 }

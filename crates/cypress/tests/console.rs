@@ -173,6 +173,8 @@ impl Console {
                     preserve_owner: flag("preserve_owner"),
                     preserve_creation_time: flag("preserve_creation_time"),
                     preserve_modification_time: flag("preserve_modification_time"),
+                    preserve_expiration_time: flag("preserve_expiration_time"),
+                    preserve_expiration_timeout: flag("preserve_expiration_timeout"),
                 };
                 self.edit(|edit| match command {
                     "copy" => edit.copy(&source, &destination, copy),

@@ -4,6 +4,7 @@ mod acl;
 mod attributes;
 mod commands;
 mod console;
+mod expiration;
 mod resolve;
 mod restore;
 mod storm;

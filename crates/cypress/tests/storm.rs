@@ -25,6 +25,8 @@ fn path() -> impl Strategy<Value = String> {
         "/@value",
         "/@id",
         "/@opaque",
+        "/@expiration_timeout",
+        "/@expiration_time",
         "/*",
         "/@*",
         "&",
@@ -65,6 +67,7 @@ fn line() -> impl Strategy<Value = String> {
             "ignore_existing",
             "ignore_type_mismatch",
             "preserve_acl",
+            "preserve_expiration_timeout",
         ]),
         0..3,
     )

@@ -20,6 +20,13 @@ pub(crate) struct Audited {
     before: Option<Value>,
 }
 
+impl Audited {
+    /// Says why it is made, when nobody has asked for it.
+    pub(crate) fn because(self, reason: &str) -> Audited {
+        Audited { details: self.details.with("reason", reason), ..self }
+    }
+}
+
 #[derive(Clone)]
 enum View {
     Path(YPath),

@@ -114,6 +114,8 @@ pub enum Command {
         md5: String,
         /// Where the cache is.
         cache_path: YPath,
+        /// Keep `expiration_timeout`.
+        preserve_expiration_timeout: bool,
     },
     /// `set`.
     Set {
@@ -177,6 +179,10 @@ pub enum Command {
         ignore_existing: bool,
         /// `preserve_creation_time`.
         preserve_creation_time: bool,
+        /// `preserve_expiration_time`.
+        preserve_expiration_time: bool,
+        /// `preserve_expiration_timeout`.
+        preserve_expiration_timeout: bool,
     },
     /// `link`.
     Link {

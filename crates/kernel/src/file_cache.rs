@@ -30,6 +30,7 @@ impl Kernel {
         now: Time,
         user: &str,
         (path, md5, cache): (&YPath, &str, &YPath),
+        preserve_expiration_timeout: bool,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
         let from = self.resolve_local(path, Last::Follow, "put_file_to_cache")?;
@@ -41,7 +42,12 @@ impl Kernel {
         let to = self.resolve_local(&target, Last::Stay, "put_file_to_cache")?;
         // Whatever else is there is not the file.
         let kept = to.rest.is_empty() && self.is_file_with(to.node, md5);
-        let options = CopyOptions { recursive: true, force: true, ..CopyOptions::default() };
+        let options = CopyOptions {
+            recursive: true,
+            force: true,
+            preserve_expiration_timeout,
+            ..CopyOptions::default()
+        };
         self.edit(now, user, out, |edit| {
             let id = if kept { to.node } else { edit.copy(&from, &to, options)? };
             let touched = yson::map! { "touch_time" => now };

@@ -28,6 +28,7 @@ pub mod command;
 pub mod config;
 pub mod effect;
 mod events;
+mod expiration;
 mod explanations;
 mod file_cache;
 pub mod input;
@@ -179,6 +180,8 @@ pub struct Kernel {
     /// Who starved when.
     starvations: explanations::StarvationLog,
     periodic: Periodic,
+    /// The last expired node that was looked at, if there were too many for one pass.
+    expired_until: Option<(Time, vocab::ObjectId)>,
     /// Jobs of the life before may still be reported.
     reviving: bool,
     /// Operations of the life before that this one could not make sense of.
@@ -225,6 +228,8 @@ struct PendingWork {
     dirty: BTreeSet<OperationId>,
     /// Merges that may run.
     merges: BTreeSet<OperationId>,
+    /// Nodes that are kept as long as they are used, and were.
+    used: BTreeSet<vocab::ObjectId>,
     /// Somebody became schedulable: an extra fair-share update would help.
     update: bool,
     /// Demand or shares changed: look at all nodes that have room.
@@ -306,6 +311,7 @@ impl Kernel {
         over: &mut dyn FnMut(Phase),
     ) -> Flushed {
         self.events.set_time(now);
+        self.renew_used(now);
         self.housekeeping(now, out);
         self.advance_operations(now);
         self.run_merges(now, out);
@@ -398,6 +404,7 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
             return;
         }
+        self.note_use(&command);
         if !command.is_mutation() {
             let (waits, body) = self.read(now, who.as_ref(), command);
             let after = match waits {
@@ -610,8 +617,9 @@ impl Kernel {
             Command::AbortTransaction { transaction } => {
                 self.abort_transaction(now, user, transaction, out).map(nothing)
             }
-            Command::PutFileToCache { path, md5, cache_path } => {
-                self.put_file_to_cache(now, user, (&path, &md5, &cache_path), out)
+            Command::PutFileToCache { path, md5, cache_path, preserve_expiration_timeout } => {
+                let place = (&path, md5.as_str(), &cache_path);
+                self.put_file_to_cache(now, user, place, preserve_expiration_timeout, out)
             }
             Command::TableWritten { path, rows } => {
                 self.table_written(now, user, &path, *rows, out).map(nothing)
@@ -679,6 +687,7 @@ impl Kernel {
         self.periodic.housekeeping = now + HOUSEKEEPING_PERIOD;
         self.mutations.expire(now, &mut self.open.batch);
         self.expire_transactions(now, out);
+        self.remove_expired(now, out);
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
         self.copy_slow_jobs(now);

@@ -215,6 +215,8 @@ impl Kernel {
             force,
             ignore_existing,
             preserve_creation_time,
+            preserve_expiration_time,
+            preserve_expiration_timeout,
         } = command
         else {
             unreachable!("the caller matched on CopyMove");
@@ -227,6 +229,8 @@ impl Kernel {
                     force,
                     ignore_existing,
                     preserve_creation_time,
+                    preserve_expiration_time,
+                    preserve_expiration_timeout,
                     ..CopyOptions::default()
                 };
                 self.edit(now, user, out, |edit| {

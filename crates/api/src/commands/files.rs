@@ -51,6 +51,7 @@ pub(super) fn put_file_to_cache(params: &Params) -> Result<Command> {
         path: required("path", params.path("path"))?,
         md5: md5(params)?,
         cache_path: cache_path(params)?,
+        preserve_expiration_timeout: params.flag("preserve_expiration_timeout")?,
     })
 }
 

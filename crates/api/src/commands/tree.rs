@@ -96,6 +96,8 @@ fn copy_or_move(params: &Params, remove_source: bool) -> Result<Command> {
         force: params.flag("force")?,
         ignore_existing,
         preserve_creation_time: params.flag("preserve_creation_time")?,
+        preserve_expiration_time: params.flag("preserve_expiration_time")?,
+        preserve_expiration_timeout: params.flag("preserve_expiration_timeout")?,
     })
 }
 

@@ -28,6 +28,10 @@ pub struct CopyOptions {
     pub preserve_creation_time: bool,
     /// Keep the time of modification.
     pub preserve_modification_time: bool,
+    /// Keep `expiration_time`.
+    pub preserve_expiration_time: bool,
+    /// Keep `expiration_timeout`.
+    pub preserve_expiration_timeout: bool,
 }
 
 impl Edit<'_> {
@@ -129,6 +133,8 @@ impl Edit<'_> {
             if options.preserve_creation_time {
                 new.creation_time = old.creation_time;
             }
+            new.expiration.time = old.expiration.time.filter(|_| options.preserve_expiration_time);
+            new.expiration.timeout = old.expiration.timeout.filter(|_| options.preserve_expiration_timeout);
             let copy = self.attach(place, new)?;
             copies.insert(id, copy);
         }
@@ -137,9 +143,8 @@ impl Edit<'_> {
             for (old, copy) in &copies {
                 let time = self.expect_node(*old)?.modification_time;
                 self.update(*copy, |_| ());
-                if let Some(node) = self.tree.node_mut(*copy) {
-                    node.modification_time = time;
-                }
+                self.renew(*copy);
+                self.tree.change_node(*copy, |node| node.modification_time = time);
             }
         }
         copies.get(&top).copied().ok_or_else(|| crate::failures::no_object(top))

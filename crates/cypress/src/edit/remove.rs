@@ -78,6 +78,9 @@ impl Edit<'_> {
                 false => Ok(()),
             };
         }
+        if matches!(name, b"expiration_time" | b"expiration_timeout") {
+            return self.clear_expiration(id, name, force);
+        }
         if is_system(node.node_type, name) {
             return Err(read_only_attribute(&self.path(id), name));
         }

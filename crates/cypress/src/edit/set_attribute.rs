@@ -122,6 +122,7 @@ impl Edit<'_> {
                 self.alter_table(id, value)?;
             }
             b"value" => self.set_value(id, value)?,
+            b"expiration_time" | b"expiration_timeout" => self.set_expiration(id, name, &value)?,
             _ => return Err(read_only_attribute(&self.path(id), name)),
         }
         Ok(())

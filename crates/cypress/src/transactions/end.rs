@@ -199,6 +199,8 @@ impl Edit<'_> {
             node.content_revision = stamp;
         }
         self.put(node);
+        // A transaction may last longer than what it has made may lie unused.
+        self.renew(id);
         Ok(())
     }
 

@@ -246,6 +246,8 @@ fn take_attribute(node: &mut Node, from: &Node, name: &[u8]) {
         b"acl" => node.acl.clone_from(&from.acl),
         b"inherit_acl" => node.inherit_acl = from.inherit_acl,
         b"opaque" => node.opaque = from.opaque,
+        b"expiration_time" => node.expiration.time = from.expiration.time,
+        b"expiration_timeout" => node.expiration.timeout = from.expiration.timeout,
         _ => match from.user_attributes.get(name) {
             Some(value) => drop(node.user_attributes.insert(name, value.clone())),
             None => drop(node.user_attributes.remove(name)),
@@ -266,6 +268,8 @@ pub(super) fn changed_attributes(old: &Node, new: &Node) -> Vec<Vec<u8>> {
     note("acl", old.acl != new.acl);
     note("inherit_acl", old.inherit_acl != new.inherit_acl);
     note("opaque", old.opaque != new.opaque);
+    note("expiration_time", old.expiration.time != new.expiration.time);
+    note("expiration_timeout", old.expiration.timeout != new.expiration.timeout);
     let (before, after) = (&old.user_attributes, &new.user_attributes);
     names.extend(before.keys().filter(|name| before.get(name) != after.get(name)).map(|n| n.to_vec()));
     names.extend(after.keys().filter(|name| !before.contains(name)).map(|n| n.to_vec()));

@@ -2,6 +2,7 @@
 
 mod append;
 mod desk;
+mod expiration;
 mod model;
 mod waiting;
 

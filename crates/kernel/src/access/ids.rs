@@ -75,7 +75,7 @@ impl Kernel {
 
 /// Paths of a command, and whether what they lead to may be a link. Operations, jobs, pools and users are named by
 /// their names.
-fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
+pub(crate) fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
     use Command::*;
     use Last::{Follow, Stay};
     let own = |path, last| (Cow::Borrowed(path), last);
@@ -106,7 +106,7 @@ fn paths_of(command: &Command) -> Vec<(Cow<'_, YPath>, Last)> {
         GetFileFromCache { md5, cache_path } => {
             vec![own(cache_path, Follow), (Cow::Owned(place_in(cache_path, md5)), Follow)]
         }
-        PutFileToCache { path, md5, cache_path } => {
+        PutFileToCache { path, md5, cache_path, .. } => {
             let place = (Cow::Owned(place_in(cache_path, md5)), Stay);
             vec![own(path, Follow), own(cache_path, Follow), place]
         }

@@ -27,6 +27,7 @@ mod lists;
 mod names;
 mod tree;
 
+pub(crate) use ids::paths_of;
 use lists::Found;
 pub(crate) use lists::Object;
 
@@ -167,7 +168,7 @@ impl Kernel {
                 let place = place_in(cache_path, md5);
                 demand(Read, &self.find_as(who, &place, Last::Follow)?.object, &place.text())
             }
-            Command::PutFileToCache { path, md5, cache_path } => {
+            Command::PutFileToCache { path, md5, cache_path, .. } => {
                 demand(Read, &self.find_as(who, path, Last::Follow)?.object, &path.text())?;
                 demand(Write, &self.find_as(who, cache_path, Last::Follow)?.object, &cache_path.text())?;
                 // A shelf of the cache may have a list of its own, or be a link to somewhere else.

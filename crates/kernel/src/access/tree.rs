@@ -148,7 +148,17 @@ impl Kernel {
             (_, Object::Pool(..) | Object::Tree(_)) => Permission::Administer,
             _ => Permission::Write,
         };
-        self.demand(who, permission, object, shown)
+        self.demand(who, permission, object, shown)?;
+        match (&*name, object) {
+            // What is removed later is removed by whoever says when.
+            ("expiration_time" | "expiration_timeout", Object::Node(id))
+                if value.is_some_and(|v| !v.is_entity()) =>
+            {
+                let found = Found { object: Object::Node(*id), rest: Vec::new() };
+                self.authorize_remove(who, &found, shown)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn authorize_remove(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {

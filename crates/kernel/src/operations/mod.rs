@@ -145,6 +145,7 @@ impl Kernel {
         for (task, files) in operation.controller.file_requests() {
             pinned.extend(self.resolve_files(&operation.user, task, files)?);
         }
+        self.note_use_of(pinned.iter().map(|file| file.artifact.file_id).collect());
         match self.operations.get_mut(&id) {
             Some(operation) => operation.pin(pinned),
             None => Ok(()),

@@ -116,7 +116,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let Some(operation) = self.operations.get(&id) else { return Ok(()) };
-        let map = operation.spec.spec.map.clone();
+        let (map, merge) = (operation.spec.spec.map.clone(), operation.spec.spec.merge.clone());
         let (paths, task_outputs) = outputs_of(&operation.spec.spec.tasks);
         if map.is_none() && paths.is_empty() {
             return Ok(());
@@ -128,8 +128,10 @@ impl Kernel {
         for path in &paths {
             self.demand_path(&user, Permission::Write, path)?;
         }
+        let inputs = map.iter().flat_map(|map| &map.inputs);
+        self.note_use_of(inputs.filter_map(|path| Some(self.table(path).ok()?.0)).collect());
         // Nothing to do for jobs: the merge takes the chunks (see `merge`).
-        if let (Some(merge), Some(_)) = (&operation.spec.spec.merge, &map)
+        if let (Some(merge), Some(_)) = (&merge, &map)
             && self.lies_apart(merge)?
         {
             return Ok(());

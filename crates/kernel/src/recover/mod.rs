@@ -119,6 +119,7 @@ impl Kernel {
             pending_work: PendingWork::default(),
             starvations: Default::default(),
             periodic: Periodic { update: now, last_update: now, housekeeping: now, alerts: now },
+            expired_until: None,
             reviving: false,
             not_restored: Default::default(),
             volumes: Volumes::new(now),

@@ -10,6 +10,7 @@ mod broken_records;
 mod changes;
 mod console;
 mod events;
+mod expiration;
 mod learning;
 mod node;
 mod nodes;

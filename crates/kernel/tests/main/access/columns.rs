@@ -9,7 +9,7 @@ fn located(guarded: &mut Guarded, user: &str, at: &str) -> Vec<String> {
 }
 
 fn copied(from: &str, to: &str) -> Command {
-    Command::Concatenate { sources: vec![path(from)], destination: path(to), append: false }
+    Command::Concatenate { sources: vec![path(from)], destination: path(to), append: false, joined: None }
 }
 
 #[test]

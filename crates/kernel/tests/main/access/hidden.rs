@@ -169,6 +169,8 @@ fn questions(base: &str) -> Vec<Command> {
             force,
             ignore_existing,
             preserve_creation_time,
+            preserve_expiration_time,
+            preserve_expiration_timeout,
             ..
         } => Command::CopyMove {
             source,
@@ -178,6 +180,8 @@ fn questions(base: &str) -> Vec<Command> {
             force,
             ignore_existing,
             preserve_creation_time,
+            preserve_expiration_time,
+            preserve_expiration_timeout,
         },
         other => other,
     };
@@ -225,7 +229,12 @@ fn questions(base: &str) -> Vec<Command> {
             joined: None,
         },
         Command::GetFileFromCache { md5: "0".repeat(32), cache_path: place() },
-        Command::PutFileToCache { path: place(), md5: "0".repeat(32), cache_path: path("//tmp") },
+        Command::PutFileToCache {
+            path: place(),
+            md5: "0".repeat(32),
+            cache_path: path("//tmp"),
+            preserve_expiration_timeout: false,
+        },
         Command::Authorize(Box::new(get(&at("")))),
     ];
     questions.push(vanilla(base));
@@ -384,6 +393,7 @@ fn a_cache_is_no_way_around() {
         path: path("//tmp/file"),
         md5: MD5.to_owned(),
         cache_path: path("//tmp/cache"),
+        preserve_expiration_timeout: false,
     };
     guarded.done("root", create("file", Some("//tmp/file"), "{}"));
     let written = Command::FileWritten {

@@ -81,6 +81,8 @@ fn copy(from: &str, to: &str) -> Command {
         force: true,
         ignore_existing: false,
         preserve_creation_time: false,
+        preserve_expiration_time: false,
+        preserve_expiration_timeout: false,
     }
 }
 

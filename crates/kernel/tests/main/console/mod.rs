@@ -341,6 +341,8 @@ impl Console {
                     force: false,
                     ignore_existing: false,
                     preserve_creation_time: false,
+                    preserve_expiration_time: false,
+                    preserve_expiration_timeout: false,
                 };
                 self.send(line, None, command);
             }
