@@ -96,6 +96,31 @@ def test_several_outputs_and_none(cluster, client, home):
     run(cluster, "cat > /dev/null", [f"{home}/a"], [])
 
 
+def test_commands_choose_among_tables(cluster, client, home):
+    """Rows of two inputs, with the marks that say so, become those of two outputs by `cat`; with one more input they
+    are too many."""
+    client.write_table(f"{home}/a", ROWS[:3])
+    client.write_table(f"{home}/b", ROWS[3:7])
+    outputs = [f"{home}/one", f"{home}/two"]
+    for format in (TEXT, "yson", "json"):
+        run(cluster, "cat", [f"{home}/a", f"{home}/b"], outputs, mapper={"format": format})
+        assert [read(client, path) for path in outputs] == [ROWS[:3], ROWS[3:7]], format
+    # Through any descriptor, and only up to its end.
+    command = "cat >/dev/null; echo '{n=1};<table_index=1>#;{n=2}'; echo '<table_index=0>#;{n=3};<table_index=1>#;{n=4}' >&4"
+    run(cluster, command, [f"{home}/a"], outputs)
+    assert [sorted(row["n"] for row in read(client, path)) for path in outputs] == [[1, 3], [2, 4]]
+    for index, found in (("2", "2"), ("-1", "-1"), ("x", '"x"'), ("0.5", "0.5")):
+        operation = run(cluster, f"echo '<table_index={index}>#;{{n=1}}'", [f"{home}/a"], outputs, state="failed")
+        assert f"an integer from 0 to 1, found {found}" in json.dumps(cluster.result(operation)).replace("\\", "")
+    operation = run(cluster, "cat", [f"{home}/a", f"{home}/b", f"{home}/a"], outputs, state="failed")
+    assert "integer from 0 to 1, found 2" in json.dumps(cluster.result(operation))
+    # Other marks are no rows.
+    operation = run(cluster, "cat", [f"{home}/a"], outputs, state="failed", job_io={"control_attributes": {"enable_row_index": True}})
+    assert "Row 0 must be a map, found entity" in json.dumps(cluster.result(operation))
+    with pytest.raises(yt.wrapper.YtError, match="Row 0 must be a map, found entity"):
+        client.write_table(outputs[0], b"<table_index=0>#;{n=1};", format="yson", raw=True)
+
+
 def test_maps_that_append_to_one_table_run_at_once(cluster, client, home):
     """Each waits for a file that the test makes when both of them run: neither is in the other's way."""
     for n in range(2):

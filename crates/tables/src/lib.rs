@@ -37,4 +37,4 @@ pub use key::compare as compare_keys;
 pub use print::{Control, Printer};
 pub use schema::{Column, Schema};
 pub use select::{Range, Selection};
-pub use writer::{Summary, Writer};
+pub use writer::{RowWriter, Summary, Writer};
