@@ -247,6 +247,18 @@ def test_tables_that_are_not_there(cluster, client, home):
     run(cluster, "cat", [f"{home}/a"], [f"{home}/b"])
 
 
+def test_what_a_path_says_is_refused_with_it(cluster, client, home):
+    for name in "ab":
+        client.write_table(f"{home}/{name}", ROWS[:1])
+    a, b = f"{home}/a", f"{home}/b"
+    for inputs, output, error in (([a, f"{b}[zz:]"], a, f'{b}: Attribute "lower_limit" of a range must be {{row_index=...}}: limits by "key" are not supported, found {{"key"=["zz";];}}'),
+                                  ([f"<columns=5>{b}"], a, f'{b}: Attribute "columns" of the path must be'),
+                                  ([a], f"<append=5>{b}", f'{b}: Attribute "append" must be boolean, found int64'),
+                                  ([a], f"<schema=5>{b}", f"{b}: Bad table schema")):
+        operation = run(cluster, "cat", inputs, [output], state="failed", create=False)
+        assert error in json.dumps(cluster.result(operation)).replace("\\", ""), cluster.result(operation)
+
+
 def test_bad_specs(cluster, client, home):
     client.write_table(f"{home}/a", ROWS)
     good = {"input_table_paths": [f"{home}/a"], "output_table_paths": [f"{home}/a"], "mapper": {"command": "cat"}}
@@ -255,6 +267,7 @@ def test_bad_specs(cluster, client, home):
                           ({"mapper": {"command": "cat", "format": "csv"}}, "/mapper/input_format"),
                           ({"mapper": {"command": "cat", "output_format": 5}}, "/mapper/output_format"),
                           ({"output_table_paths": [f"{home}/a", f"{home}/a"]}, "Duplicate"),
+                          ({"schema_inference_mode": "from_input"}, "/schema_inference_mode"),
                           ({"output_table_paths": None}, "/output_table_paths")):
         with pytest.raises(ServerError) as refused:
             cluster.command("start_operation", operation_type="map", spec={**good, **change})

@@ -129,8 +129,7 @@ impl Kernel {
         for path in sources {
             let (id, source) = self.table(path)?;
             let selection = Selection::of(path, source.row_count())?;
-            let whole = selection.ranges.len() == 1 && selection.row_count() == source.row_count();
-            if !selection.columns.is_all() || !whole {
+            if !selection.is_whole(source.row_count()) {
                 return Err(Failure::new(format!(
                     "{path}: only whole tables are joined, a selection of rows or columns is not supported"
                 )));
