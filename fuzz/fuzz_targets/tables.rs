@@ -8,7 +8,7 @@ use yson::{Format, JsonFormat, Style};
 fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
     let mut intake = Intake::new(format.clone());
     let mut rows = Vec::new();
-    let mut sink = |row: &[u8]| {
+    let mut sink = |_: usize, row: &[u8]| {
         rows.extend_from_slice(row);
         Ok(())
     };

@@ -96,6 +96,31 @@ def test_several_outputs_and_none(cluster, client, home):
     run(cluster, "cat > /dev/null", [f"{home}/a"], [])
 
 
+def test_commands_choose_among_tables(cluster, client, home):
+    """Rows of two inputs, with the marks that say so, become those of two outputs by `cat`; with one more input they
+    are too many."""
+    client.write_table(f"{home}/a", ROWS[:3])
+    client.write_table(f"{home}/b", ROWS[3:7])
+    outputs = [f"{home}/one", f"{home}/two"]
+    for format in (TEXT, "yson", "json"):
+        run(cluster, "cat", [f"{home}/a", f"{home}/b"], outputs, mapper={"format": format})
+        assert [read(client, path) for path in outputs] == [ROWS[:3], ROWS[3:7]], format
+    # Through any descriptor, and only up to its end.
+    command = "cat >/dev/null; echo '{n=1};<table_index=1>#;{n=2}'; echo '<table_index=0>#;{n=3};<table_index=1>#;{n=4}' >&4"
+    run(cluster, command, [f"{home}/a"], outputs)
+    assert [sorted(row["n"] for row in read(client, path)) for path in outputs] == [[1, 3], [2, 4]]
+    for index, found in (("2", "2"), ("-1", "-1"), ("x", '"x"'), ("0.5", "0.5")):
+        operation = run(cluster, f"echo '<table_index={index}>#;{{n=1}}'", [f"{home}/a"], outputs, state="failed")
+        assert f"an integer from 0 to 1, found {found}" in json.dumps(cluster.result(operation)).replace("\\", "")
+    operation = run(cluster, "cat", [f"{home}/a", f"{home}/b", f"{home}/a"], outputs, state="failed")
+    assert "integer from 0 to 1, found 2" in json.dumps(cluster.result(operation))
+    # Other marks are no rows.
+    operation = run(cluster, "cat", [f"{home}/a"], outputs, state="failed", job_io={"control_attributes": {"enable_row_index": True}})
+    assert "Row 0 must be a map, found entity" in json.dumps(cluster.result(operation))
+    with pytest.raises(yt.wrapper.YtError, match="Row 0 must be a map, found entity"):
+        client.write_table(outputs[0], b"<table_index=0>#;{n=1};", format="yson", raw=True)
+
+
 def test_maps_that_append_to_one_table_run_at_once(cluster, client, home):
     """Each waits for a file that the test makes when both of them run: neither is in the other's way."""
     for n in range(2):
@@ -222,6 +247,18 @@ def test_tables_that_are_not_there(cluster, client, home):
     run(cluster, "cat", [f"{home}/a"], [f"{home}/b"])
 
 
+def test_what_a_path_says_is_refused_with_it(cluster, client, home):
+    for name in "ab":
+        client.write_table(f"{home}/{name}", ROWS[:1])
+    a, b = f"{home}/a", f"{home}/b"
+    for inputs, output, error in (([a, f"{b}[zz:]"], a, f'{b}: Attribute "lower_limit" of a range must be {{row_index=...}}: limits by "key" are not supported, found {{"key"=["zz";];}}'),
+                                  ([f"<columns=5>{b}"], a, f'{b}: Attribute "columns" of the path must be'),
+                                  ([a], f"<append=5>{b}", f'{b}: Attribute "append" must be boolean, found int64'),
+                                  ([a], f"<schema=5>{b}", f"{b}: Bad table schema")):
+        operation = run(cluster, "cat", inputs, [output], state="failed", create=False)
+        assert error in json.dumps(cluster.result(operation)).replace("\\", ""), cluster.result(operation)
+
+
 def test_bad_specs(cluster, client, home):
     client.write_table(f"{home}/a", ROWS)
     good = {"input_table_paths": [f"{home}/a"], "output_table_paths": [f"{home}/a"], "mapper": {"command": "cat"}}
@@ -230,6 +267,7 @@ def test_bad_specs(cluster, client, home):
                           ({"mapper": {"command": "cat", "format": "csv"}}, "/mapper/input_format"),
                           ({"mapper": {"command": "cat", "output_format": 5}}, "/mapper/output_format"),
                           ({"output_table_paths": [f"{home}/a", f"{home}/a"]}, "Duplicate"),
+                          ({"schema_inference_mode": "from_input"}, "/schema_inference_mode"),
                           ({"output_table_paths": None}, "/output_table_paths")):
         with pytest.raises(ServerError) as refused:
             cluster.command("start_operation", operation_type="map", spec={**good, **change})

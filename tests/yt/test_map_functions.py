@@ -2,6 +2,7 @@
 uploaded into the file cache, and run by the SDK's own runner inside the job."""
 
 import collections
+import json
 import os
 import pathlib
 import subprocess
@@ -48,6 +49,50 @@ def test_a_function_of_rows(client, home):
     assert operation.get_state() == "completed"
     assert read(client, f"{home}/b") == [{"word": w, "id": row["id"]} for row in ROWS for w in row["text"].split()]
     assert client.exists("//tmp/yt_wrapper/file_storage")
+
+
+def evens_and_odds(row):
+    yield yt.wrapper.create_table_switch(row["id"] % 2)
+    yield row
+
+
+def halves(row):
+    """In the form `row_fields`."""
+    yield {**row, "@table_index": row["id"] % 2}
+    yield {"id": row["id"], "text": "goes to the first"}
+
+
+def to_the_seventh(row):
+    yield yt.wrapper.create_table_switch(7)
+    yield row
+
+
+@yt.wrapper.raw
+def in_json(line):
+    """`JsonFormat` of the SDK writes to the descriptors of the tables by itself, but of a function of lines."""
+    if b'"id":1,' in line.replace(b" ", b""):
+        yield b'{"$value": null, "$attributes": {"table_index": 1}}\n'
+    yield line
+
+
+def test_a_function_chooses_among_tables(client, home):
+    client.write_table(f"{home}/a", ROWS)
+    outputs = [f"{home}/even", f"{home}/odd"]
+    run = lambda function, **options: client.run_map(function, f"{home}/a", outputs, spec={"mapper": SMALL, "max_failed_job_count": 1, **options.pop("spec", {})}, **options)  # noqa: E731
+    run(evens_and_odds, spec={"job_count": 3})
+    assert [read(client, path) for path in outputs] == [ROWS[0::2], ROWS[1::2]]
+    run(halves, format=yt.wrapper.YsonFormat(control_attributes_mode="row_fields"))
+    others = [{"id": row["id"], "text": "goes to the first"} for row in ROWS]
+    first, second = (read(client, path) for path in outputs)
+    assert second == ROWS[1::2] and sorted(first, key=str) == sorted([*others, *ROWS[0::2]], key=str)
+    assert [row["id"] for row in first] == sorted(row["id"] for row in first)
+    run(in_json, format=yt.wrapper.JsonFormat())
+    assert [read(client, path) for path in outputs] == [ROWS[:1], ROWS[1:]]
+    with pytest.raises(yt.wrapper.YtOperationFailedError) as failed:
+        run(to_the_seventh)
+    said = "in front of row 0 must be the number of an output table, an integer from 0 to 1, found 7"
+    assert said in json.dumps(failed.value.attributes, default=str), failed.value.attributes
+    assert [read(client, path) for path in outputs] == [ROWS[:1], ROWS[1:]]
 
 
 def test_the_example(cluster, client):

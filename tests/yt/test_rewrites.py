@@ -197,3 +197,78 @@ def test_what_a_sorted_merge_refuses(cluster, client, home):
     with pytest.raises(yt.wrapper.YtOperationFailedError, match="is there twice"):
         client.run_merge([f"{home}/u", f"{home}/u"], f"{home}/out", mode="sorted", spec={"max_failed_job_count": 1})
     assert read(client, f"{home}/out") == []
+
+
+KV = [{"name": "k", "type": "int64", "sort_order": "ascending"}, {"name": "v", "type": "string"}]
+PAIRS = [{"k": n, "v": str(n)} for n in range(6)]
+ANEW = {"force_transform": True}
+
+
+def seen(client, table):
+    """Strict, names, key columns, unique keys; none without a schema."""
+    schema = client.get(f"{table}/@schema")
+    if client.get(f"{table}/@schema_mode") == "weak":
+        return None
+    keys = [column["name"] for column in schema if column.get("sort_order")]
+    assert client.get(f"{table}/@sorted") == bool(keys)
+    return schema.attributes["strict"], [column["name"] for column in schema], keys, schema.attributes["unique_keys"]
+
+
+@pytest.mark.parametrize("spec", [{}, ANEW])
+def test_the_schema_of_the_output_of_a_merge(cluster, client, home, spec):
+    for name, rows in (("a", PAIRS[:3]), ("b", PAIRS[3:])):
+        client.create("table", f"{home}/{name}", attributes={"schema": yt.yson.to_yson_type(KV, attributes={"unique_keys": name == "a"})})
+        client.write_table(f"{home}/{name}", rows)
+    client.create("table", f"{home}/other", attributes={"schema": [{"name": "k", "type": "int64"}]})
+    client.write_table(f"{home}/weak", PAIRS[:1])
+    a, b, other, weak, out = (f"{home}/{name}" for name in ("a", "b", "other", "weak", "m"))
+    plain, keyed = (True, ["k", "v"], [], False), (True, ["k", "v"], ["k"], False)
+
+    def merged(inputs, mode, inference=None, output=out):
+        client.remove(out, force=True)
+        more = {"schema_inference_mode": inference} if inference else {}
+        operation = client.run_merge(inputs, output, mode=mode, spec={**spec, **more})
+        assert client.get_operation(operation.id)["unrecognized_spec"] == {}
+        assert bool(cluster.jobs(operation.id)) == bool(spec or output is not out), "as usual"
+        return seen(client, out)
+
+    for inference in (None, "auto", "from_input"):
+        assert merged([a, b], "unordered", inference) == plain
+        assert merged([a, b], "ordered", inference) == plain
+        assert merged([a, b], "sorted", inference) == keyed
+        # All of one table is as it was.
+        assert merged([a], "ordered", inference) == (True, ["k", "v"], ["k"], True)
+        assert merged([a], "sorted", inference) == keyed and merged([a], "unordered", inference) == plain
+        assert merged([a, a], "ordered", inference) == plain and merged([weak], "unordered", inference) is None
+    assert read(client, b) == PAIRS[3:] and merged([a, b], "sorted") == keyed and read(client, out) == PAIRS
+    # Inputs that do not agree, and an output that is to stay as it is.
+    for inputs in ([a, other], [a, weak], [weak, b, a]):
+        assert merged(inputs, "unordered") is None and merged(inputs, "ordered", "from_output") is None
+        with pytest.raises(yt.wrapper.YtOperationFailedError) as failed:
+            merged(inputs, "unordered", "from_input")
+        assert f"but {inputs[0]} and {inputs[1]} have different schemas" in str(failed.value)
+    assert merged([a, b], "sorted", "from_output") is None and client.get(f"{out}/@sorted_by") == ["k"]
+    # What the output says of itself wins.
+    less = [{"name": "k", "type": "any"}, {"name": "v", "type": "string"}, {"name": "more", "type": "any"}]
+    for inference in (None, "from_output", "from_input"):
+        output = yt.wrapper.TablePath(out, attributes={"schema": less})
+        assert merged([a, b], "unordered", inference, output) == (True, ["k", "v", "more"], [], False)
+    client.write_table(out, PAIRS[:1])
+    client.run_merge([a, b], out, mode="unordered", spec=spec)
+    assert seen(client, out) == (True, ["k", "v", "more"], [], False)
+    client.run_merge([a, b], f"<append=%true>{weak}", mode="unordered", spec={**spec, "schema_inference_mode": "auto"})
+    assert seen(client, weak) is None and len(read(client, weak)) == 7
+
+
+def test_schemas_of_parts_and_of_mixed_keys(client, home):
+    for name in ("a", "b"):
+        client.create("table", f"{home}/{name}", attributes={"schema": KV})
+        client.write_table(f"{home}/{name}", PAIRS)
+    client.run_merge(f"{home}/a[#2:#4]", f"{home}/m", mode="ordered")
+    assert seen(client, f"{home}/m") == (True, ["k", "v"], [], False) and read(client, f"{home}/m") == PAIRS[2:4]
+    client.run_merge([f"<columns=[n];rename_columns={{v=n}}>{home}/a", f"<columns=[n];rename_columns={{v=n}}>{home}/b"], f"{home}/n", mode="unordered")
+    assert seen(client, f"{home}/n") == (True, ["n"], [], False) and len(read(client, f"{home}/n")) == 12
+    # Rows that come between one another.
+    client.run_merge([f"{home}/a", f"{home}/b"], f"{home}/s", mode="sorted", spec={"merge_by": ["k"]})
+    assert seen(client, f"{home}/s") == (True, ["k", "v"], ["k"], False)
+    assert [row["k"] for row in read(client, f"{home}/s")] == [n // 2 for n in range(12)]

@@ -53,6 +53,12 @@ def test_tasks_write_tables(cluster, client, home):
     assert sums == {"0": 3, "1": 6 + 2}, "by the number among the tables of the task"
 
 
+def test_a_task_chooses_among_its_tables(cluster, client, home):
+    paths = [f"{home}/a", f"{home}/b"]
+    run(cluster, paths, "echo '{n=1};<table_index=1>#;{n=2};<table_index=0>#;{n=3}'")
+    assert [read(client, path) for path in paths] == [[{"n": 1}, {"n": 3}], [{"n": 2}]]
+
+
 def test_append_and_overwrite(cluster, client, home):
     path = f"{home}/out"
     run(cluster, [path], "echo '{n=1}'")

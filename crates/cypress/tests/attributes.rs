@@ -77,7 +77,7 @@ fn types_have_their_own() {
             get //sys/users/root/@ -- attributes=[name;member_of;member_of_closure;banned]
                 {"name"="root";"member_of"=["users";];"member_of_closure"=["everyone";"users";];"banned"=%false;}
             get //sys/groups/users/@ -- attributes=[name;members;member_of]
-                {"name"="users";"members"=[];"member_of"=[];}
+                {"name"="users";"members"=["root";];"member_of"=[];}
             get //sys/accounts/tmp/@ -- attributes=[name;resource_limits]
                 {"name"="tmp";"resource_limits"={};}
             set //sys/users/root/@banned yes

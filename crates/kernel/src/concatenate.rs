@@ -109,7 +109,7 @@ impl Kernel {
 /// Refuses a path to a part of what it leads to.
 pub(crate) fn demand_whole(path: &YPath, size: u64, what: &str) -> Result<(), Failure> {
     let selection = Selection::of(path, size)?;
-    if selection.columns.is_all() && selection.ranges.len() == 1 && selection.row_count() == size {
+    if selection.is_whole(size) {
         return Ok(());
     }
     Err(Failure::new(format!(

@@ -1,6 +1,7 @@
 //! Which columns of a table somebody reads, and under which names (http-api.md 5.4: `columns`, `rename_columns`).
 
 use crate::row;
+use crate::select::about;
 use vocab::Failure;
 use yson::ypath::YPath;
 use yson::{Map, Style, Value};
@@ -19,6 +20,10 @@ pub struct Columns {
 impl Columns {
     /// What the attributes of a path say.
     pub fn of(path: &YPath) -> Result<Columns, Failure> {
+        Columns::read(path).map_err(|failure| about(path, failure))
+    }
+
+    fn read(path: &YPath) -> Result<Columns, Failure> {
         let given = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
         let only = match given("columns") {
             None => None,
@@ -59,7 +64,7 @@ impl Columns {
 
     /// What the reader knows a column of the table by; none if it does not want it. Whoever is given the name of
     /// another column takes its place.
-    fn shown<'n>(&'n self, name: &'n [u8]) -> Option<&'n [u8]> {
+    pub(crate) fn shown<'n>(&'n self, name: &'n [u8]) -> Option<&'n [u8]> {
         if self.closed.iter().any(|closed| closed == name) {
             return None;
         }

@@ -10,6 +10,10 @@ pub const MAX_ROW: usize = 64 << 20;
 /// See the module page.
 pub struct Intake {
     format: Format,
+    /// Number of the table that the next row is for.
+    table: usize,
+    /// Among so many tables whoever writes may choose; 0: there is only one, and nothing to choose.
+    tables: usize,
     /// What has come and is not a whole row yet.
     held: Vec<u8>,
     /// Not before so much is held it is worth looking for the end of a row: a long one that comes in small
@@ -22,14 +26,21 @@ pub struct Intake {
     distinct: Vec<Vec<u8>>,
 }
 
-/// Takes a row in its inner form.
-pub type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), Failure> + 's;
+/// Takes a row in its inner form, and the number of its table.
+pub type Sink<'s> = dyn FnMut(usize, &[u8]) -> Result<(), Failure> + 's;
 
 impl Intake {
-    /// Rows in this format.
+    /// Rows of one table in this format.
     pub fn new(format: Format) -> Intake {
+        Intake::among(format, 0, 0)
+    }
+
+    /// Rows of this table, until a switch (`<table_index=1>#`) names another one of so many.
+    pub fn among(format: Format, table: usize, tables: usize) -> Intake {
         Intake {
             format,
+            table,
+            tables,
             held: Vec::new(),
             look_again: 0,
             count: 0,
@@ -41,6 +52,11 @@ impl Intake {
     /// Rows given so far.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Number of the table that the next row is for: what is refused was meant for it.
+    pub fn table(&self) -> usize {
+        self.table
     }
 
     /// Takes a piece and gives the rows that it completes.
@@ -186,6 +202,9 @@ impl Intake {
     fn give(&mut self, sink: &mut Sink<'_>) -> Result<(), Failure> {
         if !row::is_row(&self.scratch) {
             let found = row::decode(&self.scratch[..self.scratch.len().saturating_sub(1)]);
+            if let Some(index) = switch(&found).filter(|_| self.tables > 0) {
+                return self.choose(index);
+            }
             let found = match found.as_map() {
                 Some(_) => "a map with attributes",
                 None => found.type_name(),
@@ -193,8 +212,23 @@ impl Intake {
             let message = format!("Row {} must be a map, found {found}", self.count);
             return Err(Failure::new(message).with("row_index", self.count));
         }
-        sink(&self.scratch)?;
+        sink(self.table, &self.scratch)?;
         self.count += 1;
+        Ok(())
+    }
+
+    fn choose(&mut self, index: &Value) -> Result<(), Failure> {
+        let table = index.as_u64().and_then(|index| usize::try_from(index).ok());
+        let Some(table) = table.filter(|table| *table < self.tables) else {
+            let (row, last) = (self.count, self.tables - 1);
+            let found: String = yson::write::to_text_string(index).chars().take(100).collect();
+            return Err(Failure::new(format!(
+                "\"table_index\" in front of row {row} must be the number of an output table, an integer from 0 to \
+                 {last}, found {found}"
+            ))
+            .with("row_index", row));
+        };
+        self.table = table;
         Ok(())
     }
 
@@ -203,6 +237,12 @@ impl Intake {
         Failure::new(format!("Cannot parse row {} as {name}: {error} of the row's piece", self.count))
             .with("row_index", self.count)
     }
+}
+
+/// What `<table_index=1>#` says; a mark that says something else as well was not made by whoever chooses a table.
+fn switch(item: &Value) -> Option<&Value> {
+    let attributes = item.attributes().filter(|of| item.is_entity() && of.len() == 1)?;
+    attributes.get("table_index")
 }
 
 /// Length of the JSON value at the beginning of some bytes; none if it may go on behind them. What is no

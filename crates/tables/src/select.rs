@@ -26,13 +26,17 @@ const MAX_RANGES: usize = 1000;
 impl Selection {
     /// What the attributes of a path say, of a table of so many rows.
     pub fn of(path: &YPath, row_count: u64) -> Result<Selection, Failure> {
+        let ranges = Selection::ranges(path, row_count).map_err(|failure| about(path, failure))?;
+        Ok(Selection { columns: Columns::of(path)?, ranges })
+    }
+
+    fn ranges(path: &YPath, row_count: u64) -> Result<Vec<Range>, Failure> {
         let given = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
         let wrong = |name: &str, expected: &str, found: &Value| {
             let found = found.type_name();
             Failure::new(format!("Attribute \"{name}\" of the path must be {expected}, found {found}"))
         };
-        let columns = Columns::of(path)?;
-        let ranges = match given("ranges") {
+        match given("ranges") {
             Some(value) => {
                 let expected = "a list of maps";
                 let list = value.as_list().ok_or_else(|| wrong("ranges", expected, value))?;
@@ -53,11 +57,15 @@ impl Selection {
                     }
                     range(map, row_count)
                 };
-                list.iter().map(of).collect::<Result<_, _>>()?
+                list.iter().map(of).collect()
             }
-            None => vec![range(&path.attributes, row_count)?],
-        };
-        Ok(Selection { columns, ranges })
+            None => Ok(vec![range(&path.attributes, row_count)?]),
+        }
+    }
+
+    /// Is it a table of so many rows as it is?
+    pub fn is_whole(&self, row_count: u64) -> bool {
+        self.columns.is_all() && self.ranges.len() == 1 && self.row_count() == row_count
     }
 
     /// For paths that are written: a table is written, or appended to, as a whole.
@@ -94,6 +102,12 @@ impl Selection {
     }
 }
 
+/// A failure of what a path says, with the path: an operation has many.
+pub fn about(path: &YPath, failure: Failure) -> Failure {
+    let path = path.text();
+    Failure { message: format!("{path}: {}", failure.message), ..failure }.with("path", path)
+}
+
 fn range(map: &Map, row_count: u64) -> Result<Range, Failure> {
     let limit = |name: &str| match map.get(name).filter(|v| !v.is_entity()) {
         Some(value) => row_index(name, value),
@@ -113,22 +127,29 @@ fn range(map: &Map, row_count: u64) -> Result<Range, Failure> {
 
 fn row_index(name: &str, limit: &Value) -> Result<Option<u64>, Failure> {
     let Some(map) = limit.as_map() else {
-        let found = limit.type_name();
+        let found = shown(limit);
         return Err(Failure::new(format!("Attribute \"{name}\" of a range must be a map, found {found}")));
     };
     let mut found = None;
     for (key, value) in map.iter() {
         if key != b"row_index" {
             return Err(Failure::new(format!(
-                "Attribute \"{name}\" of a range must be {{row_index=...}}: limits by \"{}\" are not supported",
-                key.escape_ascii()
+                "Attribute \"{name}\" of a range must be {{row_index=...}}: limits by \"{}\" are not supported, \
+                 found {}",
+                key.escape_ascii(),
+                shown(limit)
             )));
         }
         let index = value.as_u64().ok_or_else(|| {
-            let shown = yson::write::to_text_string(value);
+            let shown = shown(value);
             Failure::new(format!("\"row_index\" of \"{name}\" must be a non-negative integer, found {shown}"))
         })?;
         found = Some(index);
     }
     Ok(found)
+}
+
+/// A key may be long.
+fn shown(value: &Value) -> String {
+    yson::write::to_text_string(value).chars().take(100).collect()
 }

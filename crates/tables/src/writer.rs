@@ -7,10 +7,11 @@ use yson::{Format, Value};
 /// See the module page. What it gives is to be appended to a blob.
 pub struct Writer {
     intake: Intake,
-    rows: Rows,
+    rows: RowWriter,
 }
 
-struct Rows {
+/// The part of it behind the intake: rows of whatever came.
+pub struct RowWriter {
     checker: Checker,
     chunk: ChunkBuilder,
     weight: u64,
@@ -57,44 +58,52 @@ impl Summary {
 impl Writer {
     /// Rows in this format that must pass this check.
     pub fn new(format: Format, checker: Checker) -> Writer {
-        let rows = Rows { checker, chunk: ChunkBuilder::default(), weight: 0, size: 0 };
-        Writer { intake: Intake::new(format), rows }
+        Writer { intake: Intake::new(format), rows: RowWriter::new(checker) }
     }
 
     /// Takes a piece of input; appends what is ready to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         let Writer { intake, rows } = self;
-        intake.push(piece, &mut |row| rows.add(row, out))
+        intake.push(piece, &mut |_, row| rows.add(row, out))
     }
 
     /// Says that nothing more comes; appends the rest of the chunk.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<Summary, Failure> {
         let Writer { intake, rows } = &mut self;
-        intake.finish(&mut |row| rows.add(row, out))?;
-        let Rows { checker, chunk, weight, size } = self.rows;
-        let summary = Summary { rows: chunk.rows(), weight, size, bounds: checker.bounds() };
-        chunk.finish(out);
-        Ok(summary)
+        intake.finish(&mut |_, row| rows.add(row, out))?;
+        Ok(self.rows.finish(out))
     }
 
     /// Rows so far.
     pub fn count(&self) -> u64 {
         self.rows.chunk.rows()
     }
-
-    /// What was written so far, without the keys.
-    pub fn so_far(&self) -> Summary {
-        let Rows { chunk, weight, size, .. } = &self.rows;
-        Summary { rows: chunk.rows(), weight: *weight, size: *size, bounds: None }
-    }
 }
 
-impl Rows {
-    fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+impl RowWriter {
+    /// For rows that must pass this check.
+    pub fn new(checker: Checker) -> RowWriter {
+        RowWriter { checker, chunk: ChunkBuilder::default(), weight: 0, size: 0 }
+    }
+
+    /// Takes a row in its inner form; appends what is ready to `out`.
+    pub fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         let row = self.checker.check(row)?;
         self.weight += row::weight(row);
         self.size += row.len() as u64;
         self.chunk.add(row, out);
         Ok(())
+    }
+
+    /// Appends the rest of the chunk.
+    pub fn finish(self, out: &mut Vec<u8>) -> Summary {
+        let summary = self.so_far();
+        self.chunk.finish(out);
+        Summary { bounds: self.checker.bounds(), ..summary }
+    }
+
+    /// What was written so far, without the keys.
+    pub fn so_far(&self) -> Summary {
+        Summary { rows: self.chunk.rows(), weight: self.weight, size: self.size, bounds: None }
     }
 }

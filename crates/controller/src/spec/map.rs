@@ -1,6 +1,6 @@
 //! What a map is asked to do (jobs-and-nodes.md 8.4).
 
-use super::merge::paths;
+use super::merge::{SchemaInference, paths};
 use super::reader::Reader;
 use super::root::RootOptions;
 use super::script::UserScript;
@@ -55,6 +55,7 @@ impl MapSpec {
         let table_index = table_index.unwrap_or(inputs.len() > 1);
         let control_attributes = r.section("job_io", |r| read_control_attributes(r, table_index))?;
         let cutting = read_cutting(r, max_job_count)?;
+        SchemaInference::read(r, true)?;
         let ordered = r.bool("ordered").or(false)?;
         // Advice about chunks, which are never small here, and about where to put them.
         for option in ["auto_merge", "table_writer"] {

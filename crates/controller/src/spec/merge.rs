@@ -20,6 +20,37 @@ pub enum MergeMode {
 const MODES: [(&str, MergeMode); 3] =
     [("unordered", MergeMode::Unordered), ("ordered", MergeMode::Ordered), ("sorted", MergeMode::Sorted)];
 
+/// Where the schema of an output table comes from that has none of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchemaInference {
+    /// From the inputs, if they agree.
+    Auto,
+    /// From the inputs, which must agree.
+    FromInput,
+    /// It stays without one.
+    FromOutput,
+}
+
+const INFERENCES: [(&str, SchemaInference); 3] = [
+    ("auto", SchemaInference::Auto),
+    ("from_input", SchemaInference::FromInput),
+    ("from_output", SchemaInference::FromOutput),
+];
+
+impl SchemaInference {
+    /// Rows of a mapper have nothing to do with the schemas of what it reads.
+    pub(super) fn read(r: &mut Reader<'_>, for_mapper: bool) -> Result<SchemaInference, Failure> {
+        const OPTION: &str = "schema_inference_mode";
+        let name = r.string(OPTION).or("auto".to_owned())?;
+        let allowed = || INFERENCES.iter().filter(|(_, i)| !for_mapper || *i != SchemaInference::FromInput);
+        let found = allowed().find(|(n, _)| *n == name).map(|(_, inference)| *inference);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = allowed().map(|(name, _)| *name).collect();
+            r.refuse(OPTION, format_args!("expected one of {}, found {name:?}", names.join(", ")))
+        })
+    }
+}
+
 /// A merge. Chunks of whole tables become chunks of the output, without jobs; what is more than that is written
 /// anew ([`super::rewrite`]). Its tables are resolved by the owner of the metadata tree.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,6 +63,8 @@ pub struct MergeSpec {
     pub mode: MergeMode,
     /// By which columns a sorted output is sorted; none: by those that all inputs are sorted by.
     pub merge_by: Vec<String>,
+    /// For an output that has no schema.
+    pub schema_inference: SchemaInference,
     /// By jobs, even if the chunks could be taken as they are.
     pub write_anew: bool,
 }
@@ -39,7 +72,12 @@ pub struct MergeSpec {
 impl MergeSpec {
     /// Chunks cannot be taken as they are, whatever is in the tables.
     pub fn must_write_anew(&self) -> bool {
-        self.write_anew || self.inputs.iter().any(selects) || has_form(&self.output)
+        self.write_anew || self.inputs.iter().any(selects) || self.has_form()
+    }
+
+    /// Its path says what the output is to be.
+    pub fn has_form(&self) -> bool {
+        has_form(&self.output)
     }
 
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<MergeSpec, Failure> {
@@ -60,10 +98,11 @@ impl MergeSpec {
             ));
         }
         let merge_by = r.strings("merge_by").or(Vec::new())?;
+        let schema_inference = SchemaInference::read(r, false)?;
         let combine_chunks = r.bool("combine_chunks").or(false)?;
         let write_anew = r.bool("force_transform").or(false)? || combine_chunks;
         r.map("job_io").or(yson::Map::new())?;
-        Ok(MergeSpec { inputs, output, mode, merge_by, write_anew })
+        Ok(MergeSpec { inputs, output, mode, merge_by, schema_inference, write_anew })
     }
 }
 

@@ -19,7 +19,7 @@ mod task;
 pub use files::{FileRequest, check_sandbox_path, is_variable_name};
 pub use map::MapSpec;
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
-pub use merge::{MergeMode, MergeSpec};
+pub use merge::{MergeMode, MergeSpec, SchemaInference};
 pub use root::RootOptions;
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;
@@ -41,8 +41,8 @@ pub struct OperationSpec {
     pub root: RootOptions,
     /// Tasks, in the order of the spec; a task's number is its place here. A merge without jobs has none.
     pub tasks: Vec<TaskSpec>,
-    /// What a merge without jobs is to do. A sorted one may have jobs, too: it needs none if its tables lie apart by
-    /// keys.
+    /// What a merge is to do. It has jobs if it has a map, too, but a sorted one needs none if its tables lie apart by
+    /// keys and nothing must be written anew.
     pub merge: Option<MergeSpec>,
     /// The tables of a map, whose only task is its mapper, and of what is done like one.
     pub map: Option<MapSpec>,
@@ -87,7 +87,7 @@ pub fn parse(
             let merge = MergeSpec::read(&mut r)?;
             let cutting = map::read_cutting(&mut r, options.max_total_job_count)?;
             match rewrite::of_merge(&merge, cutting, &root)? {
-                Some((map, task)) => (vec![task], (!merge.must_write_anew()).then_some(merge), Some(map)),
+                Some((map, task)) => (vec![task], Some(merge), Some(map)),
                 None => (Vec::new(), Some(merge), None),
             }
         }

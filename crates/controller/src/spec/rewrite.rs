@@ -2,7 +2,7 @@
 //! are maps whose jobs pass on what they read; nobody may have such jobs do anything else.
 
 use super::map::{MapSpec, read_cutting};
-use super::merge::{MergeMode, MergeSpec, path};
+use super::merge::{MergeMode, MergeSpec, SchemaInference, path};
 use super::reader::Reader;
 use super::root::RootOptions;
 use super::script::UserScript;
@@ -31,7 +31,7 @@ pub(super) fn read_erase(
     }
     // Chunks that are written anew are as large as they can be, whatever was asked.
     r.bool("combine_chunks").or(false)?;
-    r.string("schema_inference_mode").optional()?;
+    SchemaInference::read(r, false)?;
     r.map("job_io").or(Map::new())?;
     let cutting = read_cutting(r, max_job_count)?;
     let output = YPath { attributes: Map::new(), ..table.clone() };

@@ -2,7 +2,7 @@
 
 use crate::script::{at, map, parse, show};
 use controller::ControllerOptions;
-use controller::spec::{self, PreemptionMode};
+use controller::spec::{self, PreemptionMode, SchemaInference};
 use expect_test::{Expect, expect};
 use vocab::{Cpu, OperationType, Resource, Span};
 use yson::Value;
@@ -486,7 +486,7 @@ fn rows_that_are_written_anew() {
     ] {
         let parsed = merge(more).expect(more);
         let tables = parsed.spec.map.expect(more);
-        assert!(!tables.outside && parsed.spec.merge.is_none(), "{more}");
+        assert!(!tables.outside && parsed.spec.merge.is_some_and(|m| m.must_write_anew()), "{more}");
         assert_eq!(parsed.spec.tasks[0].job_type, job_type);
         assert_eq!(parsed.unrecognized, map("{}"), "{more}");
         assert!(!parsed.brief.contains("mapper"), "{more}");
@@ -501,12 +501,53 @@ fn rows_that_are_written_anew() {
         let parsed = merge(&format!("mode=sorted;merge_by=[k];job_count=7;{more}")).expect(more);
         let tables = parsed.spec.map.expect(more);
         assert_eq!(tables.merge_by, Some(vec!["k".to_owned()]), "{more}");
-        assert_eq!(parsed.spec.merge.is_some(), may_take_chunks, "{more}");
+        assert_eq!(parsed.spec.merge.map(|m| !m.must_write_anew()), Some(may_take_chunks), "{more}");
         assert_eq!(parsed.spec.tasks[0].job_type, "sorted_merge");
     }
     let refused =
         merge("input_table_paths=[\"//b\";<columns=[x]>\"//a\"];mode=sorted").expect_err("keys may be gone");
     assert!(refused.message.contains("/input_table_paths/1"), "{refused}");
+}
+
+#[test]
+fn where_schemas_of_outputs_come_from() {
+    let parse = |operation_type, mode: &str| {
+        let text = format!(
+            "{{input_table_paths=[\"//a\"];output_table_path=\"//o\";output_table_paths=[];table_path=\"//t\";\
+             mapper={{command=cat}};schema_inference_mode={mode}}}"
+        );
+        spec::parse(operation_type, &map(&text), &ControllerOptions::default())
+    };
+    for (mode, expected) in [
+        ("auto", SchemaInference::Auto),
+        ("#", SchemaInference::Auto),
+        ("from_input", SchemaInference::FromInput),
+        ("from_output", SchemaInference::FromOutput),
+    ] {
+        let parsed = parse(OperationType::Merge, mode).expect(mode);
+        assert_eq!(parsed.spec.merge.map(|m| m.schema_inference), Some(expected));
+        for operation_type in [OperationType::Merge, OperationType::Erase, OperationType::Map] {
+            let parsed = parse(operation_type, mode);
+            if (operation_type, mode) == (OperationType::Map, "from_input") {
+                let refused = parsed.expect_err("a mapper makes rows of its own");
+                assert!(
+                    refused.message.contains("expected one of auto, from_output, found \"from_input\""),
+                    "{refused}"
+                );
+                continue;
+            }
+            let parsed = parsed.expect(mode);
+            assert!(!parsed.unrecognized.contains("schema_inference_mode"), "{mode}");
+            let full = parsed.full.get("schema_inference_mode").and_then(Value::as_str);
+            assert_eq!(full, Some(if mode == "#" { "auto" } else { mode }));
+        }
+    }
+    let refused = parse(OperationType::Merge, "strong").expect_err("no such mode");
+    assert!(
+        refused.message.contains("/schema_inference_mode")
+            && refused.message.contains("expected one of auto, from_input, from_output, found \"strong\""),
+        "{refused}"
+    );
 }
 
 #[test]

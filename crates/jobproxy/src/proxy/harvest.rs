@@ -1,5 +1,6 @@
 //! Output of a job: what it writes to the descriptors of its tables becomes chunks on the disk, row by row
-//! checked as `write_table` checks them.
+//! checked as `write_table` checks them. Each table has a descriptor, but a job may write rows of any table to any
+//! of them, behind a switch (`<table_index=1>#`): programs with the SDK write all rows to the first.
 
 use super::launch::pipe_out_of_job;
 use super::pipe_watch::PipeWatch;
@@ -10,25 +11,35 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tables::{Checker, Schema, Writer};
+use tables::{Checker, Intake, RowWriter, Schema};
 use vocab::{Failure, JobId, JobOutcome, PipeUse, RowFlow, TableIo};
 use yson::Format;
 
 /// Pieces read from one table at a time: the loop has other duties.
 const PIECES: usize = 16;
 
-pub(super) struct Harvest(Vec<Table>);
+pub(super) struct Harvest {
+    sources: Vec<Source>,
+    tables: Vec<Table>,
+}
 
-struct Table {
+/// A descriptor of the job.
+struct Source {
     /// None: nobody writes any more.
     pipe: Option<File>,
+    intake: Intake,
+    watch: PipeWatch,
+}
+
+struct Table {
     /// None: it is finished.
-    writer: Option<Writer>,
+    rows: Option<RowWriter>,
     flow: RowFlow,
+    /// Of the chunk, not on the disk yet.
+    ready: Vec<u8>,
     path: PathBuf,
     /// Made when there is something for it.
     file: Option<File>,
-    watch: PipeWatch,
 }
 
 impl Harvest {
@@ -40,59 +51,69 @@ impl Harvest {
     ) -> Result<Harvest, Failure> {
         let format = Format::from_value(&tables.output_format)
             .map_err(|e| Failure::new(format!("Bad output format of the job: {e}")))?;
-        let mut opened = Vec::new();
+        let mut harvest = Harvest { sources: Vec::new(), tables: Vec::new() };
         for (number, table) in tables.outputs.iter().enumerate() {
             let (pipe, job_end) =
                 pipe_out_of_job().map_err(|e| Failure::new(format!("Cannot create a pipe: {e}")))?;
             ends.push((job_end, (tables.first_output as usize + 3 * number) as i32));
             let checker = Checker::new(Schema::parse(&table.schema)?, table.sorted_by.clone());
-            opened.push(Table {
+            harvest.sources.push(Source {
                 pipe: Some(pipe),
-                writer: Some(Writer::new(format.clone(), checker)),
-                flow: RowFlow::default(),
-                path: rows::output(job_directory, number),
-                file: None,
+                intake: Intake::among(format.clone(), number, tables.outputs.len()),
                 watch: PipeWatch::new(),
             });
+            harvest.tables.push(Table {
+                rows: Some(RowWriter::new(checker)),
+                flow: RowFlow::default(),
+                ready: Vec::new(),
+                path: rows::output(job_directory, number),
+                file: None,
+            });
         }
-        Ok(Harvest(opened))
+        Ok(harvest)
     }
 
     /// To wait for something in.
     pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.0.iter().filter_map(|table| table.pipe.as_ref().map(AsFd::as_fd))
+        self.sources.iter().filter_map(|source| source.pipe.as_ref().map(AsFd::as_fd))
     }
 
     /// Nobody writes any more.
     pub fn has_ended(&self) -> bool {
-        self.0.iter().all(|table| table.pipe.is_none())
+        self.sources.iter().all(|source| source.pipe.is_none())
     }
 
     /// Rows that came, by table.
     pub fn flows(&self) -> Vec<RowFlow> {
-        self.0.iter().map(|table| table.flow).collect()
+        let so_far = |table: &Table| table.rows.as_ref().map(|rows| flow_of(&rows.so_far()));
+        self.tables.iter().map(|table| so_far(table).unwrap_or(table.flow)).collect()
     }
 
-    /// What went through the pipes, and how, by table.
+    /// What went through the pipes, and how, by descriptor.
     pub fn pipes_use(&self) -> Vec<PipeUse> {
-        self.0.iter().map(|table| table.watch.usage()).collect()
+        self.sources.iter().map(|source| source.watch.usage()).collect()
     }
 
     /// Takes what is there.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<(), JobOutcome> {
-        self.0.iter_mut().enumerate().try_for_each(|(number, table)| table.read(number, buffer))
+        let Harvest { sources, tables } = self;
+        sources.iter_mut().try_for_each(|source| source.read(tables, buffer))
     }
 
     /// Completes the chunks of a job that has completed, and notes which there are.
     pub fn finish(&mut self, job_directory: &Path, job_id: JobId) -> Result<(), JobOutcome> {
+        let Harvest { sources, tables } = self;
+        for Source { intake, .. } in sources {
+            let finished = intake.finish(&mut |table, row| tables[table].add(row));
+            finished.map_err(|e| bad_rows(intake.table(), e))?;
+        }
         let mut outputs = Vec::new();
-        for (number, table) in self.0.iter_mut().enumerate() {
-            let Some(writer) = table.writer.take() else { continue };
-            let mut last = Vec::new();
-            let summary = writer.finish(&mut last).map_err(|e| bad_rows(number, e))?;
+        for (number, table) in tables.iter_mut().enumerate() {
+            let Some(rows) = table.rows.take() else { continue };
+            let summary = rows.finish(&mut table.ready);
             table.flow = flow_of(&summary);
             if summary.rows > 0 {
-                table.append(&last)?;
+                table.put_down()?;
                 outputs.push(Output { table: number, summary });
             }
         }
@@ -100,22 +121,18 @@ impl Harvest {
     }
 }
 
-impl Table {
-    fn read(&mut self, number: usize, buffer: &mut [u8]) -> Result<(), JobOutcome> {
-        let mut ready = Vec::new();
+impl Source {
+    fn read(&mut self, tables: &mut [Table], buffer: &mut [u8]) -> Result<(), JobOutcome> {
         for _ in 0..PIECES {
-            let (Some(pipe), Some(writer)) = (&mut self.pipe, &mut self.writer) else { return Ok(()) };
+            let Some(pipe) = &mut self.pipe else { return Ok(()) };
             match pipe.read(buffer) {
                 Ok(0) => self.close(),
                 Ok(n) => {
                     let since = Instant::now();
                     self.watch.carried(n);
-                    writer.push(&buffer[..n], &mut ready).map_err(|e| bad_rows(number, e))?;
-                    self.flow = flow_of(&writer.so_far());
-                    if !ready.is_empty() {
-                        self.append(&ready)?;
-                        ready.clear();
-                    }
+                    let taken = self.intake.push(&buffer[..n], &mut |table, row| tables[table].add(row));
+                    taken.map_err(|e| bad_rows(self.intake.table(), e))?;
+                    tables.iter_mut().try_for_each(Table::put_down)?;
                     self.watch.idle_since(since);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -130,11 +147,21 @@ impl Table {
         self.pipe = None;
         self.watch.close();
     }
+}
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), JobOutcome> {
+impl Table {
+    fn add(&mut self, row: &[u8]) -> Result<(), Failure> {
+        self.rows.as_mut().map_or(Ok(()), |rows| rows.add(row, &mut self.ready))
+    }
+
+    fn put_down(&mut self) -> Result<(), JobOutcome> {
+        if self.ready.is_empty() {
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut self.ready);
         let written = match &mut self.file {
-            Some(file) => file.write_all(bytes),
-            none => File::create(&self.path).and_then(|file| none.insert(file).write_all(bytes)),
+            Some(file) => file.write_all(&bytes),
+            none => File::create(&self.path).and_then(|file| none.insert(file).write_all(&bytes)),
         };
         written.map_err(|e| disk_fault(&self.path, &e))
     }

@@ -127,6 +127,9 @@ fn what_is_not_rows_fails_the_job_for_good() {
         ("echo '{a=1};{a='", 0, "Cannot parse row 1"),
         ("echo 5 >&4", 1, "must be a map"),
         ("echo '{n=2};{n=1};' >&4; sleep 1000", 1, "sorted"),
+        ("echo '<table_index=1>#;{n=2};<table_index=0>#;{n=1};<table_index=1>#;{n=1}'", 1, "sorted"),
+        ("echo '<table_index=2>#;{n=2}'", 0, "an integer from 0 to 1, found 2"),
+        ("echo '<row_index=0>#;{n=2}'", 0, "must be a map, found entity"),
     ] {
         let start = job(&mut node, command, Some(3), sorted);
         let result = node.run(start);
@@ -137,6 +140,27 @@ fn what_is_not_rows_fails_the_job_for_good() {
         assert_eq!(found.find_attribute("table_index").and_then(Value::as_u64), Some(table), "{command}");
         assert!(found.to_string().contains(error), "{command}: {found}");
     }
+}
+
+/// Rows of any table may come through any descriptor: one by one, so that they are all in both.
+#[test]
+fn a_job_chooses_the_tables_of_its_rows() {
+    let driver = drivers()[0];
+    let mut node = FakeNode::new(driver);
+    let command = "sed -E 's/.*/<table_index=1>#;&<table_index=0>#;&/'";
+    let start = job(&mut node, command, Some(30_000), |_| {});
+    let result = node.run(start.clone());
+    assert!(completed(&result), "{:?}", result.outcome);
+    assert_eq!(flow(&result), (30_000, false, vec![30_000, 30_000]));
+    assert_eq!([output(&start, 0), output(&start, 1)], [numbers(0..30_000), numbers(0..30_000)]);
+    let pipes = result.statistics.tables.expect("statistics of tables").output_pipes;
+    assert!(pipes[0].bytes > 0 && pipes[1].bytes == 0, "{pipes:?}");
+
+    let command = "echo '{n=1};<table_index=1>#;{n=2};'; sleep 0.3; echo '{n=3};<table_index=0>#;{n=4}' >&4";
+    let start = job(&mut node, command, None, |_| {});
+    assert!(completed(&node.run(start.clone())));
+    assert_eq!(output(&start, 0), "{\"n\"=1;};\n{\"n\"=4;};\n");
+    assert_eq!(output(&start, 1), "{\"n\"=2;};\n{\"n\"=3;};\n");
 }
 
 /// Nobody has brought rows, but rows of an earlier job of the slot may lie there.

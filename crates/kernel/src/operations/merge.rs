@@ -1,12 +1,13 @@
 //! Merges (http-api.md 9.7): rows of tables become those of one, without jobs and without copying, since
-//! chunks never change and a table is a list of them.
+//! chunks never change and a table is a list of them. And what jobs of merges must know beforehand.
 
 use crate::operation::Operation;
 use crate::table::{TableRows, in_order};
 use crate::{Effect, Kernel};
-use controller::spec::{MergeMode, MergeSpec};
+use controller::spec::{MergeMode, MergeSpec, SchemaInference};
 use cypress::{Chunk, Permission};
 use std::cmp::Ordering;
+use tables::{Selection, about, inherit, inherit_the_same};
 use vocab::{Failure, OperationId, OperationState, Time, code};
 use yson::Value;
 use yson::ypath::YPath;
@@ -80,10 +81,16 @@ impl Kernel {
             self.demand_path(user, Permission::Read, path)?;
         }
         self.demand_path(user, Permission::Write, &merge.output)?;
-        tables::Selection::refuse_ranges(&merge.output)?;
+        Selection::refuse_ranges(&merge.output)?;
         let (_, target) = self.table(&merge.output)?;
         let schema = target.schema.clone();
-        let mut rows = TableRows { append: is_append(&merge.output)?, schema, ..TableRows::default() };
+        let inferred = self.inferred_schema(merge)?;
+        let mut rows = TableRows {
+            append: is_append(&merge.output)?,
+            replace_schema: inferred.is_some(),
+            schema: inferred.unwrap_or(schema),
+            ..TableRows::default()
+        };
         rows.chunks = self.chunks_of(&merge.inputs, &rows.schema)?;
         let MergeKeys { columns, sorted_by } = match merge.mode {
             MergeMode::Sorted => self.merge_keys(&merge.inputs, &merge.merge_by, &rows.schema)?,
@@ -112,8 +119,48 @@ impl Kernel {
         self.table_written(now, user, &merge.output, rows, out)
     }
 
+    /// The schema that the inputs give to an output without one; none: it stays as it is.
+    pub(super) fn inferred_schema(&self, merge: &MergeSpec) -> Result<Option<Value>, Failure> {
+        let (_, target) = self.table(&merge.output)?;
+        let has_one = merge.has_form() || tables::Schema::parse(&target.schema)?.is_some();
+        if has_one || is_append(&merge.output)? || merge.schema_inference == SchemaInference::FromOutput {
+            return Ok(None);
+        }
+        let keys = match merge.mode {
+            MergeMode::Sorted => self.sorted_by_all(&merge.inputs, &merge.merge_by)?,
+            _ => Vec::new(),
+        };
+        let mut common: Option<(&YPath, Value)> = None;
+        for path in &merge.inputs {
+            let (_, table) = self.table(path)?;
+            let row_count = table.row_count();
+            let selection = Selection::of(path, row_count)?;
+            let is_copy = merge.mode == MergeMode::Ordered && merge.inputs.len() == 1;
+            if is_copy && selection.is_whole(row_count) {
+                return Ok(Some(table.schema.clone()).filter(|schema| !schema.is_entity()));
+            }
+            let schema = inherit(&table.schema, &selection.columns, &keys)?;
+            match &common {
+                None => common = Some((path, schema)),
+                Some((_, known)) if inherit_the_same(known, &schema) => {}
+                Some(_) if merge.schema_inference == SchemaInference::Auto => return Ok(None),
+                Some((other, _)) => {
+                    let (one, other) = (other.text(), path.text());
+                    return Err(Failure::new(format!(
+                        "\"schema_inference_mode\" is \"from_input\", but {one} and {other} have different schemas: \
+                         use \"auto\" or \"from_output\", or give the output one"
+                    )));
+                }
+            }
+        }
+        Ok(common.map(|(_, schema)| schema).filter(|schema| !schema.is_entity()))
+    }
+
     /// Can the chunks of a sorted merge be taken as they are? Else their rows come between one another.
     pub(super) fn lies_apart(&self, merge: &MergeSpec) -> Result<bool, Failure> {
+        if merge.must_write_anew() {
+            return Ok(false);
+        }
         let (_, target) = self.table(&merge.output)?;
         let keys = self.merge_keys(&merge.inputs, &merge.merge_by, &target.schema)?;
         // Too many of them, or of another schema: a job reads and writes rows.
@@ -201,7 +248,7 @@ pub(super) fn is_append(path: &YPath) -> Result<bool, Failure> {
         None => Ok(false),
         Some(value) => value.as_bool().ok_or_else(|| {
             let found = value.type_name();
-            Failure::new(format!("Attribute \"append\" of the path must be boolean, found {found}"))
+            about(path, Failure::new(format!("Attribute \"append\" must be boolean, found {found}")))
         }),
     }
 }

@@ -19,7 +19,7 @@ use cypress::transactions::locks::Part;
 use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Range};
-use tables::{Columns, Selection};
+use tables::{Columns, Selection, about};
 use vocab::batch::Table;
 use vocab::{Failure, JobId, ObjectId, OperationId, OutputTable, Span, TableIo, Time};
 use yson::ypath::YPath;
@@ -140,6 +140,12 @@ impl Kernel {
         let (pieces, weights, columns) = input.unwrap_or_default();
         let targets = paths.iter().map(|path| self.target(path));
         let mut outputs = targets.collect::<Result<Vec<_>, _>>()?;
+        if let (Some(merge), [target]) = (&merge, outputs.as_mut_slice())
+            && let Some(schema) = self.inferred_schema(merge)?
+        {
+            let sorted_by = tables::Schema::parse(&schema)?.map(|s| s.key_columns()).unwrap_or_default();
+            *target = Target { replace_schema: true, schema, sorted_by, ..target.clone() };
+        }
         if map.as_ref().is_some_and(|map| map.outside) {
             // What is left of a sorted table is in its order, also where no schema says so.
             for (path, target) in paths.iter().zip(&mut outputs) {
@@ -295,7 +301,7 @@ impl Kernel {
             Some(schema) => (true, schema),
             None => (false, content.schema.clone()),
         };
-        let parsed = tables::Schema::parse(&schema)?;
+        let parsed = tables::Schema::parse(&schema).map_err(|failure| about(path, failure))?;
         let sorted_by = match (&parsed, given("sorted_by")) {
             (Some(schema), _) => schema.key_columns(),
             (None, Some(asked)) => {
@@ -303,10 +309,8 @@ impl Kernel {
                     asked.as_list().and_then(|l| l.iter().map(|n| n.as_str().map(str::to_owned)).collect());
                 names.ok_or_else(|| {
                     let found = asked.type_name();
-                    let text = format!(
-                        "Attribute \"sorted_by\" of the path must be a list of strings, found {found}"
-                    );
-                    Failure::new(text)
+                    let text = format!("Attribute \"sorted_by\" must be a list of strings, found {found}");
+                    about(path, Failure::new(text))
                 })?
             }
             (None, None) => Vec::new(),

@@ -103,6 +103,12 @@ fn paths_say_which_rows() {
         "<ranges=[{exact={row_index=5};lower_limit={row_index=1}}]>//t",
     ] {
         let parsed = path.parse::<YPath>().expect(path);
-        assert!(Selection::of(&parsed, 10).is_err(), "{path}");
+        let refused = Selection::of(&parsed, 10).expect_err(path);
+        assert!(refused.message.starts_with("//t: "), "{refused}");
     }
+    let by_key = "//t[zz:]".parse::<YPath>().expect("a path");
+    let refused = Selection::of(&by_key, 10).expect_err("not by row numbers");
+    let expected = "//t: Attribute \"lower_limit\" of a range must be {row_index=...}: limits by \"key\" are not \
+                    supported, found {\"key\"=[\"zz\";];}";
+    assert_eq!(refused.message, expected);
 }

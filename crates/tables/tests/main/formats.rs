@@ -21,7 +21,7 @@ fn format(text: &str) -> Format {
 fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failure> {
     let mut intake = Intake::new(format(name));
     let mut out = Vec::new();
-    let mut sink = |row: &[u8]| {
+    let mut sink = |_: usize, row: &[u8]| {
         out.extend_from_slice(row);
         Ok(())
     };
@@ -98,15 +98,60 @@ fn what_is_no_row_is_refused_where_it_is() {
     }
 }
 
+/// `table: rows` of a stream that begins in table 1 of 3.
+fn switched(name: &str, input: &str, piece: usize) -> Result<String, vocab::Failure> {
+    let mut intake = Intake::among(format(name), 1, 3);
+    let mut out = String::new();
+    let mut sink = |table: usize, row: &[u8]| {
+        out += &format!("{table}: {}", text(row));
+        Ok(())
+    };
+    input.as_bytes().chunks(piece).try_for_each(|piece| intake.push(piece, &mut sink))?;
+    intake.finish(&mut sink)?;
+    Ok(out)
+}
+
+#[test]
+fn whoever_has_several_tables_chooses_among_them() {
+    let rows = "1: {\"a\"=1;};\n0: {\"a\"=2;};\n0: {\"a\"=3;};\n2: {\"a\"=4;};\n";
+    let json = |n: u32| format!("{{\"$value\":null,\"$attributes\":{{\"table_index\":{n}}}}}\n");
+    let json = format!("{{\"a\":1}}{}{{\"a\":2}}{{\"a\":3}}{}{{\"a\":4}}", json(0), json(2));
+    let yson = "{a=1};<table_index=0>#;{a=2};{a=3};<table_index=1>#;<table_index=2u>#;{a=4};<table_index=0>#";
+    for piece in [1, 2, 7, 1000] {
+        assert_eq!(switched("yson", yson, piece).expect("rows"), rows);
+        assert_eq!(switched("json", &json, piece).expect("rows"), rows);
+        for (index, shown) in [("3", "3"), ("-1", "-1"), ("x", "\"x\""), ("1.5", "1.5"), ("#", "#")] {
+            let refused = switched("yson", &format!("{{}};<table_index={index}>#;{{}}"), piece);
+            let expected = format!(
+                "\"table_index\" in front of row 1 must be the number of an output table, an \
+                                    integer from 0 to 2, found {shown}"
+            );
+            assert_eq!(refused.expect_err(index).message, expected);
+        }
+        // Other marks that the job was given are no rows, and choose nothing.
+        for (mark, found) in [
+            ("<row_index=1>#", "entity"),
+            ("<key_switch=%true>#", "entity"),
+            ("<table_index=1;row_index=5>#", "entity"),
+            ("#", "entity"),
+            ("<table_index=1>{}", "a map with attributes"),
+            ("<table_index=1>5", "int64"),
+        ] {
+            let refused = switched("yson", &format!("{mark};{{}}"), piece).expect_err(mark);
+            assert_eq!(refused.message, format!("Row 0 must be a map, found {found}"), "{mark}");
+        }
+    }
+}
+
 #[test]
 fn garbage_is_refused_before_it_fills_the_memory() {
     let mut intake = Intake::new(format("yson"));
     let piece = vec![b'!'; 1 << 16];
-    assert!(intake.push(&piece, &mut |_| Ok(())).is_err());
+    assert!(intake.push(&piece, &mut |_, _| Ok(())).is_err());
     let mut intake = Intake::new(format("yson"));
     let endless = vec![b'a'; 1 << 20];
-    assert!(intake.push(b"{a=\"", &mut |_| Ok(())).is_ok());
-    let refused = (0..200).find_map(|_| intake.push(&endless, &mut |_| Ok(())).err());
+    assert!(intake.push(b"{a=\"", &mut |_, _| Ok(())).is_ok());
+    let refused = (0..200).find_map(|_| intake.push(&endless, &mut |_, _| Ok(())).err());
     assert!(refused.expect("too long").message.contains("is too long"));
 }
 

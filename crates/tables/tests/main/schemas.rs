@@ -1,6 +1,6 @@
 //! Schemas: what is let in, what is changed on the way, what is refused.
 
-use tables::{Checker, Schema, Summary, Writer};
+use tables::{Checker, Columns, Schema, Summary, Writer, inherit, inherit_the_same};
 use yson::Format;
 
 fn write(schema: &str, sorted_by: &[&str], rows: &str) -> Result<Summary, vocab::Failure> {
@@ -129,4 +129,50 @@ fn weights_count_values() {
     assert_eq!(summary.weight, 12 + 15);
     let (first, last) = summary.bounds.expect("sorted");
     assert_eq!((first, last), (vec![1.into()], vec![2.into()]));
+}
+
+#[test]
+fn schemas_are_handed_down() {
+    let value = |text: &str| yson::parse(text.as_bytes()).expect("YSON");
+    let given = value(
+        "<unique_keys=%true>[{name=k;type=int64;sort_order=ascending;group=g};{name=l;type=int64;sort_order=ascending};\
+         {name=v;type_v3=string}]",
+    );
+    let handed = |path: &str, keys: &[&str]| {
+        let columns = Columns::of(&format!("{path}//t").parse().expect("a path")).expect("columns");
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        inherit(&given, &columns, &keys).expect("a schema")
+    };
+    let (k, l) = ("{name=k;type=int64", "{name=l;type=int64");
+    let v = "{name=v;type=string;required=%true}";
+    for (path, keys, expected) in [
+        ("", &[][..], format!("[{k}}};{l}}};{v}]")),
+        ("", &["k"], format!("[{k};sort_order=ascending}};{l}}};{v}]")),
+        ("", &["l", "k"], format!("[{l};sort_order=ascending}};{k};sort_order=ascending}};{v}]")),
+        ("<columns=[k]>", &[], format!("[{k}}}]")),
+        ("<rename_columns={v=k}>", &[], format!("[{l}}};{}]", v.replace("name=v", "name=k"))),
+    ] {
+        let (found, expected) = (handed(path, keys), value(&expected));
+        assert_eq!(Schema::parse(&found), Schema::parse(&expected), "{path} {keys:?}");
+        let expected = inherit(&expected, &Columns::default(), &[]).expect("a schema");
+        assert!(!keys.is_empty() || inherit_the_same(&found, &expected), "{path}");
+    }
+    assert!(handed("", &["x"]).is_entity() && handed("<columns=[v]>", &["k"]).is_entity());
+    assert!(inherit(&value("#"), &Columns::default(), &[]).expect("weak").is_entity());
+
+    let plain = |text: &str| inherit(&value(text), &Columns::default(), &[]).expect("a schema");
+    for (one, other, same) in [
+        ("[{name=a;type=int64};{name=b;type=any}]", "[{name=b;type=any};{name=a;type=int64}]", true),
+        ("[{name=a;type=string}]", "[{name=a;type_v3={type_name=optional;item=string};lock=x}]", true),
+        ("[{name=a;type=string}]", "[{name=a;type=string;required=%true}]", false),
+        ("[{name=a;type=string}]", "<strict=%false>[{name=a;type=string}]", false),
+        (
+            "[{name=a;type=any}]",
+            "[{name=a;type_v3={type_name=optional;item={type_name=list;item=int8}}}]",
+            false,
+        ),
+        ("[{name=a;type=string}]", "#", false),
+    ] {
+        assert_eq!(inherit_the_same(&plain(one), &plain(other)), same, "{one} {other}");
+    }
 }
