@@ -1,5 +1,9 @@
 """What stays of operations that are over: over restarts, within bounds, with stderrs."""
 
+import os
+import signal
+import time
+
 import pytest
 from harness import ServerError, cluster as make_cluster, wait_for
 
@@ -127,3 +131,137 @@ def test_who_may(small):
         with pytest.raises(ServerError) as refused:
             small.command("list_operations", access=access)
         assert word in refused.value.text()
+
+
+# --- what is left of jobs that the server ends
+
+# The first of several jobs fails when the test says so; all have printed a line by then.
+PRINTS = 'echo line of $YT_JOB_COOKIE >&2; while [ $YT_JOB_COOKIE != 0 ] || [ ! -e {} ]; do sleep 0.05; done; exit 1'
+
+
+def for_all(command):
+    return lambda cluster, operation, jobs, _: [cluster.command(command, job_id=job) for job in jobs]
+
+
+def for_it(command, **options):
+    return lambda cluster, operation, jobs, _: cluster.command(command, operation_id=operation, **options)
+
+
+WAYS = {
+    "abort": for_it("abort_operation"),
+    "complete": for_it("complete_operation"),
+    "suspend": for_it("suspend_operation", abort_running_jobs=True),
+    "abandon": for_all("abandon_job"),
+    "abort_job": for_all("abort_job"),
+    "sibling": lambda cluster, operation, jobs, fail: fail.touch(),
+}
+
+
+def start_printing(cluster, count=2, **spec):
+    """An operation whose jobs have all printed a line; their texts by id, and the file that lets the first fail."""
+    fail = cluster.shared / f"fail-{time.monotonic_ns()}"
+    operation = cluster.start_vanilla(PRINTS.format(fail), job_count=count, spec={"max_failed_job_count": 1, **spec})
+    cluster.wait_jobs(operation, count)
+    jobs = {job["id"]: b"line of %d\n" % job["job_cookie"] for job in cluster.jobs(operation)}
+    wait_for(lambda: all(cluster.stderr(operation, job) == text for job, text in jobs.items()), what="their lines")
+    return operation, jobs, fail
+
+
+def sizes(cluster, operation, jobs):
+    return {job["id"]: job.get("stderr_size") for job in cluster.jobs(operation) if job["id"] in jobs}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_left_of_jobs_whatever_ended_them(small, way):
+    operation, jobs, fail = start_printing(small)
+    WAYS[way](small, operation, jobs, fail)
+    if way in ("abort", "complete", "suspend", "abandon"):
+        # There is no moment at which nothing can be had: the node tells it, the archive does, or neither can yet.
+        for job, text in jobs.items():
+            try:
+                assert small.stderr(operation, job) == text
+            except ServerError as error:
+                assert 3 in error.codes()
+    wanted = {job: len(text) for job, text in jobs.items()}
+    wait_for(lambda: sizes(small, operation, jobs) == wanted, what="the sizes of their stderrs")
+    assert {job: small.stderr(operation, job) for job in jobs} == jobs
+    assert {job: small.command("get_job_stderr", job_id=job) for job in jobs} == jobs
+    if way in ("suspend", "abort_job"):
+        small.command("abort_operation", operation_id=operation)
+
+
+@pytest.mark.parametrize("way", ["abort", "suspend"])
+def test_what_is_left_comes_after_a_kill_of_the_server(small, way):
+    operation, jobs, fail = start_printing(small)
+    node = small.nodes[0].popen.pid
+    os.kill(node, signal.SIGSTOP)
+    try:
+        WAYS[way](small, operation, jobs, fail)
+        assert [job["state"] for job in small.jobs(operation)] == ["aborted", "aborted"]
+        small.server.kill()
+    finally:
+        os.kill(node, signal.SIGCONT)
+    small.restart()
+    wanted = {job: len(text) for job, text in jobs.items()}
+    wait_for(lambda: sizes(small, operation, jobs) == wanted, what="the sizes of their stderrs")
+    assert {job: small.stderr(operation, job) for job in jobs} == jobs
+    if way == "suspend":
+        small.command("abort_operation", operation_id=operation)
+
+
+def test_as_many_are_kept_as_have_a_place(small):
+    operation, jobs, _ = start_printing(small, 4, max_stderr_count=2)
+    small.command("abort_operation", operation_id=operation)
+
+    def told():
+        texts = {job: small.stderr(operation, job) for job, size in sizes(small, operation, jobs).items() if size}
+        return len(texts) == 2 and all(jobs[job] == text for job, text in texts.items())
+    wait_for(told, what="two stderrs")
+
+
+def test_a_long_stderr_of_an_aborted_job(small):
+    """It is brought before the end is told."""
+    operation = small.start_vanilla("yes | head -c 1000000 >&2; sleep 1000")
+    job, = small.wait_jobs(operation)
+    wait_for(lambda: small.stderr(operation, job).count(b"y\n") == 500_000, what="all that it prints")
+    small.command("abort_operation", operation_id=operation)
+    wait_for(lambda: sizes(small, operation, [job])[job] == 1_000_000, what="the size of its stderr")
+    assert small.stderr(operation, job).count(b"y\n") == 500_000
+
+
+def test_a_node_that_does_not_answer_is_not_a_job_that_prints_nothing(small):
+    operation, jobs, _ = start_printing(small, 1)
+    (job, text), = jobs.items()
+    node = small.nodes[0].popen.pid
+    os.kill(node, signal.SIGSTOP)
+    try:
+        with pytest.raises(ServerError) as running:
+            small.stderr(operation, job)
+        small.command("abort_operation", operation_id=operation)
+        with pytest.raises(ServerError) as over:
+            small.stderr(operation, job)
+    finally:
+        os.kill(node, signal.SIGCONT)
+    for refused in (running, over):
+        assert refused.value.error["code"] == 3 and "does not answer" in refused.value.text()
+    wait_for(lambda: sizes(small, operation, jobs) == {job: len(text)}, what="the size of its stderr")
+    assert small.stderr(operation, job) == text
+
+
+def test_jobs_that_are_over_are_found_by_their_ids_alone(small):
+    operation = small.run_vanilla("echo said >&2")
+    job, = small.jobs(operation)
+    assert small.command("get_job", job_id=job["id"]) == small.command("get_job", operation_id=operation, job_id=job["id"])
+    assert set(small.command("get_job", job_id=job["id"], attributes=["state"])) <= {"id", "state"}
+    assert small.command("get_job_stderr", job_id=job["id"]) == b"said\n"
+    running, = small.wait_jobs(other := small.start_vanilla("sleep 1000"))
+    for parameters in ({"job_id": job["id"]}, {"job_id": job["id"], "operation_id": operation}, {"job_id": running},
+                       {"job_id": running, "operation_id": other}):
+        with pytest.raises(ServerError) as refused:
+            small.command("get_job_fail_context", **parameters)
+        assert refused.value.error["code"] == 203 and "has no fail context" in refused.value.text()
+    for command in ("get_job", "get_job_stderr", "get_job_fail_context"):
+        with pytest.raises(ServerError) as refused:
+            small.command(command, job_id="1-2-384-3")
+        assert refused.value.error["code"] == 203 and "No such job" in refused.value.text()
+    small.command("abort_operation", operation_id=other)

@@ -5,7 +5,7 @@ use kernel::Versions;
 use kernel::command::{Command, OperationRef};
 use std::pin::Pin;
 use tokio::sync::watch;
-use vocab::{Failure, Guid, JobId, ObjectId, OperationId, ShellAnswer, ShellRequest};
+use vocab::{Failure, Guid, JobId, ObjectId, ShellAnswer, ShellRequest};
 use yson::ypath::YPath;
 use yson::{Format, Map, Value};
 
@@ -47,11 +47,6 @@ pub trait Backend: Send + Sync + 'static {
 
     /// `get_job_input_paths`: the tables that a job was given, each with the rows.
     fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>>;
-
-    /// The operation of a job that is over, if it can be told by the job alone.
-    fn operation_of_job(&self, _job_id: JobId) -> BoxFuture<Result<Option<OperationId>, Failure>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
 
     /// One call of `poll_job_shell`: for a new or a known shell beside a running job.
     fn shell(&self, user: String, request: JobShellRequest) -> BoxFuture<Result<ShellAnswer, Failure>>;

@@ -4,7 +4,7 @@ use crate::api::Caller;
 use crate::commands::{Params, Result, get_job_data, required};
 use crate::{JobData, JobDataRequest, WriteFile};
 use kernel::{Command, OperationRef};
-use vocab::{Failure, Guid, JobId, OperationId, code};
+use vocab::{Failure, Guid, JobId, OperationId};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -44,15 +44,7 @@ impl Caller {
     /// operation are in none of these.
     pub(crate) async fn job_spec(&self, request: JobSpecRequest) -> Result<Value> {
         let JobDataRequest { operation, job_id, .. } = request.job.clone();
-        let get = |operation| Command::GetJob { operation, job_id, attributes: None };
-        let job = match self.ask(get(operation.clone())).await {
-            Err(failure) if operation.is_none() && failure.contains_code(code::NO_SUCH_JOB) => {
-                let found = self.api.backend.operation_of_job(job_id).await?;
-                let id = found.ok_or(failure)?;
-                self.ask(get(Some(OperationRef::Id(id)))).await?
-            }
-            found => found?,
-        };
+        let job = self.ask(Command::GetJob { operation, job_id, attributes: None }).await?;
         let id = job.get("operation_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
         let id: OperationId = id.ok_or_else(|| no_operation(job_id))?;
         let operation = OperationRef::Id(id);

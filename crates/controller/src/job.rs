@@ -1,12 +1,13 @@
 //! One running job, as the controller keeps it, and as lists of jobs show it.
 
 use crate::memory::{Factors, MemoryRequest, Origins};
+use crate::operation::FinishedJob;
 use crate::record::{events_value, interruption_value};
 use crate::spec::RootOptions;
 use crate::statistics::{JobFacts, JobSamples, tree};
 use vocab::{
-    AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobPhase, JobState, JobStatistics,
-    OperationId, Resources, Span, Time,
+    AbortReason, AllocationId, InterruptionReason, JobId, JobIdentity, JobOutcome, JobPhase, JobState,
+    JobStatistics, OperationId, Resources, Span, Time,
 };
 use yson::Map;
 
@@ -63,6 +64,18 @@ impl Joblet {
     }
     pub fn state(&self) -> JobState {
         if self.exec_start_time.is_some() { JobState::Running } else { JobState::Waiting }
+    }
+    /// Its end as far as it is known without its node.
+    pub fn as_known(&self, now: Time, outcome: JobOutcome) -> FinishedJob {
+        FinishedJob {
+            job_id: self.identity.job_id,
+            outcome,
+            exec_start_time: self.exec_start_time,
+            finish_time: now,
+            statistics: None,
+            stderr_size: self.stderr_size,
+            fail_context_size: 0,
+        }
     }
 }
 

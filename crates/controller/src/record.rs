@@ -6,7 +6,7 @@ use crate::statistics::{JobSamples, tree};
 use std::ops::Range;
 use vocab::{
     AbortReason, AllocationId, Failure, Guid, InterruptionReason, JobId, JobIdentity, JobPhase, JobState,
-    OperationId, Summary, Time,
+    JobStatistics, OperationId, Summary, Time,
 };
 use yson::{Map, Value};
 
@@ -83,6 +83,15 @@ impl JobRecord {
             .with("brief_statistics", tree::brief(&self.samples))
             .with("is_stale", false)
             .with("events", self.events())
+    }
+
+    /// What the node tells of the end of a job that was over already: its last figures. The times are what they
+    /// were, unless it had not been known that the process ran.
+    pub fn complete(&mut self, start: Option<Time>, measured: &JobStatistics) {
+        self.exec_start_time = self.exec_start_time.or(start.filter(|start| *start <= self.finish_time));
+        if *measured != JobStatistics::default() {
+            self.samples = self.samples.measured_again(measured);
+        }
     }
 
     /// The `statistics` of get_job.

@@ -164,12 +164,26 @@ pub enum Body {
         operation_id: Option<OperationId>,
         /// Which.
         job_id: JobId,
-        /// The node that runs it now; otherwise it is in the archive.
-        node: Option<NodeKey>,
+        /// Where it is.
+        place: StderrPlace,
         /// At most so many bytes.
         limit: Option<u64>,
         /// From here.
         offset: Option<u64>,
+    },
+}
+
+/// Where the stderr of a job is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StderrPlace {
+    /// The job is over.
+    Archive,
+    /// It runs, or its node has not told its end yet: then it is in the archive.
+    Node {
+        /// None: the node is away.
+        key: Option<NodeKey>,
+        /// Its process is known to have begun: it may have printed something.
+        began: bool,
     },
 }
 

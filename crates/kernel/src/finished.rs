@@ -43,6 +43,16 @@ impl Finished {
     pub fn contains(&self, id: OperationId) -> bool {
         self.by_id.contains_key(&id)
     }
+    /// So many bytes more are in the archive of one of them.
+    pub fn grow(&mut self, id: OperationId, bytes: u64) -> Option<&Summary> {
+        let start = *self.by_id.get(&id)?;
+        let summary = self.by_start.get_mut(&(start, id))?;
+        self.by_size.remove(&(summary.archived_bytes, id));
+        summary.archived_bytes += bytes;
+        self.by_size.insert((summary.archived_bytes, id));
+        self.bytes += bytes;
+        Some(summary)
+    }
     pub fn newest_first(&self) -> impl Iterator<Item = &Summary> {
         self.by_start.values().rev()
     }

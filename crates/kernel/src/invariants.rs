@@ -13,6 +13,7 @@ impl Kernel {
     /// - `KERNEL-6`: an operation is either unfinished or in the archive, and an alias leads to one.
     /// - `KERNEL-7`: once all nodes are back, an order to give way stands for every allocation that the
     ///   scheduler has taken away, and for none that is gone.
+    /// - `KERNEL-8`: no node owes the end of a job that runs.
     /// - `AUDIT`: what the audit in production has found.
     /// - `SCHED-*`: those of the scheduler.
     pub fn check_invariants(&self) -> Vec<String> {
@@ -65,6 +66,9 @@ impl Kernel {
             if !self.operations.contains_key(&job.operation) {
                 found.push(format!("KERNEL-5: job {id} of operation {}, which is not there", job.operation));
             }
+        }
+        for id in self.owed.jobs().filter(|id| known.contains(id)) {
+            found.push(format!("KERNEL-8: the end of job {id}, which runs, is owed"));
         }
         for operation in self.operations.keys() {
             let booked = self.scheduler.allocations_of(*operation).unwrap_or_default();

@@ -55,7 +55,7 @@ impl Stderr {
         }
     }
 
-    fn encode(self) -> Vec<u8> {
+    pub fn encode(self) -> Vec<u8> {
         match self {
             Stderr::Inline(mut bytes) => {
                 bytes.insert(0, STDERR_INLINE);
@@ -87,13 +87,14 @@ impl Kernel {
             bytes += key.len() as u64 + context.size;
             self.open.batch.put(Table::FailContext, key.clone(), context.encode());
         }
-        if verdict.record.rows.is_some() {
-            // Who asks for its input names the job alone.
-            let (job, operation) = (identity.job_id.0.to_bytes(), identity.operation_id.0.to_bytes());
-            bytes += (job.len() + operation.len()) as u64;
-            self.open.batch.put(Table::JobIndex, job, operation);
-        }
+        // Who asks for what is left of it may name the job alone.
+        let (job_id, operation_id) = (identity.job_id.0.to_bytes(), identity.operation_id.0.to_bytes());
+        bytes += (job_id.len() + operation_id.len()) as u64;
+        self.open.batch.put(Table::JobIndex, job_id, operation_id);
         self.drop_left(left, out);
+        if verdict.is_owed {
+            self.expect_end(verdict.record.clone());
+        }
         if let Some(job) = job {
             self.count_last_savings(&verdict.record, &job.pool);
         }

@@ -154,6 +154,9 @@ impl Kernel {
         let inline = finished.stderr.take().map(Stderr::Inline);
         let mut left =
             Left { stderr: uploaded.or(inline), fail_context: self.jobs.fail_contexts.remove(&job_id) };
+        if let Some(record) = self.owed.remove(job_id) {
+            self.settle_owed(record, Some(&finished), std::mem::take(&mut left), out);
+        }
         // A node that comes back after our restart may report the end of a job that this life has
         // never seen: take it over first, as if it still ran, and end it then.
         // The controller refuses if it has counted that end already.
@@ -402,7 +405,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A job that its node will never report: lost with the node, or lost on the way.
+    /// A job that its node may never report: lost with the node, or lost on the way.
     pub(crate) fn abort_lost_job(
         &mut self,
         now: Time,
@@ -413,16 +416,8 @@ impl Kernel {
     ) {
         let Some(job) = self.release_job(job_id) else { return };
         let Some(operation) = self.operations.get_mut(&job.operation) else { return };
-        let report = FinishedJob {
-            job_id,
-            outcome: JobOutcome::Aborted { reason, error: Failure::new(text).with("abort_reason", reason) },
-            exec_start_time: None,
-            finish_time: now,
-            statistics: None,
-            stderr_size: 0,
-            fail_context_size: 0,
-        };
-        let Some(mut verdict) = operation.controller.job_finished(now, report) else { return };
+        let error = Failure::new(text).with("abort_reason", reason);
+        let Some(mut verdict) = operation.controller.give_up_job(now, job_id, reason, error) else { return };
         let event = verdict.operation_event.take();
         self.archive_job(&verdict, Some(&job), Left::default(), out);
         self.pending_work.dirty.insert(job.operation);

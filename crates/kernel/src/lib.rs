@@ -55,6 +55,7 @@ mod nodes;
 mod operation;
 mod operations;
 mod orchid;
+mod owed;
 mod parameters;
 mod pass;
 mod places;
@@ -79,13 +80,13 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use concatenate::{FileParts, Joined};
 pub use config::Config;
 pub use cypress::Chunk;
-pub use effect::{Body, Effect, NodeKey, OperationRow, Seq};
+pub use effect::{Body, Effect, NodeKey, OperationRow, Seq, StderrPlace};
 pub use events::{EventFilter, events_of};
 pub use history_chart::Range;
 pub use input::Input;
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
-pub use listing::{EventsOfOperation, is_listed};
+pub use listing::{EventsOfOperation, is_listed, no_fail_context};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use orchid::SnapshotQuery;
 pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
@@ -170,6 +171,7 @@ pub struct Kernel {
     finished: Finished,
     nodes: Nodes,
     jobs: Jobs,
+    owed: owed::Owed,
     mutations: Mutations,
     preemptions: preemption::Preemptions,
     events: events::Events,

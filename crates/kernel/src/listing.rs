@@ -6,11 +6,11 @@ use crate::jobs::no_such_job;
 use crate::operation::{ATTRIBUTES, Operation, no_such_attribute};
 use crate::records::event_value;
 use crate::summary::{self, Listed};
-use crate::{Body, Kernel, OperationRef, OperationRow};
+use crate::{Body, Kernel, OperationRef, OperationRow, StderrPlace};
 use cypress::Permission;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use vocab::{Failure, JobId, OperationId, Resources, Time};
+use vocab::{Failure, JobId, JobState, OperationId, Resources, Time, code};
 use yson::write::{Style, write_row};
 use yson::{Map, Value};
 
@@ -243,10 +243,24 @@ impl Kernel {
         limit: Option<u64>,
         offset: Option<u64>,
     ) -> Result<Body, Failure> {
-        let operation_id = Some(self.operation_of_job(operation.as_ref(), job_id)?);
-        let job = self.jobs.get(job_id);
-        let node = job.and_then(|job| self.nodes.get(&job.node)).and_then(|node| node.key);
-        Ok(Body::Stderr { operation_id, job_id, node, limit, offset })
+        let operation_id = self.operation_of_job(operation.as_ref(), job_id)?;
+        let at = |address: &str, began: bool| {
+            let key = self.nodes.get(address).and_then(|node| node.key);
+            StderrPlace::Node { key, began }
+        };
+        let view = self.operations.get(&operation_id).and_then(|o| o.controller.job(job_id));
+        // Of this operation: whoever may read another one's has not asked for that.
+        let owed = self.owed.get(job_id).filter(|record| record.identity.operation_id == operation_id);
+        let place = match (view, owed) {
+            (Some(view), _) => {
+                at(view.address(), view.state() == JobState::Running || view.stderr_size() > 0)
+            }
+            (None, Some(record)) => {
+                at(&record.address, record.exec_start_time.is_some() || record.stderr_size > 0)
+            }
+            (None, None) => StderrPlace::Archive,
+        };
+        Ok(Body::Stderr { operation_id: Some(operation_id), job_id, place, limit, offset })
     }
 
     pub(crate) fn get_job_fail_context(
@@ -255,6 +269,9 @@ impl Kernel {
         job_id: JobId,
     ) -> Result<Body, Failure> {
         let operation_id = self.operation_of_job(operation.as_ref(), job_id)?;
+        if self.jobs.get(job_id).is_some() {
+            return Err(no_fail_context(operation_id, job_id));
+        }
         Ok(Body::FailContext { operation_id, job_id })
     }
 
@@ -286,6 +303,14 @@ impl Kernel {
         debug_assert_eq!(view.identity().operation_id, o.id, "a view of another operation's job");
         map
     }
+}
+
+/// A job that runs, or that did not fail; one that has failed and had not read anything, or of so many that it was
+/// not kept of this one.
+pub fn no_fail_context(operation: OperationId, job_id: JobId) -> Failure {
+    Failure::coded(code::NO_SUCH_JOB, format!("Job {job_id} has no fail context"))
+        .with("job_id", job_id)
+        .with("operation_id", operation)
 }
 
 /// Is all of this in the records of finished operations that are made for lists?

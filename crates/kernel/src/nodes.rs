@@ -272,6 +272,7 @@ impl Kernel {
         for finished in hello.finished {
             self.job_finished(now, &address, finished, out);
         }
+        self.forget_unknown_to(&address, &hello.running, out);
         self.reconcile_jobs(now, &address, hello.running, out);
         self.repeat_orders(&address, out);
         self.nodes.came_back(&address);
@@ -370,6 +371,7 @@ impl Kernel {
             self.nodes.expected.clear();
             self.pending_work.schedule = true;
         }
+        self.forget_owed_by_lost_nodes(now, out);
         let timeout = self.scheduler.config().node_heartbeat_timeout;
         if now.since(self.nodes.seen_since) <= timeout || !self.nodes.recovered() {
             return;

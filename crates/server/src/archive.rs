@@ -3,8 +3,8 @@
 use crate::job_list;
 use kernel::{
     EventsOfOperation, FailContext, ListJobs, OperationRow, STDERR_BLOB, STDERR_INLINE, archived_job,
-    archived_job_in_full, input_key, is_listed, job_key, listed_key, no_job_input, rows_of_archived_job,
-    rows_of_input,
+    archived_job_in_full, input_key, is_listed, job_key, listed_key, no_fail_context, no_job_input,
+    rows_of_archived_job, rows_of_input,
 };
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Archive {
         Ok(job_list::project(map, attributes))
     }
 
-    /// The operation of a finished job that had rows to read.
+    /// The operation of a finished job.
     pub fn operation_of(&self, job_id: JobId) -> Result<Option<OperationId>, Failure> {
         let found = self.store.get(Table::JobIndex, &job_id.0.to_bytes()).map_err(unreadable)?;
         let operation = found.as_deref().and_then(|id| id.try_into().ok());
@@ -195,13 +195,6 @@ impl Archive {
             },
         }
     }
-}
-
-/// A failed job that has not read anything, or of so many that it was not kept of this one; or not a failed one.
-fn no_fail_context(operation: OperationId, job_id: JobId) -> Failure {
-    Failure::coded(code::NO_SUCH_JOB, format!("Job {job_id} has no fail context"))
-        .with("job_id", job_id)
-        .with("operation_id", operation)
 }
 
 fn no_such_job(job_id: JobId) -> Failure {

@@ -14,12 +14,12 @@ use api::{
 use bytes::Bytes;
 use kernel::EventFilter;
 use kernel::command::EventsFrom;
-use kernel::{Body, Command, FailContext, Input, Request, Versions};
+use kernel::{Body, Command, FailContext, Input, Request, StderrPlace, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use vocab::{Failure, Guid, JobId, OperationId, ShellAnswer};
+use vocab::{Failure, Guid, JobId, ShellAnswer, code};
 use yson::Value;
 
 /// How long a node may take to hand out a part of a running job's stderr.
@@ -123,27 +123,32 @@ impl ServerBackend {
 
     async fn stderr(self, user: String, request: StderrRequest) -> Result<Bytes, Failure> {
         let StderrRequest { operation, job_id, limit, offset } = request;
-        let command = Command::GetJobStderr { operation, job_id, limit, offset };
-        let body = wait(self.ask(user, None, command)?).await?;
-        let Body::Stderr { operation_id: Some(operation), job_id, node, limit, offset } = body else {
+        let command = |operation, job_id| Command::GetJobStderr { operation, job_id, limit, offset };
+        let body = self.ask_about_job(user, (operation, job_id), command).await?;
+        let Body::Stderr { operation_id: Some(operation), job_id, place, limit, offset } = body else {
             return Err(Failure::new("The operation of the job is not known"));
         };
         let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
-        if let Some(node) = node
+        let mut answered = false;
+        if let StderrPlace::Node { key: Some(node), .. } = place
             && let Some(answer) = self.hub.ask_stderr(node, job_id, offset, limit)
             && let Ok(Ok(Ok(bytes))) = tokio::time::timeout(STDERR_TIMEOUT, answer).await
         {
-            return Ok(bytes.into());
+            if !bytes.is_empty() {
+                return Ok(bytes.into());
+            }
+            answered = true;
         }
-        // Not running, or it ended in between.
+        // Over, perhaps since a moment ago: then its node may have forgotten it.
         let archive = self.archive.clone();
-        let running = node.is_some();
         let read = tokio::task::spawn_blocking(move || archive.stderr(operation, job_id, offset, limit));
-        match read.await.map_err(|e| Failure::new(e.to_string()))? {
-            Ok(bytes) => Ok(bytes.into()),
-            // It runs, but its node cannot be asked at the moment: nothing is known of its stderr.
-            Err(_) if running => Ok(Bytes::new()),
-            Err(failure) => Err(failure),
+        match (read.await.map_err(|e| Failure::new(e.to_string()))?, place) {
+            (Ok(bytes), _) if !bytes.is_empty() => Ok(bytes.into()),
+            (Err(failure), _) if failure.code != code::NO_SUCH_JOB => Err(failure),
+            (read, StderrPlace::Archive) => read.map(Bytes::from),
+            // Nobody but its node knows.
+            (_, StderrPlace::Node { began: true, .. }) if !answered => Err(not_answered(job_id)),
+            (_, StderrPlace::Node { .. }) => Ok(Bytes::new()),
         }
     }
 }
@@ -202,6 +207,11 @@ pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Re
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
+/// It may do so the next time.
+pub(crate) fn not_answered(job_id: JobId) -> Failure {
+    Failure::coded(code::TIMEOUT, format!("The node of job {job_id} does not answer")).with("job_id", job_id)
+}
+
 /// What became of a command is not known.
 pub(crate) fn stopping() -> Failure {
     Failure::new("The server is stopping")
@@ -216,6 +226,14 @@ impl Backend for ServerBackend {
     ) -> BoxFuture<Result<Value, Failure>> {
         if command.is_concatenate() {
             return self.concatenate(user, mutation_id, command);
+        }
+        if let Command::GetJob { operation: None, job_id, attributes } = command {
+            let this = self.clone();
+            return Box::pin(async move {
+                let command =
+                    |operation, job_id| Command::GetJob { operation, job_id, attributes: attributes.clone() };
+                this.complete(this.ask_about_job(user, (None, job_id), command).await?).await
+            });
         }
         let about_subjects = may_change_subjects(&command);
         match self.ask(user, mutation_id, command) {
@@ -251,11 +269,6 @@ impl Backend for ServerBackend {
 
     fn read_job_data(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<ByteStream, Failure>> {
         Box::pin(self.clone().job_data(user, request))
-    }
-
-    fn operation_of_job(&self, job_id: JobId) -> BoxFuture<Result<Option<OperationId>, Failure>> {
-        let archive = self.archive.clone();
-        Box::pin(crate::streams::blocking(move || archive.operation_of(job_id)))
     }
 
     fn job_input_paths(&self, user: String, request: JobDataRequest) -> BoxFuture<Result<Value, Failure>> {

@@ -11,12 +11,12 @@ use yson::ypath::YPath;
 use yson::{Format, Value};
 
 impl ServerBackend {
-    /// Asks the kernel about a job. One that is over and had rows to read is found without its operation, too.
+    /// Asks the kernel about a job. One that is over is found without its operation, too.
     pub(crate) async fn ask_about_job(
         &self,
         user: String,
         (operation, job_id): (Option<OperationRef>, JobId),
-        command: fn(Option<OperationRef>, JobId) -> Command,
+        command: impl Fn(Option<OperationRef>, JobId) -> Command,
     ) -> Result<Body, Failure> {
         let is_named = operation.is_some();
         match wait(self.ask(user.clone(), None, command(operation, job_id))?).await {

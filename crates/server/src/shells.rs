@@ -6,7 +6,7 @@
 //! ([`Opener::inner`]). Somebody else who has come by the number asks for another id, which no shell has.
 //! Nothing of it is kept here, so shells outlive a restart of the server.
 
-use crate::backend::ServerBackend;
+use crate::backend::{ServerBackend, not_answered};
 use api::secrets::{guid_of, random_guid};
 use api::{ByteStream, JobShellRequest};
 use bytes::Bytes;
@@ -103,7 +103,7 @@ impl ServerBackend {
         let question = self.hub.ask_shell(node, job_id, request);
         match tokio::time::timeout(ANSWER_TIMEOUT, question).await {
             Ok(Some(result)) => result,
-            _ => Err(Failure::coded(code::TIMEOUT, format!("The node of job {job_id} does not answer"))),
+            _ => Err(not_answered(job_id)),
         }
     }
 

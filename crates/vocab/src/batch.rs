@@ -43,8 +43,10 @@ tables! {
     Stderr = "stderr",
     /// What failed jobs were reading: numbers of blobs, and their sizes.
     FailContext = "fail_context",
-    /// Operations of finished jobs that had rows to read, by job.
+    /// Operations of finished jobs, by job. Older versions have noted only those that had rows to read.
     JobIndex = "job_index",
+    /// Finished jobs of whose end their nodes have still to tell, by operation and job: their records.
+    OwedEnds = "owed_ends",
     /// Exec nodes and what administrators said about them.
     Nodes = "nodes",
     /// Kept replies by mutation id.

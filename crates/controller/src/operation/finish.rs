@@ -37,6 +37,9 @@ pub struct JobVerdict {
     pub keep_stderr: bool,
     /// Keep what it was reading when it failed.
     pub keep_fail_context: bool,
+    /// It was ended here, and has a place among those whose stderr is kept: what its node tells of its end goes into
+    /// the record. If that is no stderr, the place is [given back](OperationController::give_back_stderr).
+    pub is_owed: bool,
     /// Its unit is done by this run: what it has written to tables counts. Where that has its place among the rows
     /// of the other units: at the first row of the unit; if it reads none, by task and cookie.
     pub unit_done: Option<u64>,
@@ -72,6 +75,17 @@ struct Kept {
     fail_context: bool,
 }
 
+/// Who says that a job is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Word {
+    /// Its node, with all that is left of it.
+    Nodes,
+    /// Ours: its node has still to hear of it, and to tell what is left.
+    Ours,
+    /// A user's (abandon_job): the same, but its unit is done.
+    Users,
+}
+
 /// What becomes of the unit of a completed run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
@@ -88,10 +102,25 @@ impl OperationController {
     /// The end of a job. `None`: no such job here (it was counted already, or never was ours); the
     /// node may forget it.
     pub fn job_finished(&mut self, now: Time, report: FinishedJob) -> Option<JobVerdict> {
-        self.end_job(now, report, false)
+        self.end_job(now, report, Word::Nodes)
     }
 
-    fn end_job(&mut self, now: Time, report: FinishedJob, abandoned: bool) -> Option<JobVerdict> {
+    /// A job that its node has not ended and that does not go on: the node is lost, or is to kill it. Else the same.
+    /// `None`: no such job here.
+    pub fn give_up_job(
+        &mut self,
+        now: Time,
+        job_id: JobId,
+        reason: AbortReason,
+        error: Failure,
+    ) -> Option<JobVerdict> {
+        let outcome = JobOutcome::Aborted { reason, error };
+        let report = self.jobs.get(&job_id)?.as_known(now, outcome);
+        self.end_job(now, report, Word::Ours)
+    }
+
+    fn end_job(&mut self, now: Time, report: FinishedJob, word: Word) -> Option<JobVerdict> {
+        let abandoned = word == Word::Users;
         let mut joblet = self.jobs.remove(&report.job_id)?;
         let FinishedJob {
             job_id: _,
@@ -139,7 +168,7 @@ impl OperationController {
         }
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
-        let mut verdict = self.close(&joblet, outcome.clone(), finish_time, fail_context_size, counts);
+        let mut verdict = self.close(&joblet, outcome.clone(), finish_time, fail_context_size, counts, word);
         verdict.record.rows = rows;
         verdict.unit_done = settled.output_counts.then_some(place);
         // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
@@ -173,17 +202,16 @@ impl OperationController {
     /// Gives a running job up as done (abandon_job): its unit counts as completed. The caller has
     /// its node kill it. `None`: no such job here.
     pub fn abandon_job(&mut self, now: Time, job_id: JobId) -> Option<JobVerdict> {
-        let joblet = self.jobs.get(&job_id)?;
-        let report = FinishedJob {
-            job_id,
-            outcome: JobOutcome::Completed { interrupted: None, restart_needed: false },
-            exec_start_time: joblet.exec_start_time,
-            finish_time: now,
-            statistics: None,
-            stderr_size: joblet.stderr_size,
-            fail_context_size: 0,
-        };
-        self.end_job(now, report, true)
+        let outcome = JobOutcome::Completed { interrupted: None, restart_needed: false };
+        let report = self.jobs.get(&job_id)?.as_known(now, outcome);
+        self.end_job(now, report, Word::Users)
+    }
+
+    /// A job that was ended here has left no stderr: another one may have its place.
+    pub fn give_back_stderr(&mut self) {
+        self.retained_job_count = self.retained_job_count.saturating_sub(1);
+        self.stored_stderr_count = self.stored_stderr_count.saturating_sub(1);
+        self.dirty = true;
     }
 
     /// Ends all running jobs with one reason, when the operation ends or its jobs may not go on
@@ -198,8 +226,10 @@ impl OperationController {
     }
 
     pub(super) fn drop_all(&mut self, now: Time, reason: AbortReason) -> Vec<JobVerdict> {
-        let jobs = std::mem::take(&mut self.jobs);
-        jobs.into_values().map(|joblet| self.drop_job(now, joblet, reason)).collect()
+        let mut jobs: Vec<Joblet> = std::mem::take(&mut self.jobs).into_values().collect();
+        // Those that are known to have printed something have the first claim to be kept with it.
+        jobs.sort_by_key(|joblet| joblet.stderr_size == 0);
+        jobs.into_iter().map(|joblet| self.drop_job(now, joblet, reason)).collect()
     }
 
     /// The operation is over by another's decision (abort, complete): no more jobs.
@@ -218,7 +248,7 @@ impl OperationController {
         let _ = settle_unit(task, &joblet, &outcome);
         task.note_time(now);
         let number = joblet.task as usize;
-        let verdict = self.close(&joblet, outcome, now, 0, true);
+        let verdict = self.close(&joblet, outcome, now, 0, true, Word::Ours);
         self.tasks[number].leave_race(&joblet);
         verdict
     }
@@ -231,6 +261,7 @@ impl OperationController {
         finish_time: Time,
         fail_context_size: u64,
         counts: bool,
+        word: Word,
     ) -> JobVerdict {
         let task = &self.tasks[joblet.task as usize];
         let facts = joblet.facts(task, finish_time);
@@ -244,7 +275,8 @@ impl OperationController {
         if counts && !abort_reason.is_some_and(AbortReason::is_scheduling) {
             self.aggregate(joblet, state, &samples);
         }
-        let kept = self.retain(state, abort_reason, joblet.stderr_size);
+        let is_owed = word != Word::Nodes;
+        let kept = self.retain(state, abort_reason, joblet.stderr_size > 0 || is_owed);
         let keep_fail_context = kept.fail_context && fail_context_size > 0;
         let task = &self.tasks[joblet.task as usize];
         let record = JobRecord {
@@ -271,6 +303,7 @@ impl OperationController {
         JobVerdict {
             keep_stderr: kept.stderr,
             keep_fail_context,
+            is_owed: is_owed && kept.stderr,
             unit_done: None,
             record,
             operation_event: None,
@@ -297,8 +330,7 @@ impl OperationController {
 
     /// Whose stderr is kept (5.4): some of everybody's, more of failed jobs'. What these were reading is kept of as
     /// many (5.5).
-    fn retain(&mut self, state: JobState, reason: Option<AbortReason>, stderr_size: u64) -> Kept {
-        let has_stderr = stderr_size > 0;
+    fn retain(&mut self, state: JobState, reason: Option<AbortReason>, has_stderr: bool) -> Kept {
         let of_interest = state == JobState::Failed || reason == Some(AbortReason::UserRequest);
         let by_count = has_stderr && self.stored_stderr_count < self.root.max_stderr_count as u64;
         let by_interest = of_interest && self.retained_job_count < self.options.max_job_nodes_per_operation;

@@ -4,6 +4,7 @@
 //! The unit is at work as long as one of its jobs is. A failed or aborted job whose competitor runs on
 //! does not give the unit back; a completed one ends the other.
 
+use super::finish::Word;
 use super::limits::Life;
 use super::{JobVerdict, OperationController};
 use crate::job::Joblet;
@@ -64,7 +65,7 @@ impl OperationController {
         let text = "Job aborted: the other job of its unit has completed first";
         let error = Failure::new(text).with("abort_reason", reason);
         task.count(&joblet, |ends| *ends.aborted.entry(reason).or_default() += 1);
-        Some(self.close(&joblet, JobOutcome::Aborted { reason, error }, now, 0, true))
+        Some(self.close(&joblet, JobOutcome::Aborted { reason, error }, now, 0, true, Word::Ours))
     }
 }
 

@@ -285,6 +285,26 @@ impl JobSamples {
         JobSamples { system, numbered, custom: measured.map(|m| m.custom.clone()).unwrap_or_default() }
     }
 
+    /// The same job with newer figures of its node; what the controller itself knows stays.
+    pub(crate) fn measured_again(&self, measured: &JobStatistics) -> JobSamples {
+        let total_time = self.get("time/total").and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0);
+        let facts = JobFacts {
+            total_time: Span::from_millis(total_time),
+            cpu_limit: Cpu(0),
+            gpu_limit: 0,
+            memory_limit: 0,
+            reserve: MemoryRequest { total: 0, user_job_reserve: 0, job_proxy_reserve: 0 },
+            factors: Factors { user_job: 0.0, job_proxy: 0.0 },
+            job_proxy_estimate: 0,
+        };
+        let mut samples = JobSamples::new(&facts, Some(measured));
+        let known = JobSamples::new(&facts, None).system;
+        for (place, _) in known.iter().enumerate().filter(|(_, value)| value.is_some()) {
+            samples.system[place] = self.system.get(place).copied().flatten();
+        }
+        samples
+    }
+
     /// The system sample at a path.
     pub fn get(&self, path: &str) -> Option<i64> {
         let place = PATHS.iter().position(|p| *p == path)?;

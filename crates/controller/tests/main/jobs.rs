@@ -379,6 +379,48 @@ fn whose_stderr_is_kept() {
     }
 }
 
+/// A job that is ended without its node has a place as well, and gives it back if nothing comes. Who is known to have
+/// printed something goes first.
+#[test]
+fn whose_stderr_is_awaited() {
+    let spec = "{max_stderr_count=1; tasks={t={job_count=9; command=x}}}";
+    let mut b = Bench::new(spec);
+    for _ in 0..3 {
+        b.settle(0).expect("a unit");
+    }
+    b.controller.job_statistics(Bench::job_id(1), JobPhase::Running, 5, None);
+    let (verdicts, _) = b.controller.abort_all(b.now, AbortReason::OperationSuspended);
+    let told = verdicts.iter().map(|v| (v.record.identity.job_id, v.is_owed, v.record.stderr_size));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [1, 0, 2].map(|job| (Bench::job_id(job), job == 1, if job == 1 { 5 } else { 0 })));
+    for (job, kept) in [(3, false), (4, true), (5, false)] {
+        b.settle(0).expect("a unit");
+        assert_eq!(finish(&mut b, job, done(), 5).keep_stderr, kept, "job {job}");
+        if job == 3 {
+            b.controller.give_back_stderr();
+        }
+    }
+}
+
+/// Figures that come after the end replace the last ones; what the controller knew stays.
+#[test]
+fn a_record_is_made_complete() {
+    let mut b = Bench::new("{tasks={t={job_count=1; command=x}}}");
+    b.settle(0).expect("a unit");
+    b.now = second(7) + Span::from_millis(350);
+    let expected = {
+        let mut b = Bench::new("{tasks={t={job_count=1; command=x}}}");
+        b.settle(0).expect("a unit");
+        finish(&mut b, 0, done(), 0).record.samples
+    };
+    let mut record = b.controller.abandon_job(b.now, Bench::job_id(0)).expect("known").record;
+    assert_ne!(record.samples, expected);
+    record.complete(Some(second(1)), &JobStatistics::default());
+    record.complete(Some(second(2)), &statistics());
+    assert_eq!(record.samples, expected);
+    assert_eq!(record.exec_start_time, Some(second(1)));
+}
+
 /// Of failed jobs that were reading something, as many as have their stderr kept for that (5.5).
 #[test]
 fn whose_fail_context_is_kept() {

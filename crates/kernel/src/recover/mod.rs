@@ -55,6 +55,7 @@ impl Records {
         Table::Preemptions,
         Table::Events,
         Table::Transactions,
+        Table::OwedEnds,
     ];
 
     /// Adds a record; keys of a table come in order.
@@ -103,6 +104,7 @@ impl Kernel {
             finished: Finished::default(),
             nodes: Nodes::default(),
             jobs: Jobs::default(),
+            owed: Default::default(),
             mutations: Mutations::default(),
             preemptions: Default::default(),
             audit: Default::default(),
@@ -146,6 +148,9 @@ impl Kernel {
             kernel.restore_preemption(&key, &value)?;
         }
         kernel.recover_operations(now, &mut records);
+        for (_, value) in records.take(Table::OwedEnds) {
+            kernel.restore_owed(&value);
+        }
         for (key, value) in records.take(Table::Nodes) {
             kernel.restore_node(&key, &parse(&value)?)?;
         }

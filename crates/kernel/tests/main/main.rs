@@ -24,6 +24,7 @@ mod random;
 mod requests;
 mod restarts;
 mod slow_store;
+mod stderrs;
 mod storm;
 mod transactions;
 mod units;

@@ -39,6 +39,8 @@ pub struct Job {
     /// What it reports besides.
     pub statistics: Option<vocab::JobStatistics>,
     pub accepted: Time,
+    /// What it has printed.
+    pub stderr: Vec<u8>,
     /// It was asked to stop.
     pub interrupted: Option<InterruptionReason>,
 }
@@ -74,7 +76,7 @@ impl Node {
             accepted_time: job.accepted,
             start_time: Some(job.accepted),
             statistics: job.statistics.clone(),
-            stderr_size: 0,
+            stderr_size: job.stderr.len() as u64,
         };
         self.running.values().map(report).collect()
     }
@@ -120,6 +122,11 @@ impl Node {
                             usage,
                             accepted: now,
                             statistics: None,
+                            // Some say nothing.
+                            stderr: match start.identity.job_index % 3 {
+                                0 => Vec::new(),
+                                _ => format!("hi from {job_id}").into_bytes(),
+                            },
                             interrupted: None,
                         };
                         self.running.entry(job_id).or_insert(job);
@@ -201,8 +208,8 @@ impl Node {
                     user_job_max_memory: if is_overdraft { memory_limit / 4 * 3 } else { 0 },
                     ..JobStatistics::default()
                 },
-                stderr_size: 0,
-                stderr: None,
+                stderr_size: job.stderr.len() as u64,
+                stderr: (!job.stderr.is_empty()).then_some(job.stderr),
                 fail_context_size: 0,
             };
             self.finished.insert(job_id, Kept { report });

@@ -456,13 +456,15 @@ impl World {
     /// Jobs that were given up while their node was away are told when it is back.
     fn note_ends(&mut self, batch: &Batch) {
         for op in &batch.ops {
-            let Op::Put { table: Table::JobArchive, value, .. } = op else { continue };
+            let Op::Put { table: Table::JobArchive, key, value } = op else { continue };
             let job = kernel::archived_job(value).unwrap_or_default();
             let text = |key: &str| job.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
             // Only decisions: that a job has disappeared is a belief, and may be wrong.
             let decided = ["operation_suspended", "operation_incarnation_changed"]
                 .contains(&text("abort_reason").as_str());
-            if text("state") == "completed" {
+            // Made complete later, when its node has told the rest.
+            let is_known = self.ahead.contains_key(&(Table::JobArchive, key.clone()));
+            if text("state") == "completed" && !is_known {
                 self.completed.extend(text("id").parse::<JobId>());
             }
             if decided && let Ok(id) = text("id").parse() {

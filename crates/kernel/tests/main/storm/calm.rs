@@ -55,6 +55,7 @@ impl Storm {
         self.check();
         self.check_calm();
         self.check_mutations();
+        self.check_stderrs();
         for wish in 0..self.wishes.len() {
             self.check_counts(wish);
         }
@@ -103,6 +104,23 @@ impl Storm {
         let of_operation =
             records.take_while(|((table, key), _)| *table == Table::JobArchive && key.starts_with(&prefix));
         of_operation.map(|(_, record)| kernel::archived_job(record).unwrap_or_default()).collect()
+    }
+
+    fn check_stderrs(&mut self) {
+        for ((table, key), record) in &self.world.durable {
+            let told = match table {
+                Table::OwedEnds => Some("an end is owed still".to_owned()),
+                Table::JobArchive => {
+                    let job = kernel::archived_job(record).unwrap_or_default();
+                    let told = job.get("stderr_size").and_then(Value::as_u64).unwrap_or(0) as usize;
+                    let stderr = self.world.durable.get(&(Table::Stderr, key.clone()));
+                    let kept = stderr.map_or(0, |stderr| stderr.len() - 1);
+                    (told != kept).then(|| format!("{told} bytes of stderr are told of, {kept} are kept"))
+                }
+                _ => None,
+            };
+            self.world.violations.extend(told.map(|told| format!("KERNEL-8: job {key:02x?}: {told}")));
+        }
     }
 
     /// A repeated request is answered and not executed, after a crash too.

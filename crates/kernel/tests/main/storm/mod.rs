@@ -11,6 +11,7 @@
 //!   remembers a job.
 //! - `KERNEL-4`: a reply or an order is never delivered before what it depends on is durable, and never
 //!   waits for what does not come (checked by the [`World`] itself).
+//! - `KERNEL-8`: in the end no node owes anything, and every finished job has the stderr that its record tells of.
 //!
 //! Each script runs twice, and its effects must be the same.
 //!
