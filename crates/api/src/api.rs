@@ -5,7 +5,7 @@ use crate::commands::{
     set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
-use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, batch, secrets};
+use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
 use kernel::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -194,6 +194,7 @@ impl Caller {
             Run::WriteTable => {
                 let rows = rows_of(input.as_ref())?;
                 let request = write_table(&params, Format::Yson(Style::Binary))?;
+                let request = WriteTable { mutation_id, ..request };
                 let written = self.api.backend.write_table(self.user.clone(), request, rows);
                 return Ok(Box::pin(async move {
                     written.await?;

@@ -178,6 +178,8 @@ pub struct WriteTable {
     pub schema: Option<Value>,
     /// The transaction that sees the new rows before others.
     pub transaction: Option<ObjectId>,
+    /// Of an item of a batch: a batch that is repeated does not append its rows twice.
+    pub mutation_id: Option<Guid>,
 }
 
 /// Parameters of `read_table` (http-api.md 8.3).

@@ -117,7 +117,7 @@ impl Ace {
             None => Ok(None),
             Some(v) => v.as_str().map(Some).ok_or_else(|| bad(name, "string", v)),
         };
-        let ace = Ace {
+        Ok(Ace {
             action: Action::parse(word("action")?.ok_or_else(|| missing("action"))?)?,
             subjects: words(map, "subjects")?.ok_or_else(|| missing("subjects"))?,
             permissions: words(map, "permissions")?
@@ -128,14 +128,7 @@ impl Ace {
             inheritance_mode: word("inheritance_mode")?
                 .map_or(Ok(InheritanceMode::ObjectAndDescendants), InheritanceMode::parse)?,
             columns: words(map, "columns")?,
-        };
-        let is_to_read = ace.permissions.iter().all(|p| *p == Permission::Read);
-        if ace.columns.is_some() && !is_to_read {
-            let message =
-                "An ACE with \"columns\" says who may read them: its only permission must be \"read\"";
-            return Err(Failure::new(message));
-        }
-        Ok(ace)
+        })
     }
 
     /// Public form.
@@ -177,6 +170,19 @@ impl Acl {
         list.iter().map(Ace::parse).collect::<Result<_, _>>().map(Acl)
     }
 
+    /// From the public form, as somebody sets it. What was once taken is read by [`Acl::parse`].
+    pub fn given(value: &Value) -> Result<Acl, Failure> {
+        let acl = Acl::parse(value)?;
+        let is_odd =
+            |ace: &Ace| ace.columns.is_some() && ace.permissions.iter().any(|p| *p != Permission::Read);
+        match acl.0.iter().any(is_odd) {
+            false => Ok(acl),
+            true => Err(Failure::new(
+                "An ACE with \"columns\" says who may read them: its only permission must be \"read\"",
+            )),
+        }
+    }
+
     /// Is this subject in one of the entries?
     pub fn names(&self, subject: &str) -> bool {
         self.0.iter().any(|ace| ace.subjects.iter().any(|s| s == subject))
@@ -187,7 +193,8 @@ impl Acl {
         for ace in &mut self.0 {
             ace.subjects.retain(|s| s != subject);
         }
-        self.0.retain(|ace| !ace.subjects.is_empty());
+        // An entry of columns that is for nobody still says that they are not for everybody.
+        self.0.retain(|ace| ace.columns.is_some() || !ace.subjects.is_empty());
     }
 
     /// Public form.

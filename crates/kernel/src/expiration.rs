@@ -4,11 +4,13 @@ use crate::access::paths_of;
 use crate::{Command, Effect, Kernel};
 use cypress::{Context, Place, RemoveOptions, Resolved};
 use vocab::batch::Table;
-use vocab::{ObjectId, Time};
+use vocab::{ObjectId, Span, Time};
 use yson::ypath::{Step, YPath};
 
 /// Nodes that one pass looks at, with those below them: however many have expired, others get their turn.
 const NODES_PER_PASS: usize = 1000;
+/// A large node that somebody has locked is gone over no more often.
+const LOOK_AGAIN: Span = Span::from_secs(60);
 /// It removes what has expired.
 const REMOVER: &str = "root";
 
@@ -70,26 +72,33 @@ impl Kernel {
             }
             after = Some(next);
             let (_, id) = next;
+            room -= 1;
+            if self.expired_later.get(&id).is_some_and(|at| now < *at) {
+                continue;
+            }
             let trunk = self.tree.trunk();
             let nodes = trunk.subtree(id);
             room = room.saturating_sub(nodes.len());
-            if nodes.iter().all(|node| trunk.lock_count(*node) == 0) {
-                self.remove_expired_node(now, id, out);
+            let is_free = nodes.iter().all(|node| trunk.lock_count(*node) == 0);
+            if is_free && self.remove_expired_node(now, id, out) {
+                self.expired_later.remove(&id);
+            } else if nodes.len() > NODES_PER_PASS {
+                self.expired_later.insert(id, now + LOOK_AGAIN);
             }
         }
     }
 
-    fn remove_expired_node(&mut self, now: Time, id: ObjectId, out: &mut Vec<Effect>) {
-        let Ok(path) = YPath::parse(self.tree.path(id).as_bytes()) else { return };
+    fn remove_expired_node(&mut self, now: Time, id: ObjectId, out: &mut Vec<Effect>) -> bool {
+        let Ok(path) = YPath::parse(self.tree.path(id).as_bytes()) else { return false };
         let command = Command::Remove { path, recursive: true, force: true };
         let audited = self.before_change(now, &command);
         let place = Place { node: id, rest: Vec::new() };
         let options = RemoveOptions { recursive: true, force: true };
         // A lock on what it is in is a reason to wait, too.
-        if self.edit(now, REMOVER, out, |edit| edit.remove(&place, options)).is_ok()
-            && let Some(audited) = audited
-        {
+        let is_removed = self.edit(now, REMOVER, out, |edit| edit.remove(&place, options)).is_ok();
+        if let Some(audited) = audited.filter(|_| is_removed) {
             self.after_change(now, REMOVER, audited.because("expired"));
         }
+        is_removed
     }
 }

@@ -184,6 +184,8 @@ pub struct Kernel {
     periodic: Periodic,
     /// The last expired node that was looked at, if there were too many for one pass.
     expired_until: Option<(Time, vocab::ObjectId)>,
+    /// Large ones that could not be removed, and when that is tried again.
+    expired_later: BTreeMap<vocab::ObjectId, Time>,
     /// Jobs of the life before may still be reported.
     reviving: bool,
     /// Operations of the life before that this one could not make sense of.

@@ -6,9 +6,9 @@
 //! who is removed and made again under the same name has neither. Nobody but superusers sees them.
 
 use crate::access::Object;
-use crate::command::Proof;
+use crate::command::{Command, Proof};
 use crate::{Effect, Kernel};
-use cypress::{Acl, Action, CreateOptions, Last, NodeType, Permission, RemoveOptions};
+use cypress::{Acl, Action, Context, CreateOptions, Last, NodeType, Permission, RemoveOptions, Resolved};
 use vocab::{Failure, ObjectId, Time, code};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
@@ -80,8 +80,28 @@ impl Kernel {
         self.edit(now, user, out, |edit| edit.create(&place, &options))
     }
 
+    /// Users and groups that may be gone when a command is done.
+    pub(crate) fn subjects_replaced_by(&self, command: &Command) -> Vec<String> {
+        let (paths, last) = match command {
+            Command::Remove { path, .. } => (vec![path], Last::Stay),
+            Command::Create { path: Some(path), force: true, .. } => (vec![path], Last::Stay),
+            Command::Set { path, force: true, .. } => (vec![path], Last::Follow),
+            Command::Link { link, force: true, .. } => (vec![link], Last::Stay),
+            Command::CopyMove { source, destination, remove_source, force, .. } => {
+                let moved = remove_source.then_some(source).into_iter();
+                (moved.chain(force.then_some(destination)).collect(), Last::Stay)
+            }
+            _ => return Vec::new(),
+        };
+        let places = paths.into_iter().filter_map(|path| match self.tree.resolve(path, last) {
+            Ok(Resolved::Local(place)) => Some(place),
+            _ => None,
+        });
+        places.flat_map(|place| self.subjects_at(&place)).collect()
+    }
+
     /// Users and groups that are removed with what is at a place.
-    pub(crate) fn subjects_at(&self, place: &cypress::Place) -> Vec<String> {
+    fn subjects_at(&self, place: &cypress::Place) -> Vec<String> {
         let maps = [self.system_map(b"users"), self.system_map(b"groups")];
         let is_below = |id| maps.iter().any(|map| self.tree.is_within(id, *map));
         let is_node = place.rest.is_empty() || matches!(place.rest.as_slice(), [Step::AllChildren]);
@@ -93,10 +113,27 @@ impl Kernel {
         subjects.map(|node| String::from_utf8_lossy(&node.key).into_owned()).collect()
     }
 
-    pub(crate) fn forget_subjects_of_pools(&mut self, gone: &[String]) {
+    /// Takes names that nobody has any more out of all lists. Locks on what has the lists are no matter: whoever is
+    /// removed must not be able to hold that up.
+    pub(crate) fn forget_subjects(&mut self, now: Time, mut gone: Vec<String>, out: &mut Vec<Effect>) {
+        // Whatever replaces somebody is somebody else.
+        gone.sort();
+        gone.dedup();
         if gone.is_empty() {
             return;
         }
+        let done = self.tree.overrule(Context { now, user: "root", ids: &mut self.ids }, |edit| {
+            gone.iter().for_each(|name| edit.forget_subject(name));
+            Ok(())
+        });
+        // It refuses nothing.
+        if let Ok(done) = done {
+            self.absorb(done, out);
+        }
+        self.forget_subjects_of_pools(&gone);
+    }
+
+    fn forget_subjects_of_pools(&mut self, gone: &[String]) {
         let mut changed = Vec::new();
         for (place, pool) in &mut self.pools.pools {
             let Ok(mut acl) = Acl::parse(&Value::List(pool.acl.clone())) else { continue };
@@ -364,7 +401,7 @@ impl Kernel {
         acl: &Value,
     ) -> Result<Value, Failure> {
         let permission = Permission::parse(permission)?;
-        let acl = Acl::parse(acl)?;
+        let acl = Acl::given(acl)?;
         let groups = self.tree.member_of_closure(user);
         let link = cypress::AclLink { object: ObjectId::default(), acl: &acl };
         let decision = cypress::acl::decide(cypress::Subjects { user, groups: &groups }, permission, [link]);

@@ -70,6 +70,23 @@ impl Kernel {
         command: Command,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
+        let replaced = self.subjects_replaced_by(&command);
+        if !replaced.is_empty() && self.tree.entered().is_some() {
+            let message = "Users and groups are outside of transactions: remove or replace them without one";
+            return Err(Failure::new(message));
+        }
+        let done = self.change_tree(now, user, command, out)?;
+        self.forget_subjects(now, replaced, out);
+        Ok(done)
+    }
+
+    fn change_tree(
+        &mut self,
+        now: Time,
+        user: &str,
+        command: Command,
+        out: &mut Vec<Effect>,
+    ) -> Result<Value, Failure> {
         match command {
             Command::Set { path, value, recursive, force } => match self.resolve(&path, Last::Follow)? {
                 Target::Local(place) => {
@@ -99,13 +116,7 @@ impl Kernel {
                 match target {
                     Target::Local(place) => {
                         let options = RemoveOptions { recursive, force };
-                        let gone = self.subjects_at(&place);
-                        self.edit(now, user, out, |edit| {
-                            edit.remove(&place, options)?;
-                            gone.iter().for_each(|name| edit.forget_subject(name));
-                            Ok(())
-                        })?;
-                        self.forget_subjects_of_pools(&gone);
+                        self.edit(now, user, out, |edit| edit.remove(&place, options))?;
                         Ok(Value::Entity)
                     }
                     Target::Mount(mounted) => self.mount_remove(now, user, &mounted, recursive, force, out),

@@ -47,7 +47,7 @@ impl Tables {
         request: WriteTable,
         body: ByteStream,
     ) -> Result<(), Failure> {
-        let WriteTable { path, format, append, sorted_by, schema, transaction } = request;
+        let WriteTable { path, format, append, sorted_by, schema, transaction, mutation_id } = request;
         Selection::refuse_ranges(&path)?;
         let written = |rows: TableRows| Command::TableWritten { path: path.clone(), rows: Box::new(rows) };
         // Before the rows come, not after gigabytes of them.
@@ -67,7 +67,7 @@ impl Tables {
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
         let unused = chunks.is_empty();
         let rows = TableRows { chunks, append, sorted_by, schema, replace_schema };
-        let done = match backend.ask(user, None, written(rows).through(transaction)) {
+        let done = match backend.ask(user, mutation_id, written(rows).through(transaction)) {
             Ok(answer) => match answer.await {
                 Ok(done) => done,
                 // What became of it is not known: the next start finds out whether somebody refers to it.

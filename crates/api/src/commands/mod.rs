@@ -397,10 +397,10 @@ impl Descriptor {
         }
     }
 
-    /// Does what is behind it in a batch wait for its end? Contents are joined outside of the kernel: those who look at
-    /// what comes of them, or remove what they were made of, come later.
+    /// Does what is behind it in a batch wait for its end? Contents are joined, and rows written, outside of the
+    /// kernel: those who look at what comes of them, or remove what they were made of, come later.
     pub fn holds_up(&self) -> bool {
-        self.name == "concatenate"
+        matches!(self.name, "concatenate" | "write_table")
     }
 
     /// Methods by which it may be called (http-api.md 2.1 [X]), in the form of an `Allow` header.

@@ -28,6 +28,7 @@ pub fn write_table(params: &Params, format: Format) -> Result<WriteTable> {
         schema: attribute("schema").cloned(),
         format,
         transaction: params.transaction()?,
+        mutation_id: None,
         path,
     })
 }

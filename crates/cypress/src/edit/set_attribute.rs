@@ -108,7 +108,7 @@ impl Edit<'_> {
                 self.update_attributes(id, |node| node.opaque = opaque);
             }
             b"acl" => {
-                let acl = Acl::parse(&value).map_err(|cause| {
+                let acl = Acl::given(&value).map_err(|cause| {
                     Failure::new(format!("Attribute {} cannot be set", path()))
                         .with("path", path())
                         .because(cause)

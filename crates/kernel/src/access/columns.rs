@@ -20,13 +20,19 @@ impl Kernel {
 
     /// Refuses to read columns of a table that are closed: those that the path selects, or all.
     pub(super) fn demand_columns(&self, who: &Who, object: &Object, path: &YPath) -> Result<(), Failure> {
+        // What is no table has no columns, whatever its map says of those below.
+        let is_table = matches!(object, Object::Node(id) if self.is_table(*id));
         let mut closed = self.closed_columns(who, object);
-        if closed.is_empty() {
+        if closed.is_empty() || !is_table {
             return Ok(());
         }
         let columns = Columns::of(path)?;
         closed.retain(|column| columns.reads(column.as_bytes()));
         refuse(who, &closed, &path.text())
+    }
+
+    fn is_table(&self, id: ObjectId) -> bool {
+        self.tree.node(id).is_some_and(|node| node.node_type == NodeType::Table)
     }
 
     /// Copies have lists of their own: who may not read a column may not copy its table.
@@ -36,8 +42,7 @@ impl Kernel {
         top: ObjectId,
         shown: &str,
     ) -> Result<(), Failure> {
-        let is_table = |id: &ObjectId| self.tree.node(*id).is_some_and(|n| n.node_type == NodeType::Table);
-        let mut tables = self.tree.subtree(top).into_iter().filter(is_table);
+        let mut tables = self.tree.subtree(top).into_iter().filter(|id| self.is_table(*id));
         tables.try_for_each(|id| refuse(who, &self.closed_columns(who, &Object::Node(id)), shown))
     }
 }

@@ -126,6 +126,7 @@ impl Kernel {
                         self.authorize_subject(who, node_type, path)?;
                     }
                     let found = self.find_as(who, path, Last::Stay)?;
+                    self.authorize_expiring(who, &found, attributes, &path.text())?;
                     if found.rest.is_empty() && !force {
                         let needed = if *ignore_existing && !lock_existing { Read } else { Write };
                         demand(needed, &found.object, &path.text())?;
@@ -144,7 +145,14 @@ impl Kernel {
                 Ok(found) => self.authorize_remove(who, &found, &path.text()),
                 Err(failure) => Err(failure),
             },
-            Command::CopyMove { source, destination, remove_source, .. } => {
+            Command::CopyMove {
+                source,
+                destination,
+                remove_source,
+                preserve_expiration_time,
+                preserve_expiration_timeout,
+                ..
+            } => {
                 let from = self.find_as(who, source, Last::Follow)?;
                 if *remove_source {
                     self.authorize_remove(who, &from, &source.text())?;
@@ -155,14 +163,20 @@ impl Kernel {
                     self.demand_below(who, Read, node)?;
                     self.demand_all_columns_below(who, node, &source.text())?;
                 }
-                self.authorize_place(who, &self.find_as(who, destination, Last::Stay)?, &destination.text())
+                let to = self.find_as(who, destination, Last::Stay)?;
+                if *preserve_expiration_time || *preserve_expiration_timeout {
+                    demand(Permission::Remove, &to.object, &destination.text())?;
+                }
+                self.authorize_place(who, &to, &destination.text())
             }
-            Command::Link { target, link, force, .. } => {
+            Command::Link { target, link, force, attributes, .. } => {
                 // Without force the answer tells whether the target exists.
                 if let (false, Ok(found)) = (force, self.find_as(who, target, Last::Follow)) {
                     demand(Read, &found.object, &target.text())?;
                 }
-                self.authorize_place(who, &self.find_as(who, link, Last::Stay)?, &link.text())
+                let place = self.find_as(who, link, Last::Stay)?;
+                self.authorize_expiring(who, &place, attributes, &link.text())?;
+                self.authorize_place(who, &place, &link.text())
             }
             Command::GetFileFromCache { md5, cache_path } => {
                 let place = place_in(cache_path, md5);

@@ -25,13 +25,19 @@ impl Kernel {
     fn check_names_of_set(&self, path: &YPath, value: &Value) -> Result<(), Failure> {
         let at = path.steps.iter().position(|step| matches!(step, Step::Attribute(_) | Step::AllAttributes));
         match at.map(|at| (&path.steps[at], &path.steps[at + 1..])) {
-            None => value.attributes().map_or(Ok(()), |attributes| self.check_names_of_all(attributes)),
+            None => self.check_names_of_nodes(value),
             Some((Step::AllAttributes, _)) => {
                 value.as_map().map_or(Ok(()), |attributes| self.check_names_of_all(attributes))
             }
             Some((Step::Attribute(name), inside)) => self.check_names_in(name, inside, value),
             Some(_) => Ok(()),
         }
+    }
+
+    /// A value that becomes nodes, each with attributes of its own.
+    fn check_names_of_nodes(&self, value: &Value) -> Result<(), Failure> {
+        value.attributes().map_or(Ok(()), |attributes| self.check_names_of_all(attributes))?;
+        children(value).try_for_each(|child| self.check_names_of_nodes(child))
     }
 
     fn check_names_of_all(&self, attributes: &Map) -> Result<(), Failure> {
@@ -78,4 +84,10 @@ impl Kernel {
             _ => Ok(()),
         }
     }
+}
+
+/// What is in a map or a list.
+pub(super) fn children(value: &Value) -> impl Iterator<Item = &Value> {
+    let in_map = value.as_map().into_iter().flat_map(Map::iter).map(|(_, child)| child);
+    in_map.chain(value.as_list().into_iter().flatten())
 }

@@ -1,6 +1,7 @@
 //! Commands that change the tree or pools: what they touch, and what each of that needs.
 
 use super::lists::{Found, Object};
+use super::names::children;
 use super::{Who, denied};
 use crate::Kernel;
 use crate::mounts::POOL_TREES;
@@ -27,6 +28,7 @@ const USER_MANAGED: [&str; 12] = [
     "abc",
     "name",
 ];
+const EXPIRATION: [&str; 2] = ["expiration_time", "expiration_timeout"];
 /// Where a new pool is to be: said at its creation, and no option.
 const PLACE: [&str; 2] = ["parent_name", "pool_tree"];
 /// From so many levels below a list on, all entries of it that still count do so for what is further
@@ -97,6 +99,9 @@ impl Kernel {
             // Inside of a document, or a new node, whose attributes are its maker's business.
             _ => None,
         };
+        if !matches!(found.rest.last(), Some(Step::Attribute(_) | Step::AllAttributes)) {
+            self.authorize_expiring_nodes(who, found, value, shown)?;
+        }
         let is_new_child = |node: ObjectId| {
             let is_map = self.tree.node(node).is_some_and(|node| matches!(node.body, Body::Map));
             is_map && found.rest.len() == 1 && found.rest[0].key().is_some()
@@ -159,6 +164,32 @@ impl Kernel {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What is made to expire is removed for whoever makes it: he needs to be one who may remove what is there.
+    pub(super) fn authorize_expiring(
+        &self,
+        who: &Who,
+        found: &Found,
+        attributes: &Map,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        match EXPIRATION.iter().any(|name| attributes.contains(name)) {
+            true => self.demand(who, Permission::Remove, &found.object, shown),
+            false => Ok(()),
+        }
+    }
+
+    /// The same of a value that becomes nodes.
+    fn authorize_expiring_nodes(
+        &self,
+        who: &Who,
+        found: &Found,
+        value: &Value,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        value.attributes().map_or(Ok(()), |map| self.authorize_expiring(who, found, map, shown))?;
+        children(value).try_for_each(|child| self.authorize_expiring_nodes(who, found, child, shown))
     }
 
     pub(super) fn authorize_remove(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ pub(crate) fn check(acl: &Value) -> Result<(), Failure> {
             "Permission {shown:?} is not allowed in the list of an operation: expected \"read\" or \"manage\""
         )));
     }
-    Acl::parse(acl).map(drop)
+    Acl::given(acl).map(drop)
 }
 
 /// The starter may do everything, unless the spec says otherwise, and whatever the list becomes later.

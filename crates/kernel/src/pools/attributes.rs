@@ -20,7 +20,7 @@ impl Kernel {
         Some(match name {
             "name" => text().and_then(|new| self.relocate_pool(tree, pool, &parent, new).map(drop)),
             "parent_name" => text().and_then(|new| self.relocate_pool(tree, pool, new, pool).map(drop)),
-            "acl" => cypress::Acl::parse(value).map(|acl| {
+            "acl" => cypress::Acl::given(value).map(|acl| {
                 if let Some(object) = self.pools.pools.get_mut(&(tree.to_owned(), pool.to_owned())) {
                     object.acl = acl.to_value().as_list().unwrap_or_default().to_vec();
                 }
@@ -49,7 +49,7 @@ impl Kernel {
     /// Could this attribute of a pool be set?
     pub(super) fn check_pool_attribute(&self, name: &str, value: &Value) -> Result<(), Failure> {
         match name {
-            "acl" => cypress::Acl::parse(value).map(drop),
+            "acl" => cypress::Acl::given(value).map(drop),
             "inherit_acl" if value.as_bool().is_none() => Err(Failure::new(format!(
                 "Attribute \"inherit_acl\": expected boolean, found {}",
                 value.type_name()

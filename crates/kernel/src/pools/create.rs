@@ -76,7 +76,7 @@ impl Kernel {
             return Err(Failure::resolve(message).with("pool_name", name).with("parent_name", parent));
         }
         let acl = match attributes.remove("acl") {
-            Some(value) => cypress::Acl::parse(&value)?.to_value().as_list().unwrap_or_default().to_vec(),
+            Some(value) => cypress::Acl::given(&value)?.to_value().as_list().unwrap_or_default().to_vec(),
             None => Vec::new(),
         };
         let inherit_acl = attributes.remove("inherit_acl").and_then(|v| v.as_bool()).unwrap_or(true);

@@ -122,6 +122,7 @@ impl Kernel {
             starvations: Default::default(),
             periodic: Periodic { update: now, last_update: now, housekeeping: now, alerts: now },
             expired_until: None,
+            expired_later: BTreeMap::new(),
             reviving: false,
             not_restored: Default::default(),
             volumes: Volumes::new(now),

@@ -19,6 +19,7 @@ fn a_name_that_nobody_has_is_refused() {
         (set("//tmp/@owner", "nobody"), 907),
         (set("//tmp/@account", "nothing"), 905),
         (set("//tmp/note", &format!("<acl=[{}]>1", nobody())), 907),
+        (set("//tmp/nested", &format!("{{a=<acl=[{}]>{{}}}}", nobody())), 907),
         (multiset("//tmp", &format!("{{title=x;acl=[{}]}}", nobody())), 907),
         (create("document", Some("//tmp/d"), &format!("{{acl=[{}]}}", nobody())), 907),
         (
@@ -69,6 +70,45 @@ fn a_name_is_forgotten_with_its_bearer() {
         groups.as_list().map(|l| l.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
         Some(vec!["users"])
     );
+    // Who is replaced is forgotten, and nobody's lock holds that up.
+    guarded.done("root", set("//tmp/d/@acl", "[{action=allow;subjects=[eve];permissions=[read]}]"));
+    let options = kernel::command::StartOptions::default();
+    let transaction = guarded.done("root", Command::StartTransaction(Box::new(options)));
+    let transaction =
+        transaction.get("transaction_id").or(Some(&transaction)).and_then(Value::as_str).map(str::parse);
+    let transaction = transaction.expect("an id").expect("an id");
+    let lock = Command::Lock {
+        path: path("//tmp/d"),
+        options: kernel::command::LockOptions { mode: kernel::command::LockMode::Exclusive, waitable: false },
+    };
+    guarded.done("root", lock.through(Some(transaction)));
+    let force = match create("user", Some("//sys/users/eve"), "{}") {
+        Command::Create {
+            object_type,
+            path,
+            attributes,
+            recursive,
+            ignore_existing,
+            ignore_type_mismatch,
+            lock_existing,
+            ..
+        } => Command::Create {
+            object_type,
+            path,
+            attributes,
+            recursive,
+            ignore_existing,
+            force: true,
+            ignore_type_mismatch,
+            lock_existing,
+        },
+        other => other,
+    };
+    guarded.done("root", force);
+    assert_eq!(names_in(&guarded.done("root", get("//tmp/d/@acl"))), [""; 0]);
+    let removed = remove("//sys/users/bob").through(Some(transaction));
+    assert!(guarded.ask("root", removed).expect_err("outside").message.contains("outside of transactions"));
+    guarded.done("root", Command::AbortTransaction { transaction });
     // A group is forgotten as well.
     guarded.done("root", set("//tmp/d/@acl", "[{action=allow;subjects=[team];permissions=[read]}]"));
     guarded.done("root", remove("//sys/groups/team"));
