@@ -65,6 +65,7 @@ impl Kernel {
     pub(crate) fn remove_expired(&mut self, now: Time, out: &mut Vec<Effect>) {
         let mut room = NODES_PER_PASS;
         let mut after = self.expired_until.take();
+        self.expired_later.retain(|_, at| now < *at);
         while let Some(next) = self.tree.trunk().next_expired(now, after) {
             if room == 0 {
                 self.expired_until = after;
@@ -72,17 +73,16 @@ impl Kernel {
             }
             after = Some(next);
             let (_, id) = next;
-            room -= 1;
-            if self.expired_later.get(&id).is_some_and(|at| now < *at) {
+            if self.expired_later.contains_key(&id) {
+                room -= 1;
                 continue;
             }
             let trunk = self.tree.trunk();
             let nodes = trunk.subtree(id);
             room = room.saturating_sub(nodes.len());
             let is_free = nodes.iter().all(|node| trunk.lock_count(*node) == 0);
-            if is_free && self.remove_expired_node(now, id, out) {
-                self.expired_later.remove(&id);
-            } else if nodes.len() > NODES_PER_PASS {
+            let is_removed = is_free && self.remove_expired_node(now, id, out);
+            if !is_removed && nodes.len() > NODES_PER_PASS {
                 self.expired_later.insert(id, now + LOOK_AGAIN);
             }
         }

@@ -626,7 +626,8 @@ impl Kernel {
                 self.put_file_to_cache(now, user, place, preserve_expiration_timeout, out)
             }
             Command::TableWritten { path, rows } => {
-                self.table_written(now, user, &path, *rows, out).map(nothing)
+                let taken = rows.chunks.first().map_or(yson::Value::Entity, |chunk| chunk.blob.into());
+                self.table_written(now, user, &path, *rows, out).map(|()| taken)
             }
             Command::AlterTable { path, schema } => {
                 self.alter_table(now, user, &path, schema, out).map(nothing)

@@ -54,7 +54,7 @@ impl Kernel {
         .into())
     }
 
-    /// The end of `write_table`.
+    /// The end of `write_table`: the answer is the blob that was taken, since what is asked twice is written twice.
     pub(crate) fn table_written(
         &mut self,
         now: Time,

@@ -132,12 +132,14 @@ impl ServerBackend {
         let mut answered = false;
         if let StderrPlace::Node { key: Some(node), .. } = place
             && let Some(answer) = self.hub.ask_stderr(node, job_id, offset, limit)
-            && let Ok(Ok(Ok(bytes))) = tokio::time::timeout(STDERR_TIMEOUT, answer).await
+            && let Ok(Ok(told)) = tokio::time::timeout(STDERR_TIMEOUT, answer).await
         {
-            if !bytes.is_empty() {
-                return Ok(bytes.into());
+            match told {
+                Ok(bytes) if !bytes.is_empty() => return Ok(bytes.into()),
+                // A job that the node has forgotten is over.
+                Ok(_) => answered = true,
+                Err(failure) => answered = failure.code == code::NO_SUCH_JOB,
             }
-            answered = true;
         }
         // Over, perhaps since a moment ago: then its node may have forgotten it.
         let archive = self.archive.clone();

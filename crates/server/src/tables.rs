@@ -6,7 +6,7 @@ use crate::rows::{Rows, Step, slices};
 use crate::streams::{self, Sink, pump};
 use ::tables::{Checker, Control, Printer, Schema, Selection, Writer};
 use api::{ByteStream, ReadTable, TableContent, WriteTable};
-use kernel::{Chunk, Command, TableRows};
+use kernel::{Body, Chunk, Command, TableRows};
 use std::sync::Arc;
 use store::{BlobWriter, Store};
 use vocab::{Failure, ObjectId, code};
@@ -65,7 +65,6 @@ impl Tables {
         let chunk = pump(body, open).await?;
         let blob = chunk.blob;
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
-        let unused = chunks.is_empty();
         let rows = TableRows { chunks, append, sorted_by, schema, replace_schema };
         let done = match backend.ask(user, mutation_id, written(rows).through(transaction)) {
             Ok(answer) => match answer.await {
@@ -75,8 +74,10 @@ impl Tables {
             },
             Err(failure) => Err(failure),
         };
+        // A write that is repeated is answered with the rows of the first time.
+        let is_taken = matches!(&done, Ok(Body::Value(taken)) if taken.as_u64() == Some(blob));
         // Nor is it when the store has failed.
-        if (done.is_err() || unused) && backend.hub.failure().is_none() {
+        if !is_taken && backend.hub.failure().is_none() {
             let _ = self.store.delete_blob(blob);
         }
         done.map(drop)

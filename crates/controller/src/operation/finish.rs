@@ -275,7 +275,8 @@ impl OperationController {
         if counts && !abort_reason.is_some_and(AbortReason::is_scheduling) {
             self.aggregate(joblet, state, &samples);
         }
-        let is_owed = word != Word::Nodes;
+        // What never started there has printed nothing.
+        let is_owed = word != Word::Nodes && !abort_reason.is_some_and(AbortReason::is_scheduling);
         let kept = self.retain(state, abort_reason, joblet.stderr_size > 0 || is_owed);
         let keep_fail_context = kept.fail_context && fail_context_size > 0;
         let task = &self.tasks[joblet.task as usize];

@@ -126,7 +126,10 @@ impl Kernel {
                         self.authorize_subject(who, node_type, path)?;
                     }
                     let found = self.find_as(who, path, Last::Stay)?;
-                    self.authorize_expiring(who, &found, attributes, &path.text())?;
+                    // What is there already keeps its attributes.
+                    if !(found.rest.is_empty() && *ignore_existing) {
+                        self.authorize_expiring(who, &found, attributes, &path.text())?;
+                    }
                     if found.rest.is_empty() && !force {
                         let needed = if *ignore_existing && !lock_existing { Read } else { Write };
                         demand(needed, &found.object, &path.text())?;
@@ -151,6 +154,7 @@ impl Kernel {
                 remove_source,
                 preserve_expiration_time,
                 preserve_expiration_timeout,
+                ignore_existing,
                 ..
             } => {
                 let from = self.find_as(who, source, Last::Follow)?;
@@ -164,18 +168,21 @@ impl Kernel {
                     self.demand_all_columns_below(who, node, &source.text())?;
                 }
                 let to = self.find_as(who, destination, Last::Stay)?;
-                if *preserve_expiration_time || *preserve_expiration_timeout {
+                let is_made = !(to.rest.is_empty() && *ignore_existing);
+                if is_made && (*preserve_expiration_time || *preserve_expiration_timeout) {
                     demand(Permission::Remove, &to.object, &destination.text())?;
                 }
                 self.authorize_place(who, &to, &destination.text())
             }
-            Command::Link { target, link, force, attributes, .. } => {
+            Command::Link { target, link, force, ignore_existing, attributes, .. } => {
                 // Without force the answer tells whether the target exists.
                 if let (false, Ok(found)) = (force, self.find_as(who, target, Last::Follow)) {
                     demand(Read, &found.object, &target.text())?;
                 }
                 let place = self.find_as(who, link, Last::Stay)?;
-                self.authorize_expiring(who, &place, attributes, &link.text())?;
+                if !(place.rest.is_empty() && *ignore_existing) {
+                    self.authorize_expiring(who, &place, attributes, &link.text())?;
+                }
                 self.authorize_place(who, &place, &link.text())
             }
             Command::GetFileFromCache { md5, cache_path } => {
