@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -50,7 +51,7 @@ impl Server {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
-                let wanted = address.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
+                let wanted = address.unwrap_or_else(own_address);
                 let listener = tokio::net::TcpListener::bind(wanted).await.expect("the port is free");
                 ready.send(listener.local_addr().expect("an address")).expect("the test waits");
                 let server = pb::node_service_server::NodeServiceServer::new(service)
@@ -65,6 +66,14 @@ impl Server {
         let address = started.recv().expect("the server starts");
         Server { address, stop: Some(stop), thread: Some(thread) }
     }
+}
+
+/// An address that nobody else has, so that the port is still free when the server comes back: connections of others
+/// leave from 127.0.0.1, and may be given any port there.
+fn own_address() -> SocketAddr {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let process = std::process::id().to_le_bytes();
+    ([127, 64 | (process[1] & 0x3f), process[0], COUNT.fetch_add(1, Ordering::Relaxed)], 0).into()
 }
 
 impl Drop for Server {
