@@ -4,7 +4,7 @@ use crate::api::Caller;
 use crate::commands::{Params, Result, get_job_data, required};
 use crate::{JobData, JobDataRequest, WriteFile};
 use kernel::{Command, OperationRef};
-use vocab::{Failure, Guid, JobId, OperationId};
+use vocab::{Failure, Guid, JobId, OperationId, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -89,8 +89,14 @@ impl Caller {
         let job_id = request.job_id;
         // Not a question about somebody's rows only: it is asked of those who steer the operation.
         self.ask(Command::Authorize(Box::new(Command::AbandonJob { job_id }))).await?;
-        // Jobs of no operation in particular are those that run.
-        self.ask(Command::GetJob { operation: None, job_id, attributes: None }).await?;
+        // Who steers a job that is over is not known any more, and there is nothing to steer.
+        let job = self.ask(Command::GetJob { operation: None, job_id, attributes: None }).await?;
+        let state = job.get("state").and_then(Value::as_str).unwrap_or_default();
+        if ["completed", "failed", "aborted"].contains(&state) {
+            let message =
+                format!("Job {job_id} is {state}: only what a running job reads is put into a file");
+            return Err(Failure::coded(code::NO_SUCH_JOB, message));
+        }
         let rows = self.api.backend.read_job_data(self.user.clone(), request).await?;
         let bare = YPath { attributes: Map::new(), ..path };
         let create = Command::Create {
