@@ -2,7 +2,7 @@
 
 use super::{Object, Who, denied};
 use crate::Kernel;
-use cypress::{AclLink, NodeType, Permission, Subjects};
+use cypress::{NodeType, Permission};
 use std::collections::BTreeSet;
 use tables::Columns;
 use vocab::{Failure, ObjectId};
@@ -11,10 +11,9 @@ use yson::ypath::YPath;
 impl Kernel {
     /// Columns that this user may not read, though he may read the table.
     pub(crate) fn closed_columns(&self, who: &Who, object: &Object) -> BTreeSet<String> {
-        let subjects: Subjects<'_> = who.subjects();
         match object {
-            Object::Node(node) => cypress::acl::closed_columns(subjects, self.tree.acl_chain(*node)),
-            _ => cypress::acl::closed_columns(subjects, std::iter::empty::<AclLink<'_>>()),
+            Object::Node(node) => cypress::acl::closed_columns(who.subjects(), self.tree.acl_chain(*node)),
+            _ => BTreeSet::new(),
         }
     }
 

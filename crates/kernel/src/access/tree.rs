@@ -59,7 +59,7 @@ impl Kernel {
         self.demand(who, Permission::Administer, &Object::Node(self.tree.root()), &path.text())
     }
 
-    /// Whoever bears this name, may he do everything? Lists of members outlive those who are in them.
+    /// Whoever bears this name, may he do everything?
     pub(super) fn refuse_making_superusers(&self, who: &Who, name: &str) -> Result<(), Failure> {
         match name == "superusers" || self.who(name).is_superuser() {
             true => Err(denied(who, Permission::Administer, &format!("superuser \"{name}\""), None)),

@@ -8,10 +8,6 @@ fn located(guarded: &mut Guarded, user: &str, at: &str) -> Vec<String> {
     closed.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn map_of(text: &str) -> Map {
-    map(text)
-}
-
 fn copied(from: &str, to: &str) -> Command {
     Command::Concatenate { sources: vec![path(from)], destination: path(to), append: false, joined: None }
 }
@@ -62,7 +58,7 @@ fn columns_are_for_whom_their_entries_let_in() {
     // A file in the same map has no columns; who was let in leaves the column closed behind him.
     guarded.done("root", create("file", Some("//tmp/hr/script"), "{}"));
     let task = "t={job_count=1; command=\"true\"; file_paths=[\"//tmp/hr/script\"]}";
-    let spec = map_of(&format!("{{pool=p; tasks={{{task}}}}}"));
+    let spec = super::map(&format!("{{pool=p; tasks={{{task}}}}}"));
     guarded.done("adm", Command::StartOperation { operation_type: OperationType::Vanilla, spec });
     guarded.done("root", remove("//sys/users/ann"));
     assert_eq!(located(&mut guarded, "adm", "//tmp/hr/t"), ["pay"]);
