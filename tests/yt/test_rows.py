@@ -162,7 +162,7 @@ def test_input_of_a_job(cluster, yt, two, pool):
     job, = cluster.wait_jobs(operation)
     assert yt("get-job-input", job) == '{"n":1}\n{"n":3}'
     # `get-job-input-paths` of the client of this version fails by itself, on whatever it has got: it hands an iterator
-    # of Python to its printer. What it gets is in test_commands.py.
+    # of Python to its printer. What it gets is in commands/.
 
 
 # --- the rest
