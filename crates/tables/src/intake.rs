@@ -148,7 +148,7 @@ impl Intake {
     ) -> Result<usize, Failure> {
         let mut at = 0;
         loop {
-            let Some(space) = input[at..].iter().position(|b| !b.is_ascii_whitespace()) else {
+            let Some(space) = input[at..].iter().position(|b| !yson::is_space(*b)) else {
                 return Ok(input.len());
             };
             let start = at + space;
@@ -249,7 +249,7 @@ fn switch(item: &Value) -> Option<&Value> {
 /// object is one up to the next white space: the parser says what is wrong with it.
 fn json_end(input: &[u8]) -> Option<usize> {
     if input.first() != Some(&b'{') {
-        return input.iter().position(u8::is_ascii_whitespace).or((input.len() > 64).then_some(64));
+        return input.iter().position(|b| yson::is_space(*b)).or((input.len() > 64).then_some(64));
     }
     let mut depth = 0usize;
     let mut at = 0;

@@ -46,6 +46,7 @@ pub use format::{Format, FormatError};
 pub use json::JsonFormat;
 pub use parse::{ParseOptions, parse, parse_list_fragment, parse_map_fragment, parse_record, parse_with};
 pub use rows::Rows;
+pub use scan::is_space;
 pub use transcode::{Copied, copy_row};
 pub use value::{Bytes, Map, Value};
 pub use write::{Style, to_binary, to_pretty, to_text};

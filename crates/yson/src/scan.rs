@@ -35,6 +35,11 @@ static CLASS: [u8; 256] = {
     table
 };
 
+/// Is it white space between tokens? That of YSON, and of JSON as it is read here.
+pub fn is_space(byte: u8) -> bool {
+    is(byte, SPACE)
+}
+
 fn is(byte: u8, class: u8) -> bool {
     CLASS[byte as usize] & class != 0
 }

@@ -43,6 +43,25 @@ fn text(rows: &[u8]) -> String {
 }
 
 #[test]
+fn white_space_of_any_kind_and_length_is_nothing() {
+    for space in *b" \t\n\x0b\x0c\r" {
+        let gap = [space; 100];
+        for (name, between) in [("json", ""), ("yson", ";")] {
+            let input =
+                [&gap, b"{}".as_slice(), between.as_bytes(), &gap, b"{}", between.as_bytes(), &gap].concat();
+            for piece in [1, 7, 64, 1000] {
+                let rows = take(name, &input, piece);
+                assert_eq!(
+                    rows.map(|rows| text(&rows)).as_deref(),
+                    Ok("{};\n{};\n"),
+                    "{name}, {space}, {piece}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_come_out_as_they_went_in() {
     for (name, input, expected) in [
         ("yson", "{a=1;b=\"x\\ty\"};{}", "{\"a\"=1;\"b\"=\"x\\ty\";};\n{};\n"),
