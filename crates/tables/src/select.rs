@@ -38,6 +38,12 @@ impl Selection {
         };
         match given("ranges") {
             Some(value) => {
+                if let Some(name) = LIMITS.iter().find(|name| given(name).is_some()) {
+                    return Err(Failure::new(format!(
+                        "Attributes \"ranges\" and \"{name}\" of the path contradict each other: only one of them may be \
+                         given"
+                    )));
+                }
                 let expected = "a list of maps";
                 let list = value.as_list().ok_or_else(|| wrong("ranges", expected, value))?;
                 if list.len() > MAX_RANGES {
@@ -119,6 +125,10 @@ fn range(map: &Map, row_count: u64) -> Result<Range, Failure> {
             return Err(Failure::new(message));
         }
         Some(index) => (index, index.saturating_add(1)),
+        // Without a row it would stand for the whole table.
+        None if map.get("exact").is_some_and(|exact| !exact.is_entity()) => {
+            return Err(Failure::new("Attribute \"exact\" of a range must be {row_index=...}, found {}"));
+        }
         None => (limit("lower_limit")?.unwrap_or(0), limit("upper_limit")?.unwrap_or(u64::MAX)),
     };
     let lower = lower.min(row_count);

@@ -101,6 +101,9 @@ fn paths_say_which_rows() {
         // Half understood, these would be the whole table.
         "<ranges=[{lower={row_index=5}}]>//t",
         "<ranges=[{exact={row_index=5};lower_limit={row_index=1}}]>//t",
+        "<ranges=[{exact={}}]>//t",
+        "<exact={row_index=1}>//t[#5]",
+        "<ranges=[{exact={row_index=5}}];upper_limit={row_index=1}>//t",
     ] {
         let parsed = path.parse::<YPath>().expect(path);
         let refused = Selection::of(&parsed, 10).expect_err(path);
