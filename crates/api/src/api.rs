@@ -1,14 +1,14 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
 use crate::commands::{
-    Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell,
+    Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell, prerequisites,
     set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
 use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
 use kernel::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use vocab::{Failure, Guid, Time};
@@ -40,6 +40,8 @@ pub struct Api {
     stop: watch::Sender<bool>,
     /// Passwords cost a core a while: not all of them at once.
     hashing: Semaphore,
+    /// Of this process alone: see [`Api::secret`].
+    secret: OnceLock<String>,
 }
 
 impl Api {
@@ -51,7 +53,17 @@ impl Api {
     ) -> Arc<Api> {
         let (requests, stop) = (AtomicU64::new(0), watch::Sender::new(false));
         let hashing = Semaphore::new(1);
-        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop, hashing })
+        let secret = OnceLock::new();
+        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop, hashing, secret })
+    }
+
+    /// What nobody outside of this process knows, to make things of that nobody else can make.
+    fn secret(&self) -> Result<&str, Failure> {
+        if let Some(secret) = self.secret.get() {
+            return Ok(secret);
+        }
+        let new = secrets::random_token()?;
+        Ok(self.secret.get_or_init(|| new))
     }
 
     /// Ends the event streams: they would hold up the server's end.
@@ -144,9 +156,16 @@ impl Caller {
                 return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
             }
             Run::IssueToken => {
-                let (command, token) = issue_token(&params)?;
-                // Without the mutation id: the answer to a repetition cannot be given twice, so a
-                // client that repeats itself gets one token more.
+                // Nobody keeps a token, but for who repeats himself the same one is made again.
+                let token = match mutation_id {
+                    Some(id) => secrets::token_of(&[
+                        self.api.secret()?.as_bytes(),
+                        self.user.as_bytes(),
+                        &id.to_bytes(),
+                    ]),
+                    None => secrets::random_token()?,
+                };
+                let (command, token) = issue_token(&params, token)?;
                 let issued = self.api.backend.execute(self.user.clone(), None, command);
                 return Ok(Box::pin(async move {
                     issued.await?;
@@ -211,7 +230,11 @@ impl Caller {
                 return Err(Failure::new(format!("Command {:?} has no structured result", descriptor.name)));
             }
         };
-        let command = if command.names_its_transaction() { command } else { command.through(transaction) };
+        let transaction = transaction.filter(|_| !command.names_its_transaction());
+        // To start a transaction has its own list of them.
+        let is_guarded = descriptor.volatile && !matches!(command, Command::StartTransaction(_));
+        let prerequisites = if is_guarded { prerequisites(&params)? } else { Vec::new() };
+        let command = command.under(transaction, prerequisites);
         let mutation_id = mutation_id.filter(|_| descriptor.volatile);
         let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
         Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))

@@ -88,7 +88,7 @@ impl Caller {
     ) -> Result<Value> {
         let job_id = request.job_id;
         // Not a question about somebody's rows only: it is asked of those who steer the operation.
-        self.ask(Command::Authorize(Box::new(Command::AbandonJob { job_id }))).await?;
+        self.ask(Command::Authorize(Box::new(Command::AbandonJob { operation: None, job_id }))).await?;
         // Who steers a job that is over is not known any more, and there is nothing to steer.
         let job = self.ask(Command::GetJob { operation: None, job_id, attributes: None }).await?;
         let state = job.get("state").and_then(Value::as_str).unwrap_or_default();

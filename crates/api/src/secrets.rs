@@ -19,15 +19,24 @@ pub fn random_guid() -> Result<Guid, Failure> {
 /// The id that belongs to these parts together; none of them can be found out from it, and without all
 /// of them nobody gets there.
 pub fn guid_of(parts: &[&[u8]]) -> Guid {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest_of(parts)[..16]);
+    Guid::from_bytes(bytes)
+}
+
+/// The token that belongs to these parts together; the same holds of it.
+pub fn token_of(parts: &[&[u8]]) -> String {
+    hex(&digest_of(parts))
+}
+
+fn digest_of(parts: &[&[u8]]) -> [u8; 32] {
     let mut digest = Sha256::new();
     for part in parts {
         // With their lengths: no two lists of parts look the same.
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest.finalize()[..16]);
-    Guid::from_bytes(bytes)
+    digest.finalize().into()
 }
 
 /// SHA-256 in lower-case hexadecimal, as clients write it too.

@@ -160,6 +160,7 @@ impl<'a> JobView<'a> {
             .with("state", self.state())
             .with("controller_state", self.state())
             .with("address", &*j.node)
+            .with("addresses", yson::map! { "default" => &*j.node })
             .with("start_time", j.start_time)
             .with("progress", self.progress())
             .with("operation_incarnation", self.incarnation)

@@ -51,6 +51,8 @@ pub struct JobRecord {
     pub samples: JobSamples,
     /// `vanilla` or `map`.
     pub job_type: String,
+    /// In which it ran; of older records it is not known.
+    pub pool: Option<String>,
 }
 
 /// Bytes that are not a record, or of a version that this program does not know.
@@ -62,7 +64,7 @@ pub struct MalformedRecord(pub String);
 const VERSION: i64 = 2;
 
 impl JobRecord {
-    /// Element of list_jobs (http-api.md 10.1); `pool` is the caller's to add.
+    /// Element of list_jobs (http-api.md 10.1).
     pub fn to_value(&self) -> Map {
         let interruption = self.interruption_reason.map(|r| interruption_value(r, self.preempted_for));
         identity_value(&self.identity, &self.job_type, self.predecessor, self.competition)
@@ -70,9 +72,11 @@ impl JobRecord {
             .with("controller_state", self.state)
             .with("archive_state", self.state)
             .with("address", self.address.as_str())
+            .with("addresses", yson::map! { "default" => self.address.as_str() })
             .with("start_time", self.start_time)
             .with("finish_time", self.finish_time)
             .with("progress", 1.0)
+            .with_some("pool", self.pool.as_deref())
             .with("operation_incarnation", self.operation_incarnation.as_str())
             .with_some("gang_rank", self.gang_rank)
             .with_some("stderr_size", (self.stderr_size > 0).then_some(self.stderr_size))
@@ -153,6 +157,7 @@ impl JobRecord {
             self.job_type.as_str().into(),
             self.fail_context_size.into(),
             self.rows.as_ref().map(|rows| vec![Value::from(rows.start), rows.end.into()]).into(),
+            self.pool.as_deref().into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -225,6 +230,7 @@ impl JobRecord {
                     Some(start.as_u64()?..end.as_u64()?)
                 })?,
             },
+            pool: next().map_or(Some(None), |v| optional(v, text))?,
         })
     }
 }

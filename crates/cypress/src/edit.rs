@@ -23,6 +23,7 @@ use yson::ypath::Step;
 use crate::acl::Acl;
 use crate::edit::journal::Journal;
 use crate::expiration::Expiration;
+use crate::failures::odd_step_after;
 use crate::node::{Body, Node};
 use crate::record::Change;
 use crate::resolve::Place;
@@ -233,6 +234,9 @@ impl Edit<'_> {
     fn slot_at(&self, place: &Place, step: &Step) -> Result<Slot, Failure> {
         let node = self.expect_node(place.node)?;
         let parent = node.id;
+        if matches!(step, Step::Attribute(_) | Step::AllAttributes) {
+            return Err(odd_step_after(&self.path(parent), step));
+        }
         match &node.body {
             Body::Map => {
                 let key = step.key().ok_or_else(|| self.missing(place))?;
@@ -264,6 +268,7 @@ impl Edit<'_> {
                 return Err(crate::failures::already_exists(&self.path(taken)));
             }
         }
+        self.check_company(parent, node.node_type)?;
         self.limits.check_child_count(self.child_count(parent) + 1, path)?;
         self.limits.check_depth(self.depth(parent) + 1, path)?;
         let id = node.id;
@@ -275,6 +280,22 @@ impl Edit<'_> {
             }
         });
         Ok(id)
+    }
+
+    /// Users, groups and accounts are in the map of their kind, where they are looked for, and nothing else is.
+    fn check_company(&self, parent: ObjectId, node_type: NodeType) -> Result<(), Failure> {
+        let holds = self.expect_node(parent)?.node_type.kind_of_children();
+        if holds == Some(node_type) || holds.is_none() && !node_type.is_subject() {
+            return Ok(());
+        }
+        let path = self.path(parent);
+        let message = match holds {
+            Some(kind) => format!("{path} holds objects of type \"{kind}\" alone, found \"{node_type}\""),
+            None => {
+                format!("An object of type \"{node_type}\" cannot be in {path}: create it without a path")
+            }
+        };
+        Err(Failure::new(message).with("path", path))
     }
 
     /// The slot that an existing node is in, and is free after its removal.

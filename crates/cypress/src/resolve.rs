@@ -84,6 +84,12 @@ impl Mounted {
     }
 }
 
+/// Steps where there are no links: `&`, which tools put behind any path, says nothing there.
+fn without_links(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.retain(|step| *step != Step::NoFollow);
+    steps
+}
+
 impl Tree {
     /// Where a path leads. Errors: a link that leads nowhere (500), links in a circle (500).
     pub fn resolve(&self, path: &YPath, last: Last) -> Result<Resolved, Failure> {
@@ -114,7 +120,7 @@ impl Tree {
         loop {
             // Only the id at the start of a path can be unknown: children and parents are nodes.
             let Some(node) = self.node(here) else {
-                return Ok(Resolved::Foreign(Foreign { id: here, rest }));
+                return Ok(Resolved::Foreign(Foreign { id: here, rest: without_links(rest) }));
             };
             let stays = match rest.first() {
                 Some(Step::NoFollow) => {
@@ -143,7 +149,7 @@ impl Tree {
                 continue;
             }
             if let Some(mount) = self.mount_at(here) {
-                return Ok(Resolved::Mount(Mounted { mount, node: here, rest }));
+                return Ok(Resolved::Mount(Mounted { mount, node: here, rest: without_links(rest) }));
             }
             match rest.first().and_then(|step| self.step(here, step)) {
                 Some(child) => {
@@ -193,6 +199,7 @@ impl Tree {
                 let target = failures::show(target);
                 Failure::resolve(format!("Link {path} is broken: {target} does not exist")).with("path", path)
             }
+            (Body::Map | Body::List(_), Step::AllChildren, _) => odd_step_after(&path, step),
             (_, Step::AllChildren, _) | (_, _, Some(_)) => {
                 failures::cannot_have_children(&path, node.node_type.name())
             }

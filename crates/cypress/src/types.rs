@@ -72,6 +72,21 @@ impl NodeType {
         matches!(self, StringNode | Int64Node | Uint64Node | DoubleNode | BooleanNode)
     }
 
+    /// Is it an object that is known by its name alone?
+    pub fn is_subject(self) -> bool {
+        matches!(self, NodeType::User | NodeType::Group | NodeType::Account)
+    }
+
+    /// What a map of such holds, and nothing else.
+    pub fn kind_of_children(self) -> Option<NodeType> {
+        match self {
+            NodeType::UserMap => Some(NodeType::User),
+            NodeType::GroupMap => Some(NodeType::Group),
+            NodeType::AccountMap => Some(NodeType::Account),
+            _ => None,
+        }
+    }
+
     /// May anybody make and copy nodes of this type? The rest are objects and maps of the system,
     /// whose making has consequences outside of the tree.
     pub fn is_plain(self) -> bool {

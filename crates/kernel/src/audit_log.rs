@@ -165,7 +165,7 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
             ("patch_operation_spec", (None, of(operation).with("patches", patches)))
         }
         Command::AbortJob { job_id, .. } => ("abort_job", (None, yson::map! {"job_id" => *job_id})),
-        Command::AbandonJob { job_id } => ("abandon_job", (None, yson::map! {"job_id" => *job_id})),
+        Command::AbandonJob { job_id, .. } => ("abandon_job", (None, yson::map! {"job_id" => *job_id})),
         Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
             let details = yson::map! {
                 "source_pool" => source_pool.as_str(),

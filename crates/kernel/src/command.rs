@@ -4,7 +4,7 @@
 pub use crate::explanations::PreemptionQuery;
 use crate::{EventFilter, HistoryOf, Joined, Range, TableRows};
 pub use cypress::transactions::locks::Mode as LockMode;
-pub use cypress::{LockOptions, StartOptions};
+pub use cypress::{CopyOptions, LockOptions, StartOptions};
 use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -34,10 +34,12 @@ pub enum OperationRef {
 /// See the module page.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Another command, through a transaction: it sees and changes what the transaction does.
+    /// Another command, through a transaction: it sees and changes what the transaction does. Or only while some live.
     In {
-        /// Which.
-        transaction: ObjectId,
+        /// Which, if it goes through one.
+        transaction: Option<ObjectId>,
+        /// All of these must be active, or nothing is done (code 1000).
+        prerequisites: Vec<ObjectId>,
         /// The command; not another one of this kind.
         command: Box<Command>,
     },
@@ -171,18 +173,8 @@ pub enum Command {
         destination: YPath,
         /// Remove the source afterwards.
         remove_source: bool,
-        /// Create parents.
-        recursive: bool,
-        /// Replace an existing one.
-        force: bool,
-        /// An existing one is fine (copy only).
-        ignore_existing: bool,
-        /// `preserve_creation_time`.
-        preserve_creation_time: bool,
-        /// `preserve_expiration_time`.
-        preserve_expiration_time: bool,
-        /// `preserve_expiration_timeout`.
-        preserve_expiration_timeout: bool,
+        /// How, and what the copy keeps of the source.
+        options: CopyOptions,
     },
     /// `link`.
     Link {
@@ -402,6 +394,8 @@ pub enum Command {
     },
     /// `abort_job`.
     AbortJob {
+        /// Of which it must be, if one is named.
+        operation: Option<OperationRef>,
         /// Which.
         job_id: JobId,
         /// Interrupt first and wait so long.
@@ -409,6 +403,8 @@ pub enum Command {
     },
     /// `abandon_job`.
     AbandonJob {
+        /// Of which it must be, if one is named.
+        operation: Option<OperationRef>,
         /// Which.
         job_id: JobId,
     },
@@ -683,11 +679,11 @@ pub struct ListJobs {
 }
 
 impl Command {
-    /// The transaction that it goes through, and itself.
-    pub fn split(self) -> (Option<ObjectId>, Command) {
+    /// The transaction that it goes through, those that must be active, and itself.
+    pub fn split(self) -> (Option<ObjectId>, Vec<ObjectId>, Command) {
         match self {
-            Command::In { transaction, command } => (Some(transaction), *command),
-            command => (None, command),
+            Command::In { transaction, prerequisites, command } => (transaction, prerequisites, *command),
+            command => (None, Vec::new(), command),
         }
     }
 
@@ -721,9 +717,14 @@ impl Command {
 
     /// The same command through a transaction, if there is one.
     pub fn through(self, transaction: Option<ObjectId>) -> Command {
-        match transaction {
-            Some(transaction) => Command::In { transaction, command: Box::new(self) },
-            None => self,
+        self.under(transaction, Vec::new())
+    }
+
+    /// The same command through a transaction, if there is one, and only while some are active.
+    pub fn under(self, transaction: Option<ObjectId>, prerequisites: Vec<ObjectId>) -> Command {
+        match (transaction, prerequisites.as_slice()) {
+            (None, []) => self,
+            _ => Command::In { transaction, prerequisites, command: Box::new(self) },
         }
     }
 

@@ -86,6 +86,8 @@ pub enum Body {
     ArchivedOperation {
         /// Which.
         id: OperationId,
+        /// What it has as a node of the tree, unless its record says otherwise; nothing for `get_operation`.
+        node: yson::Map,
         /// Only these; all when absent.
         attributes: Option<Vec<String>>,
         /// Walk this path inside the map of attributes (for `//sys/operations/..`); empty = the map.

@@ -47,7 +47,17 @@ pub const STDERR_INLINE: u8 = 0;
 /// First byte of a record of `Table::Stderr`: the number of a blob follows, big-endian.
 pub const STDERR_BLOB: u8 = 1;
 
+/// So much of a stderr is told with the error of a job.
+const TAIL: usize = 2048;
+
 impl Stderr {
+    /// Its end, as far as it is text. A long one is not at hand.
+    pub fn tail(&self) -> Option<String> {
+        let Stderr::Inline(bytes) = self else { return None };
+        let tail = &bytes[bytes.len().saturating_sub(TAIL)..];
+        (!tail.is_empty()).then(|| String::from_utf8_lossy(tail).into_owned())
+    }
+
     pub fn size(&self) -> u64 {
         match self {
             Stderr::Inline(bytes) => bytes.len() as u64,
@@ -71,11 +81,12 @@ impl Kernel {
     /// is what we knew of it.
     pub(crate) fn archive_job(
         &mut self,
-        verdict: &JobVerdict,
+        verdict: &mut JobVerdict,
         job: Option<&Job>,
         mut left: Left,
         out: &mut Vec<Effect>,
     ) {
+        verdict.record.pool = job.map(|job| job.pool.clone());
         let identity = &verdict.record.identity;
         let key = job_key(identity.operation_id, identity.job_id);
         let mut bytes = key.len() as u64;

@@ -180,7 +180,13 @@ impl Kernel {
                     let text = "Rows that the job has written were lost in a restart of the server";
                     aborted_by_us(AbortReason::Other, JobOutcome::Failed { error: Failure::new(text) })
                 }
-                _ => finished.outcome,
+                // What it has said last is mostly why (http-api.md 9.5).
+                _ => match (finished.outcome, left.stderr.as_ref().and_then(Stderr::tail)) {
+                    (JobOutcome::Failed { error }, Some(tail)) => {
+                        JobOutcome::Failed { error: error.with("stderr", tail) }
+                    }
+                    (outcome, _) => outcome,
+                },
             };
             let report = FinishedJob {
                 job_id,
@@ -199,7 +205,7 @@ impl Kernel {
                 }
                 let others = std::mem::take(&mut verdict.aborted_with_it);
                 let reuse = std::mem::take(&mut verdict.reuse);
-                self.archive_job(&verdict, Some(&job), std::mem::take(&mut left), out);
+                self.archive_job(&mut verdict, Some(&job), std::mem::take(&mut left), out);
                 self.pending_work.dirty.insert(job.operation);
                 self.pending_work.demand.insert(job.operation);
                 self.begin_anew(now, job.operation, others, reuse, out);
@@ -419,7 +425,7 @@ impl Kernel {
         let error = Failure::new(text).with("abort_reason", reason);
         let Some(mut verdict) = operation.controller.give_up_job(now, job_id, reason, error) else { return };
         let event = verdict.operation_event.take();
-        self.archive_job(&verdict, Some(&job), Left::default(), out);
+        self.archive_job(&mut verdict, Some(&job), Left::default(), out);
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
         let others = std::mem::take(&mut verdict.aborted_with_it);
@@ -508,7 +514,9 @@ impl Kernel {
                     let message = format!(
                         "Job {job_id} cannot be interrupted: its task has no \"interruption_signal\""
                     );
-                    return Err(Failure::new(message).with("job_id", job_id));
+                    return Err(
+                        Failure::coded(code::INTERRUPTION_UNSUPPORTED, message).with("job_id", job_id)
+                    );
                 }
                 let text = "Job interrupted by user request".to_owned();
                 self.note_interruption(job_id, InterruptionReason::UserRequest, None);

@@ -380,10 +380,11 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
             return;
         }
-        let (transaction, command) = command.split();
-        if let Some(transaction) = transaction
-            && let Err(failure) = self.enter_transaction(&user, transaction, &command)
-        {
+        let (transaction, prerequisites, command) = command.split();
+        let entered = self
+            .demand_prerequisites(&user, &prerequisites)
+            .and_then(|()| transaction.map_or(Ok(()), |id| self.enter_transaction(&user, id, &command)));
+        if let Err(failure) = entered {
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
             return;
         }
@@ -581,13 +582,17 @@ impl Kernel {
             Command::PatchOperationSpec { operation, patches } => {
                 self.patch_operation_spec(now, &operation, &patches, out).map(nothing)
             }
-            Command::AbortJob { job_id, interrupt_timeout } => {
+            Command::AbortJob { operation, job_id, interrupt_timeout } => {
+                self.operation_of_job(operation.as_ref(), job_id)?;
                 self.abort_job(job_id, interrupt_timeout, out).map(nothing)
             }
             Command::OpenJobShell { job_id, shell_name, command } => {
                 self.open_job_shell(user, job_id, shell_name.as_deref(), command.as_deref())
             }
-            Command::AbandonJob { job_id } => self.abandon_job(now, job_id, out).map(nothing),
+            Command::AbandonJob { operation, job_id } => {
+                self.operation_of_job(operation.as_ref(), job_id)?;
+                self.abandon_job(now, job_id, out).map(nothing)
+            }
             Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
                 self.transfer_pool_resources(&pool_tree, &source_pool, &destination_pool, &resource_delta)
                     .map(nothing)

@@ -46,7 +46,10 @@ impl Kernel {
             Some(operation) => {
                 Ok(Body::Value(self.operation_attributes(now, operation, attributes.as_deref()).into()))
             }
-            None => Ok(Body::ArchivedOperation { id, attributes, steps: Vec::new() }),
+            None => {
+                let node = Map::new();
+                Ok(Body::ArchivedOperation { id, node, attributes, steps: Vec::new() })
+            }
         }
     }
 

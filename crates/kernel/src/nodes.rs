@@ -47,6 +47,8 @@ pub(crate) struct Node {
     pub last_heartbeat: Time,
     /// Set by administrators; durable.
     pub settings: NodeSettings,
+    /// The tree that it is in, or was when it was last here; durable.
+    pub tree: Option<String>,
     /// Newest order that depends on something: later ones may not overtake it.
     pub last_order: Seq,
     /// It has said that it leaves: it gets nothing more, and is gone when its stream ends.
@@ -80,6 +82,7 @@ impl Node {
             last_seen: Time::ZERO,
             last_heartbeat: Time::ZERO,
             settings,
+            tree: None,
             last_order: 0,
             leaving: false,
             jobs: BTreeSet::new(),
@@ -266,9 +269,13 @@ impl Kernel {
         self.persist_node(&address);
         let message = ServerMessage::Welcome { heartbeat_period: self.config.heartbeat_period };
         out.push(Effect::ToNode { node: key, after: 0, message });
+        if let Some(tree) = self.nodes.get(&address).and_then(|node| node.tree.clone()) {
+            self.scheduler.recall_tree(&address, &tree);
+        }
         // Ends first: they may free units of work that are reported running elsewhere.
-        let lost = self.scheduler.heartbeat(now, &address, &report).lost;
-        self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
+        let update = self.scheduler.heartbeat(now, &address, &report);
+        self.note_tree(&address, update.tree.as_deref());
+        self.abort_allocations(now, &update.lost, AbortReason::NodeFairShareTreeChanged, out);
         for finished in hello.finished {
             self.job_finished(now, &address, finished, out);
         }
@@ -313,8 +320,9 @@ impl Kernel {
         for job_id in heartbeat.unreleased {
             self.release_end(address, job_id);
         }
-        let lost = self.scheduler.heartbeat(now, address, &report).lost;
-        self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
+        let update = self.scheduler.heartbeat(now, address, &report);
+        self.note_tree(address, update.tree.as_deref());
+        self.abort_allocations(now, &update.lost, AbortReason::NodeFairShareTreeChanged, out);
         self.pending_work.heard.insert(address.into());
     }
 
@@ -456,12 +464,32 @@ impl Kernel {
         }
     }
 
+    /// Remembers the tree of a node: if several want it, it stays where it was (scheduling.md 2.1).
+    fn note_tree(&mut self, address: &str, tree: Option<&str>) {
+        let Some(tree) = tree else { return };
+        let Some(node) = self.nodes.get_mut(address).filter(|node| node.tree.as_deref() != Some(tree)) else {
+            return;
+        };
+        node.tree = Some(tree.to_owned());
+        self.persist_node(address);
+    }
+
+    /// Filters of trees have changed.
+    pub(crate) fn note_trees(&mut self) {
+        let addresses: Vec<String> = self.nodes.iter().map(|node| node.address.clone()).collect();
+        for address in addresses {
+            let tree = self.scheduler.node(&address).and_then(|node| node.tree);
+            self.note_tree(&address, tree.as_deref());
+        }
+    }
+
     fn persist_node(&mut self, address: &str) {
         let Some(node) = self.nodes.get(address) else { return };
         let record = yson::map! {
             "registered" => node.register_time > Time::ZERO,
             "settings" => node.settings.to_map(),
-        };
+        }
+        .with_some("tree", node.tree.clone());
         self.open.batch.put(Table::Nodes, address.as_bytes(), yson::to_binary(&record.into()));
     }
 
@@ -472,12 +500,18 @@ impl Kernel {
         let settings = NodeSettings::default().changed(&settings)?;
         let registered = value.get("registered").and_then(Value::as_bool).unwrap_or(false);
         self.nodes.expect(&address, settings, registered);
+        if let Some(node) = self.nodes.get_mut(&address) {
+            node.tree = value.get("tree").and_then(Value::as_str).map(str::to_owned);
+        }
         Ok(())
     }
 
     /// Attributes of a node as the tree shows them (http-api.md 7.1).
     pub(crate) fn node_attributes(&self, node: &Node, wanted: &[String]) -> Map {
         let settings = node.settings.to_map();
+        let used = self.scheduler.node(&node.address).map(|n| n.resource_usage).unwrap_or_default();
+        // Whoever lists nodes as he lists folders looks for it. What jobs write to disk is not counted.
+        let resource_usage = used.to_value().as_map().cloned().unwrap_or_default().with("disk_space", 0i64);
         let map = yson::map! {
             "type" => "cluster_node",
             "address" => node.address.as_str(),
@@ -485,12 +519,15 @@ impl Kernel {
             "tags" => node.report.tags.iter().map(String::as_str).collect::<Vec<_>>(),
             "flavors" => vec!["exec"],
             "resource_limits" => node.report.resource_limits.to_value(),
-            "resource_usage" => self.scheduler.node(&node.address).map(|n| n.resource_usage).unwrap_or_default().to_value(),
+            "resource_usage" => resource_usage,
             "job_environment" => node.job_environment.as_str(),
             "alerts" => node.alerts.iter().map(Failure::to_value).collect::<Vec<_>>(),
             "last_seen_time" => node.last_seen,
             "register_time" => node.register_time,
             "job_count" => node.jobs.len(),
+            // Nobody says where nodes stand.
+            "rack" => yson::Value::Entity,
+            "data_center" => yson::Value::Entity,
             "opaque" => true,
         };
         only(settings.into_iter().chain(map).collect(), wanted)

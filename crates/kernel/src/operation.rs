@@ -35,6 +35,8 @@ pub(crate) struct Operation {
     pub acl: Vec<Value>,
     pub owners: Vec<Value>,
     pub annotations: Map,
+    /// Of each shell of the spec: what was changed at run time.
+    pub options_per_job_shell: Map,
     /// How it ended.
     pub result: Option<Failure>,
     /// Contents of files that its jobs may still fetch.
@@ -168,9 +170,26 @@ impl Operation {
             "annotations" => self.annotations.clone(),
             "scheduling_options_per_pool_tree" => trees,
             "erased_trees" => self.erased_trees.iter().map(String::as_str).collect::<Vec<_>>(),
-            "options_per_job_shell" => Map::new(),
+            "options_per_job_shell" => self.options_per_job_shell.clone(),
         }
         .with_some("scheduling_tag_filter", self.spec.spec.scheduling.scheduling_tag_filter.as_deref())
+    }
+
+    fn job_shells(&self) -> &[Value] {
+        self.spec.provided.get("job_shells").and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// Names of the shells that the spec describes.
+    pub fn job_shell_names(&self) -> Vec<&str> {
+        self.job_shells().iter().filter_map(|shell| shell.get("name")?.as_str()).collect()
+    }
+
+    /// Who alone may open a shell of the spec, if it says so or was changed to say so.
+    pub fn owners_of_shell(&self, name: &str) -> Option<&[Value]> {
+        let described =
+            self.job_shells().iter().find(|s| s.get("name").and_then(Value::as_str) == Some(name));
+        let changed = self.options_per_job_shell.get(name).and_then(|options| options.get("owners"));
+        changed.or_else(|| described?.get("owners"))?.as_list()
     }
 
     /// Raises an alert, or changes what one that is there says; false if nothing is new.

@@ -2,6 +2,7 @@
 
 use crate::operations::acl;
 use crate::{Effect, Kernel, OperationRef};
+use controller::spec::MAX_ANNOTATIONS_SIZE;
 use scheduler::config::{MAX_WEIGHT, MIN_WEIGHT};
 use scheduler::{Amounts, RuntimeParameters};
 use vocab::{AbortReason, Failure, OperationState, RESOURCES, Resource, Time, code};
@@ -31,7 +32,7 @@ impl Kernel {
             return Err(Failure::coded(code::INVALID_OPERATION_STATE, message));
         }
         let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
-        let parsed = Parsed::read(parameters, &trees)?;
+        let parsed = Parsed::read(parameters, &trees, &operation.job_shell_names())?;
         for (tree, change) in trees.iter().zip(&parsed.trees) {
             if let Some(pool) = &change.pool {
                 self.demand_pool(user, tree, Some(pool))?;
@@ -97,6 +98,9 @@ impl Kernel {
             if let Some(annotations) = parsed.annotations {
                 operation.annotations = annotations;
             }
+            if let Some(shells) = parsed.job_shells {
+                operation.options_per_job_shell = shells;
+            }
             operation.dirty = true;
             operation.controller = controller;
         }
@@ -126,6 +130,7 @@ struct Parsed {
     acl: Option<Vec<Value>>,
     owners: Option<Vec<Value>>,
     annotations: Option<Map>,
+    job_shells: Option<Map>,
     job_counts: Vec<(String, i64)>,
 }
 
@@ -133,10 +138,17 @@ const KNOWN: &str = "acl, annotations, options_per_job_shell, owners, pool, reso
                      scheduling_options_per_pool_tree, tasks, weight";
 
 impl Parsed {
-    fn read(parameters: &Map, trees: &[String]) -> Result<Parsed, Failure> {
+    /// For an operation in these trees whose jobs have these shells.
+    fn read(parameters: &Map, trees: &[String], known_shells: &[&str]) -> Result<Parsed, Failure> {
         let mut common = TreeChange::default();
-        let mut out =
-            Parsed { trees: Vec::new(), acl: None, owners: None, annotations: None, job_counts: Vec::new() };
+        let mut out = Parsed {
+            trees: Vec::new(),
+            acl: None,
+            owners: None,
+            annotations: None,
+            job_shells: None,
+            job_counts: Vec::new(),
+        };
         let mut per_tree = None;
         for (key, value) in parameters.iter() {
             let name = String::from_utf8_lossy(key).into_owned();
@@ -145,11 +157,9 @@ impl Parsed {
             }
             match name.as_str() {
                 "acl" => out.acl = Some(list(value, "/acl")?),
-                "owners" => out.owners = Some(list(value, "/owners")?),
-                "annotations" => out.annotations = Some(map(value, "/annotations")?.clone()),
-                "options_per_job_shell" => {
-                    map(value, "/options_per_job_shell")?;
-                }
+                "owners" => out.owners = Some(names(value, "/owners")?),
+                "annotations" => out.annotations = Some(annotations(value)?),
+                "options_per_job_shell" => out.job_shells = Some(job_shells(value, known_shells)?),
                 "scheduling_options_per_pool_tree" => {
                     per_tree = Some(map(value, "/scheduling_options_per_pool_tree")?);
                 }
@@ -211,7 +221,7 @@ fn read_tree_option(change: &mut TreeChange, name: &str, value: &Value, path: &s
         }
         "resource_limits" => {
             let limits = map(value, path)?;
-            amounts(limits)?;
+            amounts_at(limits, path)?;
             change.resource_limits = Some(limits.clone());
         }
         _ => return Ok(false),
@@ -221,9 +231,13 @@ fn read_tree_option(change: &mut TreeChange, name: &str, value: &Value, path: &s
 
 /// Amounts of some resources, from what users write.
 pub(crate) fn amounts(limits: &Map) -> Result<Amounts, Failure> {
+    amounts_at(limits, "/resource_limits")
+}
+
+fn amounts_at(limits: &Map, path: &str) -> Result<Amounts, Failure> {
     let mut out = Amounts::default();
     for (key, value) in limits.iter() {
-        let path = format!("/resource_limits/{}", String::from_utf8_lossy(key));
+        let path = format!("{path}/{}", String::from_utf8_lossy(key));
         let r = Resource::parse(key).ok_or_else(|| {
             bad(&path, &format!("expected one of {:?}", RESOURCES.map(Resource::as_str)), value)
         })?;
@@ -248,6 +262,50 @@ fn map<'a>(value: &'a Value, path: &str) -> Result<&'a Map, Failure> {
 
 fn list(value: &Value, path: &str) -> Result<Vec<Value>, Failure> {
     value.as_list().map(<[Value]>::to_vec).ok_or_else(|| bad(path, "expected a list", value))
+}
+
+fn names(value: &Value, path: &str) -> Result<Vec<Value>, Failure> {
+    let list = list(value, path)?;
+    match list.iter().find(|name| name.as_str().is_none()) {
+        None => Ok(list),
+        Some(odd) => Err(bad(path, "expected a list of strings", odd)),
+    }
+}
+
+/// As long as those of a start may be.
+fn annotations(value: &Value) -> Result<Map, Failure> {
+    let annotations = map(value, "/annotations")?;
+    let size = yson::to_text(value.bare()).len();
+    if size > MAX_ANNOTATIONS_SIZE {
+        let message = format!(
+            "Parameter /annotations: expected at most {MAX_ANNOTATIONS_SIZE} bytes of text YSON, found {size}"
+        );
+        return Err(Failure::new(message).with("path", "/annotations"));
+    }
+    Ok(annotations.clone())
+}
+
+/// `{<shell>={owners=[..]}}`: who may open a shell that the spec describes.
+fn job_shells(value: &Value, known: &[&str]) -> Result<Map, Failure> {
+    let shells = map(value, "/options_per_job_shell")?;
+    for (shell, options) in shells.iter() {
+        let path = format!("/options_per_job_shell/{}", String::from_utf8_lossy(shell));
+        if !known.iter().any(|name| name.as_bytes() == shell) {
+            return Err(bad(
+                &path,
+                &format!("expected one of the spec's \"job_shells\", {known:?}"),
+                options,
+            ));
+        }
+        for (option, value) in map(options, &path)?.iter() {
+            let path = format!("{path}/{}", String::from_utf8_lossy(option));
+            if option != b"owners" {
+                return Err(bad(&path, "unknown option of a job shell, expected owners", value));
+            }
+            names(value, &path)?;
+        }
+    }
+    Ok(shells.clone())
 }
 
 fn bad(path: &str, why: &str, value: &Value) -> Failure {

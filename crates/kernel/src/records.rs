@@ -113,6 +113,7 @@ pub(crate) fn dynamic_record(operation: &Operation) -> Vec<u8> {
         "acl" => operation.acl.clone(),
         "owners" => operation.owners.clone(),
         "annotations" => operation.annotations.clone(),
+        "options_per_job_shell" => operation.options_per_job_shell.clone(),
         "alerts" => operation.alerts.to_map(),
         "alert_events" => operation.alerts.events_to_value(),
     }

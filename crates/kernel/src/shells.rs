@@ -2,7 +2,7 @@
 //! printed goes past the kernel.
 
 use crate::jobs::no_such_job;
-use crate::{Kernel, NodeKey};
+use crate::{Kernel, NodeKey, Operation};
 use vocab::{Failure, JobId, code};
 use yson::Value;
 
@@ -18,8 +18,7 @@ impl Kernel {
         let job = self.jobs.get(job_id).ok_or_else(|| no_such_job(job_id))?;
         let operation = self.operations.get(&job.operation).ok_or_else(|| no_such_job(job_id))?;
         if let Some(name) = shell_name {
-            let shells = operation.spec.provided.get("job_shells");
-            self.check_owner_of_shell(user, name, shells).map_err(|e| e.with("job_id", job_id))?;
+            self.check_owner_of_shell(user, name, operation).map_err(|e| e.with("job_id", job_id))?;
         }
         let Some(NodeKey(node)) = self.nodes.get(&job.node).and_then(|node| node.key) else {
             let text = format!("Node {:?} of job {job_id} is away at the moment", job.node);
@@ -51,24 +50,19 @@ impl Kernel {
     /// Is this shell for people that the specification names?
     pub(crate) fn shell_has_owners(&self, job_id: JobId, shell_name: Option<&str>) -> bool {
         let operation = self.jobs.get(job_id).and_then(|job| self.operations.get(&job.operation));
-        let shells = operation.and_then(|o| o.spec.provided.get("job_shells")).and_then(Value::as_list);
-        let named = |shell: &&Value| shell.get("name").and_then(Value::as_str) == shell_name;
-        let shell = shells.unwrap_or_default().iter().find(named).filter(|_| shell_name.is_some());
-        shell.is_some_and(|shell| shell.get("owners").and_then(Value::as_list).is_some())
+        operation.zip(shell_name).is_some_and(|(operation, name)| operation.owners_of_shell(name).is_some())
     }
 
     /// Shells with a name are for their own owners (jobs-and-nodes.md 5.5, 8.1).
-    fn check_owner_of_shell(&self, user: &str, name: &str, shells: Option<&Value>) -> Result<(), Failure> {
-        let shells = shells.and_then(Value::as_list).unwrap_or_default();
-        let name_of = |shell: &Value| shell.get("name").and_then(Value::as_str).map(str::to_owned);
-        let Some(shell) = shells.iter().find(|shell| name_of(shell).as_deref() == Some(name)) else {
-            let known: Vec<String> = shells.iter().filter_map(name_of).collect();
+    fn check_owner_of_shell(&self, user: &str, name: &str, operation: &Operation) -> Result<(), Failure> {
+        let known = operation.job_shell_names();
+        if !known.contains(&name) {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(Failure::new(format!(
                 "No such job shell {name:?}: option \"job_shells\" of the spec has {known}"
             )));
-        };
-        let Some(owners) = shell.get("owners").and_then(Value::as_list) else { return Ok(()) };
+        }
+        let Some(owners) = operation.owners_of_shell(name) else { return Ok(()) };
         let who = self.who(user);
         if who.is_superuser() || owners.iter().filter_map(Value::as_str).any(|owner| who.is(owner)) {
             return Ok(());

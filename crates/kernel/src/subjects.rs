@@ -9,6 +9,7 @@ use crate::access::Object;
 use crate::command::{Command, Proof};
 use crate::{Effect, Kernel};
 use cypress::{Acl, Action, Context, CreateOptions, Last, NodeType, Permission, RemoveOptions, Resolved};
+use std::collections::BTreeSet;
 use vocab::{Failure, ObjectId, Time, code};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
@@ -87,9 +88,9 @@ impl Kernel {
             Command::Create { path: Some(path), force: true, .. } => (vec![path], Last::Stay),
             Command::Set { path, force: true, .. } => (vec![path], Last::Follow),
             Command::Link { link, force: true, .. } => (vec![link], Last::Stay),
-            Command::CopyMove { source, destination, remove_source, force, .. } => {
+            Command::CopyMove { source, destination, remove_source, options } => {
                 let moved = remove_source.then_some(source).into_iter();
-                (moved.chain(force.then_some(destination)).collect(), Last::Stay)
+                (moved.chain(options.force.then_some(destination)).collect(), Last::Stay)
             }
             _ => return Vec::new(),
         };
@@ -183,6 +184,9 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let node = self.group_node(group)?;
+        if self.tree.group(member).is_none() {
+            self.expect_user(member)?;
+        }
         self.edit(now, user, out, |edit| edit.remove_member(node, member))
     }
 
@@ -208,6 +212,10 @@ impl Kernel {
         let attributes = yson::map! {"user" => user, "user_id" => id}.with_some("description", description);
         let path = YPath::root().child("sys").child("tokens").child(token_sha256);
         let place = self.resolve_local(&path, Last::Stay, "issue_token")?;
+        // Issued again: only who asks for the first one a second time comes to the same.
+        if place.rest.is_empty() && self.text_attribute(place.node, "user_id") == Some(id.to_string()) {
+            return Ok(());
+        }
         let options = CreateOptions { attributes, recursive: true, ..CreateOptions::new(NodeType::MapNode) };
         self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
     }
@@ -371,8 +379,11 @@ impl Kernel {
             .with_some("subject_id", decision.subject.as_deref().and_then(|name| self.subject_id(name)))
             .with_some("subject_name", decision.subject);
         let Some(columns) = columns else { return Ok(map.into()) };
-        // Each as the whole table, unless an entry speaks of it alone.
-        let closed = self.closed_columns(&self.who(user), &object);
+        // Each as the whole table, unless an entry speaks of it alone: such are only about reading.
+        let closed = match permission {
+            Permission::Read => self.closed_columns(&self.who(user), &object),
+            _ => BTreeSet::new(),
+        };
         let of_column = |column: &String| {
             let is_open = decision.action == Action::Allow && !closed.contains(column);
             yson::map! {"action" => if is_open { Action::Allow } else { Action::Deny }.name()}

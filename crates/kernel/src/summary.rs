@@ -63,6 +63,20 @@ impl Summary {
         .into()
     }
 
+    /// As those of the operation in the tree.
+    pub(crate) fn attributes(&self) -> Map {
+        yson::map! {
+            "id" => self.id,
+            "type" => self.operation_type,
+            "operation_type" => self.operation_type,
+            "state" => self.state,
+            "authenticated_user" => self.user.as_str(),
+            "start_time" => self.start_time,
+            "has_failed_jobs" => self.has_failed_jobs,
+        }
+        .with_some("finish_time", self.finish_time)
+    }
+
     /// With its text for the substring filter: whoever changes a fact calls this afterwards.
     pub fn complete(mut self) -> Summary {
         self.text.clear();

@@ -36,6 +36,15 @@ impl Kernel {
         Err(denied(&who, Permission::Write, &format!("transaction {id}"), None))
     }
 
+    /// Is everything active without which a command must do nothing? Each of them is the user's own.
+    pub(crate) fn demand_prerequisites(&self, user: &str, ids: &[ObjectId]) -> Result<(), Failure> {
+        // One that has ended is told of by a code of its own.
+        for id in ids.iter().filter(|id| self.tree.owner_of(**id).is_ok()) {
+            self.demand_transaction(user, *id)?;
+        }
+        self.tree.check_prerequisites(ids)
+    }
+
     pub(crate) fn start_transaction(
         &mut self,
         now: Time,
@@ -46,10 +55,7 @@ impl Kernel {
         if let Some(parent) = options.parent {
             self.demand_transaction(user, parent)?;
         }
-        // One that has ended is told of by a code of its own.
-        for id in options.prerequisites.iter().filter(|id| self.tree.owner_of(**id).is_ok()) {
-            self.demand_transaction(user, *id)?;
-        }
+        self.demand_prerequisites(user, &options.prerequisites)?;
         let done = self.tree.start(Context { now, user, ids: &mut self.ids }, options)?;
         let id = self.absorb(done, out);
         Ok(Value::Map(yson::map! { "transaction_id" => id }))

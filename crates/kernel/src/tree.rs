@@ -4,8 +4,8 @@ use crate::command::LockMode;
 use crate::{Body, Command, Effect, Kernel, Waits};
 use controller::ControllerOptions;
 use cypress::{
-    Committed, Context, CopyOptions, CreateOptions, Edit, GetOptions, Last, LinkOptions, LockOptions,
-    NodeType, Place, RemoveOptions, Resolved, SetOptions,
+    Committed, Context, CreateOptions, Edit, GetOptions, Last, LinkOptions, LockOptions, NodeType, Place,
+    RemoveOptions, Resolved, SetOptions,
 };
 use scheduler::config::SchedulerConfig;
 use vocab::batch::Table;
@@ -43,7 +43,10 @@ impl Kernel {
         match self.tree.resolve(path, Last::Follow) {
             Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.list(&place, &options).map(Body::Value)),
             Ok(Resolved::Mount(mounted)) => self.mount_list(now, &mounted, &options),
-            Ok(Resolved::Foreign(foreign)) => (Waits::Tree, Err(foreign.failure())),
+            Ok(Resolved::Foreign(foreign)) => match self.foreign_mount(&foreign) {
+                Ok(mounted) => self.mount_list(now, &mounted, &options),
+                Err(failure) => (Waits::All, Err(failure)),
+            },
             Err(failure) => (Waits::Tree, Err(failure)),
         }
     }
@@ -125,6 +128,15 @@ impl Kernel {
             Command::CopyMove { .. } => self.copy_move(now, user, command, out),
             Command::Link { target, link, recursive, ignore_existing, force, attributes } => {
                 let place = self.resolve_local(&link, Last::Stay, "link")?;
+                // What is no node is somebody else's to know.
+                if !force
+                    && !matches!(self.tree.resolve(&target, Last::Follow), Ok(Resolved::Local(_)) | Err(_))
+                {
+                    if !matches!(self.exists(now, &target), (_, Ok(Body::Value(Value::Bool(true))))) {
+                        let message = format!("Link target {} does not exist", target.text());
+                        return Err(Failure::resolve(message).with("path", target.text()));
+                    }
+                }
                 let options = LinkOptions { recursive, ignore_existing, force, attributes };
                 let id = self.edit(now, user, out, |edit| edit.link(&target, &place, &options))?;
                 Ok(node_id(id))
@@ -218,41 +230,20 @@ impl Kernel {
         command: Command,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
-        let Command::CopyMove {
-            source,
-            destination,
-            remove_source,
-            recursive,
-            force,
-            ignore_existing,
-            preserve_creation_time,
-            preserve_expiration_time,
-            preserve_expiration_timeout,
-        } = command
-        else {
+        let Command::CopyMove { source, destination, remove_source, options } = command else {
             unreachable!("the caller matched on CopyMove");
         };
         let name = if remove_source { "move" } else { "copy" };
         match (self.resolve(&source, Last::Follow)?, self.resolve(&destination, Last::Stay)?) {
-            (Target::Local(from), Target::Local(to)) => {
-                let options = CopyOptions {
-                    recursive,
-                    force,
-                    ignore_existing,
-                    preserve_creation_time,
-                    preserve_expiration_time,
-                    preserve_expiration_timeout,
-                    ..CopyOptions::default()
-                };
-                self.edit(now, user, out, |edit| {
+            (Target::Local(from), Target::Local(to)) => self
+                .edit(now, user, out, |edit| {
                     if remove_source {
                         edit.move_node(&from, &to, options)
                     } else {
                         edit.copy(&from, &to, options)
                     }
                 })
-                .map(node_id)
-            }
+                .map(node_id),
             (Target::Mount(from), Target::Mount(to)) if remove_source => self.move_mounted(&from, &to),
             (Target::Mount(at), _) | (_, Target::Mount(at)) => {
                 let shown = self.tree.show(&at.as_place());

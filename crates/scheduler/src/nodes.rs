@@ -14,6 +14,8 @@ use vocab::{AllocationId, Failure, Resources, Time};
 pub(crate) struct Node {
     pub name: Arc<str>,
     pub tree: Option<TreeIdx>,
+    /// In which it was before the scheduler began anew.
+    pub was_in: Option<TreeIdx>,
     /// Trees whose filter it satisfies; more than one raises an alert.
     pub matching_trees: usize,
     pub limits: Resources,
@@ -133,6 +135,16 @@ impl Scheduler {
         }
         self.refresh_room(index);
         NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
+    }
+
+    /// The tree that a node was in before the scheduler began anew. To be told before its first report.
+    pub fn recall_tree(&mut self, name: &str, tree: &str) {
+        let Some(tree) = self.tree_by_name.get(tree).copied() else { return };
+        let index = match self.node_by_name.get(name) {
+            Some(index) => *index,
+            None => self.add_node(name),
+        };
+        self.nodes[index].was_in = Some(tree);
     }
 
     /// The connection of a node is gone: it keeps what it has, and nothing is started there until it
@@ -264,6 +276,7 @@ impl Scheduler {
         let index = self.nodes.insert(Node {
             name: name.clone(),
             tree: None,
+            was_in: None,
             matching_trees: 0,
             limits: Resources::ZERO,
             tags: Arc::default(),
@@ -300,20 +313,14 @@ impl Scheduler {
     /// where it is (scheduling.md 2.1).
     fn assign_node(&mut self, index: NodeIdx) -> Vec<AllocationId> {
         let tags = &self.nodes[index].tags;
-        let mut matching = self
-            .trees
-            .iter()
-            .enumerate()
-            .filter(|(_, t)| t.config.nodes_filter.matches(tags))
-            .map(|(i, _)| i);
-        let first = matching.next();
-        let count = usize::from(first.is_some()) + matching.count();
+        let matching = self.trees.iter().enumerate().filter(|(_, t)| t.config.nodes_filter.matches(tags));
+        let matching: Vec<TreeIdx> = matching.map(|(i, _)| TreeIdx::new(i as u32)).collect();
         let node = &mut self.nodes[index];
-        node.matching_trees = count;
-        let wanted = match count {
-            0 => None,
-            1 => first.map(|i| TreeIdx::new(i as u32)),
-            _ => node.tree,
+        node.matching_trees = matching.len();
+        let wanted = match matching.as_slice() {
+            [] => None,
+            [one] => Some(*one),
+            several => node.tree.or(node.was_in).filter(|tree| several.contains(tree)),
         };
         if wanted == node.tree {
             if let Some(tree) = wanted {

@@ -53,10 +53,11 @@ impl Archive {
     pub fn operation_value(
         &self,
         id: OperationId,
+        node: Map,
         attributes: Option<&[String]>,
         steps: &[Step],
     ) -> Result<Value, Failure> {
-        let map = self.operation(id)?;
+        let map: Map = node.into_iter().chain(self.operation(id)?).collect();
         match steps {
             [] => Ok(job_list::project_named(map, attributes).into()),
             _ => kernel::walk(&map.into(), &format!("//sys/operations/{id}/@"), steps),

@@ -14,6 +14,7 @@ use api::{
 use bytes::Bytes;
 use kernel::EventFilter;
 use kernel::command::EventsFrom;
+use kernel::command::OperationRef;
 use kernel::{Body, Command, FailContext, Input, Request, StderrPlace, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,8 +79,8 @@ impl ServerBackend {
             Body::Value(value) => Ok(value),
             Body::Snapshot(query) => Ok(query.answer()),
             Body::Events { from, limit, filter } => events(event_log.as_ref(), from, limit, &filter),
-            Body::ArchivedOperation { id, attributes, steps } => {
-                archive.operation_value(id, attributes.as_deref(), &steps)
+            Body::ArchivedOperation { id, node, attributes, steps } => {
+                archive.operation_value(id, node, attributes.as_deref(), &steps)
             }
             Body::ArchivedEvents { id, query } => archive.events(id, &query),
             Body::OperationList { rows, attributes, rest } => {
@@ -109,13 +110,15 @@ impl ServerBackend {
             JobData::FailContext => {
                 let command = |operation, job_id| Command::GetJobFailContext { operation, job_id };
                 let Body::FailContext { operation_id, job_id } =
-                    self.ask_about_job(user, (operation, job_id), command).await?
+                    self.ask_about_job(user.clone(), (operation, job_id), command).await?
                 else {
                     return Err(Failure::new("The kernel has told something else than a fail context"));
                 };
                 let archive = self.archive.clone();
                 let found = tokio::task::spawn_blocking(move || archive.fail_context(operation_id, job_id));
                 let FailContext { blob, size } = found.await.map_err(|e| Failure::new(e.to_string()))??;
+                let operation = Some(OperationRef::Id(operation_id));
+                self.demand_input(user, JobDataRequest { operation, job_id, data: JobData::Input }).await?;
                 Ok(self.files.stream(blob, 0, size))
             }
         }

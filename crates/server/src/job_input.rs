@@ -57,6 +57,28 @@ impl ServerBackend {
         }
     }
 
+    /// Whoever reads what a job has read reads tables: what he may not read there, he may not read here.
+    async fn demand_tables(&self, user: String, located: &Value) -> Result<(), Failure> {
+        let paths = paths(located).unwrap_or_default();
+        let paths =
+            paths.as_list().unwrap_or_default().iter().filter_map(|path| YPath::from_value(path).ok());
+        for path in paths {
+            let reading = Command::GetTableColumnarStatistics { paths: vec![path] };
+            match self.value(user.clone(), Command::Authorize(Box::new(reading))).await {
+                // It is gone, and nobody has a say in it any more.
+                Err(failure) if failure.code == code::RESOLVE_ERROR => {}
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for whoever reads the last rows that a job has read before it failed.
+    pub(crate) async fn demand_input(&self, user: String, request: JobDataRequest) -> Result<(), Failure> {
+        let located = self.input_of_job(user.clone(), request).await?;
+        self.demand_tables(user, &located).await
+    }
+
     /// The rows as the job was given them.
     pub(crate) async fn job_input(
         &self,
@@ -64,7 +86,8 @@ impl ServerBackend {
         request: JobDataRequest,
     ) -> Result<ByteStream, Failure> {
         let job_id = request.job_id;
-        let located = self.input_of_job(user, request).await?;
+        let located = self.input_of_job(user.clone(), request).await?;
+        self.demand_tables(user, &located).await?;
         let malformed = || Failure::new(format!("The description of the input of job {job_id} is malformed"));
         let input = JobInput::from_value(&located).ok_or_else(malformed)?;
         let format = located.get("format").ok_or_else(malformed)?;

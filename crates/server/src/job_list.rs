@@ -57,7 +57,8 @@ pub fn list(live: Vec<Map>, finished: Vec<Map>, query: &ListJobs) -> Result<Map,
         "state_counts" => states.into_iter().collect::<Map>(),
         "errors" => Vec::<Value>::new(),
     }
-    .with_some("continuation_token", (next < total).then(|| next.to_string())))
+    // With a limit of 0 only the counts are asked for: it would be the same page again.
+    .with_some("continuation_token", (query.limit > 0 && next < total).then(|| next.to_string())))
 }
 
 /// Only the wanted fields; `id` stays.

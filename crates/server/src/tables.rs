@@ -57,7 +57,8 @@ impl Tables {
         let replace_schema = schema.is_some();
         let schema = schema.unwrap_or(located.schema);
         let checked = Schema::parse(&schema)?;
-        let sorted_by = order(checked.as_ref(), sorted_by, append, &located.sorted_by)?;
+        let behind = (append && !located.chunks.is_empty()).then_some(located.sorted_by.as_slice());
+        let sorted_by = order(checked.as_ref(), sorted_by, behind)?;
         let schema = if checked.is_some() { schema } else { Value::Entity };
         let checker = Checker::new(checked, sorted_by.clone());
         let store = Arc::clone(&self.store);
@@ -97,6 +98,7 @@ impl Tables {
         let row_count = located.chunks.iter().map(|c| c.rows).sum();
         let Selection { mut columns, mut ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
+        let wanted = ranges.iter().map(|r| r.end - r.start).sum();
         if start_row_index_only {
             ranges.clear();
         }
@@ -111,7 +113,6 @@ impl Tables {
             return Err(failure.with("permission", "read").with("column", column.as_str()));
         }
         columns.closed = omitted_columns.iter().map(|column| column.as_bytes().to_vec()).collect();
-        let wanted = ranges.iter().map(|r| r.end - r.start).sum();
         let steps =
             ranges.iter().enumerate().filter(|(_, range)| !range.is_empty()).flat_map(|(index, range)| {
                 let mut marks: Vec<Value> = control.marks(0, index as u64, range.start).collect();
@@ -124,27 +125,35 @@ impl Tables {
     }
 }
 
-/// By what the rows must be sorted.
+/// By what the rows must be sorted, and by what those are that they are to be behind, if there are any.
 fn order(
     schema: Option<&Schema>,
     asked: Option<Vec<String>>,
-    append: bool,
-    found: &[String],
+    behind: Option<&[String]>,
 ) -> Result<Vec<String>, Failure> {
     let of_schema = schema.map(Schema::key_columns).unwrap_or_default();
-    match asked {
-        Some(asked) if of_schema.is_empty() || of_schema.starts_with(&asked) => {
-            if append && !found.is_empty() && found != asked && of_schema.is_empty() {
-                return Err(Failure::new(format!(
-                    "The table is sorted by {found:?}: rows sorted by {asked:?} cannot be appended"
-                )));
-            }
-            Ok(if of_schema.is_empty() { asked } else { of_schema })
-        }
-        Some(asked) => Err(Failure::new(format!(
-            "Rows cannot be sorted by {asked:?}: the schema of the table says {of_schema:?}"
+    let Some(asked) = asked else { return Ok(of_schema) };
+    if !of_schema.is_empty() {
+        return match of_schema.starts_with(&asked) {
+            true => Ok(of_schema),
+            false => Err(Failure::new(format!(
+                "Rows cannot be sorted by {asked:?}: the schema of the table says {of_schema:?}"
+            ))),
+        };
+    }
+    if let Some(odd) = asked.iter().find(|name| schema.is_some_and(|schema| !schema.may_have(name))) {
+        return Err(Failure::new(format!(
+            "Rows cannot be sorted by {asked:?}: the schema of the table has no column {odd:?}"
+        )));
+    }
+    match behind {
+        Some([]) => Err(Failure::new(format!(
+            "The table is not sorted: rows sorted by {asked:?} cannot be appended, only rows in any order"
         ))),
-        None => Ok(of_schema),
+        Some(found) if found != asked => Err(Failure::new(format!(
+            "The table is sorted by {found:?}: rows sorted by {asked:?} cannot be appended"
+        ))),
+        _ => Ok(asked),
     }
 }
 

@@ -38,6 +38,21 @@ pub enum Kind {
     Any,
 }
 
+impl Kind {
+    /// Is each value of the other type one of this?
+    fn covers(self, other: Kind) -> bool {
+        match (self, other) {
+            (Kind::Any, _) => true,
+            (Kind::Int { min, max }, Kind::Int { min: least, max: most }) => min <= least && most <= max,
+            (Kind::Uint { max }, Kind::Uint { max: most }) => most <= max,
+            (Kind::Double, Kind::Float) => true,
+            (Kind::String, Kind::Utf8 | Kind::Json | Kind::Uuid) => true,
+            (Kind::Utf8, Kind::Json) => true,
+            (wide, narrow) => wide == narrow,
+        }
+    }
+}
+
 /// See the module page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schema {
@@ -112,8 +127,8 @@ impl Schema {
                 }
                 None if !old.strict => return refuse(format!("{shown} may be there with any type")),
                 None => {}
-                Some(found) if found.kind != column.kind && column.kind != Kind::Any => {
-                    return refuse(format!("{shown} has another type"));
+                Some(found) if !column.kind.covers(found.kind) => {
+                    return refuse(format!("{shown} has a type whose values need not be of the new one"));
                 }
                 Some(found) if column.required && !found.required => {
                     return refuse(format!("{shown} was not required"));
@@ -140,6 +155,11 @@ impl Schema {
 
     fn by_name(&self) -> BTreeMap<&str, &Column> {
         self.columns.iter().map(|c| (c.name.as_str(), c)).collect()
+    }
+
+    /// May a row have a column of this name?
+    pub fn may_have(&self, name: &str) -> bool {
+        !self.strict || self.columns.iter().any(|column| column.name == name)
     }
 
     /// Names of the columns by which rows are sorted.

@@ -46,6 +46,7 @@ pub mod code {
     pub const JOB_TIME_LIMIT_EXCEEDED: i64 = 1202;
     pub const USER_JOB_FAILED: i64 = 1205;
     pub const JOB_NOT_RUNNING: i64 = 1208;
+    pub const INTERRUPTION_UNSUPPORTED: i64 = 1209;
     pub const INTERRUPTION_TIMEOUT: i64 = 1210;
     pub const SHELL_EXITED: i64 = 1800;
     pub const SHELL_MANAGER_SHUT_DOWN: i64 = 1801;

@@ -1,6 +1,7 @@
 //! Parameters of file commands (http-api.md 8.3).
 
 use super::params::{Params, Result, required};
+use super::transactions::refuse_prerequisites;
 use crate::{ReadFile, WriteFile};
 use kernel::command::Command;
 use vocab::Failure;
@@ -10,6 +11,8 @@ use yson::ypath::YPath;
 /// Parameters of `write_file`.
 pub fn write_file(params: &Params) -> Result<WriteFile> {
     let path = required("path", params.path("path"))?;
+    refuse_prerequisites(params, "write_file")?;
+    refuse_parts(&path)?;
     Ok(WriteFile {
         append: append(&path)?,
         compute_md5: params.flag("compute_md5")?,
@@ -34,12 +37,26 @@ pub(super) fn append(path: &YPath) -> Result<bool> {
 
 /// Parameters of `read_file`.
 pub fn read_file(params: &Params) -> Result<ReadFile> {
+    let path = required("path", params.path("path"))?;
+    refuse_parts(&path)?;
     Ok(ReadFile {
-        path: required("path", params.path("path"))?,
+        path,
         offset: params.unsigned("offset")?.unwrap_or(0),
         length: params.unsigned("length")?,
         transaction: params.transaction()?,
     })
+}
+
+/// A file has no rows and no columns: who selects some means something else than all of it.
+fn refuse_parts(path: &YPath) -> Result<()> {
+    let given = |name: &&str| path.attributes.get(name).is_some_and(|value| !value.is_entity());
+    match ["columns", "ranges", "lower_limit", "upper_limit", "exact"].into_iter().find(|name| given(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(format!(
+            "Attribute {name:?} of path {path} is not allowed: a file has no rows and no columns"
+        ))
+        .with("path", path.text())),
+    }
 }
 
 pub(super) fn get_file_from_cache(params: &Params) -> Result<Command> {

@@ -91,11 +91,11 @@ pub(super) fn get(params: &Params) -> Result<Command> {
 
 pub(super) fn abort(params: &Params) -> Result<Command> {
     let interrupt_timeout = params.milliseconds("interrupt_timeout")?;
-    Ok(Command::AbortJob { job_id: job_id(params)?, interrupt_timeout })
+    Ok(Command::AbortJob { operation: params.operation()?, job_id: job_id(params)?, interrupt_timeout })
 }
 
 pub(super) fn abandon(params: &Params) -> Result<Command> {
-    Ok(Command::AbandonJob { job_id: job_id(params)? })
+    Ok(Command::AbandonJob { operation: params.operation()?, job_id: job_id(params)? })
 }
 
 /// Parameters of a command that reads what a job was given or has left.

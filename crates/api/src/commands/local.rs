@@ -44,6 +44,8 @@ pub(super) fn get_supported_features(_: &Local<'_>, _: &Params) -> Result<Value>
         "compression_codecs" => vec!["none"],
         "erasure_codecs" => vec!["none"],
         "operation_statistics_descriptions" => Map::new(),
+        // There are no queries.
+        "query_memory_limit_in_tablet_nodes" => false,
         "require_password_in_authentication_commands" => false,
     };
     Ok(yson::map! {"features" => features}.into())

@@ -119,6 +119,14 @@ impl Params {
         }
     }
 
+    /// A string that needs not be text: a key.
+    pub fn bytes(&self, name: &str) -> Result<Option<Bytes>> {
+        self.note(name, Kind::Text);
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let bytes = value.as_bytes().ok_or_else(|| wrong_type(name, "string", value))?;
+        Ok(Some(bytes.to_vec()))
+    }
+
     /// A Boolean; absent means false.
     pub fn flag(&self, name: &str) -> Result<bool> {
         Ok(self.boolean(name)?.unwrap_or(false))

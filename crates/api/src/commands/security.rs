@@ -74,8 +74,7 @@ pub(super) fn list_user_tokens(params: &Params) -> Result<Command> {
 }
 
 /// The command, and the token that only the client gets to see.
-pub fn issue_token(params: &Params) -> Result<(Command, String)> {
-    let token = secrets::random_token()?;
+pub fn issue_token(params: &Params, token: String) -> Result<(Command, String)> {
     let command = Command::IssueToken {
         user: required("user", params.string("user"))?,
         token_sha256: secrets::sha256(&token),

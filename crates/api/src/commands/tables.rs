@@ -2,15 +2,17 @@
 
 use super::files::append;
 use super::params::{Params, Result, required};
+use super::transactions::refuse_prerequisites;
 use crate::{ReadTable, WriteTable};
 use kernel::command::Command;
 use vocab::Failure;
 use yson::ypath::YPath;
-use yson::{Format, Value};
+use yson::{Format, Map, Value};
 
 /// Parameters of `write_table`.
 pub fn write_table(params: &Params, format: Format) -> Result<WriteTable> {
     let path = required("path", params.path("path"))?;
+    refuse_prerequisites(params, "write_table")?;
     let attribute = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
     let sorted_by = match attribute("sorted_by") {
         None => None,
@@ -19,7 +21,18 @@ pub fn write_table(params: &Params, format: Format) -> Result<WriteTable> {
                 list.iter().map(|v| v.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
             });
             let wrong = || Failure::new("Attribute \"sorted_by\" of the path must be a list of strings");
-            Some(names.filter(|n| !n.is_empty()).ok_or_else(wrong)?)
+            let names = names.filter(|n| !n.is_empty()).ok_or_else(wrong)?;
+            if let Some(odd) = names
+                .iter()
+                .enumerate()
+                .find_map(|(at, name)| (name.is_empty() || names[..at].contains(name)).then_some(name))
+            {
+                return Err(Failure::new(format!(
+                    "Attribute \"sorted_by\" of the path must name different columns, found {odd:?} {}",
+                    if odd.is_empty() { "among them" } else { "twice" }
+                )));
+            }
+            Some(names)
         }
     };
     Ok(WriteTable {
@@ -38,11 +51,25 @@ pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
     Ok(ReadTable {
         path: required("path", params.path("path"))?,
         format,
-        control: params.map("control_attributes")?.unwrap_or_default(),
+        control: control_attributes(params)?,
         transaction: params.transaction()?,
         omit_inaccessible_columns: params.flag("omit_inaccessible_columns")?,
         start_row_index_only: params.flag("start_row_index_only")?,
     })
+}
+
+/// All of them are Booleans, which a query string can only spell (http-api.md 2.4).
+fn control_attributes(params: &Params) -> Result<Map> {
+    let given = params.map("control_attributes")?.unwrap_or_default();
+    if !params.is_from_query("control_attributes") {
+        return Ok(given);
+    }
+    let meant = |value: Value| match value.as_bytes() {
+        Some(b"true" | b"%true") => Value::Bool(true),
+        Some(b"false" | b"%false") => Value::Bool(false),
+        _ => value,
+    };
+    Ok(given.into_iter().map(|(name, value)| (name, meant(value))).collect())
 }
 
 /// More tables than anybody reads in one go; each is looked at chunk by chunk.

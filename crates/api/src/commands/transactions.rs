@@ -2,23 +2,46 @@
 
 use super::params::{Params, Result, required};
 use kernel::command::{Command, LockMode, LockOptions, StartOptions};
-use vocab::{ObjectId, Span};
-use yson::Value;
+use vocab::{Failure, ObjectId, Span};
 
 /// Timeout of a transaction whose owner names none.
 const DEFAULT_TIMEOUT: Span = Span::from_secs(30);
 
-pub(super) fn start(params: &Params) -> Result<Command> {
-    let prerequisites = params.strings("prerequisite_transaction_ids")?.unwrap_or_default();
+/// Transactions that must be active for a command to do anything.
+pub fn prerequisites(params: &Params) -> Result<Vec<ObjectId>> {
+    // To do it all the same is what whoever asks for it fears.
+    if params.value("prerequisite_revisions").is_some_and(|list| list.as_list().is_none_or(|l| !l.is_empty()))
+    {
+        let message = "Parameter \"prerequisite_revisions\" is not supported: lock the node in a transaction, and name \
+                       it in \"prerequisite_transaction_ids\"";
+        return Err(Failure::new(message).with("parameter", "prerequisite_revisions"));
+    }
+    let ids = params.strings("prerequisite_transaction_ids")?.unwrap_or_default();
     let parse = |id: &String| {
         id.parse::<ObjectId>()
-            .map_err(|e| vocab::Failure::new(format!("Parameter \"prerequisite_transaction_ids\": {e}")))
+            .map_err(|e| Failure::new(format!("Parameter \"prerequisite_transaction_ids\": {e}")))
     };
+    ids.iter().map(parse).collect()
+}
+
+/// For commands that cannot wait for it.
+pub(super) fn refuse_prerequisites(params: &Params, command: &str) -> Result<()> {
+    match prerequisites(params)?.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "Parameter \"prerequisite_transaction_ids\" is not supported by {command:?}: give it to the command that \
+             commits the transaction of the write"
+        ))
+        .with("parameter", "prerequisite_transaction_ids")),
+    }
+}
+
+pub(super) fn start(params: &Params) -> Result<Command> {
     Ok(Command::StartTransaction(Box::new(StartOptions {
         parent: params.transaction()?,
         timeout: params.milliseconds("timeout")?.unwrap_or(DEFAULT_TIMEOUT),
         deadline: params.time("deadline")?,
-        prerequisites: prerequisites.iter().map(parse).collect::<Result<_>>()?,
+        prerequisites: prerequisites(params)?,
         attributes: params.map("attributes")?.unwrap_or_default(),
     })))
 }
@@ -41,12 +64,11 @@ pub(super) fn abort(params: &Params) -> Result<Command> {
 }
 
 pub(super) fn lock(params: &Params) -> Result<Command> {
-    let bytes = |name: &str| params.value(name).and_then(Value::as_bytes).map(<[u8]>::to_vec);
     let mode = params.string("mode")?.unwrap_or_else(|| "exclusive".to_owned());
     Ok(Command::Lock {
         path: required("path", params.path("path"))?,
         options: LockOptions {
-            mode: LockMode::parse(&mode, bytes("child_key"), bytes("attribute_key"))?,
+            mode: LockMode::parse(&mode, params.bytes("child_key")?, params.bytes("attribute_key")?)?,
             waitable: params.flag("waitable")?,
         },
     })

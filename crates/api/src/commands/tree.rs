@@ -1,7 +1,7 @@
 //! Commands of the tree (http-api.md 8.1).
 
 use super::params::{Params, Result, required};
-use kernel::command::Command;
+use kernel::command::{Command, CopyOptions};
 use vocab::Failure;
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -92,12 +92,19 @@ fn copy_or_move(params: &Params, remove_source: bool) -> Result<Command> {
         source: path(params, "source_path")?,
         destination: path(params, "destination_path")?,
         remove_source,
-        recursive: params.flag("recursive")?,
-        force: params.flag("force")?,
-        ignore_existing,
-        preserve_creation_time: params.flag("preserve_creation_time")?,
-        preserve_expiration_time: params.flag("preserve_expiration_time")?,
-        preserve_expiration_timeout: params.flag("preserve_expiration_timeout")?,
+        options: CopyOptions {
+            recursive: params.flag("recursive")?,
+            force: params.flag("force")?,
+            ignore_existing,
+            preserve_account: params.flag("preserve_account")?,
+            preserve_acl: params.flag("preserve_acl")?,
+            preserve_owner: params.flag("preserve_owner")?,
+            // What is moved is as old as it was, for the reference as well.
+            preserve_creation_time: params.boolean("preserve_creation_time")?.unwrap_or(remove_source),
+            preserve_modification_time: params.flag("preserve_modification_time")?,
+            preserve_expiration_time: params.flag("preserve_expiration_time")?,
+            preserve_expiration_timeout: params.flag("preserve_expiration_timeout")?,
+        },
     })
 }
 

@@ -266,8 +266,8 @@ fn what_a_job_was_given_is_bytes_and_paths() {
 fn commands_go_through_their_transactions() {
     let server = Server::start();
     for (head, seen) in [
-        ("GET /api/v4/get?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: 1-2-3-4"),
-        ("PUT /api/v4/set?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: 1-2-3-4"),
+        ("GET /api/v4/get?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: Some(1-2-3-4)"),
+        ("PUT /api/v4/set?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "In { transaction: Some(1-2-3-4)"),
         ("GET /api/v4/get?path=//a&transaction_id=0-0-0-0 HTTP/1.1", "root Get"),
         ("GET /api/v4/read_file?path=//a&transaction_id=1-2-3-4 HTTP/1.1", "Some(1-2-3-4)"),
         ("POST /api/v4/start_transaction?transaction_id=1-2-3-4 HTTP/1.1", "parent: Some(1-2-3-4)"),

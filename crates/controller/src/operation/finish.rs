@@ -300,6 +300,8 @@ impl OperationController {
             gang_rank: task.rank_of(joblet.identity.cookie),
             samples,
             job_type: task.spec.job_type.to_owned(),
+            // The scheduler's business: whoever asks for the record adds it.
+            pool: None,
         };
         JobVerdict {
             keep_stderr: kept.stderr,

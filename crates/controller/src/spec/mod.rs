@@ -20,7 +20,7 @@ pub use files::{FileRequest, check_sandbox_path, is_variable_name};
 pub use map::MapSpec;
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use merge::{MergeMode, MergeSpec, SchemaInference};
-pub use root::RootOptions;
+pub use root::{MAX_ANNOTATIONS_SIZE, RootOptions};
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;
 pub use speculation::Speculation;

@@ -59,7 +59,7 @@ pub struct RootOptions {
 }
 
 /// Longest annotations, bytes of text YSON (jobs-and-nodes.md 6.12).
-const MAX_ANNOTATIONS_SIZE: usize = 10 << 10;
+pub const MAX_ANNOTATIONS_SIZE: usize = 10 << 10;
 const EVER: Span = Span(u64::MAX);
 
 impl RootOptions {

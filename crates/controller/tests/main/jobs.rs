@@ -150,6 +150,9 @@ fn a_failed_job_as_it_is_shown() {
             "controller_state" = "failed";
             "archive_state" = "failed";
             "address" = "node-1.example:9012";
+            "addresses" = {
+                "default" = "node-1.example:9012";
+            };
             "start_time" = "1970-01-01T00:16:40.000000Z";
             "finish_time" = "1970-01-01T00:16:47.350000Z";
             "progress" = 1.;
@@ -272,7 +275,7 @@ fn a_running_job_as_it_is_shown() {
     assert!(b.controller.job_started(id, second(1)));
     assert!(b.controller.job_statistics(id, JobPhase::Running, 17, Some(statistics())));
     let view = b.controller.job(id).expect("known");
-    expect![[r#"{"id"="0-1-10384-5";"operation_id"="7-1-103e8-9";"type"="vanilla";"task_name"="t";"pool_tree"="default";"job_cookie"=0u;"allocation_id"="0-2-17fff-5";"has_spec"=%true;"has_competitors"=%false;"state"="running";"controller_state"="running";"address"="node-1.example:9012";"start_time"="1970-01-01T00:16:40.000000Z";"progress"=0.;"operation_incarnation"="7-9-0";"stderr_size"=17u;"is_stale"=%false;"events"=[{"time"="1970-01-01T00:16:40.000000Z";"state"="waiting";"phase"="created";};{"time"="1970-01-01T00:16:41.000000Z";"state"="running";"phase"="running";};];}"#]].assert_eq(&show(view.to_value()));
+    expect![[r#"{"id"="0-1-10384-5";"operation_id"="7-1-103e8-9";"type"="vanilla";"task_name"="t";"pool_tree"="default";"job_cookie"=0u;"allocation_id"="0-2-17fff-5";"has_spec"=%true;"has_competitors"=%false;"state"="running";"controller_state"="running";"address"="node-1.example:9012";"addresses"={"default"="node-1.example:9012";};"start_time"="1970-01-01T00:16:40.000000Z";"progress"=0.;"operation_incarnation"="7-9-0";"stderr_size"=17u;"is_stale"=%false;"events"=[{"time"="1970-01-01T00:16:40.000000Z";"state"="waiting";"phase"="created";};{"time"="1970-01-01T00:16:41.000000Z";"state"="running";"phase"="running";};];}"#]].assert_eq(&show(view.to_value()));
     assert_eq!(view.samples(second(3)).get("time/total"), Some(3_000));
     assert_eq!(b.controller.running_jobs().len(), 1);
     assert!(!b.controller.job_started(Bench::job_id(9), second(1)));

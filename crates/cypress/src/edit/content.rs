@@ -58,7 +58,12 @@ impl Edit<'_> {
             let found = Schema::parse(&old.schema)?;
             Schema::check_change(found.as_ref(), new.as_ref()).map_err(refused)?;
         }
+        let had_keys = Schema::parse(&old.schema)?.is_some_and(|old| !old.key_columns().is_empty());
         let sorted_by = match &new {
+            // Rows that are sorted stay so, as far as the columns by which they are may be there.
+            Some(new) if new.key_columns().is_empty() && !had_keys => {
+                old.sorted_by.iter().take_while(|name| new.may_have(name)).cloned().collect()
+            }
             Some(new) => new.key_columns(),
             None => old.sorted_by.clone(),
         };

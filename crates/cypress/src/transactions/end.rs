@@ -11,7 +11,7 @@ use super::node_locks::Turn;
 use super::transaction::Branch;
 use super::view::merged;
 use crate::edit::{Committed, Context, Edit};
-use crate::node::Node;
+use crate::node::{Body, Node};
 use crate::record::Change;
 use crate::tree::Tree;
 
@@ -187,6 +187,11 @@ impl Edit<'_> {
         let there = self.child(node.parent, &node.key).filter(|_| !node.key.is_empty());
         if there.is_some_and(|there| there != id) || self.node(id).is_none() != *created {
             return Err(outdated(id));
+        }
+        // Others may have filled the map in the meantime.
+        if *created && self.node(node.parent).is_some_and(|parent| matches!(parent.body, Body::Map)) {
+            let path = || self.path(node.parent);
+            self.limits.check_child_count(self.child_count(node.parent) + 1, path)?;
         }
         let mut node: Node = Arc::unwrap_or_clone(merged(self.node(id), node, self.own_locks(id)));
         let (old, stamp) = (self.node(id), self.stamp());

@@ -157,6 +157,11 @@ impl Forest {
         Ok(self.expect(id)?.to_map(id))
     }
 
+    /// When a transaction began.
+    pub fn transaction_start(&self, id: ObjectId) -> Option<Time> {
+        self.transactions.get(&id).map(|transaction| transaction.start_time)
+    }
+
     /// A lock by its id.
     pub fn lock_by_id(&self, id: ObjectId) -> Option<&Lock> {
         let (node, turn) = self.lock_nodes.get(&id)?;

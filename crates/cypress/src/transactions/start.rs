@@ -75,7 +75,7 @@ impl Forest {
     }
 
     /// 1000 if one of these has ended.
-    pub(super) fn check_prerequisites(&self, prerequisites: &[ObjectId]) -> Result<(), Failure> {
+    pub fn check_prerequisites(&self, prerequisites: &[ObjectId]) -> Result<(), Failure> {
         match prerequisites.iter().find(|id| !self.is_active(**id)) {
             None => Ok(()),
             Some(missing) => {

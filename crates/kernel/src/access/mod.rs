@@ -148,15 +148,7 @@ impl Kernel {
                 Ok(found) => self.authorize_remove(who, &found, &path.text()),
                 Err(failure) => Err(failure),
             },
-            Command::CopyMove {
-                source,
-                destination,
-                remove_source,
-                preserve_expiration_time,
-                preserve_expiration_timeout,
-                ignore_existing,
-                ..
-            } => {
+            Command::CopyMove { source, destination, remove_source, options } => {
                 let from = self.find_as(who, source, Last::Follow)?;
                 if *remove_source {
                     self.authorize_remove(who, &from, &source.text())?;
@@ -168,8 +160,8 @@ impl Kernel {
                     self.demand_all_columns_below(who, node, &source.text())?;
                 }
                 let to = self.find_as(who, destination, Last::Stay)?;
-                let is_made = !(to.rest.is_empty() && *ignore_existing);
-                if is_made && (*preserve_expiration_time || *preserve_expiration_timeout) {
+                let is_made = !(to.rest.is_empty() && options.ignore_existing);
+                if is_made && (options.preserve_expiration_time || options.preserve_expiration_timeout) {
                     demand(Permission::Remove, &to.object, &destination.text())?;
                 }
                 self.authorize_place(who, &to, &destination.text())
@@ -236,7 +228,7 @@ impl Kernel {
             | Command::PatchOperationSpec { operation, .. } => {
                 self.demand_of_operation(who, Manage, operation)
             }
-            Command::AbortJob { job_id, .. } | Command::AbandonJob { job_id } => {
+            Command::AbortJob { job_id, .. } | Command::AbandonJob { job_id, .. } => {
                 self.demand_of_job(who, Manage, *job_id)
             }
             // A shell with owners is for them, and for nobody else: it looks itself.

@@ -2,10 +2,13 @@
 //!
 //! Each kind is a file of its own with the same five verbs; here is only the way to them.
 
+mod common;
 mod nodes;
 mod operations;
 mod pools;
 mod transactions;
+
+pub(crate) use common::is_common;
 
 use crate::{Body, Effect, Kernel, Waits};
 use cypress::failures::{no_child, show};

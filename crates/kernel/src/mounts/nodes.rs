@@ -34,7 +34,7 @@ impl Kernel {
                     .map(|n| {
                         (
                             n.address.as_str(),
-                            dressed(Value::Entity, wanted, || self.node_attributes(n, wanted)),
+                            dressed(Value::Entity, wanted, || self.attributes_of_node(at, n, wanted)),
                         )
                     })
                     .collect();
@@ -50,11 +50,14 @@ impl Kernel {
                 match rest {
                     [] => {
                         let children = Value::Map(yson::map! { "orchid" => Value::Entity });
-                        Ok(dressed(children, wanted, || self.node_attributes(node, wanted)))
+                        Ok(dressed(children, wanted, || self.attributes_of_node(at, node, wanted)))
                     }
-                    [Step::AllAttributes] => Ok(self.node_attributes(node, wanted).into()),
+                    [Step::AllAttributes] => {
+                        Ok(crate::tree::only(self.attributes_of_node(at, node, wanted), wanted).into())
+                    }
                     [Step::Attribute(name), inside @ ..] => {
-                        attribute_value(&path, &self.node_attributes(node, &[]), name, inside)
+                        let asked = [String::from_utf8_lossy(name).into_owned()];
+                        attribute_value(&path, &self.attributes_of_node(at, node, &asked), name, inside)
                     }
                     [Step::Child(key), inside @ ..] if key == b"orchid" => {
                         let orchid = self.node_orchid(node);
@@ -64,6 +67,11 @@ impl Kernel {
                 }
             }
         }
+    }
+
+    fn attributes_of_node(&self, at: &Mounted, node: &crate::nodes::Node, wanted: &[String]) -> Map {
+        let common = self.common_attributes_of(at, &node.address, node.register_time, wanted);
+        common.into_iter().chain(self.node_attributes(node, wanted)).collect()
     }
 
     /// What the server knows of the jobs on a node (http-api.md 11.6, a surface of our own).
@@ -99,7 +107,8 @@ impl Kernel {
     pub(crate) fn list_nodes(&self, at: &Mounted, options: &GetOptions) -> Result<Value, Failure> {
         if at.rest.is_empty() {
             return Ok(names(self.nodes.iter().map(|n| n.address.clone()), options, |address| {
-                self.nodes.get(address).map(|n| self.node_attributes(n, &[])).unwrap_or_default()
+                let node = self.nodes.get(address);
+                node.map(|n| self.attributes_of_node(at, n, &options.attributes)).unwrap_or_default()
             }));
         }
         let value = self.get_nodes(at, &GetOptions::default())?;
@@ -124,7 +133,7 @@ impl Kernel {
         let [Step::Attribute(name), inside @ ..] = rest else { return Err(crate::tree::read_only(&path)) };
         let mut all = settings.to_map();
         let Some(old) = all.remove(name) else {
-            let known = self.node_attributes(node, &[]).contains(name);
+            let known = self.attributes_of_node(at, node, &[]).contains(name);
             return Err(if known {
                 read_only_attribute(&path, name)
             } else {

@@ -1,6 +1,6 @@
 //! `//sys/operations/<xx>/<id>/@...`: operations as nodes (http-api.md 9.6).
 
-use super::{attribute_value, missing, names};
+use super::{attribute_value, dressed, missing, names};
 use crate::{Body, Kernel, OperationRef};
 use cypress::failures::no_child;
 use cypress::{GetOptions, Mounted};
@@ -61,6 +61,35 @@ impl Kernel {
             .filter(move |id| bucket(*id) == bucket_number)
     }
 
+    /// Of the map of the operations whose id ends so.
+    fn bucket_attributes(&self, at: &Mounted, bucket: u8, wanted: &[String]) -> Map {
+        let is_counted = wanted.is_empty() || wanted.iter().any(|name| name == "count");
+        let since = self.tree.node(at.node).map(|node| node.creation_time).unwrap_or_default();
+        self.common_attributes_of(at, &format!("{bucket:02x}"), since, wanted)
+            .with("type", "map_node")
+            .with("opaque", true)
+            // All operations are looked at.
+            .with_some("count", is_counted.then(|| self.operations_in(bucket).count()))
+    }
+
+    /// What can be told of an operation among many: of one that is over, what is in memory.
+    fn listed_attributes(&self, now: Time, at: &Mounted, id: OperationId, wanted: &[String]) -> Map {
+        let own = match (self.operations.get(&id), self.finished.get(id)) {
+            (Some(operation), _) => self.operation_attributes(now, operation, Some(wanted)),
+            (None, Some(summary)) => summary.attributes(),
+            (None, None) => Map::new(),
+        };
+        self.common_attributes_of(at, &id.to_string(), self.start_of(id), wanted)
+            .into_iter()
+            .chain(own)
+            .collect()
+    }
+
+    fn start_of(&self, id: OperationId) -> Time {
+        let live = self.operations.get(&id).map(|operation| operation.start_time);
+        live.or_else(|| Some(self.finished.get(id)?.start_time)).unwrap_or_default()
+    }
+
     pub(crate) fn get_operations_node(
         &self,
         now: Time,
@@ -69,19 +98,39 @@ impl Kernel {
     ) -> Result<Body, Failure> {
         let (target, rest) = self.operation_target(at, &at.rest)?;
         let path = self.tree.path(at.node);
+        let wanted = &options.attributes;
         match (target, rest) {
             (Target::All, []) => {
-                let buckets: Map = (0..=u8::MAX).map(|b| (format!("{b:02x}"), Value::Entity)).collect();
-                Ok(Body::Value(buckets.into()))
+                let dress = |b| dressed(Value::Entity, wanted, || self.bucket_attributes(at, b, wanted));
+                let buckets: Map = (0..=u8::MAX).map(|b| (format!("{b:02x}"), dress(b))).collect();
+                Ok(Body::Value(dressed(buckets.into(), wanted, || self.tree.attributes(at.node, wanted))))
             }
             (Target::All, _) => self.root_attributes(at, options, BUCKETS).map(Body::Value),
             (Target::Bucket(b), []) => {
-                let all: Map = self.operations_in(b).map(|id| (id.to_string(), Value::Entity)).collect();
-                Ok(Body::Value(all.into()))
+                let dress =
+                    |id| dressed(Value::Entity, wanted, || self.listed_attributes(now, at, id, wanted));
+                let all: Map = self.operations_in(b).map(|id| (id.to_string(), dress(id))).collect();
+                Ok(Body::Value(dressed(all.into(), wanted, || self.bucket_attributes(at, b, wanted))))
+            }
+            (Target::Bucket(b), [Step::AllAttributes]) => {
+                let all = self.bucket_attributes(at, b, wanted);
+                Ok(Body::Value(crate::tree::only(all, wanted).into()))
+            }
+            (Target::Bucket(b), [Step::Attribute(name), inside @ ..]) => {
+                let all = self.bucket_attributes(at, b, &[String::from_utf8_lossy(name).into_owned()]);
+                attribute_value(&format!("{path}/{b:02x}"), &all, name, inside).map(Body::Value)
             }
             (Target::Operation(id), rest) => {
+                let wanted_below = match rest {
+                    [Step::Attribute(name), ..] => vec![String::from_utf8_lossy(name).into_owned()],
+                    _ => wanted.clone(),
+                };
+                let node = self.common_attributes_of(at, &id.to_string(), self.start_of(id), &wanted_below);
                 let steps = match rest {
-                    [] => return Ok(Body::Value(Map::new().into())),
+                    [] => {
+                        let listed = || self.listed_attributes(now, at, id, wanted);
+                        return Ok(Body::Value(dressed(Map::new().into(), wanted, listed)));
+                    }
                     [Step::AllAttributes] => Vec::new(),
                     [Step::Attribute(name), inside @ ..] => {
                         std::iter::once(Step::Child(name.clone())).chain(inside.iter().cloned()).collect()
@@ -89,11 +138,15 @@ impl Kernel {
                     [step, ..] => return Err(missing(&format!("{path}/{id}"), step)),
                 };
                 match self.operations.get(&id) {
-                    None => Ok(Body::ArchivedOperation { id, attributes: None, steps }),
+                    None => {
+                        let attributes = Some(wanted.clone()).filter(|wanted| !wanted.is_empty());
+                        Ok(Body::ArchivedOperation { id, node, attributes, steps })
+                    }
                     Some(operation) => {
-                        let all = self.operation_attributes(now, operation, None);
+                        let own = self.operation_attributes(now, operation, None);
+                        let all: Map = node.into_iter().chain(own).collect();
                         let value = match steps.as_slice() {
-                            [] => all.into(),
+                            [] => crate::tree::only(all, wanted).into(),
                             [Step::Child(name), inside @ ..] => {
                                 attribute_value(&format!("{path}/{id}"), &all, name, inside)?
                             }
@@ -115,9 +168,18 @@ impl Kernel {
     ) -> Result<Body, Failure> {
         let (target, rest) = self.operation_target(at, &at.rest)?;
         let value = match (target, rest) {
-            (Target::All, []) => names((0..=u8::MAX).map(|b| format!("{b:02x}")), options, |_| Map::new()),
+            (Target::All, []) => names((0..=u8::MAX).map(|b| format!("{b:02x}")), options, |name| {
+                let bucket = u8::from_str_radix(name, 16).unwrap_or_default();
+                self.bucket_attributes(at, bucket, &options.attributes)
+            }),
             (Target::Bucket(b), []) => {
-                names(self.operations_in(b).map(|id| id.to_string()), options, |_| Map::new())
+                let of = |id: &str| {
+                    let id = OperationId(id.parse().ok()?);
+                    Some(self.listed_attributes(now, at, id, &options.attributes))
+                };
+                names(self.operations_in(b).map(|id| id.to_string()), options, |id| {
+                    of(id).unwrap_or_default()
+                })
             }
             (Target::Operation(_), []) => names(Vec::new(), options, |_| Map::new()),
             _ => {

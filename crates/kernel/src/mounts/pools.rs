@@ -1,6 +1,6 @@
 //! `//sys/pool_trees/<tree>/<pool>/<subpool>`: pools as nodes (http-api.md 8.8).
 
-use super::{attribute_value, dressed, missing, names};
+use super::{POOL_TREES, attribute_value, dressed, missing, names};
 use crate::pools::{
     ROOT, canonical_list, canonical_name, canonical_option_steps, canonical_steps, no_pool_attribute,
 };
@@ -113,10 +113,13 @@ impl Kernel {
 
     /// Of a pool, or with [`ROOT`] of a tree.
     fn attributes_of(&self, tree: &str, pool: &str, wanted: &[String]) -> Result<Map, Failure> {
-        let mut attributes = match pool {
-            ROOT => self.tree_attributes(tree)?,
-            pool => self.pool_attributes(tree, pool)?,
+        let mount = self.mount_node(POOL_TREES);
+        let (own, since) = match pool {
+            ROOT => (self.tree_attributes(tree)?, self.pools.trees.get(tree).map(|t| t.creation_time)),
+            pool => (self.pool_attributes(tree, pool)?, self.pools.pool(tree, pool).map(|p| p.creation_time)),
         };
+        let common = self.common_attributes(mount, since.unwrap_or_default(), wanted);
+        let mut attributes: Map = common.into_iter().chain(own).collect();
         if wanted.iter().any(|name| name == EFFECTIVE_ACL) {
             attributes.insert(EFFECTIVE_ACL, self.effective_acl(&self.pool_or_tree(tree, pool)));
         }
@@ -218,7 +221,8 @@ impl Kernel {
         match target {
             Target::All if text == "default_tree" => {
                 let tree = value.as_str().map(str::to_owned);
-                self.set_default_tree(&tree.ok_or_else(|| Failure::new("\"default_tree\": expected string"))?)
+                let tree = tree.ok_or_else(|| Failure::new("\"default_tree\": expected string"))?;
+                self.set_default_tree(now, &tree, out)
             }
             Target::All => {
                 let place = at.as_place();
@@ -238,7 +242,7 @@ impl Kernel {
                     Failure::new(format!("Attribute \"config\" of pool tree \"{tree}\": expected map"))
                         .with("attribute", "config")
                 })?;
-                self.set_tree_config(&tree, config)
+                self.set_tree_config(now, &tree, config, out)
             }
             Target::Pool(tree, pool) => {
                 let (tree, pool) = (tree.to_owned(), pool.to_owned());
@@ -311,7 +315,7 @@ impl Kernel {
                 let tree = tree.to_owned();
                 let mut config = Value::Map(self.pools.trees[&tree].config.clone());
                 value_remove(&mut config, &format!("{path}/@config"), &canonical_steps(inside), false)?;
-                self.set_tree_config(&tree, config.as_map().cloned().unwrap_or_default())
+                self.set_tree_config(now, &tree, config.as_map().cloned().unwrap_or_default(), out)
             }
             (Target::All, [Step::Attribute(_), ..]) => {
                 let place = at.as_place();

@@ -87,6 +87,7 @@ impl Kernel {
                 .and_then(Value::as_map)
                 .cloned()
                 .unwrap_or_default(),
+            options_per_job_shell: Map::new(),
             result: None,
             pinned: Vec::new(),
             tables: None,
@@ -351,12 +352,12 @@ impl Kernel {
     }
 
     /// The same, but for its place: that is given back.
-    pub(crate) fn give_up_job(&mut self, verdict: JobVerdict, out: &mut Vec<Effect>) -> Option<Job> {
+    pub(crate) fn give_up_job(&mut self, mut verdict: JobVerdict, out: &mut Vec<Effect>) -> Option<Job> {
         let reason = verdict.record.abort_reason.unwrap_or(AbortReason::Abandoned);
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
         let job = self.vacate(job_id);
-        self.archive_job(&verdict, job.as_ref(), Left::default(), out);
+        self.archive_job(&mut verdict, job.as_ref(), Left::default(), out);
         for other in verdict.aborted_with_it {
             self.drop_job(other, out);
         }

@@ -242,6 +242,11 @@ impl Kernel {
     fn orchid_exec_node(&self, node: &crate::nodes::Node) -> Value {
         let state = self.scheduler.node(&node.address);
         let usage = state.as_ref().map(|s| s.resource_usage).unwrap_or_default();
+        let tree = state.as_ref().and_then(|s| s.tree.as_deref());
+        let snapshot = self.scheduler.snapshot();
+        // Out of how many operations a heartbeat may have to choose.
+        let complexity =
+            tree.and_then(|tree| snapshot.tree(tree)).map_or(0, |t| t.schedulable_operation_count());
         yson::map! {
             "scheduler_state" => node.state(),
             "master_state" => node.state(),
@@ -255,7 +260,12 @@ impl Kernel {
             "last_heartbeat_time" => node.last_heartbeat,
             "heartbeat_period" => self.config.heartbeat_period.as_millis(),
             "index" => state.as_ref().map(|s| s.index),
-            "tree" => state.as_ref().and_then(|s| s.tree.as_deref()),
+            "tree" => tree,
+            "scheduling_heartbeat_complexity" => complexity,
+            // All nodes are in one; nobody says where they stand.
+            "scheduling_segment" => "default",
+            "data_center" => Value::Entity,
+            "infiniband_cluster" => Value::Entity,
             "overcommitted_since" => state.as_ref().and_then(|s| s.overcommitted_since),
             "running_job_statistics" => state.as_ref().map(|s| s.running_job_statistics.to_map()),
             "last_preemptive_heartbeat_statistics" =>

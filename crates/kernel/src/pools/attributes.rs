@@ -39,7 +39,7 @@ impl Kernel {
                     value.type_name()
                 ))),
             },
-            "id" | "key" | "path" | "type" | "pool_tree" | "creation_time" | "effective_acl" => {
+            name if is_read_only(name) => {
                 Err(read_only_attribute(&self.pools.path(tree, pool), name.as_bytes()))
             }
             _ => return None,
@@ -67,6 +67,10 @@ impl Kernel {
         let system = yson::map! {
             "id" => object.id,
             "type" => "scheduler_pool",
+            "parent_id" => match object.parent.as_str() {
+                ROOT => self.pools.trees.get(tree).map(|tree| tree.id),
+                parent => self.pools.pool(tree, parent).map(|parent| parent.id),
+            },
             "key" => pool,
             "name" => pool,
             "parent_name" => object.parent.as_str(),
@@ -99,6 +103,15 @@ impl Kernel {
             "count" => self.pools.children(tree, ROOT).count(),
             "opaque" => false,
         })
+    }
+}
+
+/// Is it told of every pool, and not to be set? Else it is an option, or an attribute without a meaning.
+pub(super) fn is_read_only(name: &str) -> bool {
+    match name {
+        "acl" | "inherit_acl" => false,
+        "id" | "key" | "path" | "type" | "pool_tree" | "count" => true,
+        name => crate::mounts::is_common(name),
     }
 }
 

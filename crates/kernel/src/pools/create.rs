@@ -1,10 +1,11 @@
 //! `create` of pools and pool trees.
 
+use super::attributes::is_read_only;
 use super::names::{canonical_config, canonical_names, text};
 use super::options::of_pool;
 use super::{PoolObject, ROOT, TreeObject};
 use crate::Kernel;
-use cypress::failures::{already_exists, no_child};
+use cypress::failures::{already_exists, no_child, read_only_attribute};
 use scheduler::PoolDesc;
 use vocab::{Failure, ObjectId, Time, object_type};
 use yson::{Map, Value};
@@ -79,7 +80,16 @@ impl Kernel {
             Some(value) => cypress::Acl::given(&value)?.to_value().as_list().unwrap_or_default().to_vec(),
             None => Vec::new(),
         };
-        let inherit_acl = attributes.remove("inherit_acl").and_then(|v| v.as_bool()).unwrap_or(true);
+        if let Some(read_only) = attributes.key_strings().find(|name| is_read_only(name)) {
+            return Err(read_only_attribute(&self.pools.path(&tree, &name), read_only.as_bytes()));
+        }
+        let inherit_acl = match attributes.remove("inherit_acl") {
+            Some(value) => {
+                self.check_pool_attribute("inherit_acl", &value)?;
+                value.as_bool().unwrap_or(true)
+            }
+            None => true,
+        };
         Ok(NewPool { tree, name, parent, options: attributes, acl, inherit_acl })
     }
 

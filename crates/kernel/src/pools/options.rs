@@ -1,12 +1,15 @@
 //! Settings of pools and trees.
 
+use super::attributes::is_read_only;
 use super::names::{canonical_config, canonical_names};
 use super::records::DEFAULT_TREE_KEY;
-use crate::Kernel;
-use cypress::failures::no_child;
-use vocab::Failure;
+use crate::{Effect, Kernel};
+use cypress::failures::{no_child, read_only_attribute};
+use cypress::{Last, LinkOptions};
 use vocab::batch::Table;
+use vocab::{AbortReason, Failure, Time};
 use yson::Map;
+use yson::ypath::YPath;
 
 impl Kernel {
     /// Sets all options of a pool; names are canonical.
@@ -24,9 +27,17 @@ impl Kernel {
     }
 
     /// Replaces the whole configuration of a tree.
-    pub(crate) fn set_tree_config(&mut self, name: &str, config: Map) -> Result<(), Failure> {
+    pub(crate) fn set_tree_config(
+        &mut self,
+        now: Time,
+        name: &str,
+        config: Map,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
         let config = canonical_config(config)?;
-        self.scheduler.set_tree_config(name, &config)?;
+        let lost = self.scheduler.set_tree_config(name, &config)?;
+        self.abort_allocations(now, &lost, AbortReason::NodeFairShareTreeChanged, out);
+        self.note_trees();
         if let Some(tree) = self.pools.trees.get_mut(name) {
             tree.config = config;
         }
@@ -35,14 +46,29 @@ impl Kernel {
         Ok(())
     }
 
-    pub(crate) fn set_default_tree(&mut self, name: &str) -> Result<(), Failure> {
+    /// The tree of operations that name none, and that `//sys/pools` leads to.
+    pub(crate) fn set_default_tree(
+        &mut self,
+        now: Time,
+        name: &str,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
         if !self.pools.trees.contains_key(name) {
             return Err(no_child("//sys/pool_trees", name.as_bytes()));
         }
+        let sys = YPath::root().child("sys");
+        let target = sys.clone().child("pool_trees").child(name);
+        let place = self.resolve_local(&sys.child("pools"), Last::Stay, "link")?;
+        let options = LinkOptions { force: true, ..LinkOptions::default() };
+        self.edit(now, "root", out, |edit| edit.link(&target, &place, &options))?;
+        self.keep_default_tree(name);
+        Ok(())
+    }
+
+    pub(super) fn keep_default_tree(&mut self, name: &str) {
         self.pools.default_tree = name.to_owned();
         self.open.batch.put(Table::Meta, DEFAULT_TREE_KEY, name.as_bytes());
         self.pools_changed();
-        Ok(())
     }
 
     /// Sets some attributes of a pool, all or none: options, custom ones, and its access list.
@@ -61,6 +87,9 @@ impl Kernel {
                         "Attribute \"{text}\" of a pool is set by itself: it moves the pool"
                     ))
                     .with("attribute", text));
+                }
+                read_only if is_read_only(read_only) => {
+                    return Err(read_only_attribute(&self.pools.path(tree, pool), &name));
                 }
                 _ => drop(options.insert_owned(name, value)),
             }

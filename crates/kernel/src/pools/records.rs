@@ -123,7 +123,8 @@ impl Kernel {
                 if !self.pools.trees.contains_key(&name) {
                     self.create_pool_tree(now, yson::map! { "name" => name.as_str() }, true)?;
                 }
-                self.set_default_tree(&name)
+                self.keep_default_tree(&name);
+                Ok(())
             }
         }
     }

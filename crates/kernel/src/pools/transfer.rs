@@ -30,6 +30,10 @@ impl Kernel {
             Ok(line)
         };
         let (from, to) = (lineage(source)?, lineage(destination)?);
+        // Nobody has less after a transfer to oneself; what is asked for must be there all the same.
+        if let (true, Some(pool)) = (source == destination, from.first()) {
+            return add_delta(&mut self.pool_options(tree, pool)?, delta, -1.0);
+        }
         let mut changes: BTreeMap<String, Map> = BTreeMap::new();
         for pool in from.iter().filter(|p| !to.contains(p)) {
             let mut options = self.pool_options(tree, pool)?;

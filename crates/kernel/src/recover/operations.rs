@@ -229,6 +229,11 @@ impl Kernel {
             acl: list("acl").to_vec(),
             owners: list("owners").to_vec(),
             annotations: changing.get("annotations").and_then(Value::as_map).cloned().unwrap_or_default(),
+            options_per_job_shell: changing
+                .get("options_per_job_shell")
+                .and_then(Value::as_map)
+                .cloned()
+                .unwrap_or_default(),
             result: changing.get("result").map(Failure::from_value),
             pinned: Vec::new(),
             tables: None,

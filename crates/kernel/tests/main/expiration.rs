@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::world::World;
 use cypress::transactions::locks::Mode;
 use cypress::{LockOptions, StartOptions};
+use kernel::command::CopyOptions;
 use kernel::{Body, Command};
 use vocab::{Failure, ObjectId, OperationType, Span, Time, code};
 use yson::ypath::YPath;
@@ -286,12 +287,11 @@ fn copies_do_not_expire_unless_asked_to() {
             source: path("//tmp/f"),
             destination: path(&format!("//tmp/{name}")),
             remove_source: false,
-            recursive: false,
-            force: false,
-            ignore_existing: false,
-            preserve_creation_time: false,
-            preserve_expiration_time,
-            preserve_expiration_timeout,
+            options: CopyOptions {
+                preserve_expiration_time,
+                preserve_expiration_timeout,
+                ..CopyOptions::default()
+            },
         };
         ask(&mut c.world, copy).expect("it can be copied");
         let has = ["time", "timeout"].map(|what| exists(&mut c, &format!("//tmp/{name}/@expiration_{what}")));

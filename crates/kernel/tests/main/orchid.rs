@@ -139,14 +139,16 @@ fn an_operation_and_a_node() {
          detailed_min_needed_job_resources aggregated_min_needed_job_resources tentative probing offloading \
          starving_since lightweight is_gang disk_request_media unschedulable_reason allocation_preemption_timeout \
          user type title scheduling_index scheduling_priority deactivation_reasons \
-         min_needed_resources_unsatisfied_count disk_quota_usage",
+         min_needed_resources_unsatisfied_count disk_quota_usage scheduling_segment",
     );
     let in_fifo_pool = format!("{ORCHID}/scheduler/pool_trees/physical/operations/o2");
     all_exist(&mut console, &in_fifo_pool, "fifo_index");
     all_exist(
         &mut console,
         &format!("{ORCHID}/scheduler/nodes/n1"),
-        "scheduler_state master_state state resource_usage resource_limits tags tree",
+        "scheduler_state master_state state resource_usage resource_limits tags data_center infiniband_cluster \
+         scheduling_heartbeat_complexity running_job_statistics last_preemptive_heartbeat_statistics \
+         last_non_preemptive_heartbeat_statistics tree scheduling_segment",
     );
 }
 

@@ -87,7 +87,8 @@ fn whatever_ended_them() {
             match way {
                 "abandon" => {
                     for job_id in &jobs {
-                        let done = c.world.ask("ann", Command::AbandonJob { job_id: *job_id });
+                        let done =
+                            c.world.ask("ann", Command::AbandonJob { operation: None, job_id: *job_id });
                         done.expect("an answer").expect("done");
                     }
                 }

@@ -44,7 +44,7 @@ fn jobs_that_users_end() {
               ok
               n1 <- release o1/1#1
             > job interrupt o1/2
-              error 1: Job o1/2#2 cannot be interrupted: its task has no "interruption_signal"
+              error 1209: Job o1/2#2 cannot be interrupted: its task has no "interruption_signal"
             > show ops
               o1 running total=3 running=2 completed=1 pending=0 failed=0 aborted=1
             > op start p signal=SIGINT as o2

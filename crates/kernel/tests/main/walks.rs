@@ -88,7 +88,7 @@ fn too_many_failed_jobs() {
             > show ops
               o1 failed total=2 running=0 completed=0 pending=2 failed=2 aborted=0 error 215(1205(10000)): Failed jobs limit exceeded: User job failed: Process exited with code 4
             > op get o1 result
-              {"result"={"error"={"code"=215;"message"="Failed jobs limit exceeded";"attributes"={"max_failed_job_count"=2;};"inner_errors"=[{"code"=1205;"message"="User job failed";"attributes"={"job_id"="o1/0#1";"host"="n1";};"inner_errors"=[{"code"=10000;"message"="Process exited with code 4";"attributes"={"exit_code"=4;};"inner_errors"=[];};];};];};};}
+              {"result"={"error"={"code"=215;"message"="Failed jobs limit exceeded";"attributes"={"max_failed_job_count"=2;};"inner_errors"=[{"code"=1205;"message"="User job failed";"attributes"={"stderr"="hi from o1/0#1";"job_id"="o1/0#1";"host"="n1";};"inner_errors"=[{"code"=10000;"message"="Process exited with code 4";"attributes"={"exit_code"=4;};"inner_errors"=[];};];};];};};}
             > show jobs
               o1/0#0 failed n1
               o1/0#1 failed n1

@@ -352,6 +352,7 @@ impl TreeSnapshot {
             counts.filter(|(_, n)| *n > 0).collect::<Map>()
         });
         // No job asks for disk space here.
+        w.put("scheduling_segment", || "default");
         w.put("disk_quota_usage", || {
             yson::map! {"disk_space_per_medium" => Map::new(), "disk_space_without_medium" => 0i64}
         });

@@ -168,6 +168,14 @@ pub struct ElementView {
 }
 
 impl TreeSnapshot {
+    /// How many operations may get something.
+    pub fn schedulable_operation_count(&self) -> i64 {
+        match self.elements.first().map(|root| &root.kind) {
+            Some(KindInfo::Pool(root)) => root.schedulable_operation_count,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn empty(name: &Arc<str>) -> TreeSnapshot {
         TreeSnapshot {
             name: name.clone(),

@@ -162,27 +162,9 @@ fn questions(base: &str) -> Vec<Command> {
         other => other,
     };
     let moved = |command: Command| match command {
-        Command::CopyMove {
-            source,
-            destination,
-            recursive,
-            force,
-            ignore_existing,
-            preserve_creation_time,
-            preserve_expiration_time,
-            preserve_expiration_timeout,
-            ..
-        } => Command::CopyMove {
-            source,
-            destination,
-            remove_source: true,
-            recursive,
-            force,
-            ignore_existing,
-            preserve_creation_time,
-            preserve_expiration_time,
-            preserve_expiration_timeout,
-        },
+        Command::CopyMove { source, destination, options, .. } => {
+            Command::CopyMove { source, destination, remove_source: true, options }
+        }
         other => other,
     };
     let mut questions = vec![

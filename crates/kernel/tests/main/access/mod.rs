@@ -9,7 +9,7 @@ mod names;
 use crate::console::Console;
 use crate::node::Node;
 use crate::world::World;
-use kernel::command::Proof;
+use kernel::command::{CopyOptions, Proof};
 use kernel::{Body, Command, OperationRef};
 use vocab::{Cpu, Failure, JobId, OperationId, OperationType, Resources, Span};
 use yson::ypath::YPath;
@@ -77,12 +77,7 @@ fn copy(from: &str, to: &str) -> Command {
         source: path(from),
         destination: path(to),
         remove_source: false,
-        recursive: false,
-        force: true,
-        ignore_existing: false,
-        preserve_creation_time: false,
-        preserve_expiration_time: false,
-        preserve_expiration_timeout: false,
+        options: CopyOptions { force: true, ..CopyOptions::default() },
     }
 }
 
@@ -439,7 +434,7 @@ fn what_was_answered_is_in_the_audit_log_after_a_crash() {
     let running: Vec<JobId> = guarded.world.nodes["n1"].running.keys().copied().collect();
     let [job_id] = running[..] else { panic!("{running:?} run instead of one job") };
     guarded.world.hold = true;
-    let abort = Command::AbortJob { job_id, interrupt_timeout: None };
+    let abort = Command::AbortJob { operation: None, job_id, interrupt_timeout: None };
     assert!(guarded.world.ask("ann", abort.clone()).is_none(), "answered before it is durable");
     guarded.world.hold = false;
     guarded.world.commit(usize::MAX);

@@ -21,6 +21,7 @@ mod show;
 use crate::node::Node;
 use crate::world::{Event, World};
 use expect_test::Expect;
+use kernel::command::CopyOptions;
 use kernel::{Body, Command, ListOperations, OperationRef, OperationRow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -276,9 +277,13 @@ impl Console {
             ["job", verb, job] => {
                 let (_, job_id) = self.job(job);
                 let command = match *verb {
-                    "abort" => Command::AbortJob { job_id, interrupt_timeout: None },
-                    "interrupt" => Command::AbortJob { job_id, interrupt_timeout: Some(Span::from_secs(5)) },
-                    "abandon" => Command::AbandonJob { job_id },
+                    "abort" => Command::AbortJob { operation: None, job_id, interrupt_timeout: None },
+                    "interrupt" => Command::AbortJob {
+                        operation: None,
+                        job_id,
+                        interrupt_timeout: Some(Span::from_secs(5)),
+                    },
+                    "abandon" => Command::AbandonJob { operation: None, job_id },
                     _ => panic!("job: unknown verb {verb}"),
                 };
                 self.send(line, None, command);
@@ -337,12 +342,7 @@ impl Console {
                     source: ypath(source),
                     destination: ypath(destination),
                     remove_source: true,
-                    recursive: false,
-                    force: false,
-                    ignore_existing: false,
-                    preserve_creation_time: false,
-                    preserve_expiration_time: false,
-                    preserve_expiration_timeout: false,
+                    options: CopyOptions::default(),
                 };
                 self.send(line, None, command);
             }
@@ -542,8 +542,10 @@ impl Console {
         };
         match body {
             Body::Value(value) => Ok(value),
-            Body::ArchivedOperation { id, attributes, steps } => {
-                kernel::walk(&only(archived(id), &attributes), "operation", &steps)
+            Body::ArchivedOperation { id, node, attributes, steps } => {
+                let record = archived(id).as_map().cloned().unwrap_or_default();
+                let map: Map = node.into_iter().chain(record).collect();
+                kernel::walk(&only(map.into(), &attributes), "operation", &steps)
             }
             Body::OperationList { rows, attributes: _, rest } => {
                 let id = |row: &OperationRow| match row {

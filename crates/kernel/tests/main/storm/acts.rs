@@ -178,9 +178,9 @@ impl Storm {
         let command = match self.random.below(3) {
             0 => {
                 self.done.insert(job_id);
-                Command::AbandonJob { job_id }
+                Command::AbandonJob { operation: None, job_id }
             }
-            _ => Command::AbortJob { job_id, interrupt_timeout: None },
+            _ => Command::AbortJob { operation: None, job_id, interrupt_timeout: None },
         };
         self.say(format!("{command:?}"));
         self.world.send("ann", None, command);
