@@ -358,6 +358,31 @@ def test_columns_have_lists(guarded, tokens):
     guarded.yt("copy", "//tmp/staff", "//tmp/staff-copy", token=tokens["ann"])
 
 
+def test_rows_of_jobs_are_rows_of_tables(guarded, tokens):
+    """Who may look into an operation sees no more of its tables than he may read himself."""
+    root = guarded.client()
+    acl = [{"action": "allow", "subjects": ["ann"], "permissions": ["read"]}]
+    root.create("table", "//tmp/wages", attributes={"acl": acl, "inherit_acl": False})
+    root.write_table("//tmp/wages", [{"name": "x", "pay": 1}])
+    root.create("table", "//tmp/out")
+    started = root.run_map("cat > /dev/null; exit 1", "//tmp/wages", "//tmp/out", format="json", sync=False, spec={
+        "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}, "max_failed_job_count": 1,
+        "acl": [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["read", "manage"]}]})
+    guarded.wait_state(started.id, "failed", timeout=120)
+    job = guarded.jobs(started.id, state="failed")[0]["id"]
+    for command in ("get_job_input", "get_job_fail_context"):
+        path = f"/api/v4/{command}?job_id={job}&operation_id={started.id}"
+        assert json.loads(raw(guarded, path, tokens["ann"])[2]) == {"name": "x", "pay": 1}
+        status, _, error = ask(guarded, path, Authorization=f"OAuth {tokens['bob']}")
+        assert (status, error["code"], error["attributes"]["object_name"]) == (400, 901, "//tmp/wages"), error
+    root.set("//tmp/wages/@acl", [{"action": "allow", "subjects": ["bob"], "permissions": ["read"]},
+                                  {"action": "allow", "subjects": ["ann"], "permissions": ["read"], "columns": ["pay"]}])
+    _, _, error = ask(guarded, path, Authorization=f"OAuth {tokens['bob']}")
+    assert error["code"] == 901 and 'column "pay"' in error["message"], error
+    root.remove("//tmp/wages")
+    assert json.loads(raw(guarded, path, tokens["bob"])[2]) == {"name": "x", "pay": 1}, "what had failed is kept"
+
+
 def raw(cluster, path, token):
     request = urllib.request.Request(f"http://{cluster.address}{path}", headers={"Authorization": f"OAuth {token}"})
     with urllib.request.urlopen(request, timeout=60) as reply:

@@ -292,7 +292,7 @@ impl Edit<'_> {
         let message = match holds {
             Some(kind) => format!("{path} holds objects of type \"{kind}\" alone, found \"{node_type}\""),
             None => {
-                format!("An object of type \"{node_type}\" cannot be in {path}: create it without a path")
+                format!("An object of type \"{node_type}\" cannot be in {path}: create it without \"path\"")
             }
         };
         Err(Failure::new(message).with("path", path))

@@ -171,6 +171,7 @@ impl Kernel {
         if let Some(job) = known
             && let Some(operation) = self.operations.get_mut(&job.operation)
         {
+            let tail = left.stderr.as_ref().filter(|_| !self.config.access_control).and_then(Stderr::tail);
             let outcome = match job.stopping {
                 // We told it to stop; how it died does not matter, unless it had done its work.
                 Some(reason) if !matches!(finished.outcome, JobOutcome::Completed { .. }) => {
@@ -180,8 +181,9 @@ impl Kernel {
                     let text = "Rows that the job has written were lost in a restart of the server";
                     aborted_by_us(AbortReason::Other, JobOutcome::Failed { error: Failure::new(text) })
                 }
-                // What it has said last is mostly why (http-api.md 9.5).
-                _ => match (finished.outcome, left.stderr.as_ref().and_then(Stderr::tail)) {
+                // What it has said last is mostly why (http-api.md 9.5). Errors are for all to read, what jobs print
+                // is not where people have permissions (8.4).
+                _ => match (finished.outcome, tail) {
                     (JobOutcome::Failed { error }, Some(tail)) => {
                         JobOutcome::Failed { error: error.with("stderr", tail) }
                     }

@@ -128,7 +128,7 @@ impl Schema {
                 None if !old.strict => return refuse(format!("{shown} may be there with any type")),
                 None => {}
                 Some(found) if !column.kind.covers(found.kind) => {
-                    return refuse(format!("{shown} has a type whose values need not be of the new one"));
+                    return refuse(format!("{shown} has another type"));
                 }
                 Some(found) if column.required && !found.required => {
                     return refuse(format!("{shown} was not required"));

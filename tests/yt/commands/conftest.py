@@ -25,6 +25,14 @@ def guarded():
 
 
 @pytest.fixture
+def home(client):
+    """A folder of its own: all files share a cluster, so the name of the test does not tell it from others."""
+    path = f"//tmp/{fresh('home')}"
+    client.create("map_node", path)
+    return path
+
+
+@pytest.fixture
 def transaction(client):
     """A transaction and a client inside it."""
     id = client.start_transaction(timeout=LATE)

@@ -79,10 +79,13 @@ impl Kernel {
             (None, Some(summary)) => summary.attributes(),
             (None, None) => Map::new(),
         };
-        self.common_attributes_of(at, &id.to_string(), self.start_of(id), wanted)
-            .into_iter()
-            .chain(own)
-            .collect()
+        self.node_attributes_of_operation(at, id, wanted).into_iter().chain(own).collect()
+    }
+
+    /// As those of any node.
+    fn node_attributes_of_operation(&self, at: &Mounted, id: OperationId, wanted: &[String]) -> Map {
+        let path = format!("{}/{:02x}/{id}", self.tree.path(at.node), bucket(id));
+        self.common_attributes_of(at, &id.to_string(), self.start_of(id), wanted).with("path", path)
     }
 
     fn start_of(&self, id: OperationId) -> Time {
@@ -125,7 +128,7 @@ impl Kernel {
                     [Step::Attribute(name), ..] => vec![String::from_utf8_lossy(name).into_owned()],
                     _ => wanted.clone(),
                 };
-                let node = self.common_attributes_of(at, &id.to_string(), self.start_of(id), &wanted_below);
+                let node = self.node_attributes_of_operation(at, id, &wanted_below);
                 let steps = match rest {
                     [] => {
                         let listed = || self.listed_attributes(now, at, id, wanted);
