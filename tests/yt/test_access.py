@@ -362,12 +362,14 @@ def test_rows_of_jobs_are_rows_of_tables(guarded, tokens):
     """Who may look into an operation sees no more of its tables than he may read himself."""
     root = guarded.client()
     acl = [{"action": "allow", "subjects": ["ann"], "permissions": ["read"]}]
+    root.create("user", attributes={"name": "dan"})
     root.create("table", "//tmp/wages", attributes={"acl": acl, "inherit_acl": False})
     root.write_table("//tmp/wages", [{"name": "x", "pay": 1}])
     root.create("table", "//tmp/out")
     started = root.run_map("cat > /dev/null; exit 1", "//tmp/wages", "//tmp/out", format="json", sync=False, spec={
         "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}, "max_failed_job_count": 1,
-        "acl": [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["read", "manage"]}]})
+        "acl": [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["read", "manage"]},
+                {"action": "allow", "subjects": ["dan"], "permissions": ["read"]}]})
     guarded.wait_state(started.id, "failed", timeout=120)
     job = guarded.jobs(started.id, state="failed")[0]["id"]
     for command in ("get_job_input", "get_job_fail_context"):
@@ -381,6 +383,8 @@ def test_rows_of_jobs_are_rows_of_tables(guarded, tokens):
     assert error["code"] == 901 and 'column "pay"' in error["message"], error
     root.remove("//tmp/wages")
     assert json.loads(raw(guarded, path, tokens["bob"])[2]) == {"name": "x", "pay": 1}, "what had failed is kept"
+    status, _, error = ask(guarded, path, Authorization=f"OAuth {guarded.token}", X_YT_User_Name="dan")
+    assert (status, error["code"]) == (400, 901), "nobody can say any more whether he might read the table"
 
 
 def raw(cluster, path, token):

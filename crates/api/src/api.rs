@@ -2,7 +2,7 @@
 
 use crate::commands::{
     Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell, prerequisites,
-    set_user_password, shape, shell_answer, write_table,
+    refuse_prerequisites, set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
 use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
@@ -141,6 +141,9 @@ impl Caller {
         let transaction = params.transaction()?;
         let only_value = params.flag("return_only_value")?;
         let (reply, version) = (descriptor.reply, self.version);
+        if descriptor.volatile && !matches!(descriptor.run, Run::Kernel(_) | Run::KernelWithInput(_)) {
+            refuse_prerequisites(&params, descriptor.name)?;
+        }
         let command = match descriptor.run {
             Run::Kernel(parse) => parse(&params)?,
             Run::KernelWithInput(parse) => {
@@ -156,7 +159,8 @@ impl Caller {
                 return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
             }
             Run::IssueToken => {
-                // Nobody keeps a token, but for who repeats himself the same one is made again.
+                // Nobody keeps a token, but for who repeats himself the same one is made again: as long as this
+                // process lives, and also if it was revoked in the meantime.
                 let token = match mutation_id {
                     Some(id) => secrets::token_of(&[
                         self.api.secret()?.as_bytes(),

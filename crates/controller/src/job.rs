@@ -32,6 +32,8 @@ pub(crate) struct Joblet {
     /// When the user's process started.
     pub exec_start_time: Option<Time>,
     pub phase: JobPhase,
+    /// Its place on the node, as soon as the node has told.
+    pub slot_index: Option<u32>,
     /// Newest report.
     pub statistics: Option<Box<JobStatistics>>,
     pub stderr_size: u64,
@@ -165,11 +167,17 @@ impl<'a> JobView<'a> {
             .with("progress", self.progress())
             .with("operation_incarnation", self.incarnation)
             .with_some("gang_rank", self.gang_rank())
+            .with_some("exec_attributes", j.slot_index.map(exec_attributes))
             .with_some("stderr_size", (j.stderr_size > 0).then_some(j.stderr_size))
             .with_some("interruption_info", j.interruption.map(|r| interruption_value(r, j.preempted_for)))
             .with("is_stale", false)
             .with("events", events_value(j.start_time, j.exec_start_time, j.phase, None))
     }
+}
+
+/// `exec_attributes` of a job (http-api.md 10.1).
+pub(crate) fn exec_attributes(slot_index: u32) -> Map {
+    yson::map! { "slot_index" => slot_index }
 }
 
 /// The keys that say which job it is, after which (jobs-and-nodes.md 2.4) and beside which (6.7).

@@ -1,7 +1,7 @@
 //! What is kept of a finished job: everything that list_jobs and get_job show, in a compact form
 //! for the archive.
 
-use crate::job::identity_value;
+use crate::job::{exec_attributes, identity_value};
 use crate::statistics::{JobSamples, tree};
 use std::ops::Range;
 use vocab::{
@@ -53,6 +53,8 @@ pub struct JobRecord {
     pub job_type: String,
     /// In which it ran; of older records it is not known.
     pub pool: Option<String>,
+    /// Its place on the node, if it had one and lived to tell.
+    pub slot_index: Option<u32>,
 }
 
 /// Bytes that are not a record, or of a version that this program does not know.
@@ -77,6 +79,7 @@ impl JobRecord {
             .with("finish_time", self.finish_time)
             .with("progress", 1.0)
             .with_some("pool", self.pool.as_deref())
+            .with_some("exec_attributes", self.slot_index.map(exec_attributes))
             .with("operation_incarnation", self.operation_incarnation.as_str())
             .with_some("gang_rank", self.gang_rank)
             .with_some("stderr_size", (self.stderr_size > 0).then_some(self.stderr_size))
@@ -158,6 +161,7 @@ impl JobRecord {
             self.fail_context_size.into(),
             self.rows.as_ref().map(|rows| vec![Value::from(rows.start), rows.end.into()]).into(),
             self.pool.as_deref().into(),
+            self.slot_index.into(),
         ];
         yson::to_binary(&list.into())
     }
@@ -231,6 +235,7 @@ impl JobRecord {
                 })?,
             },
             pool: next().map_or(Some(None), |v| optional(v, text))?,
+            slot_index: next().map_or(Some(None), |v| optional(v, |v| v.as_u64()?.try_into().ok()))?,
         })
     }
 }

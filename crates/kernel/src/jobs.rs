@@ -118,11 +118,12 @@ impl Kernel {
     ) {
         for event in events {
             match event {
-                JobEvent::Started { job_id, start_time } => {
+                JobEvent::Started { job_id, start_time, slot_index } => {
                     self.waits_no_more(address, job_id);
                     self.jobs.confirm(job_id);
                     if let Some(operation) = self.operation_of(job_id) {
                         operation.controller.job_started(job_id, start_time);
+                        operation.controller.job_placed(job_id, slot_index);
                     }
                 }
                 JobEvent::ResourceUsage { job_id, resource_usage } => {
@@ -171,7 +172,6 @@ impl Kernel {
         if let Some(job) = known
             && let Some(operation) = self.operations.get_mut(&job.operation)
         {
-            let tail = left.stderr.as_ref().filter(|_| !self.config.access_control).and_then(Stderr::tail);
             let outcome = match job.stopping {
                 // We told it to stop; how it died does not matter, unless it had done its work.
                 Some(reason) if !matches!(finished.outcome, JobOutcome::Completed { .. }) => {
@@ -183,11 +183,14 @@ impl Kernel {
                 }
                 // What it has said last is mostly why (http-api.md 9.5). Errors are for all to read, what jobs print
                 // is not where people have permissions (8.4).
-                _ => match (finished.outcome, tail) {
-                    (JobOutcome::Failed { error }, Some(tail)) => {
-                        JobOutcome::Failed { error: error.with("stderr", tail) }
+                _ => match finished.outcome {
+                    JobOutcome::Failed { error } if !self.config.access_control => {
+                        match left.stderr.as_ref().and_then(Stderr::tail) {
+                            Some(tail) => JobOutcome::Failed { error: error.with("stderr", tail) },
+                            None => JobOutcome::Failed { error },
+                        }
                     }
-                    (outcome, _) => outcome,
+                    outcome => outcome,
                 },
             };
             let report = FinishedJob {
@@ -281,6 +284,7 @@ impl Kernel {
                         if let Some(start) = report.start_time {
                             operation.controller.job_started(job_id, start);
                         }
+                        operation.controller.job_placed(job_id, report.slot_index);
                         spent = operation.controller.job(job_id).map(|view| view.spent());
                         operation.controller.job_statistics(
                             job_id,

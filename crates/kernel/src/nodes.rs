@@ -47,7 +47,7 @@ pub(crate) struct Node {
     pub last_heartbeat: Time,
     /// Set by administrators; durable.
     pub settings: NodeSettings,
-    /// The tree that it is in, or was when it was last here; durable.
+    /// The tree that it is in, or was before it lost it; durable, and forgotten with the node.
     pub tree: Option<String>,
     /// Newest order that depends on something: later ones may not overtake it.
     pub last_order: Seq,
@@ -478,7 +478,7 @@ impl Kernel {
     pub(crate) fn note_trees(&mut self) {
         let addresses: Vec<String> = self.nodes.iter().map(|node| node.address.clone()).collect();
         for address in addresses {
-            let tree = self.scheduler.node(&address).and_then(|node| node.tree);
+            let tree = self.scheduler.tree_of_node(&address).cloned();
             self.note_tree(&address, tree.as_deref());
         }
     }

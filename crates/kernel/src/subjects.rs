@@ -201,6 +201,11 @@ impl Kernel {
     ) -> Result<(), Failure> {
         let id = self.expect_user(user)?;
         check_sha256("token_sha256", token_sha256)?;
+        // Issued again: only who asks for the first one a second time comes to the same.
+        let known = self.tree.child(self.system_map(TOKENS), token_sha256.as_bytes());
+        if known.is_some_and(|node| self.text_attribute(node, "user_id") == Some(id.to_string())) {
+            return Ok(());
+        }
         // All tokens are in one map, which has a limit: nobody fills it alone.
         let own = self.list_user_tokens(user, false)?.as_list().map_or(0, <[Value]>::len);
         if own >= TOKENS_OF_USER {
@@ -212,10 +217,6 @@ impl Kernel {
         let attributes = yson::map! {"user" => user, "user_id" => id}.with_some("description", description);
         let path = YPath::root().child("sys").child("tokens").child(token_sha256);
         let place = self.resolve_local(&path, Last::Stay, "issue_token")?;
-        // Issued again: only who asks for the first one a second time comes to the same.
-        if place.rest.is_empty() && self.text_attribute(place.node, "user_id") == Some(id.to_string()) {
-            return Ok(());
-        }
         let options = CreateOptions { attributes, recursive: true, ..CreateOptions::new(NodeType::MapNode) };
         self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
     }

@@ -128,9 +128,10 @@ async fn node(settings: &'static Settings, number: usize) -> String {
                                 start_time: Some(now()),
                                 statistics: None,
                                 stderr_size: 0,
+                                slot_index: None,
                             };
                             jobs.insert(job_id, Job { report, ends: tokio::time::Instant::now() + settings.job });
-                            events.push(JobEvent::Started { job_id, start_time: now() });
+                            events.push(JobEvent::Started { job_id, start_time: now(), slot_index: None });
                         }
                         let _ = say.send(NodeMessage::Jobs(events));
                     }

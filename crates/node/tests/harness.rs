@@ -159,7 +159,7 @@ impl Bench {
     }
     pub fn started(&mut self, id: JobId) -> Time {
         self.wait("start of the job", |e| match e {
-            JobEvent::Started { job_id, start_time } if *job_id == id => Some(*start_time),
+            JobEvent::Started { job_id, start_time, .. } if *job_id == id => Some(*start_time),
             _ => None,
         })
     }

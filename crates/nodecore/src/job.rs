@@ -246,6 +246,7 @@ impl Job {
             start_time: self.start_time,
             statistics: None,
             stderr_size: self.stderr_size,
+            slot_index: self.slot,
         }
     }
 

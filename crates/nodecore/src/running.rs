@@ -46,7 +46,8 @@ impl NodeCore {
             // Otherwise the deadline is that of the stop.
             self.timers.set(job, None);
         }
-        self.outbox.push(JobEvent::Started { job_id: id, start_time });
+        let slot_index = job.slot;
+        self.outbox.push(JobEvent::Started { job_id: id, start_time, slot_index });
     }
 
     pub(crate) fn job_progress(&mut self, id: JobId, statistics: JobStatistics, stderr_size: u64) {

@@ -14,7 +14,7 @@ use vocab::{AllocationId, Failure, Resources, Time};
 pub(crate) struct Node {
     pub name: Arc<str>,
     pub tree: Option<TreeIdx>,
-    /// In which it was before the scheduler began anew.
+    /// In which it is or was last, also before the scheduler began anew.
     pub was_in: Option<TreeIdx>,
     /// Trees whose filter it satisfies; more than one raises an alert.
     pub matching_trees: usize,
@@ -135,6 +135,12 @@ impl Scheduler {
         }
         self.refresh_room(index);
         NodeUpdate { tree: self.nodes[index].tree.map(|t| self.trees[t.index()].name.clone()), lost }
+    }
+
+    /// The tree that a node is in.
+    pub fn tree_of_node(&self, name: &str) -> Option<&Arc<str>> {
+        let node = &self.nodes[*self.node_by_name.get(name)?];
+        node.tree.map(|tree| &self.trees[tree.index()].name)
     }
 
     /// The tree that a node was in before the scheduler began anew. To be told before its first report.
@@ -320,8 +326,9 @@ impl Scheduler {
         let wanted = match matching.as_slice() {
             [] => None,
             [one] => Some(*one),
-            several => node.tree.or(node.was_in).filter(|tree| several.contains(tree)),
+            several => node.was_in.filter(|tree| several.contains(tree)),
         };
+        node.was_in = wanted.or(node.was_in);
         if wanted == node.tree {
             if let Some(tree) = wanted {
                 // Tags may have changed: limits by filter must be looked at again.

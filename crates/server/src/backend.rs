@@ -14,7 +14,6 @@ use api::{
 use bytes::Bytes;
 use kernel::EventFilter;
 use kernel::command::EventsFrom;
-use kernel::command::OperationRef;
 use kernel::{Body, Command, FailContext, Input, Request, StderrPlace, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,11 +113,10 @@ impl ServerBackend {
                 else {
                     return Err(Failure::new("The kernel has told something else than a fail context"));
                 };
+                self.demand_input(user, operation_id, job_id).await?;
                 let archive = self.archive.clone();
                 let found = tokio::task::spawn_blocking(move || archive.fail_context(operation_id, job_id));
                 let FailContext { blob, size } = found.await.map_err(|e| Failure::new(e.to_string()))??;
-                let operation = Some(OperationRef::Id(operation_id));
-                self.demand_input(user, JobDataRequest { operation, job_id, data: JobData::Input }).await?;
                 Ok(self.files.stream(blob, 0, size))
             }
         }

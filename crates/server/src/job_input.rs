@@ -3,10 +3,10 @@
 use crate::backend::{ServerBackend, wait};
 use crate::job_rows::JobInput;
 use crate::streams::blocking;
-use api::{ByteStream, JobDataRequest};
+use api::{ByteStream, JobData, JobDataRequest};
 use kernel::command::OperationRef;
 use kernel::{Body, Command};
-use vocab::{Failure, JobId, code};
+use vocab::{Failure, JobId, OperationId, code};
 use yson::ypath::YPath;
 use yson::{Format, Value};
 
@@ -34,7 +34,11 @@ impl ServerBackend {
     }
 
     /// Where the rows are, or were: `{pieces; columns; control; paths; format}`.
-    async fn input_of_job(&self, user: String, request: JobDataRequest) -> Result<Value, Failure> {
+    async fn input_of_job(
+        &self,
+        user: String,
+        request: JobDataRequest,
+    ) -> Result<(OperationId, Value), Failure> {
         let JobDataRequest { operation, job_id, .. } = request;
         let command = |operation, job_id| Command::GetJobInput { operation, job_id };
         let Body::JobInput { operation_id, job_id, input } =
@@ -43,40 +47,63 @@ impl ServerBackend {
             return Err(Failure::new("The kernel has told something else than the input of a job"));
         };
         if let Some(input) = input {
-            return Ok(input);
+            return Ok((operation_id, input));
         }
         let archive = self.archive.clone();
         let rows = blocking(move || archive.rows_of_job(operation_id, job_id)).await?;
         let command = Command::LocateInput { operation_id, rows: rows.clone() };
-        match self.value("root".to_owned(), command).await? {
+        let input = match self.value("root".to_owned(), command).await? {
             Value::Entity => {
                 let archive = self.archive.clone();
-                blocking(move || archive.input(operation_id, &rows)).await
+                blocking(move || archive.input(operation_id, &rows)).await?
             }
-            input => Ok(input),
-        }
+            input => input,
+        };
+        Ok((operation_id, input))
     }
 
-    /// Whoever reads what a job has read reads tables: what he may not read there, he may not read here.
-    async fn demand_tables(&self, user: String, located: &Value) -> Result<(), Failure> {
-        let paths = paths(located).unwrap_or_default();
-        let paths =
-            paths.as_list().unwrap_or_default().iter().filter_map(|path| YPath::from_value(path).ok());
+    /// Whoever reads what a job has read reads tables: what he may not read there, he may not read here. Of a table
+    /// that is not there any more, or of which nothing is known, it is left to those who manage the operation.
+    async fn demand_tables(
+        &self,
+        user: &str,
+        operation: OperationId,
+        located: &Value,
+    ) -> Result<(), Failure> {
+        let Some(Value::List(paths)) = paths(located) else {
+            return self.demand_management(user, operation).await;
+        };
         for path in paths {
-            let reading = Command::GetTableColumnarStatistics { paths: vec![path] };
-            match self.value(user.clone(), Command::Authorize(Box::new(reading))).await {
-                // It is gone, and nobody has a say in it any more.
-                Err(failure) if failure.code == code::RESOLVE_ERROR => {}
-                other => drop(other?),
+            let path = YPath::from_value(&path).map_err(|e| Failure::new(e.to_string()))?;
+            let there = self.value("root".to_owned(), Command::Exists { path: path.clone() }).await?;
+            if there.as_bool() != Some(true) {
+                self.demand_management(user, operation).await?;
+                continue;
             }
+            let reading = Command::GetTableColumnarStatistics { paths: vec![path] };
+            self.value(user.to_owned(), Command::Authorize(Box::new(reading))).await?;
         }
         Ok(())
     }
 
+    async fn demand_management(&self, user: &str, operation: OperationId) -> Result<(), Failure> {
+        let managing = Command::ResumeOperation { operation: OperationRef::Id(operation) };
+        self.value(user.to_owned(), Command::Authorize(Box::new(managing))).await.map(drop)
+    }
+
     /// The same for whoever reads the last rows that a job has read before it failed.
-    pub(crate) async fn demand_input(&self, user: String, request: JobDataRequest) -> Result<(), Failure> {
-        let located = self.input_of_job(user.clone(), request).await?;
-        self.demand_tables(user, &located).await
+    pub(crate) async fn demand_input(
+        &self,
+        user: String,
+        operation: OperationId,
+        job_id: JobId,
+    ) -> Result<(), Failure> {
+        let request =
+            JobDataRequest { operation: Some(OperationRef::Id(operation)), job_id, data: JobData::Input };
+        match self.input_of_job(user.clone(), request).await {
+            Ok((_, located)) => self.demand_tables(&user, operation, &located).await,
+            Err(_) => self.demand_management(&user, operation).await,
+        }
     }
 
     /// The rows as the job was given them.
@@ -86,8 +113,8 @@ impl ServerBackend {
         request: JobDataRequest,
     ) -> Result<ByteStream, Failure> {
         let job_id = request.job_id;
-        let located = self.input_of_job(user.clone(), request).await?;
-        self.demand_tables(user, &located).await?;
+        let (operation, located) = self.input_of_job(user.clone(), request).await?;
+        self.demand_tables(&user, operation, &located).await?;
         let malformed = || Failure::new(format!("The description of the input of job {job_id} is malformed"));
         let input = JobInput::from_value(&located).ok_or_else(malformed)?;
         let format = located.get("format").ok_or_else(malformed)?;
@@ -112,7 +139,7 @@ impl ServerBackend {
         user: String,
         request: JobDataRequest,
     ) -> Result<Value, Failure> {
-        let located = self.input_of_job(user, request).await?;
+        let (_, located) = self.input_of_job(user, request).await?;
         paths(&located).ok_or_else(|| Failure::new("The description of the input of a job is malformed"))
     }
 }

@@ -108,6 +108,8 @@ pub struct JobReport {
     pub statistics: Option<JobStatistics>,
     /// Bytes of stderr so far.
     pub stderr_size: u64,
+    /// Its place on the node, if it has one.
+    pub slot_index: Option<u32>,
 }
 
 /// News about one job.
@@ -119,6 +121,8 @@ pub enum JobEvent {
         job_id: JobId,
         /// When its process started.
         start_time: Time,
+        /// Its place on the node.
+        slot_index: Option<u32>,
     },
     /// What the node accounts for the job has changed.
     ResourceUsage {

@@ -19,7 +19,6 @@ def test_as_it_is_listed_and_more(client, operation):
     assert all({"time", "state"} & set(event) for event in told["events"])
 
 
-@pytest.mark.xfail(strict=True, reason="nobody tells the server of the slot")
 def test_where_it_is(client, operation):
     assert "slot_index" in client.get_job(*operation)["exec_attributes"]
 

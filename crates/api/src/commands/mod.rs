@@ -25,7 +25,7 @@ pub use params::{Asked, Kind, Params, Result, required};
 pub use security::{issue_token, set_user_password};
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 pub use tables::{read_table, write_table};
-pub use transactions::prerequisites;
+pub use transactions::{prerequisites, refuse_prerequisites};
 
 use crate::JobData;
 use kernel::command::Command;

@@ -25,12 +25,12 @@ pub fn prerequisites(params: &Params) -> Result<Vec<ObjectId>> {
 }
 
 /// For commands that cannot wait for it.
-pub(super) fn refuse_prerequisites(params: &Params, command: &str) -> Result<()> {
+pub fn refuse_prerequisites(params: &Params, command: &str) -> Result<()> {
     match prerequisites(params)?.is_empty() {
         true => Ok(()),
         false => Err(Failure::new(format!(
-            "Parameter \"prerequisite_transaction_ids\" is not supported by {command:?}: give it to the command that \
-             commits the transaction of the write"
+            "Parameter \"prerequisite_transaction_ids\" is not supported by {command:?}: give it to the commands of a \
+             batch, or to the one that commits the transaction of a write"
         ))
         .with("parameter", "prerequisite_transaction_ids")),
     }

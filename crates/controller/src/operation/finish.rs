@@ -302,6 +302,7 @@ impl OperationController {
             job_type: task.spec.job_type.to_owned(),
             // The scheduler's business: whoever asks for the record adds it.
             pool: None,
+            slot_index: joblet.slot_index,
         };
         JobVerdict {
             keep_stderr: kept.stderr,

@@ -262,6 +262,13 @@ impl OperationController {
         true
     }
 
+    /// A job has its place on its node; `None`: that is not known.
+    pub fn job_placed(&mut self, job_id: JobId, slot_index: Option<u32>) {
+        if let Some(joblet) = self.jobs.get_mut(&job_id) {
+            joblet.slot_index = slot_index.or(joblet.slot_index);
+        }
+    }
+
     /// A job is told to stop; what it does about it comes with its end. False: no such job here.
     pub fn job_interrupted(
         &mut self,

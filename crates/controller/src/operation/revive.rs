@@ -106,6 +106,7 @@ impl OperationController {
             start_time: held.start_time,
             exec_start_time: held.exec_start_time,
             phase: held.phase,
+            slot_index: None,
             statistics: None,
             stderr_size: 0,
             interruption: None,

@@ -161,6 +161,7 @@ impl OperationController {
             start_time: now,
             exec_start_time: None,
             phase: JobPhase::Created,
+            slot_index: None,
             statistics: None,
             stderr_size: 0,
             interruption: None,

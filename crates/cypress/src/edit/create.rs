@@ -107,6 +107,14 @@ impl Edit<'_> {
         })
     }
 
+    /// Gives a link another target; what is no link stays as it is.
+    pub fn lead_elsewhere(&mut self, link: ObjectId, target: &YPath) -> Result<(), Failure> {
+        match self.expect_node(link)?.body {
+            Body::Link(_) => self.replace_body(link, Body::Link(target.text().into_bytes())),
+            _ => Ok(()),
+        }
+    }
+
     /// The node that `ignore_existing` is content with.
     fn existing(&self, id: ObjectId, options: &CreateOptions) -> Result<ObjectId, Failure> {
         let fits = |id: &ObjectId| {

@@ -18,48 +18,66 @@ const OF_THE_MOUNT: &[&str] = &[
     "content_revision",
 ];
 
-/// Nothing keeps the time of the last change of such a thing: it is as old as the thing.
-const TIMES: &[&str] = &["creation_time", "modification_time", "access_time"];
+/// The same for all of them, or known of each.
+const OWN: &[&str] = &[
+    "key",
+    "path",
+    "parent_id",
+    "creation_time",
+    "modification_time",
+    "access_time",
+    "acl",
+    "inherit_acl",
+    "builtin",
+    "opaque",
+    "ref_counter",
+    "lock_count",
+    "lock_mode",
+    "locks",
+    "user_attribute_keys",
+    "user_attributes",
+];
 
-/// Nobody can lock such a thing or give it attributes without a meaning. Whoever keeps some says so.
-fn constants() -> Map {
-    yson::map! {
-        "acl" => Vec::<Value>::new(),
-        "inherit_acl" => true,
-        "builtin" => false,
-        "opaque" => false,
-        "ref_counter" => 1i64,
-        "lock_count" => 0i64,
-        "lock_mode" => "none",
-        "locks" => Vec::<Value>::new(),
-        "user_attribute_keys" => Vec::<Value>::new(),
-        "user_attributes" => Map::new(),
-    }
-}
+/// Among all attributes they are `#`, like those of ordinary nodes.
+const EXPENSIVE: &[&str] =
+    &["effective_acl", "resource_usage", "recursive_resource_usage", "locks", "user_attributes"];
 
 /// Is it one of these?
 pub(crate) fn is_common(name: &str) -> bool {
-    OF_THE_MOUNT.contains(&name)
-        || TIMES.contains(&name)
-        || name == "parent_id"
-        || constants().contains(name.as_bytes())
+    names_of_all().any(|known| known == name)
+}
+
+/// Names of all of these.
+pub(super) fn names_of_all() -> impl Iterator<Item = &'static str> {
+    OF_THE_MOUNT.iter().chain(OWN).copied()
 }
 
 impl Kernel {
-    /// Of a thing right below a mount that exists since then. What is expensive is `#`, except for who asks by name.
+    /// Of a thing right below a mount that exists since then: those that are wanted, or all of them.
     pub(super) fn common_attributes(&self, mount: ObjectId, since: Time, wanted: &[String]) -> Map {
-        let times = TIMES.iter().map(|name| (*name, Value::from(since))).collect::<Map>();
-        let of_mount: Vec<String> = OF_THE_MOUNT.iter().map(|name| (*name).to_owned()).collect();
-        let inherited = match wanted {
-            [] => crate::tree::only(self.tree.attributes(mount, &[]), &of_mount),
-            _ => of_mount
-                .into_iter()
-                .filter(|name| wanted.contains(name))
-                .filter_map(|name| Some((name.clone(), self.tree.attribute(mount, name.as_bytes())?)))
-                .collect(),
+        let is_wanted = |name: &&str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+        let value = |name: &'static str| -> Option<Value> {
+            if wanted.is_empty() && EXPENSIVE.contains(&name) {
+                return Some(Value::Entity);
+            }
+            Some(match name {
+                "parent_id" => mount.into(),
+                // Nothing keeps the time of the last change of such a thing: it is as old as the thing.
+                "creation_time" | "modification_time" | "access_time" => since.into(),
+                "acl" => Vec::<Value>::new().into(),
+                "inherit_acl" => true.into(),
+                "builtin" | "opaque" => false.into(),
+                "ref_counter" => 1i64.into(),
+                // Nobody can lock such a thing or give it attributes without a meaning. Whoever keeps some says so.
+                "lock_count" => 0i64.into(),
+                "lock_mode" => "none".into(),
+                "locks" | "user_attribute_keys" => Vec::<Value>::new().into(),
+                "user_attributes" => Map::new().into(),
+                name if OF_THE_MOUNT.contains(&name) => self.tree.attribute(mount, name.as_bytes())?,
+                _ => return None,
+            })
         };
-        let parent = yson::map! { "parent_id" => mount };
-        [constants(), times, parent, inherited].into_iter().flatten().collect()
+        names_of_all().filter(is_wanted).filter_map(|name| Some((name, value(name)?))).collect()
     }
 
     /// The same with its place and name.

@@ -61,15 +61,19 @@ impl Kernel {
             .filter(move |id| bucket(*id) == bucket_number)
     }
 
-    /// Of the map of the operations whose id ends so.
+    /// Of the map of the operations whose id ends so; their number is told in [`Kernel::counted_bucket`].
     fn bucket_attributes(&self, at: &Mounted, bucket: u8, wanted: &[String]) -> Map {
-        let is_counted = wanted.is_empty() || wanted.iter().any(|name| name == "count");
         let since = self.tree.node(at.node).map(|node| node.creation_time).unwrap_or_default();
         self.common_attributes_of(at, &format!("{bucket:02x}"), since, wanted)
             .with("type", "map_node")
             .with("opaque", true)
-            // All operations are looked at.
-            .with_some("count", is_counted.then(|| self.operations_in(bucket).count()))
+    }
+
+    /// The same for who asks about one of them: for its number all operations are looked at.
+    fn counted_bucket(&self, at: &Mounted, bucket: u8, wanted: &[String]) -> Map {
+        let is_counted = wanted.is_empty() || wanted.iter().any(|name| name == "count");
+        let count = is_counted.then(|| self.operations_in(bucket).count());
+        self.bucket_attributes(at, bucket, wanted).with_some("count", count)
     }
 
     /// What can be told of an operation among many: of one that is over, what is in memory.
@@ -106,21 +110,23 @@ impl Kernel {
             (Target::All, []) => {
                 let dress = |b| dressed(Value::Entity, wanted, || self.bucket_attributes(at, b, wanted));
                 let buckets: Map = (0..=u8::MAX).map(|b| (format!("{b:02x}"), dress(b))).collect();
-                Ok(Body::Value(dressed(buckets.into(), wanted, || self.tree.attributes(at.node, wanted))))
+                Ok(Body::Value(dressed(buckets.into(), wanted, || {
+                    self.tree.attributes(at.node, wanted).with("count", BUCKETS)
+                })))
             }
             (Target::All, _) => self.root_attributes(at, options, BUCKETS).map(Body::Value),
             (Target::Bucket(b), []) => {
                 let dress =
                     |id| dressed(Value::Entity, wanted, || self.listed_attributes(now, at, id, wanted));
                 let all: Map = self.operations_in(b).map(|id| (id.to_string(), dress(id))).collect();
-                Ok(Body::Value(dressed(all.into(), wanted, || self.bucket_attributes(at, b, wanted))))
+                Ok(Body::Value(dressed(all.into(), wanted, || self.counted_bucket(at, b, wanted))))
             }
             (Target::Bucket(b), [Step::AllAttributes]) => {
-                let all = self.bucket_attributes(at, b, wanted);
+                let all = self.counted_bucket(at, b, wanted);
                 Ok(Body::Value(crate::tree::only(all, wanted).into()))
             }
             (Target::Bucket(b), [Step::Attribute(name), inside @ ..]) => {
-                let all = self.bucket_attributes(at, b, &[String::from_utf8_lossy(name).into_owned()]);
+                let all = self.counted_bucket(at, b, &[String::from_utf8_lossy(name).into_owned()]);
                 attribute_value(&format!("{path}/{b:02x}"), &all, name, inside).map(Body::Value)
             }
             (Target::Operation(id), rest) => {
@@ -186,14 +192,17 @@ impl Kernel {
             }
             (Target::Operation(_), []) => names(Vec::new(), options, |_| Map::new()),
             _ => {
-                let Body::Value(value) = self.get_operations_node(now, at, options)? else {
-                    let names = crate::operation::ATTRIBUTES.iter().map(|n| (*n).to_owned());
-                    return Ok(Body::Value(super::names(names, options, |_| Map::new())));
+                let plain = GetOptions { attributes: Vec::new(), ..options.clone() };
+                let Body::Value(value) = self.get_operations_node(now, at, &plain)? else {
+                    let own = crate::operation::ATTRIBUTES.iter().map(|n| (*n).to_owned());
+                    let common = super::common::names_of_all().map(str::to_owned);
+                    let all: std::collections::BTreeSet<String> = own.chain(common).collect();
+                    return Ok(Body::Value(names(all, &plain, |_| Map::new())));
                 };
                 let map = value.as_map().ok_or_else(|| {
                     cypress::failures::unsupported("list", &self.tree.show(&at.as_place()), value.type_name())
                 })?;
-                names(map.key_strings(), options, |_| Map::new())
+                names(map.key_strings(), &plain, |_| Map::new())
             }
         };
         Ok(Body::Value(value))

@@ -128,6 +128,7 @@ impl Kernel {
             .with("attribute", other));
         }
         self.scheduler.create_tree(&name, &config)?;
+        self.note_trees();
         let id = ObjectId(self.ids.next(object_type::SCHEDULER_POOL_TREE));
         self.put_tree(&name, TreeObject { id, config, creation_time: now });
         self.persist_tree(&name);

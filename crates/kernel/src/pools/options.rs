@@ -5,7 +5,7 @@ use super::names::{canonical_config, canonical_names};
 use super::records::DEFAULT_TREE_KEY;
 use crate::{Effect, Kernel};
 use cypress::failures::{no_child, read_only_attribute};
-use cypress::{Last, LinkOptions};
+use cypress::{Context, Last, Resolved};
 use vocab::batch::Table;
 use vocab::{AbortReason, Failure, Time};
 use yson::Map;
@@ -56,11 +56,16 @@ impl Kernel {
         if !self.pools.trees.contains_key(name) {
             return Err(no_child("//sys/pool_trees", name.as_bytes()));
         }
+        // The system's own link, whatever transactions do; who has put something else there keeps it.
         let sys = YPath::root().child("sys");
         let target = sys.clone().child("pool_trees").child(name);
-        let place = self.resolve_local(&sys.child("pools"), Last::Stay, "link")?;
-        let options = LinkOptions { force: true, ..LinkOptions::default() };
-        self.edit(now, "root", out, |edit| edit.link(&target, &place, &options))?;
+        if let Ok(Resolved::Local(place)) = self.tree.resolve(&sys.child("pools"), Last::Stay)
+            && place.rest.is_empty()
+        {
+            let context = Context { now, user: "root", ids: &mut self.ids };
+            let done = self.tree.overrule(context, |edit| edit.lead_elsewhere(place.node, &target))?;
+            self.absorb(done, out);
+        }
         self.keep_default_tree(name);
         Ok(())
     }

@@ -77,6 +77,7 @@ impl Node {
             start_time: Some(job.accepted),
             statistics: job.statistics.clone(),
             stderr_size: job.stderr.len() as u64,
+            slot_index: None,
         };
         self.running.values().map(report).collect()
     }
@@ -130,7 +131,7 @@ impl Node {
                             interrupted: None,
                         };
                         self.running.entry(job_id).or_insert(job);
-                        events.push(JobEvent::Started { job_id, start_time: now });
+                        events.push(JobEvent::Started { job_id, start_time: now, slot_index: None });
                     }
                 }
             }

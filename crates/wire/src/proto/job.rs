@@ -199,6 +199,7 @@ impl From<&JobReport> for pb::JobReport {
             start_time: r.start_time.map(|t| t.0),
             statistics: r.statistics.as_ref().map(Into::into),
             stderr_size: r.stderr_size,
+            slot_index: r.slot_index,
         }
     }
 }
@@ -215,6 +216,7 @@ impl TryFrom<pb::JobReport> for JobReport {
             start_time: r.start_time.map(Time),
             statistics: r.statistics.map(Into::into),
             stderr_size: r.stderr_size,
+            slot_index: r.slot_index,
         })
     }
 }

@@ -122,8 +122,9 @@ impl From<&JobEvent> for pb::JobEvent {
     fn from(e: &JobEvent) -> pb::JobEvent {
         use pb::job_event::{Event, ResourceUsage, Started};
         let event = match e {
-            JobEvent::Started { job_id, start_time } => {
-                Event::Started(Started { job_id: id_bytes(job_id.0), start_time: start_time.0 })
+            JobEvent::Started { job_id, start_time, slot_index } => {
+                let (job_id, start_time) = (id_bytes(job_id.0), start_time.0);
+                Event::Started(Started { job_id, start_time, slot_index: *slot_index })
             }
             JobEvent::ResourceUsage { job_id, resource_usage } => Event::ResourceUsage(ResourceUsage {
                 job_id: id_bytes(job_id.0),
@@ -140,7 +141,8 @@ impl TryFrom<pb::JobEvent> for JobEvent {
         use pb::job_event::Event;
         Ok(match required("job event", e.event)? {
             Event::Started(s) => {
-                JobEvent::Started { job_id: job_id(&s.job_id)?, start_time: Time(s.start_time) }
+                let (job_id, start_time) = (job_id(&s.job_id)?, Time(s.start_time));
+                JobEvent::Started { job_id, start_time, slot_index: s.slot_index }
             }
             Event::ResourceUsage(u) => JobEvent::ResourceUsage {
                 job_id: job_id(&u.job_id)?,

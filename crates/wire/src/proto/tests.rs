@@ -269,8 +269,8 @@ fn finished() -> impl Strategy<Value = FinishedJob> {
 fn report() -> impl Strategy<Value = JobReport> {
     let statistics = proptest::option::of(statistics());
     let vectors = (resources(), resources());
-    (identity(), vectors, reason(JobPhase::ALL), any::<(u64, Option<u64>, u64)>(), statistics).prop_map(
-        |(identity, (granted, resource_usage), phase, n, statistics)| JobReport {
+    (identity(), vectors, reason(JobPhase::ALL), any::<(u64, Option<u64>, u64, Option<u32>)>(), statistics)
+        .prop_map(|(identity, (granted, resource_usage), phase, n, statistics)| JobReport {
             identity,
             granted,
             resource_usage,
@@ -279,13 +279,14 @@ fn report() -> impl Strategy<Value = JobReport> {
             start_time: n.1.map(Time),
             statistics,
             stderr_size: n.2,
-        },
-    )
+            slot_index: n.3,
+        })
 }
 fn event() -> impl Strategy<Value = JobEvent> {
     prop_oneof![
-        (id(), any::<u64>())
-            .prop_map(|(job, t)| JobEvent::Started { job_id: JobId(job), start_time: Time(t) }),
+        (id(), any::<(u64, Option<u32>)>()).prop_map(|(job, (t, slot_index))| {
+            JobEvent::Started { job_id: JobId(job), start_time: Time(t), slot_index }
+        }),
         (id(), resources())
             .prop_map(|(job, resource_usage)| JobEvent::ResourceUsage { job_id: JobId(job), resource_usage }),
         finished().prop_map(|end| JobEvent::Finished(Box::new(end))),
