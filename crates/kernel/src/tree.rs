@@ -131,11 +131,10 @@ impl Kernel {
                 // What is no node is somebody else's to know.
                 if !force
                     && !matches!(self.tree.resolve(&target, Last::Follow), Ok(Resolved::Local(_)) | Err(_))
+                    && !matches!(self.exists(now, &target), (_, Ok(Body::Value(Value::Bool(true)))))
                 {
-                    if !matches!(self.exists(now, &target), (_, Ok(Body::Value(Value::Bool(true))))) {
-                        let message = format!("Link target {} does not exist", target.text());
-                        return Err(Failure::resolve(message).with("path", target.text()));
-                    }
+                    let message = format!("Link target {} does not exist", target.text());
+                    return Err(Failure::resolve(message).with("path", target.text()));
                 }
                 let options = LinkOptions { recursive, ignore_existing, force, attributes };
                 let id = self.edit(now, user, out, |edit| edit.link(&target, &place, &options))?;
