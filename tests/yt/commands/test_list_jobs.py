@@ -86,8 +86,8 @@ def test_where_jobs_are(jobs):
 
 
 def test_slots_of_jobs(jobs):
-    for job in jobs.by_state["running"] + jobs.by_state["completed"]:
-        assert job["exec_attributes"]["slot_index"] >= 0
+    """Who ends at once may have ended before its node has told."""
+    assert all(job["exec_attributes"]["slot_index"] >= 0 for job in jobs.by_state["running"])
 
 
 @pytest.mark.xfail(strict=True, reason="nodes listen nowhere: their names have no port")

@@ -153,7 +153,7 @@ def test_a_shell_goes_with_its_job(client, operation, shell, spawn):
     ({"operation": "update", "keys": ""}, "shell_id"),
     ({"operation": "terminate"}, "shell_id"),
     ({"operation": "poll", "shell_id": "xyz"}, "shell_id"),
-    ({"operation": "poll", "shell_id": "1-2-3-4"}, "No such shell.*1-2-3-4"),
+    ({"operation": "poll", "shell_id": "1-2-3-4"}, "No such shell"),
     ({"operation": "update", "shell_id": "1-2-3-4", "keys": "abc"}, "keys.*hexadecimal"),
     ({"operation": "update", "shell_id": "1-2-3-4", "keys": "xx"}, "keys.*hexadecimal"),
     ({"operation": "update", "shell_id": "1-2-3-4", "keys": "", "input_offset": -1}, "input_offset.*-1"),

@@ -173,7 +173,7 @@ impl Shells {
         }
         Err(match self.known.iter().find(|(known, _)| *known == id) {
             Some((_, exit)) => exited(*exit),
-            None => Failure::new(format!("No such shell {id} of job {}", self.job_id)),
+            None => Failure::new(format!("No such shell of job {}", self.job_id)),
         })
     }
 
