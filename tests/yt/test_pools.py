@@ -602,6 +602,7 @@ def test_nodes_stay_in_their_tree_over_a_restart():
         assert client.get(f"{NODES}/{node}/tree") == "physical"
         cluster.server.kill()
         cluster.restart()
+        wait_for(lambda: client.exists(f"{NODES}/{node}"), what="the node to be back")
         assert client.get(f"{NODES}/{node}/tree") == "physical"
 
 
