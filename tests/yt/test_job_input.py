@@ -5,6 +5,7 @@ import json
 
 import pytest
 import yt.wrapper
+from yt.packages.requests.exceptions import ChunkedEncodingError
 import yt.yson
 from yt.wrapper import job_commands
 from harness import ServerError, cluster as make_cluster, wait_for
@@ -144,6 +145,9 @@ def test_it_goes_with_its_operation():
                 return False
             except yt.wrapper.YtResponseError as refused:
                 return refused.contains_code(1915)
+            except ChunkedEncodingError:
+                # It was forgotten while it was being read.
+                return False
         wait_for(is_forgotten, what="the first operation to be forgotten")
         assert parsed(fail_context(client, second, the_failed_one(cluster, second)["id"]).read()) == ROWS
 
