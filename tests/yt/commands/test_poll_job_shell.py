@@ -1,6 +1,5 @@
 """`poll_job_shell` through the real client."""
 
-import time
 
 import pytest
 import yt.wrapper
@@ -128,7 +127,7 @@ def test_whoever_is_not_asked_for_a_while_ends(shell, spawn):
             return not shell("update", shell_id=id, keys="", input_offset=0)["shell_id"]
         except yt.wrapper.YtResponseError as error:
             return error.contains_code(1800) or "No such shell" in str(error)
-    time.sleep(1)
+    # Each question is one: it must be longer between two than the shell waits.
     wait_for(gone, what="its end", period=1)
 
 
