@@ -269,6 +269,9 @@ CALLS = [
          parsed(lambda v, _: {k: v["brief_progress"]["jobs"][k] for k in ("total", "completed", "failed", "running")}
                 == {"total": 1, "completed": 1, "failed": 0, "running": 0})),
     Call(3, ["explain-id", "--local", "{short}"], re.compile("operation")),
+    Call(3, ["explain-id", "{short}"],
+         re.compile(r"Exists: +True\n +Creation range: +\d{4}-\d\d-\d\dT[\d:.]+Z - \d{4}-\d\d-\d\dT[\d:.]+Z")),
+    Call(3, ["explain-id", "1-2-3e8-4"], says="no child with key", code=1),
 
     # --- rank 4: jobs
     Call(4, ["list-jobs", "{work}"], listed("jobs", "{work_job}"),

@@ -13,7 +13,8 @@ use crate::subjects::{GUEST, USERS};
 use crate::tree::Tree;
 use crate::types::NodeType;
 
-const COMMON: &[&str] = &[
+/// System attributes of every node.
+pub const COMMON: &[&str] = &[
     "id",
     "type",
     "key",

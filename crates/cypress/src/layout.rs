@@ -96,6 +96,7 @@ const NODES: &[(&str, NodeType)] = &[
     ("sys/controller_agents", MapNode),
     ("sys/controller_agents/config", Document),
     ("sys/controller_agents/instances", MapNode),
+    ("sys/estimated_creation_time", EstimatedCreationTimeMap),
 ];
 
 /// Maps that `get` from above shows as `#` (http-api.md 6.4).

@@ -45,6 +45,7 @@ node_types! {
     ClusterNodeMap = "cluster_node_map", MAP_NODE;
     TransactionMap = "transaction_map", MAP_NODE;
     LockMap = "lock_map", MAP_NODE;
+    EstimatedCreationTimeMap = "estimated_creation_time_map", MAP_NODE;
 }
 
 impl NodeType {
@@ -63,6 +64,7 @@ impl NodeType {
                 | ClusterNodeMap
                 | TransactionMap
                 | LockMap
+                | EstimatedCreationTimeMap
         )
     }
 

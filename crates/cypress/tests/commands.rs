@@ -454,7 +454,7 @@ fn create() {
             get //tmp/n
                 0.
             create nonsense //tmp/x
-                1: Unknown node type "nonsense": expected one of map_node, list_node, string_node, int64_node, uint64_node, double_node, boolean_node, document, file, table, link, sys_node, orchid, user, group, account, user_map, group_map, account_map, scheduler_pool_tree_map, cluster_node_map, transaction_map, lock_map
+                1: Unknown node type "nonsense": expected one of map_node, list_node, string_node, int64_node, uint64_node, double_node, boolean_node, document, file, table, link, sys_node, orchid, user, group, account, user_map, group_map, account_map, scheduler_pool_tree_map, cluster_node_map, transaction_map, lock_map, estimated_creation_time_map
             create link //tmp/x
                 1: A link needs the attribute "target_path"
             create map_node //tmp/s/x

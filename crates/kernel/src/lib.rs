@@ -43,6 +43,7 @@ mod column_statistics;
 mod concatenate;
 mod finished;
 mod history_chart;
+mod id_times;
 mod invariants;
 mod job_archive;
 mod job_input;
@@ -80,6 +81,7 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use concatenate::{FileParts, Joined};
 pub use config::Config;
 pub use cypress::Chunk;
+pub use cypress::attributes::COMMON as COMMON_ATTRIBUTES;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq, StderrPlace};
 pub use events::{EventFilter, events_of};
 pub use history_chart::Range;
@@ -160,6 +162,7 @@ pub struct Kernel {
     config: Config,
     controller_options: ControllerOptions,
     ids: GuidGenerator,
+    id_times: id_times::IdTimes,
     started: Time,
     tree: cypress::Forest,
     scheduler: Scheduler,
@@ -696,6 +699,7 @@ impl Kernel {
         }
         self.periodic.housekeeping = now + HOUSEKEEPING_PERIOD;
         self.mutations.expire(now, &mut self.open.batch);
+        self.mark_id_times(now);
         self.expire_transactions(now, out);
         self.remove_expired(now, out);
         self.check_nodes(now, out);

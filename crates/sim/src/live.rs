@@ -9,7 +9,7 @@ mod operations;
 
 use crate::error::SimError;
 use crate::output::{cannot_write, write_json};
-use crate::scenario::OF_OBJECTS;
+use crate::scenario::keep_options;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -241,9 +241,7 @@ fn pools_below(tree: &Tree, parent: Option<&str>) -> Map {
     let children = tree.pools.iter().filter(|pool| pool.parent.as_deref() == parent);
     let one = |pool: &Pool| {
         let mut attributes = pool.attributes.clone();
-        for name in OF_OBJECTS {
-            attributes.remove(name);
-        }
+        keep_options(&mut attributes);
         let below = pools_below(tree, Some(&pool.name));
         if !below.is_empty() {
             attributes.insert("pools", below);

@@ -152,16 +152,43 @@ impl GuidGenerator {
     /// The next id of the given object type.
     pub fn next(&mut self, object_type: u16) -> Guid {
         self.counter += 1;
-        // splitmix64: a bijection of the counter, so ids of one life never collide.
-        let mix = |mut z: u64| {
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        let low = mix(self.counter.wrapping_add(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        let life = mix(self.seed) as u32;
-        Guid([(low >> 32) as u32, life, (1 << 16) | u32::from(object_type), low as u32])
+        let low = mix(self.counter.wrapping_add(self.first()));
+        Guid([(low >> 32) as u32, self.life(), (1 << 16) | u32::from(object_type), low as u32])
     }
+
+    /// How many ids it has made.
+    pub fn made(&self) -> u64 {
+        self.counter
+    }
+
+    /// The how-manieth id of this life it is, or would be; none, if it is of another life.
+    pub fn number_of(&self, id: Guid) -> Option<u64> {
+        let [high, life, _, low] = id.0;
+        let number = unmix(u64::from(high) << 32 | u64::from(low)).wrapping_sub(self.first());
+        (life == self.life()).then_some(number)
+    }
+
+    fn first(&self) -> u64 {
+        self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn life(&self) -> u32 {
+        mix(self.seed) as u32
+    }
+}
+
+/// splitmix64: a bijection of the counter, so ids of one life never collide.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Inverse of [`mix`]: the factors are the inverses of those there, modulo 2^64.
+fn unmix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 31) ^ (z >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z = (z ^ (z >> 27) ^ (z >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    z ^ (z >> 30) ^ (z >> 60)
 }
 
 #[cfg(test)]
@@ -175,6 +202,18 @@ mod tests {
         assert_eq!(Guid::from_bytes(g.to_bytes()), g);
         for bad in ["", "1-2-3", "1-2-3-4-5", "1-2-3-g", "1--2-3", "123456789-0-0-0", "+1-2-3-4"] {
             assert!(bad.parse::<Guid>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_id_tells_its_number() {
+        for seed in [0, 1, 7, u64::MAX, 0x0123_4567_89ab_cdef] {
+            let mut g = GuidGenerator::new(seed);
+            for number in 1..1000 {
+                let id = g.next(object_type::JOB);
+                assert_eq!((g.made(), g.number_of(id)), (number, Some(number)));
+                assert_eq!(GuidGenerator::new(seed ^ 0x100).number_of(id), None);
+            }
         }
     }
 

@@ -277,3 +277,34 @@ def test_get_who_may_not_read(guarded):
             other.get(f"//tmp/{name}{path}")
         attributes = error.value.error["attributes"]
         assert (attributes["permission"], attributes["user"]) == ("read", name) and "object_name" in attributes
+
+
+def test_get_when_an_id_was_made(client, home, operation):
+    """It follows from the id alone, whatever bears it, also when nothing does any more."""
+    def times(id):
+        span = client.get(f"//sys/estimated_creation_time/{id}")
+        assert set(span) == {"min", "max"} == set(client.list(f"//sys/estimated_creation_time/{id}"))
+        assert span["min"] < span["max"] and client.get(f"//sys/estimated_creation_time/{id}/min") == span["min"]
+        return span["min"], span["max"]
+    node = client.create("table", f"{home}/t")
+    made = client.get(f"#{node}/@creation_time")
+    for id in (inside(client)[0], *operation):
+        times(id)
+    earliest, latest = times(node)
+    assert earliest <= made <= latest
+    client.remove(f"{home}/t")
+    assert not client.exists(f"#{node}") and times(node)[0] == earliest
+
+
+@pytest.mark.parametrize("id", ["1-2-3e8-4", "word", "1-2-3", "0-0-0-0"])
+def test_get_when_nothing_was_made(client, id):
+    assert not client.exists(f"//sys/estimated_creation_time/{id}")
+    with told(500, f"//sys/estimated_creation_time has no child with key \"{id}\""):
+        client.get(f"//sys/estimated_creation_time/{id}")
+
+
+def test_get_times_of_ids_are_not_shown_from_above(client):
+    assert client.get("//sys/estimated_creation_time") == {} == dict.fromkeys(client.list("//sys/estimated_creation_time"))
+    assert client.get("//sys/estimated_creation_time/@type") == "estimated_creation_time_map"
+    with told(1, "//sys/estimated_creation_time/x"):
+        client.set("//sys/estimated_creation_time/x", 1)

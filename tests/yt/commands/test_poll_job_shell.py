@@ -1,6 +1,5 @@
 """`poll_job_shell` through the real client."""
 
-
 import pytest
 import yt.wrapper
 import yt.yson

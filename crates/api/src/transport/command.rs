@@ -263,7 +263,7 @@ impl Exchange<'_> {
 
     async fn job_data(self, request: JobDataRequest) -> Result<Response<Body>, HttpFailure> {
         let bytes = self.caller.api.backend.read_job_data(self.caller.user.clone(), request).await?;
-        Ok(reply::streamed(bytes))
+        Ok(reply::kept(bytes).await?)
     }
 
     async fn shell_command(self, params: Params) -> Result<Response<Body>, HttpFailure> {
@@ -276,7 +276,7 @@ impl Exchange<'_> {
         let request = read_file(&params)?;
         let content = self.caller.api.backend.read_file(self.caller.user.clone(), request).await?;
         let parameters = yson::map! {"id" => content.id, "revision" => content.revision};
-        Ok(reply::file(content, self.header_format.write(&parameters.into())))
+        Ok(reply::file(content, self.header_format.write(&parameters.into())).await?)
     }
 
     async fn read_table(self, params: Params) -> Result<Response<Body>, HttpFailure> {

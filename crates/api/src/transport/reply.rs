@@ -43,6 +43,18 @@ async fn buffered(request: &HeaderMap, mime: HeaderValue, body: Vec<u8>) -> Resp
     response
 }
 
+/// The same bytes. What goes wrong before the first of them is said properly: what was to be read may have gone since
+/// it was found.
+async fn begun(mut body: ByteStream) -> Result<ByteStream, Failure> {
+    let first = body.next().await.transpose()?;
+    Ok(Box::pin(tokio_stream::iter(first.map(Ok)).chain(body)))
+}
+
+/// What was there when it was asked for.
+pub(super) async fn kept(body: ByteStream) -> Result<Response<Body>, Failure> {
+    Ok(streamed(begun(body).await?))
+}
+
 /// Bytes as they come. A late failure cuts the connection, which the client takes as an incomplete
 /// read (http-api.md 2.7 [X]).
 pub(super) fn streamed(body: ByteStream) -> Response<Body> {
@@ -53,25 +65,23 @@ pub(super) fn streamed(body: ByteStream) -> Response<Body> {
 }
 
 /// The content of a file, piece by piece.
-pub(super) fn file(content: FileContent, parameters: Vec<u8>) -> Response<Body> {
-    let mut response = streamed(content.body);
+pub(super) async fn file(content: FileContent, parameters: Vec<u8>) -> Result<Response<Body>, Failure> {
+    let mut response = kept(content.body).await?;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.length));
     if let Ok(value) = HeaderValue::from_bytes(&parameters) {
         headers.insert("x-yt-response-parameters", value);
     }
-    response
+    Ok(response)
 }
 
-/// Rows as they come. What goes wrong before the first of them is said properly.
+/// Rows as they come.
 pub(super) async fn table(
-    mut body: ByteStream,
+    body: ByteStream,
     mime: &'static str,
     parameters: Vec<u8>,
 ) -> Result<Response<Body>, Failure> {
-    let first = body.next().await.transpose()?;
-    let body = tokio_stream::iter(first.map(Ok)).chain(body);
-    let mut response = streamed(Box::pin(body));
+    let mut response = kept(body).await?;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
     if let Ok(value) = HeaderValue::from_bytes(&parameters) {

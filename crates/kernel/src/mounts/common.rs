@@ -3,6 +3,7 @@
 
 use super::Mounted;
 use crate::Kernel;
+use cypress::attributes::COMMON;
 use vocab::{ObjectId, Time};
 use yson::{Map, Value};
 
@@ -18,25 +19,8 @@ const OF_THE_MOUNT: &[&str] = &[
     "content_revision",
 ];
 
-/// The same for all of them, or known of each.
-const OWN: &[&str] = &[
-    "key",
-    "path",
-    "parent_id",
-    "creation_time",
-    "modification_time",
-    "access_time",
-    "acl",
-    "inherit_acl",
-    "builtin",
-    "opaque",
-    "ref_counter",
-    "lock_count",
-    "lock_mode",
-    "locks",
-    "user_attribute_keys",
-    "user_attributes",
-];
+/// Whoever shows such a thing has them already, or it has none.
+const NOT_HERE: &[&str] = &["id", "type", "expiration_time", "expiration_timeout"];
 
 /// Among all attributes they are `#`, like those of ordinary nodes.
 const EXPENSIVE: &[&str] =
@@ -49,7 +33,7 @@ pub(crate) fn is_common(name: &str) -> bool {
 
 /// Names of all of these.
 pub(super) fn names_of_all() -> impl Iterator<Item = &'static str> {
-    OF_THE_MOUNT.iter().chain(OWN).copied()
+    COMMON.iter().filter(|name| !NOT_HERE.contains(name)).copied()
 }
 
 impl Kernel {

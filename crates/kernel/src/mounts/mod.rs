@@ -3,6 +3,7 @@
 //! Each kind is a file of its own with the same five verbs; here is only the way to them.
 
 mod common;
+mod creation_times;
 mod nodes;
 mod operations;
 mod pools;
@@ -23,6 +24,7 @@ pub(crate) const NODES: MountId = MountId(3);
 pub(crate) const ORCHID: MountId = MountId(4);
 pub(crate) const TRANSACTIONS: MountId = MountId(5);
 pub(crate) const LOCKS: MountId = MountId(6);
+pub(crate) const CREATION_TIMES: MountId = MountId(7);
 
 /// Where the mounts are (http-api.md 7.1).
 pub(crate) const PLACES: &[(&str, MountId)] = &[
@@ -33,6 +35,7 @@ pub(crate) const PLACES: &[(&str, MountId)] = &[
     ("//sys/scheduler/orchid", ORCHID),
     ("//sys/transactions", TRANSACTIONS),
     ("//sys/locks", LOCKS),
+    ("//sys/estimated_creation_time", CREATION_TIMES),
 ];
 
 impl Kernel {
@@ -48,6 +51,7 @@ impl Kernel {
             OPERATIONS => (Waits::All, self.get_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.get_nodes(at, options).map(Body::Value)),
             TRANSACTIONS | LOCKS => (Waits::Tree, self.get_passing(at, options).map(Body::Value)),
+            CREATION_TIMES => (Waits::Nothing, self.get_creation_time(now, at, options).map(Body::Value)),
             _ => match self.large_map(at, options, fields, false) {
                 Some(query) => (Waits::Nothing, Ok(Body::Snapshot(query))),
                 None => (Waits::Nothing, self.get_orchid(now, at, options, fields).map(Body::Value)),
@@ -66,6 +70,7 @@ impl Kernel {
             OPERATIONS => (Waits::All, self.list_operations_node(now, at, options)),
             NODES => (Waits::Nothing, self.list_nodes(at, options).map(Body::Value)),
             TRANSACTIONS | LOCKS => (Waits::Tree, self.list_passing(at, options).map(Body::Value)),
+            CREATION_TIMES => (Waits::Nothing, self.list_creation_time(now, at, options).map(Body::Value)),
             _ => match self.large_map(at, options, None, true) {
                 Some(query) => (Waits::Nothing, Ok(Body::Snapshot(query))),
                 None => (Waits::Nothing, self.list_orchid(now, at, options).map(Body::Value)),

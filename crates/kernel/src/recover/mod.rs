@@ -95,6 +95,7 @@ impl Kernel {
         let mut kernel = Kernel {
             controller_options: ControllerOptions::default(),
             ids,
+            id_times: Default::default(),
             started: now,
             tree,
             scheduler: Scheduler::new(scheduler::config::SchedulerConfig::default(), now),
@@ -230,7 +231,9 @@ impl Kernel {
             if key == default_tree_key() {
                 default_tree = Some(String::from_utf8_lossy(&value).into_owned());
             }
+            self.id_times.restore(&key, &value);
         }
+        self.begin_id_times(now);
         self.restore_default_tree(now, default_tree)?;
         let mut pools = Vec::new();
         for (key, value) in records.take(Table::Pools) {

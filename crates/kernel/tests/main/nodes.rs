@@ -432,10 +432,10 @@ fn jobs_of_an_operation_whose_time_is_up_fail() {
             > show ops
               o running total=4 running=3 completed=0 pending=1 failed=0 aborted=0
             > tick 2s
-              n1 <- fail o/2#2 Operation time limit exceeded
               n1 <- fail o/1#1 Operation time limit exceeded
+              n1 <- fail o/2#2 Operation time limit exceeded
               n1 <- fail o/0#0 Operation time limit exceeded
-              n1 <- release o/2#2 o/1#1 o/0#0
+              n1 <- release o/1#1 o/2#2 o/0#0
             > show ops
               o failed total=4 running=0 completed=0 pending=4 failed=3 aborted=0 error 1: Operation is running for too long, aborted
         "#]],

@@ -147,8 +147,8 @@ fn a_gang_stays_where_it_is() {
               n1 online g/0#0 g/1#1
               n2 online g/2#2
             > fail g/1
-              n2 <- abort g/2#2 operation_incarnation_changed
               n1 <- abort g/0#0 operation_incarnation_changed
+              n2 <- abort g/2#2 operation_incarnation_changed
               n1 <- start g/0#3
               n2 <- start g/2#4
               n1 <- start o/0#0

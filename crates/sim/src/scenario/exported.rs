@@ -1,42 +1,19 @@
 //! Pool trees as `get //sys/pool_trees` with attributes has them (simulator.md 3.2, a): trees and pools are
 //! maps of what is below them, what they are set to stands in their attributes.
 
+use kernel::COMMON_ATTRIBUTES;
 use yson::fields::FieldError;
 use yson::{Map, Value};
 
-/// Attributes of nodes of the metadata tree that are no options.
-pub(crate) const OF_OBJECTS: &[&str] = &[
-    "id",
-    "type",
-    "key",
-    "name",
-    "parent_name",
-    "pool_tree",
-    "path",
-    "parent_id",
-    "creation_time",
-    "modification_time",
-    "access_time",
-    "acl",
-    "owner",
-    "account",
-    "inherit_acl",
-    "effective_acl",
-    "revision",
-    "attribute_revision",
-    "content_revision",
-    "resource_usage",
-    "recursive_resource_usage",
-    "ref_counter",
-    "lock_count",
-    "lock_mode",
-    "locks",
-    "user_attribute_keys",
-    "user_attributes",
-    "builtin",
-    "count",
-    "opaque",
-];
+/// Attributes of trees and pools that every one has, and that are no options.
+const OF_OBJECTS: &[&str] = &["name", "parent_name", "pool_tree", "count"];
+
+/// Takes out of the attributes of a pool what is no option.
+pub(crate) fn keep_options(attributes: &mut Map) {
+    for name in COMMON_ATTRIBUTES.iter().chain(OF_OBJECTS) {
+        attributes.remove(name);
+    }
+}
 
 /// The same in the form of scenarios; none, if it is no export.
 pub(super) fn as_scenario(value: &Value) -> Result<Option<Value>, FieldError> {
@@ -72,9 +49,7 @@ fn pools(at: &str, above: &Value) -> Result<Map, FieldError> {
     let mut out = Map::new();
     for (name, pool) in above.as_map().ok_or_else(wrong)?.iter() {
         let mut options = pool.attributes().cloned().unwrap_or_default();
-        for name in OF_OBJECTS {
-            options.remove(name);
-        }
+        keep_options(&mut options);
         let below = pools(&format!("{at}/{}", String::from_utf8_lossy(name)), pool)?;
         if !below.is_empty() {
             options.insert("pools", below);

@@ -10,7 +10,7 @@ mod node;
 
 pub use cluster::{Failures, NodeGroup};
 pub use events::{Event, EventKind, Which};
-pub(crate) use exported::OF_OBJECTS;
+pub(crate) use exported::keep_options;
 pub use file::{Document, at_pointer, read_document, read_value, set_pointer};
 pub use models::{CpuModel, Delays, MemoryModel, MemoryPolicy, Models, Output};
 pub use node::NodeOptions;
