@@ -1,6 +1,7 @@
 """Uploads that break off, clients that hang up, and many that append at once (http-api.md 2.10, 8.3)."""
 
 import contextlib
+import http.client
 import itertools
 import json
 import socket
@@ -435,3 +436,35 @@ def test_parallel_upload_ends_with_concatenate(cluster, client, home, parts):
         client.write_file(f"{home}/f", itertools.islice(iter(lambda: program.read(65536), b""), 40))
     with open("/proc/self/exe", "rb") as program:
         assert client.read_file(f"{home}/f").read() == program.read(40 * 65536)
+
+
+SEVERAL_MB = 20 << 20
+
+
+@pytest.mark.parametrize("path, headers, status", [
+    ("write_file?path=//tmp/f", {"Content-Encoding": "foo"}, 415),
+    ("write_file", {}, 400),
+    ("write_file?path=//tmp/f", {"X-YT-Parameters": "{"}, 400),
+    ("write_file?path=//tmp/f", {"X-YT-User-Name": "nobody"}, 401),
+    ("write_table?path=//tmp/f&input_format=foo", {}, 400),
+    ("set?path=//tmp/nothing/x", {"Content-Type": "foo/bar"}, 400),
+    ("no_such_command", {}, 404),
+    ("get?path=//tmp", {}, 405),
+])
+def test_who_is_refused_gets_to_read_why(cluster, path, headers, status):
+    """Whatever is wrong is found before the body is read; a client that only sends must not get a broken pipe."""
+    host, port = cluster.address.split(":")
+    for _ in range(3):
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        connection.request("PUT", f"/api/v4/{path}", body=b"x" * SEVERAL_MB, headers=headers)
+        answer = connection.getresponse()
+        assert answer.status == status and json.loads(answer.read())["message"]
+        connection.close()
+
+
+def test_who_asks_first_need_not_send(cluster):
+    host, port = cluster.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(b"PUT /api/v4/no_such_command HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n"
+                           b"Expect: 100-continue\r\n\r\n" % (cluster.address.encode(), SEVERAL_MB))
+        assert connection.recv(1000).startswith(b"HTTP/1.1 404")

@@ -92,9 +92,10 @@ impl JobRecord {
             .with("events", self.events())
     }
 
-    /// What the node tells of the end of a job that was over already: its last figures. The times are what they
-    /// were, unless it had not been known that the process ran.
-    pub fn complete(&mut self, start: Option<Time>, measured: &JobStatistics) {
+    /// What the node tells of the end of a job that was over already: its last figures, and its place there. The times
+    /// are what they were, unless it had not been known that the process ran.
+    pub fn complete(&mut self, start: Option<Time>, measured: &JobStatistics, slot_index: Option<u32>) {
+        self.slot_index = slot_index.or(self.slot_index);
         self.exec_start_time = self.exec_start_time.or(start.filter(|start| *start <= self.finish_time));
         if *measured != JobStatistics::default() {
             self.samples = self.samples.measured_again(measured);

@@ -69,6 +69,7 @@ fn of_type(node_type: NodeType) -> &'static [&'static str] {
         NodeType::User => &["name", "member_of", "member_of_closure"],
         NodeType::Group => &["name", "members", "member_of"],
         NodeType::Account => &["name"],
+        NodeType::SysNode => &["count", "cluster_name", "primary_cell_tag"],
         NodeType::Document => &["value"],
         t if t.is_scalar() => &["value"],
         t if t.is_map() || t == NodeType::ListNode => &["count"],
@@ -102,6 +103,16 @@ fn defaulted(node_type: NodeType) -> &'static [Defaulted] {
 /// Is it a system attribute of nodes of this type?
 pub fn is_system(node_type: NodeType, name: &[u8]) -> bool {
     COMMON.iter().chain(of_type(node_type)).any(|n| n.as_bytes() == name)
+}
+
+/// Is it kept among the attributes of users, and none of theirs? Who removes all of theirs leaves it.
+pub(crate) fn is_kept(node_type: NodeType, name: &[u8]) -> bool {
+    is_system(node_type, name) || defaulted(node_type).iter().any(|(known, _)| known.as_bytes() == name)
+}
+
+/// Those of a node that are its users'.
+fn user_attributes(node: &Node) -> impl Iterator<Item = (&[u8], &Value)> {
+    node.user_attributes.iter().filter(|(name, _)| !is_kept(node.node_type, name))
 }
 
 /// Is it a system attribute that users may change?
@@ -223,11 +234,14 @@ impl Tree {
                 usage(self.subtree(node.id).into_iter().filter_map(|id| self.node(id)))
             }
             "user_attribute_keys" => {
-                Value::List(node.user_attributes.keys().map(|k| Value::String(k.to_vec())).collect())
+                Value::List(user_attributes(node).map(|(name, _)| Value::String(name.to_vec())).collect())
             }
-            "user_attributes" => node.user_attributes.clone().into(),
+            "user_attributes" => {
+                user_attributes(node).map(|(name, value)| (name, value.clone())).collect::<Map>().into()
+            }
             "builtin" => node.builtin.into(),
             "count" => self.child_count(node.id).into(),
+            "cluster_name" | "primary_cell_tag" => return node.user_attributes.get(name).cloned(),
             "name" => Value::String(node.key.clone()),
             "member_of" => names(self.member_of(&String::from_utf8_lossy(&node.key))),
             "member_of_closure" => names(self.member_of_closure(&String::from_utf8_lossy(&node.key))),

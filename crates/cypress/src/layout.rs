@@ -154,7 +154,7 @@ impl Edit<'_> {
             ("primary_cell_tag", Value::from(1u64)),
         ] {
             if self.attribute(sys, name.as_bytes()).as_ref() != Some(&value) {
-                self.set_node_attribute(sys, name.as_bytes(), value)?;
+                self.update_attributes(sys, |node| drop(node.user_attributes.insert(name, value)));
             }
         }
         Ok(())

@@ -192,9 +192,17 @@ impl Tree {
             return failures::no_object(place.node);
         };
         match (&node.body, step, step.key()) {
+            (_, Step::Attribute(name), _) if self.attribute(place.node, name).is_some() => {
+                let at = format!("{path}/@{}", failures::show(name));
+                Failure::resolve(format!("{at} is an attribute, expected a node")).with("path", at)
+            }
             (_, Step::Attribute(name), _) => failures::no_attribute(&path, name),
             (Body::Map, _, Some(key)) => no_child(&path, &key),
             (Body::List(items), _, Some(key)) => no_item(&path, &key, items.len()),
+            // A link itself, by "&".
+            (Body::Link(_), _, Some(_)) if !self.is_broken_link(place.node) => {
+                failures::cannot_have_children(&path, node.node_type.name())
+            }
             (Body::Link(target), _, Some(_)) => {
                 let target = failures::show(target);
                 Failure::resolve(format!("Link {path} is broken: {target} does not exist")).with("path", path)

@@ -46,9 +46,10 @@ impl IdTimes {
     /// A mark, if it is time for one.
     pub(crate) fn mark(&mut self, seed: u64, ids: &GuidGenerator, now: Time, batch: &mut Batch) {
         let mark = Mark { seed, made: ids.made(), at: now };
-        let is_due = self.marks.back().is_none_or(|last| {
-            last.seed != seed || (mark.made > last.made && now >= last.at + PERIOD)
-        });
+        let is_due = self
+            .marks
+            .back()
+            .is_none_or(|last| last.seed != seed || (mark.made > last.made && now >= last.at + PERIOD));
         if !is_due {
             return;
         }

@@ -202,6 +202,8 @@ impl Kernel {
                 stderr_size: left.stderr.as_ref().map_or(0, Stderr::size),
                 fail_context_size: left.fail_context.map_or(0, |context| context.size),
             };
+            // One that ends at once was never reported as running.
+            operation.controller.job_placed(job_id, finished.slot_index);
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
                 if let Some(place) = verdict.unit_done {
@@ -217,8 +219,9 @@ impl Kernel {
                 if let Some(place) = kept.take() {
                     self.follow(now, place, verdict.next, out);
                 }
-                if let Some(event) = event {
-                    self.operation_event(now, job.operation, event, out);
+                match event {
+                    Some(event) => self.operation_event(now, job.operation, event, out),
+                    None => self.complete_with_enough_rows(now, job.operation, out),
                 }
             }
         }

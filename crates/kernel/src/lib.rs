@@ -36,6 +36,7 @@ pub mod input;
 mod access;
 mod account_transfer;
 mod alerts;
+mod alerts_attribute;
 mod artifacts;
 mod audit;
 mod audit_log;
@@ -205,6 +206,8 @@ pub struct Kernel {
     mount_nodes: Vec<(cypress::MountId, vocab::ObjectId)>,
     /// `//sys/scheduler`.
     scheduler_node: vocab::ObjectId,
+    /// `//sys/controller_agents`.
+    controller_agents_node: vocab::ObjectId,
     /// `//sys/scheduler/config` as it is in force.
     scheduler_config: yson::Value,
     /// `//sys/controller_agents/config` as it is in force.

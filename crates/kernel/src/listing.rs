@@ -149,7 +149,7 @@ impl Kernel {
             "finish_time" => o.finish_time?.into(),
             "suspended" => o.suspended.into(),
             "spec" | "provided_spec" => o.spec.provided.clone().into(),
-            "full_spec" => o.spec.full.clone().into(),
+            "full_spec" => self.full_spec(o).into(),
             "unrecognized_spec" => o.spec.unrecognized.clone().into(),
             "brief_spec" => o.spec.brief.clone().into(),
             "runtime_parameters" => o.runtime_parameters().into(),
@@ -177,6 +177,14 @@ impl Kernel {
             "controller_agent_address" => self.config.address.as_str().into(),
             _ => return None,
         })
+    }
+
+    /// With what the spec leaves to the scheduler.
+    fn full_spec(&self, o: &Operation) -> Map {
+        let existence = "require_specified_pools_existence";
+        let said = o.spec.spec.scheduling.require_specified_pools_existence;
+        let in_force = said.unwrap_or(self.scheduler.config().require_specified_operation_pools_existence);
+        o.spec.full.clone().with(existence, in_force)
     }
 
     fn scheduling_info(&self, id: OperationId) -> Map {

@@ -77,7 +77,7 @@ impl Kernel {
         let stderr = left.stderr.take().filter(|stderr| stderr.size() > 0);
         record.stderr_size = stderr.as_ref().map_or(0, Stderr::size);
         if let Some(end) = end {
-            record.complete(end.start_time, &end.statistics);
+            record.complete(end.start_time, &end.statistics, end.slot_index);
         }
         let after = record.encode();
         let mut bytes = (after.len() as u64).saturating_sub(before.len() as u64);

@@ -90,7 +90,7 @@ impl Kernel {
         }
         if let Some(operation) = self.operations.get_mut(&id) {
             if let Some(acl) = parsed.acl {
-                operation.acl = acl::whole(&operation.user, &operation.spec.provided, &acl);
+                operation.acl = acl::whole(&operation.user, &operation.spec.spec.root, &acl);
             }
             if let Some(owners) = parsed.owners {
                 operation.owners = owners;

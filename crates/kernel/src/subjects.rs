@@ -10,7 +10,7 @@ use crate::command::{Command, Proof};
 use crate::{Effect, Kernel};
 use cypress::{Acl, Action, Context, CreateOptions, Last, NodeType, Permission, RemoveOptions, Resolved};
 use std::collections::BTreeSet;
-use vocab::{Failure, ObjectId, Time, code};
+use vocab::{Failure, ObjectId, OperationId, Time, code};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
@@ -401,8 +401,13 @@ impl Kernel {
         match self.pools.by_id(id) {
             Some((tree, Some(pool))) => self.pools.path(tree, pool),
             Some((tree, None)) => format!("//sys/pool_trees/{tree}"),
+            None if self.is_operation(OperationId(id.0)) => self.operation_path(OperationId(id.0)),
             None => self.tree.path(id),
         }
+    }
+
+    fn is_operation(&self, id: OperationId) -> bool {
+        self.operations.contains_key(&id) || self.finished.contains(id)
     }
 
     /// `check_permission_by_acl`.

@@ -22,12 +22,13 @@ impl Kernel {
         fields: Option<Vec<String>>,
     ) -> (Waits, Result<Body, Failure>) {
         match self.tree.resolve(path, Last::Follow) {
-            Ok(Resolved::Local(place)) if place.node == self.scheduler_node && is_alerts(&place.rest) => {
-                let alerts = self.alerts();
-                let value = cypress::walk::value_get(&alerts, "//sys/scheduler/@alerts", &place.rest[1..]);
-                (Waits::Nothing, value.map(|v| Body::Value(v.into_owned())))
-            }
-            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.get(&place, &options).map(Body::Value)),
+            Ok(Resolved::Local(place)) => match self.get_alerts(&place) {
+                Some(alerts) => (Waits::Nothing, alerts.map(Body::Value)),
+                None => {
+                    let value = self.tree.get(&place, &options);
+                    (Waits::Tree, value.map(|value| Body::Value(self.with_alerts(&place, &options, value))))
+                }
+            },
             Ok(Resolved::Mount(mounted)) => self.mount_get(now, &mounted, &options, fields.as_deref()),
             Ok(Resolved::Foreign(foreign)) => self.foreign_get(now, &foreign, &options),
             Err(failure) => (Waits::Tree, Err(failure)),
@@ -41,7 +42,11 @@ impl Kernel {
         options: GetOptions,
     ) -> (Waits, Result<Body, Failure>) {
         match self.tree.resolve(path, Last::Follow) {
-            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.list(&place, &options).map(Body::Value)),
+            Ok(Resolved::Local(place)) => {
+                let list = self.list_with_alerts(&place, &options);
+                let list = list.map_or_else(|| self.tree.list(&place, &options), Ok);
+                (Waits::Tree, list.map(Body::Value))
+            }
             Ok(Resolved::Mount(mounted)) => self.mount_list(now, &mounted, &options),
             Ok(Resolved::Foreign(foreign)) => match self.foreign_mount(&foreign) {
                 Ok(mounted) => self.mount_list(now, &mounted, &options),
@@ -54,7 +59,10 @@ impl Kernel {
     /// Every way in which something is not there is `false`, not an error.
     pub(crate) fn exists(&self, now: Time, path: &YPath) -> (Waits, Result<Body, Failure>) {
         let (waits, found) = match self.tree.resolve(path, Last::Follow) {
-            Ok(Resolved::Local(place)) => (Waits::Tree, self.tree.exists(&place)),
+            Ok(Resolved::Local(place)) => match self.get_alerts(&place) {
+                Some(alerts) => (Waits::Nothing, alerts.is_ok()),
+                None => (Waits::Tree, self.tree.exists(&place)),
+            },
             Ok(Resolved::Mount(mounted)) => self.mount_exists(now, &mounted),
             Ok(Resolved::Foreign(foreign)) => {
                 let (waits, got) = self.foreign_get(now, &foreign, &GetOptions::default());
@@ -93,6 +101,11 @@ impl Kernel {
         match command {
             Command::Set { path, value, recursive, force } => match self.resolve(&path, Last::Follow)? {
                 Target::Local(place) => {
+                    let given = match (place.rest.as_slice(), &value) {
+                        ([Step::AllAttributes], Value::Map(given)) => given.clone(),
+                        _ => Map::new(),
+                    };
+                    self.keep_alerts(&place, &given)?;
                     self.edit(now, user, out, |edit| {
                         edit.set(&place, value, SetOptions { recursive, force })
                     })?;
@@ -102,6 +115,7 @@ impl Kernel {
             },
             Command::MultisetAttributes { path, attributes } => match self.resolve(&path, Last::Follow)? {
                 Target::Local(place) => {
+                    self.keep_alerts(&place, &attributes)?;
                     self.edit(now, user, out, |edit| edit.multiset_attributes(&place, attributes))?;
                     Ok(Value::Entity)
                 }
@@ -119,6 +133,7 @@ impl Kernel {
                 match target {
                     Target::Local(place) => {
                         let options = RemoveOptions { recursive, force };
+                        self.keep_alerts(&place, &Map::new())?;
                         self.edit(now, user, out, |edit| edit.remove(&place, options))?;
                         Ok(Value::Entity)
                     }
@@ -465,11 +480,6 @@ fn read_controller_options(document: &Value) -> Result<ControllerOptions, Failur
 pub(crate) enum Target {
     Local(Place),
     Mount(cypress::Mounted),
-}
-
-/// `@alerts` of `//sys/scheduler`: computed, not stored.
-fn is_alerts(rest: &[Step]) -> bool {
-    matches!(rest.first(), Some(Step::Attribute(name)) if name == b"alerts")
 }
 
 /// Error of everything that cannot be changed by users.

@@ -199,6 +199,7 @@ fn over(
         stderr_size: 0,
         stderr: None,
         fail_context_size: 0,
+        slot_index: job.report.slot_index,
     };
     finished.insert(job_id, end.clone());
     Some(JobEvent::Finished(Box::new(end)))

@@ -168,6 +168,7 @@ impl NodeCore {
             stderr_size: job.stderr_size,
             stderr,
             fail_context_size: if has_failed { result.fail_context_size } else { 0 },
+            slot_index: job.slot,
         }));
         if decided_here {
             // A result that the proxy left is not the last word: ours must be found after a restart.

@@ -172,6 +172,7 @@ impl NodeCore {
             stderr_size: 0,
             stderr: None,
             fail_context_size: 0,
+            slot_index: None,
         })));
     }
 }

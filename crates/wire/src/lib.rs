@@ -158,6 +158,8 @@ pub struct FinishedJob {
     /// Bytes of what a failed job was reading, at most [`vocab::job::FAIL_CONTEXT_MAX`]; they were uploaded
     /// before.
     pub fail_context_size: u64,
+    /// Its place on the node, if it had one. Nodes of older versions do not say it.
+    pub slot_index: Option<u32>,
 }
 
 /// Longest stderr that travels inside [`FinishedJob`].

@@ -1,7 +1,7 @@
 """`check_permission` through the real client."""
 
 import pytest
-from calls import acting, closed, formatted, fresh, group, refused
+from calls import NO_OPERATION, acting, closed, formatted, fresh, group, refused, vanilla
 
 
 def ace(subject, *permissions, action="allow", **more):
@@ -107,6 +107,31 @@ def test_check_permission_columns_are_for_reading(client, home, user):
     client.create("table", f"{home}/t", attributes={"acl": acl})
     assert client.check_permission(user, "read", f"{home}/t", columns=["pay"])["columns"][0]["action"] == "deny"
     assert client.check_permission(user, "write", f"{home}/t", columns=["pay"])["columns"][0]["action"] == "allow"
+
+
+def test_check_permission_of_operations(cluster, client, pool, user):
+    """Their own list counts, whatever the path: as `check_operation_permission` tells it."""
+    other = fresh("other")
+    client.create("user", attributes={"name": other})
+    operation = vanilla(acting(cluster, user), pool, acl=[ace(other, "read")])
+    place = client.get(f"#{operation}/@path")
+    for over in (False, True):
+        for path in (place, f"//sys/operations/{operation}", f"#{operation}", f"{place}/@state"):
+            for name, expected in ((user, "rm"), (other, "r"), ("guest", ""), ("root", "rm")):
+                told = {permission: client.check_permission(name, permission, path) for permission in ("read", "manage")}
+                assert "".join(p[0] for p, answer in told.items() if answer["action"] == "allow") == expected, (name, path, over)
+                for permission, answer in told.items():
+                    whole = formatted(client, "check_operation_permission", operation_id=operation, user=name, permission=permission)
+                    assert whole["action"] == answer["action"]
+        if not over:
+            client.abort_operation(operation)
+    assert client.check_permission(other, "read", f"#{operation}") == {
+        "action": "allow", "object_id": operation, "object_name": place,
+        "subject_id": client.get(f"//sys/users/{other}/@id"), "subject_name": other}
+    assert client.check_permission(other, "read", "//sys/operations")["action"] == "allow", "the map is for all to read"
+    for nothing in (f"{place}/nothing", f"//sys/operations/{NO_OPERATION}"):
+        with refused(500):
+            client.check_permission(other, "read", nothing)
 
 
 def test_check_permission_by_others(guarded):

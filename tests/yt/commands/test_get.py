@@ -2,7 +2,7 @@
 
 import pytest
 import yt.yson
-from calls import formatted, fresh, inside, known_by, told
+from calls import formatted, fresh, inside, known_by, raw, told
 
 NOTHING = yt.yson.YsonEntity()
 
@@ -308,3 +308,74 @@ def test_get_times_of_ids_are_not_shown_from_above(client):
     assert client.get("//sys/estimated_creation_time/@type") == "estimated_creation_time_map"
     with told(1, "//sys/estimated_creation_time/x"):
         client.set("//sys/estimated_creation_time/x", 1)
+
+
+MOUNTS = {"pool_trees": "scheduler_pool_tree_map", "operations": "map_node", "cluster_nodes": "cluster_node_map",
+          "exec_nodes": "cluster_node_map", "scheduler/orchid": "orchid", "transactions": "transaction_map", "locks": "lock_map",
+          "estimated_creation_time": "estimated_creation_time_map"}
+
+
+@pytest.mark.parametrize("name", MOUNTS)
+def test_get_attributes_of_what_is_no_map_of_nodes(client, operation, name):
+    """Together with what is in it, as of any other node."""
+    path = f"//sys/{name}"
+    shown = client.get(path, attributes=["type", "opaque", "nothing"])
+    attributes = {key: value for key, value in shown.attributes.items() if key != "incomplete"}
+    assert attributes == {"type": MOUNTS[name], "opaque": client.get(f"{path}/@opaque")}
+    assert set(shown) == set(client.get(path))
+
+
+@pytest.mark.parametrize("name", ["operations", "pool_trees", "pool_trees/physical", "transactions", "cluster_nodes"])
+def test_get_more_than_max_size_of_what_is_no_map_of_nodes(client, operation, pool, name):
+    inside(client), inside(client)
+    client.create("scheduler_pool", attributes={"name": fresh("pool"), "pool_tree": "physical"})
+    whole = client.get(f"//sys/{name}")
+    for size in (0, 1, len(whole)):
+        shown = client.get(f"//sys/{name}", max_size=size, attributes=["type"])
+        assert len(shown) == size and shown.attributes.get("incomplete", False) == (size < len(whole)), size
+        assert shown.attributes["type"] == client.get(f"//sys/{name}/@type")
+
+
+def test_get_orchid_of_a_node(client, operation):
+    node = client.list("//sys/cluster_nodes")[0]
+    path = f"//sys/cluster_nodes/{node}/orchid"
+    assert client.get(f"{path}/@type") == "orchid" and client.get(f"{path}/@")["opaque"] is True
+    assert client.get(f"{path}/@path") == path and client.exists(f"{path}/@opaque")
+    assert client.get(path, attributes=["type"]).attributes == {"type": "orchid"}
+    assert client.get(f"//sys/cluster_nodes/{node}", attributes=["type"])["orchid"].attributes == {"type": "orchid"}
+    assert operation[1] in client.get(f"{path}/exec_node/job_controller/active_jobs")
+
+
+def test_get_values_inside_an_orchid_have_types(client):
+    """Tools that walk the tree by types stumble over what has none."""
+    service = client.get("//sys/scheduler/orchid/service", attributes=["type"])
+    assert service.attributes == {"type": "map_node"} and service["version"].attributes == {"type": "string_node"}
+    assert not client.get("//sys/scheduler/orchid/service", attributes=["key"]).attributes
+    tree = "//sys/scheduler/orchid/scheduler"
+    assert "fair_share_info" not in client.list(f"{tree}/pool_trees/physical")
+    assert "fair_share_info" in client.list(f"{tree}/scheduling_info_per_pool_tree/physical")
+    for name in client.list(f"{tree}/pool_trees/physical"):
+        assert client.exists(f"{tree}/pool_trees/physical/{name}"), name
+
+
+def test_get_what_is_no_node(client, home):
+    client.create("table", f"{home}/t")
+    with told(500, f"{home}/t/@row_count is an attribute"):
+        list(client.read_table(f"{home}/t/@row_count"))
+    client.link(f"{home}/t", f"{home}/l")
+    with told(500, f"{home}/l cannot have children", "link"):
+        client.get(f"{home}/l&/below")
+
+
+@pytest.mark.parametrize("node", ["scheduler", "controller_agents"])
+def test_get_alerts(client, node):
+    path = f"//sys/{node}"
+    assert isinstance(client.get(f"{path}/@alerts"), list) and client.exists(f"{path}/@alerts")
+    assert "alerts" in client.list(f"{path}/@") and "alerts" in client.get(f"{path}/@")
+    assert set(client.get(f"{path}/@", attributes=["alerts"])) == {"alerts"}
+    assert set(client.get(path, attributes=["alerts"]).attributes) == {"alerts"}
+    for change in (lambda: client.set(f"{path}/@alerts", []), lambda: client.remove(f"{path}/@alerts"),
+                   lambda: client.set(f"{path}/@", {"alerts": []}),
+                   lambda: raw(client, "multiset_attributes", data=b"{alerts=[]}", path=f"{path}/@", input_format="yson")):
+        with told(1, '"alerts"', path):
+            change()

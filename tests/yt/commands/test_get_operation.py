@@ -1,6 +1,6 @@
 """`get_operation` through the real client."""
 
-from calls import formatted, fresh, refused, refuses_strange_operations, vanilla
+from calls import acting, formatted, fresh, refused, refuses_strange_operations, vanilla
 from harness import find_error
 
 # What every operation has (http-api.md 9.1), and what one has that is over.
@@ -155,6 +155,70 @@ def test_specs(client, pool):
     assert full["max_failed_job_count"] == 10 and full["tasks"]["t"]["max_stderr_size"] == 5 << 20
     assert shown["brief_spec"]["title"] == "what it is called" and shown["brief_spec"]["pool"] == pool
     assert shown["runtime_parameters"]["scheduling_options_per_pool_tree"]["physical"]["pool"] == pool
+
+
+def test_defaults_are_filled_in(client, pool):
+    full = client.get_operation(vanilla(client, pool), attributes=["full_spec"])["full_spec"]
+    expected = {
+        "weight": 1.0, "resource_limits": {}, "scheduling_tag_filter": "", "acl": [], "owners": [], "add_authenticated_user_to_acl": True,
+        "require_specified_pools_existence": False, "allocation": {"enable_multiple_jobs": False},
+        "non_preemptible_resource_usage_threshold": {},
+        "tentative_tree_eligibility": {"sample_job_count": 10, "max_tentative_job_duration_ratio": 10.0, "min_job_duration": 30000,
+                                       "ignore_missing_pool_trees": False}}
+    assert {name: full.get(name) for name in expected} == expected
+    assert not {"alias", "time_limit", "pool_trees", "waiting_job_timeout"} & set(full), "these have no value of their own"
+
+
+def test_what_is_given_stays_in_the_full_spec(client, pool):
+    given = {"weight": 2.5, "resource_limits": {"cpu": 3.0}, "owners": ["root"], "add_authenticated_user_to_acl": False,
+             "require_specified_pools_existence": True, "allocation": {"enable_multiple_jobs": True}}
+    shown = client.get_operation(vanilla(client, pool, max_unpreemptible_job_count=2, **given))
+    assert shown["unrecognized_spec"] == {}
+    assert {name: shown["full_spec"][name] for name in given} == given
+    assert shown["full_spec"]["non_preemptible_resource_usage_threshold"] == {"user_slots": 2}
+    for option, bad in (("add_authenticated_user_to_acl", "yes"), ("tentative_tree_eligibility", {"sample_job_count": 0})):
+        with refused(1, option):
+            vanilla(client, pool, **{option: bad})
+
+
+def test_tasks_that_only_pass_rows_on(cluster, client, home, pool):
+    client.write_table(f"{home}/a", [{"x": 1}, {"x": 2}])
+    common = {"sync": False, "spec": {"pool": pool, "combine_chunks": True}}
+    mapper = {"cpu_limit": 0.1, "memory_limit": 64 << 20}
+    for run, user_job in (
+            (lambda: client.run_merge(f"{home}/a", f"{home}/m", mode="ordered", **common), False),
+            (lambda: client.run_erase(f"{home}/m[#0:#1]", **common), False),
+            (lambda: client.run_map("cat", f"{home}/a", f"{home}/o", format="json", sync=False,
+                                    spec={"pool": pool, "mapper": mapper}), True)):
+        operation = run()
+        cluster.wait_state(operation.id, "completed", timeout=120)
+        task, = client.get_operation(operation.id)["progress"]["tasks"]
+        assert (task["has_user_job"], "user_job_options" in task) == (user_job, user_job), task["job_type"]
+
+
+def own_list(client, path):
+    """Of an operation in the tree, without what is in the list of all operations: who may do what."""
+    of_all, acl = client.get("//sys/operations/@acl"), client.get(f"{path}/@acl")
+    assert of_all and acl[-len(of_all):] == of_all and client.get(f"{path}/@effective_acl") == acl
+    return [(entry["action"], *entry["subjects"], *entry["permissions"]) for entry in acl[:-len(of_all)]]
+
+
+def test_lists_in_the_tree(cluster, client, pool, user):
+    """Those that count: who may do what is told by `@acl` alone."""
+    entry = {"action": "allow", "subjects": ["users"], "permissions": ["read"]}
+    starter, everybody = ("allow", user, "read", "manage"), ("allow", "users", "read")
+    for spec, expected in (({}, [starter]), ({"acl": [entry]}, [starter, everybody]),
+                           ({"acl": [entry], "add_authenticated_user_to_acl": False}, [everybody])):
+        id = vanilla(acting(cluster, user), pool, **spec)
+        for path in (f"//sys/operations/{id}", f"#{id}", client.get(f"#{id}/@path")):
+            assert own_list(client, path) == expected, (spec, path)
+        told = client.get_operation(id, attributes=["runtime_parameters"])["runtime_parameters"]["acl"]
+        assert [(entry["action"], *entry["subjects"], *entry["permissions"]) for entry in told] == expected
+        client.update_operation_parameters(id, {"acl": []})
+        changed = [who for who in expected if who == starter]
+        assert own_list(client, f"#{id}") == changed
+        client.abort_operation(id)
+        assert own_list(client, f"#{id}") == changed, "it keeps its list"
 
 
 def test_paths_are_counted(cluster, client, home, pool):

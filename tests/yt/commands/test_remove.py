@@ -195,3 +195,14 @@ def test_remove_who_may(guarded):
     assert root.get(f"//tmp/{name}/m") == {"k": 1}
     root.set(f"//tmp/{name}/m/k/@acl", [])
     other.remove(f"//tmp/{name}/m", recursive=True)
+
+
+def test_remove_all_user_attributes(client, home):
+    """What the system keeps beside them stays."""
+    kept = {"compression_codec": "lz4", "replication_factor": 3, "optimize_for": "scan"}
+    client.create("table", f"{home}/t", attributes={**kept, "mine": 1, "also": {"mine": 2}})
+    client.remove(f"{home}/t/@*")
+    assert client.get(f"{home}/t/@user_attributes") == {}
+    assert {name: client.get(f"{home}/t/@{name}") for name in kept} == kept
+    client.set(f"{home}/t/@", {"other": 1})
+    assert client.get(f"{home}/t/@user_attributes") == {"other": 1} and client.get(f"{home}/t/@optimize_for") == "scan"

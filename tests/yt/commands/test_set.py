@@ -424,3 +424,41 @@ def test_set_who_may(guarded):
         with told(901, name):
             other.set(f"//tmp/{name}/{path}", 3)
     assert root.get(f"//tmp/{name}") == {"n": 2} and root.get(f"//tmp/{name}/@x") == 2
+
+
+@pytest.mark.parametrize("name, wrong, right", [
+    ("compression_codec", {"a": 1}, "lz4"), ("erasure_codec", 5, "none"), ("optimize_for", None, "scan"),
+    ("replication_factor", "x", 2), ("replication_factor", 0, 1), ("replication_factor", 1.5, 3),
+])
+def test_set_how_tables_are_kept(client, home, name, wrong, right):
+    """Nothing follows from it here, but what scripts set they find again, and not what has no meaning."""
+    client.create("table", f"{home}/t", attributes={name: right})
+    with told(1, f"@{name}", "expected"):
+        client.set(f"{home}/t/@{name}", wrong)
+    with told(1, f"@{name}", "expected"):
+        client.create("table", f"{home}/wrong", attributes={name: wrong})
+    assert client.get(f"{home}/t/@{name}") == right and not client.exists(f"{home}/wrong")
+    assert name not in client.get(f"{home}/t/@user_attribute_keys") and name not in client.get(f"{home}/t/@user_attributes")
+    client.set(f"{home}/@{name}", wrong)
+    assert client.get(f"{home}/@user_attribute_keys") == [name], "a map has no such attribute of its own"
+
+
+def test_set_transparent_what_cannot_be(client, home):
+    client.create("document", f"{home}/d", attributes={"opaque": True})
+    with told(1, f"{home}/d", "document"):
+        client.set(f"{home}/d/@opaque", False)
+    client.set(f"{home}/@opaque", True)
+    client.set(f"{home}/@opaque", False)
+    assert client.get(f"{home}/@opaque") is False and client.get(f"{home}/d/@opaque") is True
+
+
+@pytest.mark.parametrize("name", ["cluster_name", "primary_cell_tag"])
+def test_set_what_the_cluster_is(client, name):
+    before = client.get(f"//sys/@{name}")
+    for change in (lambda: client.set(f"//sys/@{name}", "other"), lambda: client.remove(f"//sys/@{name}")):
+        with told(1, f'"{name}"', "system attribute"):
+            change()
+    client.set("//sys/@remark", 1)
+    client.remove("//sys/@*")
+    assert client.get(f"//sys/@{name}") == before and not client.exists("//sys/@remark")
+    assert name in client.get("//sys/@") and name not in client.get("//sys/@user_attribute_keys")

@@ -3,6 +3,7 @@
 import pytest
 import yt.yson
 from calls import formatted, fresh, raw, refused, vanilla
+from harness import wait_for
 
 TASK = {"command": "true", "job_count": 1, "cpu_limit": 0.1, "memory_limit": 64 << 20}
 
@@ -107,3 +108,28 @@ def test_suspended_as_soon_as_it_is_materialized(client, pool):
     id = vanilla(client, pool, suspend_operation_after_materialization=True)
     assert client.get_operation(id, attributes=["state", "suspended"]) == {"state": "running", "suspended": True}
     assert client.list_jobs(id)["jobs"] == []
+
+
+@pytest.mark.parametrize("limit, rows", [(0, 2), (3, 4), (4, 4), (5, 6), (100, 10)])
+def test_complete_with_enough_rows(client, pool, home, limit, rows):
+    """`row_count_limit`: whole jobs count, what is left to do is not done."""
+    client.write_table(f"{home}/in", [{"a": n} for n in range(10)])
+    client.create("table", f"{home}/out")
+    spec = {"pool": pool, "job_count": 5, "mapper": {"command": "cat", "format": "json", "cpu_limit": 0.1, "memory_limit": 64 << 20},
+            "resource_limits": {"user_slots": 1}, "input_table_paths": [f"{home}/in"],
+            "output_table_paths": [yt.yson.to_yson_type(f"{home}/out", attributes={"row_count_limit": limit})]}
+    operation = start(client, "map", **spec)
+    wait_for(lambda: client.get_operation_state(operation).is_finished(), what="the operation to end")
+    assert client.get_operation_state(operation).name == "completed"
+    assert client.get(f"{home}/out/@row_count") == rows
+
+
+def test_rows_that_are_enough_are_a_number(client, pool, home):
+    client.write_table(f"{home}/in", [{"a": 1}])
+    client.create("table", f"{home}/out")
+    for wrong in (-1, "many"):
+        operation = start(client, "map", pool=pool, input_table_paths=[f"{home}/in"], mapper={"command": "cat", "format": "json"},
+                          output_table_paths=[yt.yson.to_yson_type(f"{home}/out", attributes={"row_count_limit": wrong})])
+        wait_for(lambda: client.get_operation_state(operation).is_finished(), what="the operation to end")
+        assert client.get_operation_state(operation).name == "failed"
+        assert "row_count_limit" in str(client.get_operation(operation, attributes=["result"]))

@@ -4,7 +4,7 @@ use super::encoding::{DecodeError, Decoder};
 use super::failure::HttpFailure;
 use super::headers;
 use crate::ByteStream;
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, HttpBody as _};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -37,10 +37,7 @@ pub(super) async fn whole(
             match decoder.push(piece, limit - out.len()) {
                 Ok(bytes) if out.is_empty() => out = bytes,
                 Ok(bytes) => out.extend_from_slice(&bytes),
-                Err(error) => {
-                    drain(stream).await;
-                    return Err(refused(error, limit, what));
-                }
+                Err(error) => return Err(refused(error, limit, what)),
             }
         }
     }
@@ -64,16 +61,6 @@ fn broken(error: axum::Error) -> Failure {
 fn decoder(headers: &HeaderMap) -> Result<Decoder, HttpFailure> {
     Decoder::new(headers::text(headers, header::CONTENT_ENCODING.as_str()))
         .map_err(|e| HttpFailure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Failure::new(e.to_string())))
-}
-
-async fn drain(mut stream: BodyDataStream) {
-    let mut left = MAX_DRAINED;
-    while let Some(Ok(chunk)) = stream.next().await {
-        match left.checked_sub(chunk.len()) {
-            Some(rest) => left = rest,
-            None => return,
-        }
-    }
 }
 
 /// The body as a stream of decompressed pieces, as slow as the client is.
@@ -139,17 +126,23 @@ impl Stream for Decompressed {
     }
 }
 
-/// Gives a stream away so that what its user leaves comes back.
-pub(super) fn lend(stream: ByteStream) -> (ByteStream, Rest) {
+/// Gives a body away so that what its user leaves comes back.
+pub(super) fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
+    if body.is_end_stream() {
+        return (body, None);
+    }
     let (back, rest) = oneshot::channel();
-    (Box::pin(Lent { stream: Some(stream), back: Some(back) }), Rest(rest))
+    // Who asks first whether to send it at all does so when it is read.
+    let is_coming = !headers.contains_key(header::EXPECT);
+    let lent = Lent { stream: Some(body.into_data_stream()), is_coming, back: Some(back) };
+    (Body::from_stream(lent), Some(Rest(rest)))
 }
 
-/// What is left of a lent stream.
-pub(super) struct Rest(oneshot::Receiver<ByteStream>);
+/// What is left of a lent body that is on its way.
+pub(super) struct Rest(oneshot::Receiver<BodyDataStream>);
 
 impl Rest {
-    /// Reads on to the end, as far as the stream has been given back.
+    /// Reads on to the end, as far as the body has been given back.
     pub async fn drain(mut self) {
         let Ok(mut stream) = self.0.try_recv() else { return };
         let mut left = MAX_DRAINED;
@@ -163,16 +156,18 @@ impl Rest {
 }
 
 struct Lent {
-    stream: Option<ByteStream>,
-    back: Option<oneshot::Sender<ByteStream>>,
+    stream: Option<BodyDataStream>,
+    is_coming: bool,
+    back: Option<oneshot::Sender<BodyDataStream>>,
 }
 
 impl Stream for Lent {
-    type Item = Result<Bytes, Failure>;
+    type Item = Result<Bytes, axum::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.is_coming = true;
         match &mut self.stream {
-            Some(stream) => stream.as_mut().poll_next(context),
+            Some(stream) => Pin::new(stream).poll_next(context),
             None => Poll::Ready(None),
         }
     }
@@ -180,7 +175,7 @@ impl Stream for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let (Some(stream), Some(back)) = (self.stream.take(), self.back.take()) {
+        if let (Some(stream), Some(back), true) = (self.stream.take(), self.back.take(), self.is_coming) {
             // Nobody waits for the rest of a body that was accepted.
             let _ = back.send(stream);
         }

@@ -35,7 +35,16 @@ pub(super) async fn answer(
     // A task of its own: a panic becomes a reply, and a change goes on when the client hangs up.
     let task = tokio::spawn({
         let api = api.clone();
-        async move { handle(api, version, &name, request).await }
+        async move {
+            let (parts, body) = request.into_parts();
+            let (body, rest) = body::lend(&parts.headers, body);
+            let result = handle(api, version, &name, parts, body).await;
+            // The body of a refused request is read to its end, so that the client gets to read why.
+            if let Some(rest) = rest.filter(|_| result.is_err()) {
+                rest.drain().await;
+            }
+            result
+        }
     });
     let result = task.await.unwrap_or_else(|error| Err(panic_failure(error).into()));
     let mut response = result.unwrap_or_else(|failure| {
@@ -56,9 +65,9 @@ async fn handle(
     api: Arc<Api>,
     version: Version,
     name: &str,
-    request: Request<Body>,
+    parts: Parts,
+    body: Body,
 ) -> Result<Response<Body>, HttpFailure> {
-    let (parts, body) = request.into_parts();
     let (descriptor, implied) = commands::find(version, name).ok_or_else(|| unknown(name))?;
     check_method(descriptor, &parts.method)?;
     let user = authenticate(&api, descriptor.changes, &parts.headers).await?;
@@ -303,13 +312,8 @@ impl Exchange<'_> {
     ) -> Result<Response<Body>, HttpFailure> {
         let headers = &self.parts.headers;
         let output = self.output(&params)?;
-        let (body, rest) = body::lend(body::streamed(headers, body)?);
-        let result = write(&*self.caller.api.backend, self.caller.user.clone(), body).await;
-        // A refused upload is read to its end, so that the client gets to read why.
-        if let Err(failure) = result {
-            rest.drain().await;
-            return Err(failure.into());
-        }
+        let body = body::streamed(headers, body)?;
+        write(&*self.caller.api.backend, self.caller.user.clone(), body).await?;
         let shaped = commands::shape(descriptor.reply, self.caller.version, false, Value::Entity);
         match shaped {
             Some(value) => Ok(reply::structured(headers, output, value).await),

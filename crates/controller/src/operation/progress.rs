@@ -3,6 +3,7 @@
 use super::OperationController;
 use crate::counter::Totals;
 use crate::memory::digest_value;
+use crate::spec::UserScript;
 use crate::statistics::{JobSamples, TaskStatistics, tree};
 use crate::task::Task;
 use vocab::{JobState, OperationState, Time};
@@ -74,7 +75,6 @@ fn task_value(task: &Task, now: Time) -> Map {
     let (ready, exhausted) = task.times(now);
     let factors = task.memory.current_factors();
     let settings = task.memory.settings();
-    let script = &task.spec.script;
     let title = match task.spec.job_type {
         "map" => "Map".to_owned(),
         "ordered_merge" => "Ordered merge".to_owned(),
@@ -86,7 +86,7 @@ fn task_value(task: &Task, now: Time) -> Map {
         "task_name" => task.spec.name.as_str(),
         "job_type" => task.spec.job_type,
         "title" => title,
-        "has_user_job" => true,
+        "has_user_job" => task.spec.has_user_job(),
         "job_counter" => task.totals().to_value(),
         "speculative_job_counter" => task.copies.totals().to_value(),
         "probing_job_counter" => Totals::default().to_value(),
@@ -100,12 +100,16 @@ fn task_value(task: &Task, now: Time) -> Map {
         "user_job_memory_reserve_factor" => factors.user_job,
         "job_proxy_memory_digest" => digest_value(task.memory.job_proxy(), settings.job_proxy.quantile),
         "user_job_memory_digest" => digest_value(task.memory.user_job(), settings.user_job.quantile),
-        "user_job_options" => yson::map! {
-            "cpu_limit" => script.cpu_limit.as_f64(),
-            "gpu_limit" => script.gpu_limit,
-            "memory_limit" => script.memory_limit,
-        },
     }
+    .with_some("user_job_options", task.spec.has_user_job().then(|| user_job_options(&task.spec.script)))
     .with_some("start_time", task.start_time)
     .with_some("completion_time", task.completion_time)
+}
+
+fn user_job_options(script: &UserScript) -> Map {
+    yson::map! {
+        "cpu_limit" => script.cpu_limit.as_f64(),
+        "gpu_limit" => script.gpu_limit,
+        "memory_limit" => script.memory_limit,
+    }
 }

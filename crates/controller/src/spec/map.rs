@@ -50,9 +50,8 @@ impl MapSpec {
             let script = UserScript::read(r, &root.job_proxy_memory_digest)?;
             check_format(r, "input_format", &script.input_format)?;
             check_format(r, "output_format", &script.output_format)?;
-            Ok((script, r.bool("enable_input_table_index").optional()?))
+            Ok((script, r.bool("enable_input_table_index").or(inputs.len() > 1)?))
         })?;
-        let table_index = table_index.unwrap_or(inputs.len() > 1);
         let control_attributes = r.section("job_io", |r| read_control_attributes(r, table_index))?;
         let cutting = read_cutting(r, max_job_count)?;
         SchemaInference::read(r, true)?;

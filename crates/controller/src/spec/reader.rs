@@ -127,6 +127,11 @@ impl<'a> Reader<'a> {
         refuse_at(&self.path_of(name), why)
     }
 
+    /// Shows what holds for an option that others want to know as "not said".
+    pub fn show_effective(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.full.insert(name, value);
+    }
+
     fn leave(&mut self, name: impl AsRef<[u8]>, rest: Map) {
         if !rest.is_empty() {
             self.rest.insert(name, rest);

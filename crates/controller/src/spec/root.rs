@@ -15,7 +15,9 @@ pub struct RootOptions {
     /// What users attach to the operation.
     pub annotations: Map,
     /// The access control list, as given.
-    pub acl: Option<Vec<Value>>,
+    pub acl: Vec<Value>,
+    /// Whoever starts the operation may read and manage it, whatever the list says.
+    pub add_authenticated_user_to_acl: bool,
     /// The failure that reaches this number ends the operation.
     pub max_failed_job_count: i64,
     /// Stderrs kept of jobs that did not fail.
@@ -69,7 +71,8 @@ impl RootOptions {
             title: r.string("title").optional()?,
             alias: read_alias(r)?,
             annotations: read_annotations(r)?,
-            acl: r.list("acl").optional()?,
+            acl: r.list("acl").or(Vec::new())?,
+            add_authenticated_user_to_acl: r.bool("add_authenticated_user_to_acl").or(true)?,
             max_failed_job_count: r.int("max_failed_job_count", 0..=10_000).or(10)?,
             max_stderr_count: r.int("max_stderr_count", 0..=150).or(10)?,
             fail_on_job_restart: r.bool("fail_on_job_restart").or(false)?,
@@ -97,9 +100,7 @@ impl RootOptions {
                 .or(10)?
                 .unsigned_abs(),
             try_avoid_duplicating_jobs: r.bool("try_avoid_duplicating_jobs").or(false)?,
-            enable_multiple_jobs: r
-                .optional_section("allocation", |r| r.bool("enable_multiple_jobs").or(false))?
-                .unwrap_or(false),
+            enable_multiple_jobs: r.section("allocation", |r| r.bool("enable_multiple_jobs").or(false))?,
             enable_job_splitting: r.bool("enable_job_splitting").or(true)?,
             secure_vault: read_vault(r)?,
             enable_secure_vault_variables_in_job_shell: r
@@ -115,7 +116,7 @@ impl RootOptions {
 fn accept_by_the_way(r: &mut Reader<'_>) -> Result<(), Failure> {
     r.any("description").optional()?;
     r.any("started_by").optional()?;
-    r.strings("owners").optional()?;
+    r.strings("owners").or(Vec::new())?;
     r.int("max_core_info_count", 0..=150).or(10)?;
     r.int("job_count", 1..=i64::MAX).optional()?;
     r.string(["debug_artifacts_account", "job_node_account"]).or("tmp".to_owned())?;

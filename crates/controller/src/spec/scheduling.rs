@@ -34,8 +34,6 @@ pub struct SchedulingOptions {
     pub tentative_pool_trees: Vec<String>,
     /// Add the default tentative trees.
     pub use_default_tentative_pool_trees: bool,
-    /// When a tentative tree counts as unsuitable.
-    pub tentative_tree_eligibility: Option<Map>,
     /// Drop trees whose pool is full instead of failing.
     pub erase_trees_with_pool_limit_violations: bool,
     /// Demand beyond `resource_limits` does not count.
@@ -204,7 +202,6 @@ impl SchedulingOptions {
             consider_guarantees_for_single_tree: r.bool("consider_guarantees_for_single_tree").or(false)?,
             tentative_pool_trees: r.strings("tentative_pool_trees").or(Vec::new())?,
             use_default_tentative_pool_trees: r.bool("use_default_tentative_pool_trees").or(false)?,
-            tentative_tree_eligibility: r.map("tentative_tree_eligibility").optional()?,
             erase_trees_with_pool_limit_violations: r
                 .bool("erase_trees_with_pool_limit_violations")
                 .or(false)?,
@@ -221,8 +218,21 @@ impl SchedulingOptions {
                 .int("max_concurrent_schedule_allocation_calls", 1..=i64::MAX)
                 .optional()?,
         };
+        accept_eligibility(r)?;
         out.validate(r)?;
+        out.show_effective(r);
         Ok(out)
+    }
+
+    /// Options that are the same as not said with these values. What is not said in a tree is as here, so nothing is
+    /// filled in there.
+    fn show_effective(&self, r: &mut Reader<'_>) {
+        let common = &self.common;
+        let threshold = common.non_preemptible_resource_usage_threshold.unwrap_or_default();
+        r.show_effective("weight", common.weight.unwrap_or(1.0));
+        r.show_effective("resource_limits", common.resource_limits.unwrap_or_default().to_map());
+        r.show_effective("non_preemptible_resource_usage_threshold", threshold.to_map());
+        r.show_effective("scheduling_tag_filter", self.scheduling_tag_filter.as_deref().unwrap_or_default());
     }
 
     fn validate(&self, r: &Reader<'_>) -> Result<(), Failure> {
@@ -240,6 +250,17 @@ impl SchedulingOptions {
         }
         Ok(())
     }
+}
+
+/// When a tentative tree would count as unsuitable: checked and shown, no tree is given up for it here.
+fn accept_eligibility(r: &mut Reader<'_>) -> Result<(), Failure> {
+    r.section("tentative_tree_eligibility", |r| {
+        r.int("sample_job_count", 1..=i64::MAX).or(10)?;
+        r.positive("max_tentative_job_duration_ratio", f64::MAX).or(10.0)?;
+        r.span("min_job_duration", Span::ZERO..=EVER).or(Span::from_secs(30))?;
+        r.bool("ignore_missing_pool_trees").or(false)?;
+        Ok(())
+    })
 }
 
 fn read_trees(r: &mut Reader<'_>) -> Result<Vec<(String, TreeOptions)>, Failure> {

@@ -38,6 +38,11 @@ pub struct TaskSpec {
 const MAX_OUTPUTS: usize = 100;
 
 impl TaskSpec {
+    /// Its jobs run what a user has written, and not something of ours.
+    pub fn has_user_job(&self) -> bool {
+        matches!(self.job_type, "vanilla" | "map")
+    }
+
     pub(crate) fn read(
         r: &mut Reader<'_>,
         name: &str,

@@ -418,10 +418,10 @@ fn a_record_is_made_complete() {
     };
     let mut record = b.controller.abandon_job(b.now, Bench::job_id(0)).expect("known").record;
     assert_ne!(record.samples, expected);
-    record.complete(Some(second(1)), &JobStatistics::default());
-    record.complete(Some(second(2)), &statistics());
+    record.complete(Some(second(1)), &JobStatistics::default(), Some(3));
+    record.complete(Some(second(2)), &statistics(), None);
     assert_eq!(record.samples, expected);
-    assert_eq!(record.exec_start_time, Some(second(1)));
+    assert_eq!((record.exec_start_time, record.slot_index), (Some(second(1)), Some(3)));
 }
 
 /// Of failed jobs that were reading something, as many as have their stderr kept for that (5.5).
@@ -655,6 +655,28 @@ fn progress_has_the_shape_of_the_api() {
             "start_time" = "1970-01-01T00:16:40.000000Z";
         }"#]]
     .assert_eq(&pretty(&task.into()));
+}
+
+/// What passes rows on is ours.
+#[test]
+fn tasks_without_user_jobs() {
+    let options = ControllerOptions::default();
+    let tables = "input_table_paths=[\"//a\"]; output_table_path=\"//b\"; output_table_paths=[\"//b\"]";
+    for (operation_type, more, expected) in [
+        (OperationType::Map, "mapper={command=cat; cpu_limit=2}", Some(2.0)),
+        (OperationType::Merge, "combine_chunks=%true", None),
+        (OperationType::Merge, "mode=sorted; merge_by=[k]", None),
+        (OperationType::Erase, "table_path=\"//a\"", None),
+    ] {
+        let text = format!("{{{tables}; {more}}}");
+        let parsed = controller::spec::parse(operation_type, &map(&text), &options).expect(more);
+        let controller = OperationController::new(operation_id(), &parsed.spec, &options, second(0));
+        let progress: Value = controller.progress(second(1), OperationState::Running).into();
+        let [task] = at(&progress, "tasks").as_list().expect("a list") else { panic!("one task: {more}") };
+        let cpu_limit = task.get("user_job_options").map(|shown| at(shown, "cpu_limit").clone());
+        assert_eq!(cpu_limit.as_ref().and_then(Value::as_f64), expected, "{more}");
+        assert_eq!(at(task, "has_user_job").as_bool(), Some(expected.is_some()), "{more}");
+    }
 }
 
 #[test]

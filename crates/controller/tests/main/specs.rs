@@ -91,24 +91,32 @@ const ROOT: &[Option_] = &[
     option("alias", "-", &[("\"*x\"", "\"*x\"")], &["x", "1", "\"\""]),
     option("annotations", "{}", &[("{a=1}", "{\"a\"=1;}")], &["[]"]),
     option("secure_vault", "-", &[], &["1", "{\"a b\"=1}"]),
-    option("acl", "-", &[("[]", "[]")], &["{}"]),
-    option("owners", "-", &[("[me]", "[\"me\";]")], &["me", "[1]"]),
+    option("acl", "[]", &[("[]", "[]")], &["{}"]),
+    option("add_authenticated_user_to_acl", "%true", BOOL, NOT_BOOL),
+    option("owners", "[]", &[("[me]", "[\"me\";]")], &["me", "[1]"]),
     option("pool", "-", &[("p", "\"p\"")], &["1"]),
     option("pool_trees", "-", &[("[a;b]", "[\"a\";\"b\";]")], &["a", "[]", "[1]"]),
-    option("weight", "-", &[("2", "2."), ("0.5", "0.5")], &["0", "-1", "%nan", "%inf", "x"]),
+    option("weight", "1.", &[("2", "2."), ("0.5", "0.5")], &["0", "-1", "%nan", "%inf", "x"]),
     option(
         "resource_limits",
-        "-",
+        "{}",
         &[("{cpu=1.5;user_memory=7}", "{\"cpu\"=1.5;\"memory\"=7;}")],
         &["{cpu=-1}", "{memory=1.5}", "{disk=1}", "1"],
     ),
-    option("scheduling_tag_filter", "-", &[("\"a & b\"", "\"a & b\"")], &["1"]),
+    option("scheduling_tag_filter", "\"\"", &[("\"a & b\"", "\"a & b\"")], &["1"]),
     option("preemption_mode", "\"normal\"", &[("graceful", "\"graceful\"")], &["rude", "1"]),
     option("fair_share_starvation_timeout", "-", &[("30000", "30000")], &["-1"]),
     option("fair_share_starvation_tolerance", "-", &[("0.8", "0.8")], &["1.1", "-0.1"]),
+    option(
+        "non_preemptible_resource_usage_threshold",
+        "{}",
+        &[("{user_slots=3}", "{\"user_slots\"=3;}")],
+        &["{cpu=-1}", "1"],
+    ),
     option("max_unpreemptible_allocation_count", "-", &[("0", "0"), ("5", "5")], &["-1"]),
     option("schedule_in_single_tree", "%false", BOOL, NOT_BOOL),
     option("tentative_pool_trees", "[]", &[("[a]", "[\"a\";]")], &["a"]),
+    option("use_default_tentative_pool_trees", "%false", BOOL, NOT_BOOL),
     option("erase_trees_with_pool_limit_violations", "%false", BOOL, NOT_BOOL),
     option("apply_specified_resource_limits_to_demand", "%false", BOOL, NOT_BOOL),
     option("enable_limiting_ancestor_check", "%true", BOOL, NOT_BOOL),
@@ -122,6 +130,15 @@ const ROOT: &[Option_] = &[
     ),
     option("enable_cuda_gpu_core_dump", "%false", &[], &["%true", "1"]),
 ];
+
+const ELIGIBILITY: &[Option_] = &[
+    option("sample_job_count", "10", &[("1", "1")], &["0", "1.5"]),
+    option("max_tentative_job_duration_ratio", "10.", &[("0.5", "0.5")], &["0", "%nan"]),
+    option("min_job_duration", "30000", &[("0", "0"), ("\"1m\"", "60000")], &["-1", "x"]),
+    option("ignore_missing_pool_trees", "%false", BOOL, NOT_BOOL),
+];
+
+const ALLOCATION: &[Option_] = &[option("enable_multiple_jobs", "%false", BOOL, NOT_BOOL)];
 
 const MONITOR: &[Option_] = &[
     option("enable_cpu_reclaim", "%false", BOOL, NOT_BOOL),
@@ -293,6 +310,42 @@ fn root_options() {
     check_table(PROXY_DIGEST, "job_proxy_memory_digest", |o| {
         root(&format!("job_proxy_memory_digest={{{o}}}"))
     });
+    check_table(ELIGIBILITY, "tentative_tree_eligibility", |o| {
+        root(&format!("tentative_tree_eligibility={{{o}}}"))
+    });
+    check_table(ALLOCATION, "allocation", |o| root(&format!("allocation={{{o}}}")));
+}
+
+/// What is not said of a tree is as at the root, so it is shown there only; both spellings of one thing are one.
+#[test]
+fn effective_values() {
+    let given = "weight=3; max_unpreemptible_allocation_count=4; \
+                 non_preemptible_resource_usage_threshold={user_slots=9; cpu=1}; \
+                 scheduling_options_per_pool_tree={a={}}; tentative_tree_eligibility={sample_job_count=5}";
+    let full = full(&root(given));
+    assert_eq!(show(at(&full, "scheduling_options_per_pool_tree").clone()), "{\"a\"={};}");
+    assert_eq!(
+        show(at(&full, "non_preemptible_resource_usage_threshold").clone()),
+        "{\"user_slots\"=4;\"cpu\"=1.;}"
+    );
+    assert_eq!(at(&full, "tentative_tree_eligibility/min_job_duration").as_i64(), Some(30_000));
+}
+
+/// With several tables the mapper is told where rows of another one begin, unless it does not want that.
+#[test]
+fn marks_of_tables() {
+    let shown = |inputs: &str, more: &str| {
+        let text = format!(
+            "{{input_table_paths=[{inputs}]; output_table_paths=[\"//o\"]; mapper={{command=x; {more}}}}}"
+        );
+        let parsed = spec::parse(OperationType::Map, &map(&text), &ControllerOptions::default());
+        let full: Value = parsed.expect("a good spec").full.into();
+        ["mapper/enable_input_table_index", "job_io/control_attributes/enable_table_index"]
+            .map(|path| at(&full, path).as_bool().expect("a boolean"))
+    };
+    assert_eq!(shown("\"//a\"", ""), [false; 2]);
+    assert_eq!(shown("\"//a\";\"//b\"", ""), [true; 2]);
+    assert_eq!(shown("\"//a\";\"//b\"", "enable_input_table_index=%false"), [false; 2]);
 }
 
 #[test]

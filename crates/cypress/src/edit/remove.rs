@@ -1,11 +1,10 @@
 //! `remove` (http-api.md 8.1).
 
 use vocab::{Failure, ObjectId};
-use yson::Map;
 use yson::ypath::Step;
 
 use super::Edit;
-use crate::attributes::is_system;
+use crate::attributes::{is_kept, is_system};
 use crate::failures::{no_attribute, read_only_attribute};
 use crate::node::Body;
 use crate::resolve::Place;
@@ -32,7 +31,7 @@ impl Edit<'_> {
                     edit.remove_attribute(id, name, inside, options.force)
                 }
                 ([Step::AllUserAttributes | Step::AllAttributes], _) => {
-                    edit.update_attributes(id, |node| node.user_attributes = Map::new());
+                    edit.remove_user_attributes(id);
                     Ok(())
                 }
                 ([Step::AllChildren], Body::Map | Body::List(_)) => edit.remove_children(id),
@@ -47,6 +46,15 @@ impl Edit<'_> {
                 _ => Err(edit.missing(place)),
             }
         })
+    }
+
+    /// All that are not the system's.
+    pub(super) fn remove_user_attributes(&mut self, id: ObjectId) {
+        self.update_attributes(id, |node| {
+            let node_type = node.node_type;
+            let kept = std::mem::take(&mut node.user_attributes);
+            node.user_attributes = kept.into_iter().filter(|(name, _)| is_kept(node_type, name)).collect();
+        });
     }
 
     fn remove_node(&mut self, id: ObjectId, options: RemoveOptions) -> Result<(), Failure> {

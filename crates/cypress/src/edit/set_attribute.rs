@@ -6,7 +6,7 @@ use yson::{Map, Value};
 
 use super::{Edit, SetOptions};
 use crate::acl::Acl;
-use crate::attributes::{is_settable, is_system};
+use crate::attributes::{is_kept, is_settable, is_system};
 use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
 use crate::resolve::Place;
 use crate::types::NodeType;
@@ -41,7 +41,7 @@ impl Edit<'_> {
                 let Value::Map(attributes) = found else {
                     return Err(wrong_type(&self.show(place), "map", &found));
                 };
-                self.update_attributes(id, |node| node.user_attributes = Map::new());
+                self.remove_user_attributes(id);
                 self.set_all_attributes(id, attributes)
             }
             [Step::Attribute(name)] => self.set_node_attribute(id, name, value),
@@ -83,6 +83,15 @@ impl Edit<'_> {
                 }
                 b"executable" | b"banned" => drop(flag()?),
                 b"file_name" => drop(text()?),
+                b"compression_codec" | b"erasure_codec" | b"optimize_for" if is_kept(node_type, name) => {
+                    drop(text()?);
+                }
+                b"replication_factor" if is_kept(node_type, name) => {
+                    value.as_i64().filter(|count| *count > 0).ok_or_else(|| wrong("positive integer"))?;
+                }
+                b"resource_limits" if is_kept(node_type, name) => {
+                    value.as_map().ok_or_else(|| wrong("map"))?;
+                }
                 _ => {}
             }
             self.update_attributes(id, |node| {
@@ -105,6 +114,11 @@ impl Edit<'_> {
             }
             b"opaque" => {
                 let opaque = flag()?;
+                if !opaque && node_type.is_opaque_by_nature() {
+                    let what = format!("{} is a {}", self.path(id), node_type.name());
+                    let message = format!("{what}: that it is shown as \"#\" from above cannot be changed");
+                    return Err(Failure::new(message).with("path", path()));
+                }
                 self.update_attributes(id, |node| node.opaque = opaque);
             }
             b"acl" => {

@@ -93,8 +93,12 @@ impl Kernel {
         tree.into_iter().chain(above.map(|link| (link.object, link.acl.clone())))
     }
 
-    /// The object that a path means, for `check_permission`.
+    /// The object that a path means, for `check_permission`. Operations have lists of their own, though to look at
+    /// them in the tree takes no more than to look at the map that they are in.
     pub(crate) fn object_at(&self, path: &YPath) -> Result<Object, Failure> {
+        if let Some(operation) = self.operation_named(path)? {
+            return Ok(Object::Operation(operation));
+        }
         let found = self.find(path, Last::Follow)?;
         match found.rest.first() {
             None | Some(Step::Attribute(_) | Step::AllAttributes) => Ok(found.object),
@@ -103,6 +107,15 @@ impl Kernel {
                 _ => Ok(found.object),
             },
         }
+    }
+
+    fn operation_named(&self, path: &YPath) -> Result<Option<OperationId>, Failure> {
+        let mounted = match self.tree.resolve(path, Last::Follow)? {
+            Resolved::Local(_) => return Ok(None),
+            Resolved::Mount(mounted) => mounted,
+            Resolved::Foreign(foreign) => self.foreign_mount(&foreign)?,
+        };
+        if mounted.mount == OPERATIONS { self.operation_at(&mounted) } else { Ok(None) }
     }
 
     /// The deepest thing on the way of a path, if this user may not read it.

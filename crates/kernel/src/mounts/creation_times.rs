@@ -18,7 +18,7 @@ impl Kernel {
     ) -> Result<Value, Failure> {
         let (step, rest) = match at.rest.as_slice() {
             // Ids that could be asked for are too many to be shown.
-            [] => return Ok(Map::new().into()),
+            [] => return Ok(self.root_value(at, options, 0, std::iter::empty::<(&str, Value)>())),
             [Step::Attribute(_) | Step::AllAttributes, ..] => return self.root_attributes(at, options, 0),
             [step, rest @ ..] => (step, rest),
         };

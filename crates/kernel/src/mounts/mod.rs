@@ -201,9 +201,37 @@ impl Kernel {
         Ok(value)
     }
 
+    /// A mount's own node with what is in it, and with those of its attributes that are wanted.
+    pub(super) fn root_value<K: AsRef<[u8]>>(
+        &self,
+        at: &Mounted,
+        options: &GetOptions,
+        count: usize,
+        all: impl Iterator<Item = (K, Value)>,
+    ) -> Value {
+        dressed(cut(options, count, all), &options.attributes, || {
+            let mut attributes = self.tree.attributes(at.node, &options.attributes);
+            if attributes.contains("count") {
+                attributes.insert("count", count);
+            }
+            attributes
+        })
+    }
+
     pub(crate) fn mount_node(&self, mount: MountId) -> ObjectId {
         self.mount_nodes.iter().find(|(m, _)| *m == mount).map(|(_, node)| *node).unwrap_or_default()
     }
+}
+
+/// As many of so many children as may be shown of one node, and whether there are more (http-api.md 8.1, `max_size`).
+pub(super) fn cut<K: AsRef<[u8]>>(
+    options: &GetOptions,
+    count: usize,
+    all: impl Iterator<Item = (K, Value)>,
+) -> Value {
+    let limit = options.max_size.unwrap_or(usize::MAX);
+    let shown = Value::Map(all.take(limit).collect());
+    if count > limit { shown.with_attributes(yson::map! { "incomplete" => true }) } else { shown }
 }
 
 /// A value with those of its attributes that are wanted.
@@ -211,7 +239,37 @@ pub(crate) fn dressed(value: Value, wanted: &[String], attributes: impl FnOnce()
     if wanted.is_empty() {
         return value;
     }
-    value.with_attributes(crate::tree::only(attributes(), wanted))
+    let own = value.attributes().cloned().unwrap_or_default();
+    value.with_attributes(own.into_iter().chain(crate::tree::only(attributes(), wanted)).collect())
+}
+
+/// What is inside an orchid: of the attributes of nodes values have a type alone. Tools that walk the tree by types
+/// (`yt find`) fail without.
+pub(crate) fn typed(value: Value, wanted: &[String]) -> Value {
+    if wanted.iter().any(|name| name == "type") { with_types(value) } else { value }
+}
+
+fn with_types(value: Value) -> Value {
+    let own = value.attributes().cloned().unwrap_or_default();
+    let (name, value) = match value.into_bare() {
+        Value::Map(map) => {
+            let map = map.into_iter().map(|(key, value)| (key, with_types(value)));
+            ("map_node", Value::Map(map.collect()))
+        }
+        Value::List(items) => ("list_node", Value::List(items.into_iter().map(with_types).collect())),
+        value => {
+            let name = match value {
+                Value::String(_) => "string_node",
+                Value::Int(_) => "int64_node",
+                Value::Uint(_) => "uint64_node",
+                Value::Double(_) => "double_node",
+                Value::Bool(_) => "boolean_node",
+                _ => "document",
+            };
+            (name, value)
+        }
+    };
+    value.with_attributes(own.with("type", name))
 }
 
 /// Names for `list`: sorted, cut at the limit, with attributes if wanted.

@@ -1,9 +1,9 @@
 //! `//sys/cluster_nodes/<address>`: exec nodes and what administrators say about them.
 
-use super::{attribute_value, dressed, missing, names};
+use super::{attribute_value, dressed, missing, names, typed};
 use crate::{Effect, Kernel};
 use cypress::failures::{no_child, read_only_attribute};
-use cypress::walk::value_set;
+use cypress::walk::{value_get, value_set};
 use cypress::{GetOptions, Mounted};
 use vocab::{Failure, Time};
 use yson::ypath::Step;
@@ -28,17 +28,11 @@ impl Kernel {
         let wanted = &options.attributes;
         match at.rest.as_slice() {
             [] => {
-                let all: Map = self
-                    .nodes
-                    .iter()
-                    .map(|n| {
-                        (
-                            n.address.as_str(),
-                            dressed(Value::Entity, wanted, || self.attributes_of_node(at, n, wanted)),
-                        )
-                    })
-                    .collect();
-                Ok(all.into())
+                let all = self.nodes.iter().map(|node| {
+                    let attributes = || self.attributes_of_node(at, node, wanted);
+                    (node.address.as_str(), dressed(Value::Entity, wanted, attributes))
+                });
+                Ok(self.root_value(at, options, self.nodes.iter().count(), all))
             }
             [Step::Attribute(_) | Step::AllAttributes, ..] => {
                 self.root_attributes(at, options, self.nodes.iter().count())
@@ -49,7 +43,9 @@ impl Kernel {
                     format!("{}/{}", self.tree.path(at.node), yson::ypath::escape_literal(&node.address));
                 match rest {
                     [] => {
-                        let children = Value::Map(yson::map! { "orchid" => Value::Entity });
+                        let orchid =
+                            dressed(Value::Entity, wanted, || self.attributes_of_orchid(at, node, wanted));
+                        let children = Value::Map(yson::map! { "orchid" => orchid });
                         Ok(dressed(children, wanted, || self.attributes_of_node(at, node, wanted)))
                     }
                     [Step::AllAttributes] => {
@@ -60,8 +56,7 @@ impl Kernel {
                         attribute_value(&path, &self.attributes_of_node(at, node, &asked), name, inside)
                     }
                     [Step::Child(key), inside @ ..] if key == b"orchid" => {
-                        let orchid = self.node_orchid(node);
-                        Ok(cypress::walk::value_get(&orchid, &format!("{path}/orchid"), inside)?.into_owned())
+                        self.get_orchid_of_node(at, node, options, inside)
                     }
                     [step, ..] => Err(missing(&path, step)),
                 }
@@ -72,6 +67,40 @@ impl Kernel {
     fn attributes_of_node(&self, at: &Mounted, node: &crate::nodes::Node, wanted: &[String]) -> Map {
         let common = self.common_attributes_of(at, &node.address, node.register_time, wanted);
         common.into_iter().chain(self.node_attributes(node, wanted)).collect()
+    }
+
+    fn attributes_of_orchid(&self, at: &Mounted, node: &crate::nodes::Node, wanted: &[String]) -> Map {
+        let path = format!("{}/orchid", yson::ypath::escape_literal(&node.address));
+        let path = format!("{}/{path}", self.tree.path(at.node));
+        self.common_attributes(at.node, node.register_time, wanted)
+            .into_iter()
+            .chain(yson::map! { "key" => "orchid", "path" => path, "type" => "orchid", "opaque" => true })
+            .collect()
+    }
+
+    fn get_orchid_of_node(
+        &self,
+        at: &Mounted,
+        node: &crate::nodes::Node,
+        options: &GetOptions,
+        inside: &[Step],
+    ) -> Result<Value, Failure> {
+        let wanted = &options.attributes;
+        let path =
+            format!("{}/{}/orchid", self.tree.path(at.node), yson::ypath::escape_literal(&node.address));
+        match inside {
+            [] => Ok(dressed(typed(self.node_orchid(node), wanted), wanted, || {
+                self.attributes_of_orchid(at, node, wanted)
+            })),
+            [Step::AllAttributes] => {
+                Ok(crate::tree::only(self.attributes_of_orchid(at, node, wanted), wanted).into())
+            }
+            [Step::Attribute(name), inside @ ..] => {
+                let asked = [String::from_utf8_lossy(name).into_owned()];
+                attribute_value(&path, &self.attributes_of_orchid(at, node, &asked), name, inside)
+            }
+            inside => Ok(typed(value_get(&self.node_orchid(node), &path, inside)?.into_owned(), wanted)),
+        }
     }
 
     /// What the server knows of the jobs on a node (http-api.md 11.6, a surface of our own).

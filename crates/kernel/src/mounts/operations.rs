@@ -1,6 +1,7 @@
 //! `//sys/operations/<xx>/<id>/@...`: operations as nodes (http-api.md 9.6).
 
-use super::{attribute_value, dressed, missing, names};
+use super::{OPERATIONS, attribute_value, cut, dressed, missing, names};
+use crate::access::Object;
 use crate::{Body, Kernel, OperationRef};
 use cypress::failures::no_child;
 use cypress::{GetOptions, Mounted};
@@ -86,10 +87,28 @@ impl Kernel {
         self.node_attributes_of_operation(at, id, wanted).into_iter().chain(own).collect()
     }
 
-    /// As those of any node.
+    /// As those of any node, but that its list is all that counts for it.
     fn node_attributes_of_operation(&self, at: &Mounted, id: OperationId, wanted: &[String]) -> Map {
-        let path = format!("{}/{:02x}/{id}", self.tree.path(at.node), bucket(id));
-        self.common_attributes_of(at, &id.to_string(), self.start_of(id), wanted).with("path", path)
+        let is_named = |name: &str| wanted.iter().any(|wanted| wanted == name);
+        let acl = || self.effective_acl(&Object::Operation(id));
+        self.common_attributes_of(at, &id.to_string(), self.start_of(id), wanted)
+            .with("path", self.operation_path(id))
+            .with_some("acl", (wanted.is_empty() || is_named("acl")).then(acl))
+            .with_some("effective_acl", is_named("effective_acl").then(acl))
+    }
+
+    /// Where an operation is in the tree.
+    pub(crate) fn operation_path(&self, id: OperationId) -> String {
+        format!("{}/{:02x}/{id}", self.tree.path(self.mount_node(OPERATIONS)), bucket(id))
+    }
+
+    /// The operation that a path names, itself or an attribute of it.
+    pub(crate) fn operation_at(&self, at: &Mounted) -> Result<Option<OperationId>, Failure> {
+        match self.operation_target(at, &at.rest)? {
+            (Target::Operation(id), [] | [Step::Attribute(_) | Step::AllAttributes, ..]) => Ok(Some(id)),
+            (Target::Operation(id), [step, ..]) => Err(missing(&self.operation_path(id), step)),
+            (Target::All | Target::Bucket(_), _) => Ok(None),
+        }
     }
 
     fn start_of(&self, id: OperationId) -> Time {
@@ -109,17 +128,16 @@ impl Kernel {
         match (target, rest) {
             (Target::All, []) => {
                 let dress = |b| dressed(Value::Entity, wanted, || self.bucket_attributes(at, b, wanted));
-                let buckets: Map = (0..=u8::MAX).map(|b| (format!("{b:02x}"), dress(b))).collect();
-                Ok(Body::Value(dressed(buckets.into(), wanted, || {
-                    self.tree.attributes(at.node, wanted).with("count", BUCKETS)
-                })))
+                let buckets = (0..=u8::MAX).map(|b| (format!("{b:02x}"), dress(b)));
+                Ok(Body::Value(self.root_value(at, options, BUCKETS, buckets)))
             }
             (Target::All, _) => self.root_attributes(at, options, BUCKETS).map(Body::Value),
             (Target::Bucket(b), []) => {
                 let dress =
                     |id| dressed(Value::Entity, wanted, || self.listed_attributes(now, at, id, wanted));
-                let all: Map = self.operations_in(b).map(|id| (id.to_string(), dress(id))).collect();
-                Ok(Body::Value(dressed(all.into(), wanted, || self.counted_bucket(at, b, wanted))))
+                let all = self.operations_in(b).map(|id| (id.to_string(), dress(id)));
+                let all = cut(options, self.operations_in(b).count(), all);
+                Ok(Body::Value(dressed(all, wanted, || self.counted_bucket(at, b, wanted))))
             }
             (Target::Bucket(b), [Step::AllAttributes]) => {
                 let all = self.counted_bucket(at, b, wanted);

@@ -1,6 +1,6 @@
 //! `//sys/pool_trees/<tree>/<pool>/<subpool>`: pools as nodes (http-api.md 8.8).
 
-use super::{POOL_TREES, attribute_value, dressed, missing, names};
+use super::{POOL_TREES, attribute_value, cut, dressed, missing, names};
 use crate::pools::{
     ROOT, canonical_list, canonical_name, canonical_option_steps, canonical_steps, no_pool_attribute,
 };
@@ -98,15 +98,12 @@ impl Kernel {
         let is_closed = |child: &str| {
             self.pools.pool(tree, child).is_some_and(|object| wanted.closed.contains(&object.id))
         };
-        let children: Map = self
-            .pools
-            .children(tree, pool)
-            .map(|child| match is_closed(child) {
-                true => (child, Value::Entity),
-                false => (child, self.pool_value(tree, child, wanted)),
-            })
-            .collect();
-        dressed(children.into(), &wanted.attributes, || {
+        let children = self.pools.children(tree, pool).map(|child| match is_closed(child) {
+            true => (child, Value::Entity),
+            false => (child, self.pool_value(tree, child, wanted)),
+        });
+        let count = self.pools.children(tree, pool).count();
+        dressed(cut(wanted, count, children), &wanted.attributes, || {
             self.attributes_of(tree, pool, &wanted.attributes).unwrap_or_default()
         })
     }
@@ -133,13 +130,9 @@ impl Kernel {
         match rest {
             [] => Ok(match target {
                 Target::All => {
-                    let trees: Map = self
-                        .pools
-                        .trees
-                        .keys()
-                        .map(|tree| (tree.as_str(), self.pool_value(tree, ROOT, options)))
-                        .collect();
-                    dressed(trees.into(), wanted, || {
+                    let trees = &self.pools.trees;
+                    let all = trees.keys().map(|tree| (tree, self.pool_value(tree, ROOT, options)));
+                    dressed(cut(options, trees.len(), all), wanted, || {
                         self.target_attributes(at, &target, wanted).unwrap_or_default()
                     })
                 }

@@ -34,18 +34,11 @@ impl Kernel {
         let (step, rest) = match at.rest.as_slice() {
             [] => {
                 let all = self.all_passing(at);
-                let limit = options.max_size.unwrap_or(usize::MAX);
-                let shown = all.iter().take(limit).map(|id| {
+                let shown = all.iter().map(|id| {
                     let attributes = || self.passing(at, *id, wanted).unwrap_or_default();
                     (id.to_string(), dressed(Value::Entity, wanted, attributes))
                 });
-                let map = Value::Map(shown.collect());
-                let is_cut = all.len() > limit;
-                return Ok(if is_cut {
-                    map.with_attributes(yson::map! { "incomplete" => true })
-                } else {
-                    map
-                });
+                return Ok(self.root_value(at, options, all.len(), shown));
             }
             [Step::Attribute(_) | Step::AllAttributes, ..] => {
                 return self.root_attributes(at, options, self.all_passing(at).len());

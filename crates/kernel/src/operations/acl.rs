@@ -1,5 +1,6 @@
 //! Lists of operations (http-api.md 8.4): what a spec or a change of parameters gives, and what is always in it.
 
+use controller::spec::RootOptions;
 use cypress::{Acl, Permission};
 use vocab::Failure;
 use yson::Value;
@@ -19,9 +20,9 @@ pub(crate) fn check(acl: &Value) -> Result<(), Failure> {
 }
 
 /// The starter may do everything, unless the spec says otherwise, and whatever the list becomes later.
-pub(crate) fn whole(user: &str, spec: &yson::Map, given: &[Value]) -> Vec<Value> {
+pub(crate) fn whole(user: &str, root: &RootOptions, given: &[Value]) -> Vec<Value> {
     let mut acl: Vec<Value> = Vec::new();
-    if spec.get("add_authenticated_user_to_acl").and_then(Value::as_bool).unwrap_or(true) {
+    if root.add_authenticated_user_to_acl {
         let own = yson::map! {
             "action" => "allow",
             "subjects" => vec![user],

@@ -75,11 +75,7 @@ impl Kernel {
             controller,
             trees,
             erased_trees: registered.erased.iter().map(|(tree, _)| tree.to_string()).collect(),
-            acl: acl::whole(
-                user,
-                &parsed.provided,
-                spec.get("acl").and_then(Value::as_list).unwrap_or_default(),
-            ),
+            acl: acl::whole(user, root, &root.acl),
             owners: parsed.provided.get("owners").and_then(Value::as_list).unwrap_or_default().to_vec(),
             annotations: parsed
                 .provided

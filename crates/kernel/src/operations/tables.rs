@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Range};
 use tables::{Columns, Selection, about};
 use vocab::batch::Table;
-use vocab::{Failure, JobId, ObjectId, OperationId, OutputTable, Span, TableIo, Time};
+use vocab::{Failure, JobId, ObjectId, OperationId, OperationState, OutputTable, Span, TableIo, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -72,6 +72,8 @@ pub(crate) struct Target {
     pub replace_schema: bool,
     pub schema: Value,
     pub sorted_by: Vec<String>,
+    /// The operation is complete when it has written so many rows here, whatever is left to do.
+    pub row_count_limit: Option<u64>,
 }
 
 impl Target {
@@ -316,7 +318,15 @@ impl Kernel {
             (None, None) => Vec::new(),
         };
         let schema = if parsed.is_some() { schema } else { Value::Entity };
-        Ok(Target { table, append, replace_schema, schema, sorted_by })
+        let row_count_limit = given("row_count_limit")
+            .map(|limit| {
+                limit.as_u64().ok_or_else(|| {
+                    let text = "Attribute \"row_count_limit\" must be a number of rows, 0 or more";
+                    about(path, Failure::new(text))
+                })
+            })
+            .transpose()?;
+        Ok(Target { table, append, replace_schema, schema, sorted_by, row_count_limit })
     }
 
     /// The end of an operation that completes: what its jobs have written becomes rows of its outputs.
@@ -407,6 +417,18 @@ impl Kernel {
                 yson::to_binary(&chunk.to_value()),
             );
             tables.done.insert((place, table), chunk);
+        }
+    }
+
+    /// An operation of which an output has as many rows as its path asks for is complete (http-api.md 5.4,
+    /// `row_count_limit`).
+    pub(crate) fn complete_with_enough_rows(&mut self, now: Time, id: OperationId, out: &mut Vec<Effect>) {
+        let has_enough = self.operations.get(&id).is_some_and(|operation| {
+            operation.state == OperationState::Running
+                && operation.tables.as_ref().is_some_and(WorkTables::has_enough)
+        });
+        if has_enough {
+            self.finish_operation(now, id, OperationState::Completed, None, out);
         }
     }
 
@@ -507,6 +529,16 @@ impl InputPiece {
 }
 
 impl WorkTables {
+    /// Is there an output with as many rows as anybody wants?
+    pub fn has_enough(&self) -> bool {
+        (0..).zip(&self.outputs).any(|(number, target)| {
+            target.row_count_limit.is_some_and(|limit| {
+                let own = self.done.iter().filter(|((_, table), _)| *table == number);
+                own.map(|(_, chunk)| chunk.rows).sum::<u64>() >= limit
+            })
+        })
+    }
+
     /// Contents that must stay.
     pub fn blobs(&self) -> impl Iterator<Item = u64> {
         self.pieces.iter().map(|p| p.blob).chain(self.done.values().map(|chunk| chunk.blob))
@@ -522,6 +554,7 @@ impl WorkTables {
                 "schema" => t.schema.clone(),
                 "sorted_by" => t.sorted_by.clone(),
             }
+            .with_some("row_count_limit", t.row_count_limit)
         };
         yson::map! {
             "transaction_id" => self.transaction,
@@ -548,6 +581,7 @@ impl WorkTables {
                 replace_schema: v.get("replace_schema")?.as_bool()?,
                 schema: v.get("schema")?.clone(),
                 sorted_by: names(v.get("sorted_by")?)?,
+                row_count_limit: v.get("row_count_limit").and_then(Value::as_u64),
             })
         };
         let outputs: Vec<Target> = list("outputs")?.iter().map(target).collect::<Option<_>>()?;

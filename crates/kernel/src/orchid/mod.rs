@@ -11,7 +11,7 @@ mod trees;
 pub use large::SnapshotQuery;
 
 use crate::Kernel;
-use crate::mounts::missing;
+use crate::mounts::{dressed, missing, typed};
 use cypress::walk::{value_get, value_list};
 use cypress::{GetOptions, Mounted};
 use scheduler::TreeSnapshot;
@@ -66,7 +66,13 @@ impl Kernel {
         let path = self.tree.path(at.node);
         let path = used_path(&path, &keys[..used]);
         match value {
-            Some(value) => Ok(value_get(&value, &path, &at.rest[used..])?.into_owned()),
+            Some(value) => {
+                let value =
+                    typed(value_get(&value, &path, &at.rest[used..])?.into_owned(), &options.attributes);
+                // What is inside are no nodes.
+                let own = if at.rest.is_empty() { options.attributes.as_slice() } else { &[] };
+                Ok(dressed(value, own, || self.tree.attributes(at.node, own)))
+            }
             None => Err(match at.rest.get(used) {
                 Some(step) => missing(&path, step),
                 None => Failure::resolve(format!("{path} does not exist")).with("path", path),
@@ -158,6 +164,11 @@ impl Kernel {
             ["scheduler", "scheduling_info_per_pool_tree", tree, rest @ ..] => {
                 match (self.scheduler.snapshot().tree(tree), rest) {
                     (None, _) => (None, 2),
+                    (Some(tree), []) => {
+                        let (value, used) = self.orchid_tree(now, tree, &[], wanted, 3)?;
+                        let map = value.as_ref().and_then(Value::as_map).cloned().unwrap_or_default();
+                        (Some(map.with("fair_share_info", Value::Entity).into()), used)
+                    }
                     (Some(tree), ["fair_share_info", rest @ ..]) => {
                         self.orchid_tree(now, tree, rest, wanted, 4)?
                     }

@@ -10,13 +10,12 @@ use vocab::{Failure, OperationId, Time};
 use yson::{Map, Value};
 
 /// Subtrees that are shown when they are asked for by name.
-const OPAQUE: [&str; 12] = [
+const OPAQUE: [&str; 11] = [
     "allocations",
     "pools",
     "operations",
     "operations_by_pool",
     "child_pools_by_pool",
-    "fair_share_info",
     "pool_explanations",
     "pool_history",
     "pool_savings",

@@ -135,6 +135,7 @@ impl Kernel {
             closures: Default::default(),
             mount_nodes: Vec::new(),
             scheduler_node: ObjectId::default(),
+            controller_agents_node: ObjectId::default(),
             scheduler_config: Value::Map(Map::new()),
             controller_config: Value::Map(Map::new()),
             config,
@@ -207,6 +208,7 @@ impl Kernel {
             self.mount_nodes.push((mount, node));
         }
         self.scheduler_node = self.node_at_path("//sys/scheduler")?;
+        self.controller_agents_node = self.node_at_path("//sys/controller_agents")?;
         self.scheduler_config = self.wanted_scheduler_config();
         let config = read_scheduler_config(&self.scheduler_config)?;
         self.scheduler.set_config(config);

@@ -43,6 +43,8 @@ pub struct Job {
     pub stderr: Vec<u8>,
     /// It was asked to stop.
     pub interrupted: Option<InterruptionReason>,
+    /// Its place, which is told with reports and with its end; the start goes without it, as if it had not come.
+    pub slot: Option<u32>,
 }
 
 /// A job that is over.
@@ -77,7 +79,7 @@ impl Node {
             start_time: Some(job.accepted),
             statistics: job.statistics.clone(),
             stderr_size: job.stderr.len() as u64,
-            slot_index: None,
+            slot_index: job.slot,
         };
         self.running.values().map(report).collect()
     }
@@ -129,6 +131,7 @@ impl Node {
                                 _ => format!("hi from {job_id}").into_bytes(),
                             },
                             interrupted: None,
+                            slot: None,
                         };
                         self.running.entry(job_id).or_insert(job);
                         events.push(JobEvent::Started { job_id, start_time: now, slot_index: None });
@@ -212,6 +215,7 @@ impl Node {
                 stderr_size: job.stderr.len() as u64,
                 stderr: (!job.stderr.is_empty()).then_some(job.stderr),
                 fail_context_size: 0,
+                slot_index: job.slot,
             };
             self.finished.insert(job_id, Kept { report });
         }
@@ -244,5 +248,6 @@ fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
         stderr_size: 0,
         stderr: None,
         fail_context_size: 0,
+        slot_index: None,
     }
 }

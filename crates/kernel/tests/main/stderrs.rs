@@ -3,7 +3,7 @@
 use crate::console::Console;
 use kernel::{Body, Command, NodeKey, Retention, StderrPlace};
 use vocab::batch::Table;
-use vocab::{JobId, Span};
+use vocab::{JobId, JobOutcome, Span};
 use wire::{JobEvent, NodeMessage};
 use yson::Value;
 
@@ -127,6 +127,32 @@ fn whatever_ended_them() {
             assert_eq!(c.world.violations, [""; 0]);
         }
     }
+}
+
+/// A job that ends at once was never reported as running: its place comes with its end. The same if the server has
+/// ended it before.
+#[test]
+fn places_on_nodes_come_with_the_end() {
+    let mut c = two_jobs(|_| (), "");
+    let jobs = running(&c);
+    let place = |c: &mut Console, job: JobId, slot: u32| {
+        let node = c.world.nodes.get_mut("n1").expect("there");
+        node.running.get_mut(&job).expect("runs").slot = Some(slot);
+    };
+    place(&mut c, jobs[0], 4);
+    c.world.end_job("n1", jobs[0], JobOutcome::Completed { interrupted: None, restart_needed: false });
+    c.world.settle();
+    c.run("op abort o");
+    place(&mut c, jobs[1], 5);
+    let slot = |c: &Console, job: JobId| {
+        let key = kernel::job_key(c.operation_id("o"), job);
+        let record = &c.world.durable[&(Table::JobArchive, key)];
+        let record = kernel::archived_job(record).expect("readable");
+        record.get("exec_attributes").and_then(|told| told.get("slot_index")?.as_i64())
+    };
+    assert_eq!([slot(&c, jobs[0]), slot(&c, jobs[1])], [Some(4), None]);
+    reap(&mut c);
+    assert_eq!([slot(&c, jobs[0]), slot(&c, jobs[1])], [Some(4), Some(5)]);
 }
 
 #[test]

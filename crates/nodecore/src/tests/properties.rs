@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use vocab::*;
-use wire::{AbortJob, JobEvent, NodeMessage, ServerMessage};
+use wire::{AbortJob, FinishedJob, JobEvent, NodeMessage, ServerMessage};
 
 use super::script::*;
 use crate::*;
@@ -25,6 +25,11 @@ struct World {
     /// Live processes by job, as the edge knows them.
     alive: BTreeSet<JobId>,
     slots: BTreeMap<u32, JobId>,
+}
+
+/// Who was running had a place.
+fn tells_its_place(end: &FinishedJob) -> bool {
+    end.start_time.is_none() || end.slot_index.is_some()
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +111,7 @@ impl World {
                 }
                 for end in hello.finished {
                     assert!(listed.insert(end.identity.job_id), "listed twice");
+                    assert!(tells_its_place(&end));
                     self.report(end.identity.job_id, end.outcome);
                 }
                 let expected: BTreeSet<JobId> = self.accepted.difference(&self.released).copied().collect();
@@ -115,6 +121,7 @@ impl World {
                 assert!(self.connected && self.welcome, "events before Welcome");
                 for event in events {
                     if let JobEvent::Finished(end) = event {
+                        assert!(tells_its_place(&end));
                         self.report(end.identity.job_id, end.outcome);
                     }
                 }

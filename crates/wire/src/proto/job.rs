@@ -233,6 +233,7 @@ impl From<&FinishedJob> for pb::FinishedJob {
             stderr_size: f.stderr_size,
             stderr: f.stderr.clone(),
             fail_context_size: f.fail_context_size,
+            slot_index: f.slot_index,
         }
     }
 }
@@ -249,6 +250,7 @@ impl TryFrom<pb::FinishedJob> for FinishedJob {
             stderr_size: f.stderr_size,
             stderr: f.stderr,
             fail_context_size: f.fail_context_size,
+            slot_index: f.slot_index,
         })
     }
 }

@@ -253,7 +253,14 @@ fn outcome() -> impl Strategy<Value = JobOutcome> {
 }
 fn finished() -> impl Strategy<Value = FinishedJob> {
     let stderr = proptest::option::of(vec(any::<u8>(), 0..9));
-    (identity(), resources(), outcome(), any::<(Option<u64>, u64, u64, u64)>(), statistics(), stderr)
+    (
+        identity(),
+        resources(),
+        outcome(),
+        any::<(Option<u64>, u64, u64, u64, Option<u32>)>(),
+        statistics(),
+        stderr,
+    )
         .prop_map(|(identity, granted, outcome, n, statistics, stderr)| FinishedJob {
             identity,
             granted,
@@ -264,6 +271,7 @@ fn finished() -> impl Strategy<Value = FinishedJob> {
             stderr_size: n.2,
             stderr,
             fail_context_size: n.3,
+            slot_index: n.4,
         })
 }
 fn report() -> impl Strategy<Value = JobReport> {

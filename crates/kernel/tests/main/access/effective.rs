@@ -1,4 +1,4 @@
-//! `@effective_acl` of pools and trees: the entries that count, nearest first, as they are there.
+//! `@effective_acl` of pools and trees, `@acl` of operations: the entries that count, nearest first, as they are there.
 
 use super::*;
 
@@ -71,4 +71,133 @@ fn pools_tell_which_entries_count() {
     }
     let refused = guarded.ask("root", set(&at("/p"), "[]"));
     assert!(refused.is_err_and(|e| e.message.contains("effective_acl")), "it follows from the lists");
+}
+
+/// The attributes that the tree has of an operation, of one that is over those that are not in its record.
+fn in_tree(guarded: &mut Guarded, at: &str, attributes: &[&str]) -> Map {
+    let command = Command::Get {
+        path: path(&format!("{at}/@")),
+        attributes: attributes.iter().map(|a| (*a).to_owned()).collect(),
+        max_size: None,
+        fields: None,
+    };
+    match guarded.ask("bob", command) {
+        Ok(Body::Value(Value::Map(map))) | Ok(Body::ArchivedOperation { node: map, .. }) => map,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn operations_tell_which_entries_count() {
+    let mut guarded = Guarded::new();
+    let operation = guarded.operation;
+    let at = format!("#{operation}");
+    let of_all = entries(&guarded.done("root", get("//sys/operations/@acl")));
+    assert!(!of_all.is_empty(), "admins");
+    let everywhere = "object_and_descendants";
+    let expected = |own: &[&str]| -> Vec<String> {
+        own.iter().map(|entry| format!("{entry}:{everywhere}")).chain(of_all.iter().cloned()).collect()
+    };
+    let whole = expected(&["ann:read,manage", "adm:read"]);
+    let all = in_tree(&mut guarded, &at, &[]);
+    assert_eq!(entries(all.get("acl").expect("told")), whole);
+    assert_eq!(all.get("effective_acl"), Some(&Value::Entity), "not among all of them");
+    let named = in_tree(&mut guarded, &at, &["acl", "effective_acl"]);
+    assert_eq!(named.get("acl"), named.get("effective_acl"));
+    assert_eq!(entries(&guarded.done("bob", get(&format!("{at}/@effective_acl")))), whole);
+    let dressed = guarded.done("bob", get_with(&at, "acl"));
+    assert_eq!(entries(dressed.attributes().and_then(|a| a.get("acl")).expect("told")), whole);
+
+    let parameters = map("{acl=[{action=allow; subjects=[team]; permissions=[manage]}]; owners=[bob]}");
+    let operation = OperationRef::Id(operation);
+    guarded.done("ann", Command::UpdateOperationParameters { operation: operation.clone(), parameters });
+    let changed = expected(&["ann:read,manage", "team:manage", "bob:read,manage"]);
+    assert_eq!(entries(&guarded.done("bob", get(&format!("{at}/@acl")))), changed);
+    guarded.done("ann", Command::AbortOperation { operation, message: None });
+    for life in 0..2 {
+        let over = in_tree(&mut guarded, &at, &["acl", "effective_acl"]);
+        assert_eq!(entries(over.get("acl").expect("told")), changed, "life {life}");
+        assert_eq!(over.get("acl"), over.get("effective_acl"), "life {life}");
+        guarded.world.crash(usize::MAX);
+        guarded.world.restart();
+    }
+}
+
+/// By whatever path: the answer is that of `check_operation_permission`, and says whose entry it was.
+#[test]
+fn check_permission_of_operations() {
+    let mut guarded = Guarded::new();
+    let operation = guarded.operation;
+    let place = guarded.done("bob", get(&format!("#{operation}/@path")));
+    let place = place.as_str().expect("a path").to_owned();
+    let check = |guarded: &mut Guarded, user: &str, permission: &str, at: &str| {
+        let command = Command::CheckPermission {
+            user: user.into(),
+            permission: permission.into(),
+            path: path(at),
+            columns: None,
+        };
+        guarded.ask("bob", command)
+    };
+    let paths = [place.clone(), format!("//sys/operations/{operation}"), format!("#{operation}")];
+    for life in 0..3 {
+        for user in ["ann", "bob", "adm", "sup", "root"] {
+            for permission in ["read", "manage"] {
+                let command = Command::CheckOperationPermission {
+                    user: user.into(),
+                    permission: permission.into(),
+                    operation: OperationRef::Id(operation),
+                };
+                let expected = guarded.done("bob", command);
+                for at in paths.iter().flat_map(|at| [at.clone(), format!("{at}/@state")]) {
+                    let Ok(Body::Value(told)) = check(&mut guarded, user, permission, &at) else {
+                        panic!("{user} {permission} {at}")
+                    };
+                    assert_eq!(told.get("action"), expected.get("action"), "{user} {permission} {at} {life}");
+                }
+            }
+        }
+        match life {
+            0 => {
+                let operation = OperationRef::Id(operation);
+                guarded.done("ann", Command::AbortOperation { operation, message: None });
+            }
+            _ => {
+                guarded.world.crash(usize::MAX);
+                guarded.world.restart();
+            }
+        }
+    }
+    let Ok(Body::Value(told)) = check(&mut guarded, "ann", "manage", &paths[1]) else { panic!("an answer") };
+    assert_eq!(
+        (told.get("object_id"), told.get("object_name"), told.get("subject_name")),
+        (Some(&operation.into()), Some(&place.as_str().into()), Some(&"ann".into()))
+    );
+    // The map itself is a node like any other, and what is not there has no list.
+    let Ok(Body::Value(told)) = check(&mut guarded, "bob", "read", "//sys/operations") else {
+        panic!("an answer")
+    };
+    assert_eq!(told.get("action"), Some(&"allow".into()));
+    for nothing in [format!("{place}/nothing"), "//sys/operations/1-2-103e8-9".to_owned()] {
+        let refused = check(&mut guarded, "bob", "read", &nothing).expect_err("nothing is there");
+        assert_eq!(refused.code, 500, "{nothing}: {refused}");
+    }
+}
+
+/// Options that are shown though others decide about them.
+#[test]
+fn the_full_spec_of_an_operation() {
+    let mut guarded = Guarded::new();
+    let operation = OperationRef::Id(guarded.operation);
+    let existence = "require_specified_pools_existence";
+    let shown = |guarded: &mut Guarded| {
+        let attributes = Some(vec!["full_spec".to_owned(), "unrecognized_spec".to_owned()]);
+        let told = guarded.done("bob", Command::GetOperation { operation: operation.clone(), attributes });
+        assert_eq!(told.get("unrecognized_spec"), Some(&Map::new().into()));
+        let full = told.get("full_spec").expect("told").clone();
+        (full.get(existence).and_then(Value::as_bool), full.get("add_authenticated_user_to_acl").cloned())
+    };
+    assert_eq!(shown(&mut guarded), (Some(false), Some(true.into())));
+    guarded.done("root", set("//sys/scheduler/config/require_specified_operation_pools_existence", "%true"));
+    assert_eq!(shown(&mut guarded).0, Some(true));
 }

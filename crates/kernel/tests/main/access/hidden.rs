@@ -93,7 +93,8 @@ fn an_id_is_no_way_around() {
     let table = guarded.done("root", create("table", Some("//home/ann/table"), "{}"));
     let table = table.get("node_id").and_then(Value::as_str).expect("an id").to_owned();
     for id in [node, pool, table] {
-        let nobody: vocab::ObjectId = id.chars().rev().collect::<String>().parse().expect("an id backwards is one");
+        let nobody: vocab::ObjectId =
+            id.chars().rev().collect::<String>().parse().expect("an id backwards is one");
         let nobody = nobody.to_string();
         for through_links in [false, true] {
             let base = |id: &str| if through_links { format!("//tmp/to-{id}") } else { format!("#{id}") };
