@@ -3,6 +3,7 @@ write becomes rows of tables (jobs-and-nodes.md 5, 8.4; http-api.md 13)."""
 
 import json
 import threading
+import time
 
 import pytest
 import yt.wrapper
@@ -474,3 +475,25 @@ def test_many_at_once(cluster, client, home):
     for number in range(4):
         rows = read(client, f"{home}/out-{number}")
         assert len(rows) == 102 and [row for row in rows if "name" in row] == ROWS
+
+
+def test_enough_rows_while_the_server_is_down():
+    """kill -9; meanwhile a job ends that has written as many rows as are wanted, and another one never does."""
+    with make_cluster() as cluster:
+        client = cluster.client()
+        client.write_table("//tmp/in", [{"n": 0}, {"n": 1}])
+        client.create("table", "//tmp/out")
+        begun, go = cluster.shared / "begun", cluster.shared / "go"
+        command = f"umask 0; touch {begun}-$YT_START_ROW_INDEX; if [ $YT_START_ROW_INDEX = 1 ]; then sleep 1000; fi; " \
+                  f"while [ ! -e {go} ]; do sleep 0.05; done; cat"
+        operation = cluster.command("start_operation", operation_type="map", spec={
+            "mapper": {"command": command, "format": "json", "cpu_limit": 0.1, "memory_limit": 64 << 20}, "job_count": 2,
+            "input_table_paths": ["//tmp/in"],
+            "output_table_paths": [{"$value": "//tmp/out", "$attributes": {"row_count_limit": 1}}]})["operation_id"]
+        wait_for(lambda: all((cluster.shared / f"begun-{n}").exists() for n in (0, 1)), what="both jobs to begin")
+        cluster.server.kill()
+        go.touch()
+        time.sleep(1)
+        cluster.restart()
+        cluster.wait_state(operation, "completed", timeout=120)
+        assert list(cluster.client().read_table("//tmp/out")) == [{"n": 0}]

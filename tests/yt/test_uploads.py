@@ -468,3 +468,22 @@ def test_who_asks_first_need_not_send(cluster):
         connection.sendall(b"PUT /api/v4/no_such_command HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n"
                            b"Expect: 100-continue\r\n\r\n" % (cluster.address.encode(), SEVERAL_MB))
         assert connection.recv(1000).startswith(b"HTTP/1.1 404")
+
+
+def test_a_body_that_never_comes_does_not_hold_up_the_refusal(cluster):
+    host, port = cluster.address.split(":")
+    for head in (b"Content-Length: 9", b"Transfer-Encoding: chunked"):
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(b"PUT /api/v4/no_such_command HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n"
+                               % (cluster.address.encode(), head))
+            assert connection.recv(1000).startswith(b"HTTP/1.1 404")
+
+
+def test_a_sign_in_that_is_too_large(cluster):
+    host, port = cluster.address.split(":")
+    for _ in range(3):
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        connection.request("POST", "/login", body=b"x" * SEVERAL_MB)
+        answer = connection.getresponse()
+        assert answer.status == 400 and "too large" in json.loads(answer.read())["message"]
+        connection.close()

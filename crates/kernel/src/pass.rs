@@ -177,8 +177,9 @@ impl Kernel {
             for verdict in verdicts {
                 self.drop_job(verdict, out);
             }
-            if let Some(event) = event {
-                self.operation_event(now, id, event, out);
+            match event {
+                Some(event) => self.operation_event(now, id, event, out),
+                None => self.complete_with_enough_rows(now, id, out),
             }
         }
         self.order_revived_allocations();

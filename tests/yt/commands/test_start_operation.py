@@ -1,6 +1,7 @@
 """`start_operation` through the real client."""
 
 import pytest
+import yt.wrapper
 import yt.yson
 from calls import formatted, fresh, raw, refused, vanilla
 from harness import wait_for
@@ -122,6 +123,35 @@ def test_complete_with_enough_rows(client, pool, home, limit, rows):
     wait_for(lambda: client.get_operation_state(operation).is_finished(), what="the operation to end")
     assert client.get_operation_state(operation).name == "completed"
     assert client.get(f"{home}/out/@row_count") == rows
+
+
+def test_jobs_that_fail_have_written_nothing(client, pool, home):
+    """Not even the no rows that are enough."""
+    client.write_table(f"{home}/in", [{"a": 1}])
+    client.write_table(f"{home}/out", [{"old": 1}])
+    operation = start(client, "map", pool=pool, input_table_paths=[f"{home}/in"], max_failed_job_count=2,
+                      mapper={"command": "exit 1", "format": "json", "cpu_limit": 0.1, "memory_limit": 64 << 20},
+                      output_table_paths=[yt.yson.to_yson_type(f"{home}/out", attributes={"row_count_limit": 0})])
+    wait_for(lambda: client.get_operation_state(operation).is_finished(), what="the operation to end")
+    assert client.get_operation_state(operation).name == "failed"
+    assert list(client.read_table(f"{home}/out")) == [{"old": 1}]
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unordered", "sorted"])
+@pytest.mark.parametrize("limit, rows", [(0, 0), (1, 3), (3, 3), (4, 6), (100, 9)])
+def test_enough_rows_of_a_merge(client, home, mode, limit, rows):
+    """Of one that takes the chunks as they are: whole chunks count."""
+    for number in range(3):
+        path = yt.yson.to_yson_type(f"{home}/in", attributes={"append": True, "sorted_by": ["a"]})
+        if not number:
+            client.create("table", f"{home}/in")
+        client.write_table(path, [{"a": 3 * number + n} for n in range(3)])
+    out = yt.wrapper.YPath(f"{home}/out", attributes={"row_count_limit": limit})
+    client.run_merge(f"{home}/in", out, mode=mode, spec={"schema_inference_mode": "from_output"})
+    assert [row["a"] for row in client.read_table(f"{home}/out")] == list(range(rows))
+    wrong = yt.wrapper.YPath(f"{home}/out", attributes={"row_count_limit": "many"})
+    with pytest.raises(yt.wrapper.YtOperationFailedError, match="row_count_limit"):
+        client.run_merge(f"{home}/in", wrong, mode=mode)
 
 
 def test_rows_that_are_enough_are_a_number(client, pool, home):

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt as _};
 use vocab::Failure;
 
@@ -20,6 +22,9 @@ const PIECE: usize = 64 << 10;
 const MAX_PIECE: usize = 64 << 20;
 /// A refused body is read on up to here, so that the client gets to read the reply.
 const MAX_DRAINED: usize = 1 << 30;
+/// And as long as this, for a client that sends without a pause: one that waits may be waiting for the reply.
+const MAX_DRAINING: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Decompresses a whole body of at most `limit` bytes; `what` names it in the error.
 pub(super) async fn whole(
@@ -142,16 +147,20 @@ pub(super) fn lend(headers: &HeaderMap, body: Body) -> (Body, Option<Rest>) {
 pub(super) struct Rest(oneshot::Receiver<BodyDataStream>);
 
 impl Rest {
-    /// Reads on to the end, as far as the body has been given back.
+    /// Reads on to the end, as far as the body has been given back, within bounds.
     pub async fn drain(mut self) {
         let Ok(mut stream) = self.0.try_recv() else { return };
         let mut left = MAX_DRAINED;
-        while let Some(Ok(chunk)) = stream.next().await {
-            match left.checked_sub(chunk.len()) {
-                Some(rest) => left = rest,
-                None => return,
+        let all = async {
+            while let Ok(Some(Ok(chunk))) = timeout(PAUSE, stream.next()).await {
+                match left.checked_sub(chunk.len()) {
+                    Some(rest) => left = rest,
+                    None => return,
+                }
             }
-        }
+        };
+        // Whatever it was, the reply is next.
+        let _ = timeout(MAX_DRAINING, all).await;
     }
 }
 

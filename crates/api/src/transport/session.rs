@@ -14,6 +14,7 @@ use crate::Proof;
 use crate::api::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, header};
 use kernel::Command;
 use vocab::{Failure, code};
@@ -44,11 +45,16 @@ pub(super) async fn whoami(State(api): Shared, method: Method, headers: HeaderMa
 }
 
 pub(super) async fn login(State(api): Shared, request: Request) -> Response<Body> {
-    sign_in(&api, request).await.unwrap_or_else(|failure| failure.into_response(&api))
+    let (parts, content) = request.into_parts();
+    let (content, rest) = body::lend(&parts.headers, content);
+    let result = sign_in(&api, parts, content).await;
+    if let Some(rest) = rest.filter(|_| result.is_err()) {
+        rest.drain().await;
+    }
+    result.unwrap_or_else(|failure| failure.into_response(&api))
 }
 
-async fn sign_in(api: &Api, request: Request) -> Result<Response<Body>, HttpFailure> {
-    let (parts, content) = request.into_parts();
+async fn sign_in(api: &Api, parts: Parts, content: Body) -> Result<Response<Body>, HttpFailure> {
     // Or a page of somebody else could sign this browser in as whom it likes.
     refuse_foreign_page(api, true, &parts.headers)?;
     let bytes = body::whole(&parts.headers, content, MAX_BODY, "The body of a sign-in").await?;

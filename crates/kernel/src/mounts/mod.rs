@@ -209,7 +209,7 @@ impl Kernel {
         count: usize,
         all: impl Iterator<Item = (K, Value)>,
     ) -> Value {
-        dressed(cut(options, count, all), &options.attributes, || {
+        dressed(cut(options, all), &options.attributes, || {
             let mut attributes = self.tree.attributes(at.node, &options.attributes);
             if attributes.contains("count") {
                 attributes.insert("count", count);
@@ -223,15 +223,12 @@ impl Kernel {
     }
 }
 
-/// As many of so many children as may be shown of one node, and whether there are more (http-api.md 8.1, `max_size`).
-pub(super) fn cut<K: AsRef<[u8]>>(
-    options: &GetOptions,
-    count: usize,
-    all: impl Iterator<Item = (K, Value)>,
-) -> Value {
+/// As many children as may be shown of one node, and whether there are more (http-api.md 8.1, `max_size`).
+pub(super) fn cut<K: AsRef<[u8]>>(options: &GetOptions, mut all: impl Iterator<Item = (K, Value)>) -> Value {
     let limit = options.max_size.unwrap_or(usize::MAX);
-    let shown = Value::Map(all.take(limit).collect());
-    if count > limit { shown.with_attributes(yson::map! { "incomplete" => true }) } else { shown }
+    let shown = Value::Map(all.by_ref().take(limit).collect());
+    let is_cut = all.next().is_some();
+    if is_cut { shown.with_attributes(yson::map! { "incomplete" => true }) } else { shown }
 }
 
 /// A value with those of its attributes that are wanted.

@@ -136,8 +136,7 @@ impl Kernel {
                 let dress =
                     |id| dressed(Value::Entity, wanted, || self.listed_attributes(now, at, id, wanted));
                 let all = self.operations_in(b).map(|id| (id.to_string(), dress(id)));
-                let all = cut(options, self.operations_in(b).count(), all);
-                Ok(Body::Value(dressed(all, wanted, || self.counted_bucket(at, b, wanted))))
+                Ok(Body::Value(dressed(cut(options, all), wanted, || self.counted_bucket(at, b, wanted))))
             }
             (Target::Bucket(b), [Step::AllAttributes]) => {
                 let all = self.counted_bucket(at, b, wanted);

@@ -102,8 +102,7 @@ impl Kernel {
             true => (child, Value::Entity),
             false => (child, self.pool_value(tree, child, wanted)),
         });
-        let count = self.pools.children(tree, pool).count();
-        dressed(cut(wanted, count, children), &wanted.attributes, || {
+        dressed(cut(wanted, children), &wanted.attributes, || {
             self.attributes_of(tree, pool, &wanted.attributes).unwrap_or_default()
         })
     }
@@ -132,7 +131,7 @@ impl Kernel {
                 Target::All => {
                     let trees = &self.pools.trees;
                     let all = trees.keys().map(|tree| (tree, self.pool_value(tree, ROOT, options)));
-                    dressed(cut(options, trees.len(), all), wanted, || {
+                    dressed(cut(options, all), wanted, || {
                         self.target_attributes(at, &target, wanted).unwrap_or_default()
                     })
                 }

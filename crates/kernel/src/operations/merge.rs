@@ -115,6 +115,9 @@ impl Kernel {
             })?;
         }
         cut_bounds(&mut rows.chunks, sorted_by.len());
+        if let Some(limit) = row_count_limit(&merge.output)? {
+            keep_enough(&mut rows.chunks, limit);
+        }
         rows.sorted_by = sorted_by;
         self.table_written(now, user, &merge.output, rows, out)
     }
@@ -240,6 +243,26 @@ fn sort_by_bounds(chunks: &mut [Chunk]) {
             tables::compare_keys(a, b).then_with(|| tables::compare_keys(a_last, b_last))
         }
         _ => Ordering::Equal,
+    });
+}
+
+/// So many rows are enough (http-api.md 5.4).
+pub(super) fn row_count_limit(path: &YPath) -> Result<Option<u64>, Failure> {
+    let Some(value) = path.attributes.get("row_count_limit").filter(|v| !v.is_entity()) else {
+        return Ok(None);
+    };
+    let wrong =
+        || about(path, Failure::new("Attribute \"row_count_limit\" must be a number of rows, 0 or more"));
+    value.as_u64().map(Some).ok_or_else(wrong)
+}
+
+/// The first of the chunks that have so many rows together.
+fn keep_enough(chunks: &mut Vec<Chunk>, limit: u64) {
+    let mut rows = 0;
+    chunks.retain(|chunk| {
+        let is_wanted = rows < limit;
+        rows += chunk.rows;
+        is_wanted
     });
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct WorkTables {
     /// What was written, by the place of the unit (`unit_done` of [`controller::JobVerdict`]) and the number of the
     /// output table.
     pub done: BTreeMap<(u64, u32), Chunk>,
+    /// Rows in `done`, by the number of the output table.
+    pub written: Vec<u64>,
 }
 
 /// Rows that lie together in one chunk.
@@ -196,9 +198,18 @@ impl Kernel {
             return Err(failure);
         }
         if let Some(operation) = self.operations.get_mut(&id) {
-            let done = BTreeMap::new();
-            let tables =
-                WorkTables { transaction, pieces, columns, merge_by, ends, outputs, task_outputs, done };
+            let (done, written) = (BTreeMap::new(), vec![0; outputs.len()]);
+            let tables = WorkTables {
+                transaction,
+                pieces,
+                columns,
+                merge_by,
+                ends,
+                outputs,
+                task_outputs,
+                done,
+                written,
+            };
             operation.set_tables(tables);
         }
         Ok(())
@@ -318,14 +329,7 @@ impl Kernel {
             (None, None) => Vec::new(),
         };
         let schema = if parsed.is_some() { schema } else { Value::Entity };
-        let row_count_limit = given("row_count_limit")
-            .map(|limit| {
-                limit.as_u64().ok_or_else(|| {
-                    let text = "Attribute \"row_count_limit\" must be a number of rows, 0 or more";
-                    about(path, Failure::new(text))
-                })
-            })
-            .transpose()?;
+        let row_count_limit = super::merge::row_count_limit(path)?;
         Ok(Target { table, append, replace_schema, schema, sorted_by, row_count_limit })
     }
 
@@ -416,7 +420,11 @@ impl Kernel {
                 operation_key(id, OUTPUT, &key),
                 yson::to_binary(&chunk.to_value()),
             );
-            tables.done.insert((place, table), chunk);
+            let rows = chunk.rows;
+            let before = tables.done.insert((place, table), chunk).map_or(0, |chunk| chunk.rows);
+            if let Some(written) = tables.written.get_mut(table as usize) {
+                *written = *written + rows - before;
+            }
         }
     }
 
@@ -531,12 +539,8 @@ impl InputPiece {
 impl WorkTables {
     /// Is there an output with as many rows as anybody wants?
     pub fn has_enough(&self) -> bool {
-        (0..).zip(&self.outputs).any(|(number, target)| {
-            target.row_count_limit.is_some_and(|limit| {
-                let own = self.done.iter().filter(|((_, table), _)| *table == number);
-                own.map(|(_, chunk)| chunk.rows).sum::<u64>() >= limit
-            })
-        })
+        let mut outputs = self.outputs.iter().zip(&self.written);
+        outputs.any(|(target, written)| target.row_count_limit.is_some_and(|limit| *written >= limit))
     }
 
     /// Contents that must stay.
@@ -590,6 +594,10 @@ impl WorkTables {
             // Written by a version in which only maps had tables.
             None => vec![(0..outputs.len() as u32).collect()],
         };
+        let mut written = vec![0; outputs.len()];
+        for ((_, table), chunk) in &done {
+            *written.get_mut(*table as usize)? += chunk.rows;
+        }
         Some(WorkTables {
             transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
             pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
@@ -600,6 +608,7 @@ impl WorkTables {
             outputs,
             task_outputs,
             done,
+            written,
         })
     }
 }

@@ -18,6 +18,8 @@ pub struct SnapshotQuery {
     fields: Option<Vec<String>>,
     max_size: Option<usize>,
     names_only: bool,
+    /// Attributes that are wanted of what is in it.
+    attributes: Vec<String>,
 }
 
 /// Which map.
@@ -94,7 +96,8 @@ impl SnapshotQuery {
         }
         let fields: Option<Vec<&str>> = self.fields.as_ref().map(|f| f.iter().map(String::as_str).collect());
         let children = self.max_size.unwrap_or(usize::MAX);
-        self.map.of(&self.tree, Wanted { fields: fields.as_deref(), children })
+        let value = self.map.of(&self.tree, Wanted { fields: fields.as_deref(), children });
+        crate::mounts::typed(value, &self.attributes)
     }
 }
 
@@ -132,6 +135,7 @@ impl Kernel {
             fields,
             max_size: options.max_size,
             names_only,
+            attributes: options.attributes.clone(),
         })
     }
 }

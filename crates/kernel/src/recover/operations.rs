@@ -11,13 +11,19 @@ use crate::records::{
     tree_from_value,
 };
 use crate::summary::Summary;
+use controller::spec::ParsedSpec;
 use controller::{OperationController, StatePart};
 use cypress::Chunk;
 use scheduler::{Admission, OperationDesc};
 use std::collections::BTreeMap;
 use vocab::batch::Table;
 use vocab::{Failure, OperationId, OperationState, Time};
-use yson::Value;
+use yson::{Map, Value};
+
+/// Options that an earlier version has taken unseen, whatever they were.
+fn is_unseen(name: &[u8]) -> bool {
+    matches!(name, b"add_authenticated_user_to_acl" | b"tentative_tree_eligibility")
+}
 
 /// Records of one operation.
 #[derive(Default)]
@@ -195,7 +201,15 @@ impl Kernel {
         }
         // What was accepted stays accepted.
         let any_size = self.controller_options.for_any_size();
-        let spec = controller::spec::parse(operation_type, &provided, &any_size)?;
+        let spec = controller::spec::parse(operation_type, &provided, &any_size).or_else(|failure| {
+            let known = provided.iter().filter(|(name, _)| !is_unseen(name));
+            let known: Map = known.map(|(name, value)| (name, value.clone())).collect();
+            if known.len() == provided.len() {
+                return Err(failure);
+            }
+            let spec = controller::spec::parse(operation_type, &known, &any_size)?;
+            Ok(ParsedSpec { provided: provided.clone(), ..spec })
+        })?;
         let controller =
             OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
                 .map_err(|e| Failure::new(e.to_string()))?;

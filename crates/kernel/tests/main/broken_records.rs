@@ -87,6 +87,28 @@ fn a_spec_that_is_not_accepted_any_more() {
     "#]].assert_eq(c.transcript());
 }
 
+/// Earlier versions have not looked into these options: who was let in with them goes on.
+#[test]
+fn options_that_were_taken_unseen() {
+    let odd = [
+        ("add_authenticated_user_to_acl", Value::from("false")),
+        ("tentative_tree_eligibility", yson::map! {"sample_job_count" => 0}.into()),
+        ("tentative_tree_eligibility", 5i64.into()),
+    ];
+    for (name, value) in odd {
+        let mut c = down();
+        damage(&mut c, "b", b's', |record| {
+            edited(record, |map| {
+                let Some(Value::Map(spec)) = map.get_mut("spec") else { panic!("it has a spec") };
+                spec.insert(name, value.clone());
+            })
+        });
+        c.run("restart\nconnect n1\nop get b state spec");
+        let transcript = c.transcript();
+        assert!(transcript.contains("{\"state\"=\"running\";") && transcript.contains(name), "{transcript}");
+    }
+}
+
 #[test]
 fn damaged_bytes_of_any_part() {
     for part in [b's', b'd', b'c'] {
