@@ -69,7 +69,7 @@ fn types_have_their_own() {
             create table //tmp/t -- attributes={schema=[{name=a;type=string}];optimize_for=scan}
                 ok
             get //tmp/t/@ -- attributes=[row_count;chunk_count;data_weight;sorted;sorted_by;schema;schema_mode;dynamic;optimize_for;compression_codec;user_attribute_keys]
-                {"row_count"=0;"chunk_count"=0;"data_weight"=0;"sorted"=%false;"schema"=<"strict"=%true;"unique_keys"=%false;>[{"name"="a";"required"=%false;"type"="string";"type_v3"={"type_name"="optional";"item"="string";};};];"schema_mode"="strong";"dynamic"=%false;"optimize_for"="scan";"compression_codec"="none";"user_attribute_keys"=["optimize_for";];}
+                {"row_count"=0;"chunk_count"=0;"data_weight"=0;"sorted"=%false;"schema"=<"strict"=%true;"unique_keys"=%false;>[{"name"="a";"required"=%false;"type"="string";"type_v3"={"type_name"="optional";"item"="string";};};];"schema_mode"="strong";"dynamic"=%false;"optimize_for"="scan";"compression_codec"="none";"user_attribute_keys"=[];}
             create file //tmp/f
                 ok
             get //tmp/f/@ -- attributes=[uncompressed_data_size;compressed_data_size;chunk_count;compression_codec;md5]
