@@ -270,7 +270,7 @@ CALLS = [
                 == {"total": 1, "completed": 1, "failed": 0, "running": 0})),
     Call(3, ["explain-id", "--local", "{short}"], re.compile("operation")),
     Call(3, ["explain-id", "{short}"],
-         re.compile(r"Exists: +True\n +Creation range: +\d{4}-\d\d-\d\dT[\d:.]+Z - \d{4}-\d\d-\d\dT[\d:.]+Z")),
+         re.compile(r"Exists: +true\n +Creation range: +\d{4}-\d\d-\d\dT[\d:.]+Z - \d{4}-\d\d-\d\dT[\d:.]+Z")),
     Call(3, ["explain-id", "1-2-3e8-4"], says="no child with key", code=1),
 
     # --- rank 4: jobs

@@ -445,7 +445,7 @@ SEVERAL_MB = 20 << 20
     ("write_file?path=//tmp/f", {"Content-Encoding": "foo"}, 415),
     ("write_file", {}, 400),
     ("write_file?path=//tmp/f", {"X-YT-Parameters": "{"}, 400),
-    ("write_file?path=//tmp/f", {"X-YT-User-Name": "nobody"}, 401),
+    ("write_file?path=//tmp/f", {"X-YT-User-Name": "nobody"}, 400),
     ("write_table?path=//tmp/f&input_format=foo", {}, 400),
     ("set?path=//tmp/nothing/x", {"Content-Type": "foo/bar"}, 400),
     ("no_such_command", {}, 404),

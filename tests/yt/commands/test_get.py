@@ -328,7 +328,7 @@ def test_get_attributes_of_what_is_no_map_of_nodes(client, operation, name):
 @pytest.mark.parametrize("name", ["operations", "pool_trees", "pool_trees/physical", "transactions", "cluster_nodes"])
 def test_get_more_than_max_size_of_what_is_no_map_of_nodes(client, operation, pool, name):
     inside(client), inside(client)
-    client.create("scheduler_pool", attributes={"name": fresh("pool"), "pool_tree": "physical"})
+    client.create("scheduler_pool", attributes={"name": fresh("one-more"), "pool_tree": "physical"})
     whole = client.get(f"//sys/{name}")
     for size in (0, 1, len(whole)):
         shown = client.get(f"//sys/{name}", max_size=size, attributes=["type"])
@@ -339,7 +339,7 @@ def test_get_more_than_max_size_of_what_is_no_map_of_nodes(client, operation, po
 def test_get_orchid_of_a_node(client, operation):
     node = client.list("//sys/cluster_nodes")[0]
     path = f"//sys/cluster_nodes/{node}/orchid"
-    assert client.get(f"{path}/@type") == "orchid" and client.get(f"{path}/@")["opaque"] is True
+    assert client.get(f"{path}/@type") == "orchid" and client.get(f"{path}/@")["opaque"]
     assert client.get(f"{path}/@path") == path and client.exists(f"{path}/@opaque")
     assert client.get(path, attributes=["type"]).attributes == {"type": "orchid"}
     assert client.get(f"//sys/cluster_nodes/{node}", attributes=["type"])["orchid"].attributes == {"type": "orchid"}
@@ -361,7 +361,7 @@ def test_get_values_inside_an_orchid_have_types(client):
 def test_get_what_is_no_node(client, home):
     client.create("table", f"{home}/t")
     with told(500, f"{home}/t/@row_count is an attribute"):
-        list(client.read_table(f"{home}/t/@row_count"))
+        raw(client, "read_table", path=f"{home}/t/@row_count", output_format="yson")
     client.link(f"{home}/t", f"{home}/l")
     with told(500, f"{home}/l cannot have children", "link"):
         client.get(f"{home}/l&/below")

@@ -449,7 +449,7 @@ def test_set_transparent_what_cannot_be(client, home):
         client.set(f"{home}/d/@opaque", False)
     client.set(f"{home}/@opaque", True)
     client.set(f"{home}/@opaque", False)
-    assert client.get(f"{home}/@opaque") is False and client.get(f"{home}/d/@opaque") is True
+    assert not client.get(f"{home}/@opaque") and client.get(f"{home}/d/@opaque")
 
 
 @pytest.mark.parametrize("name", ["cluster_name", "primary_cell_tag"])
