@@ -193,8 +193,10 @@ impl Tree {
         };
         match (&node.body, step, step.key()) {
             (_, Step::Attribute(name), _) if self.attribute(place.node, name).is_some() => {
-                let at = format!("{path}/@{}", failures::show(name));
-                Failure::resolve(format!("{at} is an attribute, expected a node")).with("path", at)
+                let name = failures::show(name);
+                Failure::resolve(format!("Attribute \"{name}\" of {path} is not a node"))
+                    .with("path", format!("{path}/@{name}"))
+                    .with("attribute", name)
             }
             (_, Step::Attribute(name), _) => failures::no_attribute(&path, name),
             (Body::Map, _, Some(key)) => no_child(&path, &key),

@@ -360,7 +360,7 @@ def test_get_values_inside_an_orchid_have_types(client):
 
 def test_get_what_is_no_node(client, home):
     client.create("table", f"{home}/t")
-    with told(500, f"{home}/t/@row_count is an attribute"):
+    with told(500, f'Attribute "row_count" of {home}/t is not a node'):
         raw(client, "read_table", path=f"{home}/t/@row_count", output_format="yson")
     client.link(f"{home}/t", f"{home}/l")
     with told(500, f"{home}/l cannot have children", "link"):
