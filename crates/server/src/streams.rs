@@ -4,12 +4,15 @@
 use api::ByteStream;
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use vocab::Failure;
 
 /// Pieces that may wait for a slow client.
-const READ_AHEAD: usize = 2;
+const READ_AHEAD: usize = 4;
+/// Pieces or batches for one client before it is the turn of another one.
+const IN_ONE_GO: usize = 64;
 /// Bytes that may wait for the disk, beside as many on their way there and those that are being written.
 const WRITTEN_LATER: usize = 512 << 10;
 
@@ -39,26 +42,41 @@ pub async fn blocking<T: Send + 'static>(
 }
 
 /// What a source has, for a client.
-pub fn stream(mut source: impl Source) -> ByteStream {
+pub fn stream(source: impl Source) -> ByteStream {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     tokio::spawn(async move {
-        // First a place for the piece: that is what a slow client leaves one waiting for.
-        while let Ok(place) = sender.reserve().await {
-            let next = blocking(move || {
-                let next = source.next()?;
-                Ok((next, source))
-            });
-            match next.await {
-                Ok((Some(piece), rest)) => {
-                    place.send(Ok(piece));
-                    source = rest;
-                }
-                Ok((None, _)) => return,
-                Err(failure) => return place.send(Err(failure)),
-            }
+        let mut rest = Some((source, sender));
+        while let Some((source, sender)) = rest {
+            // First a place for the piece: that is what a slow client leaves one waiting for.
+            let Ok(place) = sender.reserve_owned().await else { return };
+            let Ok(more) = blocking(move || Ok(fill(source, place))).await else { return };
+            rest = more;
         }
     });
     Box::pin(ReceiverStream::new(receiver))
+}
+
+type Place = mpsc::OwnedPermit<Result<Bytes, Failure>>;
+type Places = mpsc::Sender<Result<Bytes, Failure>>;
+
+/// Puts pieces where there is a place, as long as the client is fast enough: going back and forth between threads costs
+/// more than a piece. Gives back what is needed to go on, if there is more.
+fn fill<S: Source>(mut source: S, mut place: Place) -> Option<(S, Places)> {
+    for _ in 0..IN_ONE_GO {
+        let sender = match source.next() {
+            Ok(Some(piece)) => place.send(Ok(piece)),
+            Ok(None) => return None,
+            Err(failure) => {
+                place.send(Err(failure));
+                return None;
+            }
+        };
+        match sender.try_reserve_owned() {
+            Ok(next) => place = next,
+            Err(TrySendError::Full(sender) | TrySendError::Closed(sender)) => return Some((source, sender)),
+        }
+    }
+    Some((source, place.release()))
 }
 
 /// What a client sends, for a sink, which is opened before anything has come. A client that dies in the middle leaves
@@ -97,9 +115,13 @@ pub async fn pump<S: Sink>(
         let mut sink = blocking(open).await?;
         while let Some(batch) = batches.recv().await {
             let batch: Vec<Bytes> = batch?;
-            sink = blocking(move || {
+            (sink, batches) = blocking(move || {
                 batch.iter().try_for_each(|piece| sink.add(piece))?;
-                Ok(sink)
+                for _ in 1..IN_ONE_GO {
+                    let Ok(batch) = batches.try_recv() else { break };
+                    batch?.iter().try_for_each(|piece| sink.add(piece))?;
+                }
+                Ok((sink, batches))
             })
             .await?;
         }
