@@ -485,7 +485,7 @@ def test_enough_rows_while_the_server_is_down():
         client.create("table", "//tmp/out")
         begun, go = cluster.shared / "begun", cluster.shared / "go"
         command = f"umask 0; touch {begun}-$YT_START_ROW_INDEX; if [ $YT_START_ROW_INDEX = 1 ]; then sleep 1000; fi; " \
-                  f"while [ ! -e {go} ]; do sleep 0.05; done; cat"
+                  f"while [ ! -e {go} ]; do sleep 0.05; done; cat; touch {cluster.shared / 'over'}"
         operation = cluster.command("start_operation", operation_type="map", spec={
             "mapper": {"command": command, "format": "json", "cpu_limit": 0.1, "memory_limit": 64 << 20}, "job_count": 2,
             "input_table_paths": ["//tmp/in"],
@@ -493,7 +493,7 @@ def test_enough_rows_while_the_server_is_down():
         wait_for(lambda: all((cluster.shared / f"begun-{n}").exists() for n in (0, 1)), what="both jobs to begin")
         cluster.server.kill()
         go.touch()
-        time.sleep(1)
+        wait_for(lambda: (cluster.shared / "over").exists(), what="the job to have written its row")
         cluster.restart()
         cluster.wait_state(operation, "completed", timeout=120)
         assert list(cluster.client().read_table("//tmp/out")) == [{"n": 0}]

@@ -206,7 +206,6 @@ impl Kernel {
             operation.controller.job_placed(job_id, finished.slot_index);
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
-                let is_done = verdict.unit_done.is_some();
                 if let Some(place) = verdict.unit_done {
                     dropped.clear();
                     self.note_output(job.operation, &verdict.record.identity.task, place, output);
@@ -222,8 +221,7 @@ impl Kernel {
                 }
                 match event {
                     Some(event) => self.operation_event(now, job.operation, event, out),
-                    None if is_done => self.complete_with_enough_rows(now, job.operation, out),
-                    None => {}
+                    None => self.complete_with_enough_rows(now, job.operation, out),
                 }
             }
         }

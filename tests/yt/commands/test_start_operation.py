@@ -138,7 +138,7 @@ def test_jobs_that_fail_have_written_nothing(client, pool, home):
 
 
 @pytest.mark.parametrize("mode", ["ordered", "unordered", "sorted"])
-@pytest.mark.parametrize("limit, rows", [(0, 0), (1, 3), (3, 3), (4, 6), (100, 9)])
+@pytest.mark.parametrize("limit, rows", [(0, 3), (1, 3), (3, 3), (4, 6), (100, 9)])
 def test_enough_rows_of_a_merge(client, home, mode, limit, rows):
     """Of one that takes the chunks as they are: whole chunks count."""
     for number in range(3):

@@ -246,14 +246,14 @@ fn sort_by_bounds(chunks: &mut [Chunk]) {
     });
 }
 
-/// So many rows are enough (http-api.md 5.4).
+/// So many rows are enough (http-api.md 5.4), but one at least: of no rows there are enough before anything was done.
 pub(super) fn row_count_limit(path: &YPath) -> Result<Option<u64>, Failure> {
     let Some(value) = path.attributes.get("row_count_limit").filter(|v| !v.is_entity()) else {
         return Ok(None);
     };
     let wrong =
         || about(path, Failure::new("Attribute \"row_count_limit\" must be a number of rows, 0 or more"));
-    value.as_u64().map(Some).ok_or_else(wrong)
+    value.as_u64().map(|limit| Some(limit.max(1))).ok_or_else(wrong)
 }
 
 /// The first of the chunks that have so many rows together.
