@@ -286,21 +286,15 @@ impl Shell {
     }
 
     fn read(&mut self) {
-        let mut buffer = [0; 4096];
-        while let Some(line) = &mut self.line {
-            let room = (OUTPUT_MAX - self.output.len()).min(buffer.len());
-            if room == 0 {
-                return;
-            }
-            match line.read(&mut buffer[..room]) {
-                Ok(0) => self.line = None,
-                Ok(n) => self.output.extend_from_slice(&buffer[..n]),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Whatever it left in the background may hold the line, and is not waited for.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.ended.is_none() => return,
-                // A terminal without anybody at the other end gives EIO.
-                Err(_) => self.line = None,
-            }
+        let Some(line) = &mut self.line else { return };
+        let more = match read_line(line, &mut self.output) {
+            Drained::Full => true,
+            // Whatever it left in the background may hold the line, and is not waited for.
+            Drained::Nothing => self.ended.is_none(),
+            Drained::Over => false,
+        };
+        if !more {
+            self.line = None;
         }
     }
 
@@ -384,11 +378,88 @@ impl Shell {
     }
 }
 
+/// How reading a line as far as possible has ended.
+#[derive(Debug, PartialEq)]
+enum Drained {
+    /// As much waits to be fetched as may.
+    Full,
+    /// Nothing is in it now.
+    Nothing,
+    /// Nothing is in it, and nobody can write to it.
+    Over,
+}
+
+/// Adds to `output` what is in the line.
+///
+/// A terminal gives EIO when nobody is at the other end. The kernel looks for that last, after it has waited
+/// for what was written when the call began: what was written in between, by somebody who has closed it since,
+/// is still on its way then. Whoever asks once more waits for that, too, so the second EIO in a row counts.
+fn read_line(line: &mut impl Read, output: &mut Vec<u8>) -> Drained {
+    let mut buffer = [0; 4096];
+    let mut refused = false;
+    loop {
+        let room = (OUTPUT_MAX - output.len()).min(buffer.len());
+        if room == 0 {
+            return Drained::Full;
+        }
+        match line.read(&mut buffer[..room]) {
+            Ok(0) => return Drained::Over,
+            Ok(n) => {
+                output.extend_from_slice(&buffer[..n]);
+                refused = false;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Drained::Nothing,
+            Err(_) if !refused => refused = true,
+            Err(_) => return Drained::Over,
+        }
+    }
+}
+
 fn exited(exit: Option<Exit>) -> Failure {
     let error = Failure::coded(code::SHELL_EXITED, "Shell exited");
     match exit {
         None => error,
         Some(Exit::Code(exit_code)) => error.with("exit_code", i64::from(exit_code)),
         Some(Exit::Signal(signal, _)) => error.with("signal", i64::from(signal)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Gives what it is told to, one call after the other.
+    struct Script(VecDeque<io::Result<&'static [u8]>>);
+
+    impl Read for Script {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let bytes = self.0.pop_front().expect("it was asked too often")?;
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            Ok(bytes.len())
+        }
+    }
+
+    fn drained(script: Vec<io::Result<&'static [u8]>>) -> (String, Drained) {
+        let (mut script, mut output) = (Script(script.into()), Vec::new());
+        let how = read_line(&mut script, &mut output);
+        assert!(script.0.is_empty(), "it was not asked often enough: {:?}", script.0);
+        (String::from_utf8(output).expect("it is text"), how)
+    }
+
+    fn closed() -> io::Result<&'static [u8]> {
+        Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()))
+    }
+
+    #[test]
+    fn what_was_on_its_way_when_the_other_end_was_closed_is_read() {
+        let none = || Err(io::ErrorKind::WouldBlock.into());
+        assert_eq!(drained(vec![Ok(b"a"), Ok(b"b"), none()]), ("ab".to_owned(), Drained::Nothing));
+        assert_eq!(drained(vec![Ok(b"a"), Ok(b"")]), ("a".to_owned(), Drained::Over), "a pipe");
+        assert_eq!(drained(vec![Ok(b"a"), closed(), closed()]), ("a".to_owned(), Drained::Over));
+        let late = vec![Ok(&b"30 100"[..]), closed(), Ok(b"done"), closed(), closed()];
+        assert_eq!(drained(late), ("30 100done".to_owned(), Drained::Over));
+        assert_eq!(drained(vec![closed(), none()]), (String::new(), Drained::Nothing));
     }
 }
