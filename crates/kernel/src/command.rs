@@ -40,6 +40,8 @@ pub enum Command {
         transaction: Option<ObjectId>,
         /// All of these must be active, or nothing is done (code 1000).
         prerequisites: Vec<ObjectId>,
+        /// Its options were given in words, without types.
+        in_words: bool,
         /// The command; not another one of this kind.
         command: Box<Command>,
     },
@@ -679,11 +681,11 @@ pub struct ListJobs {
 }
 
 impl Command {
-    /// The transaction that it goes through, those that must be active, and itself.
-    pub fn split(self) -> (Option<ObjectId>, Vec<ObjectId>, Command) {
+    /// Not [`Command::In`] anything.
+    pub fn bare(self) -> Command {
         match self {
-            Command::In { transaction, prerequisites, command } => (transaction, prerequisites, *command),
-            command => (None, Vec::new(), command),
+            Command::In { command, .. } => *command,
+            command => command,
         }
     }
 
@@ -724,7 +726,22 @@ impl Command {
     pub fn under(self, transaction: Option<ObjectId>, prerequisites: Vec<ObjectId>) -> Command {
         match (transaction, prerequisites.as_slice()) {
             (None, []) => self,
-            _ => Command::In { transaction, prerequisites, command: Box::new(self) },
+            _ => Command::In { transaction, prerequisites, in_words: false, command: Box::new(self) },
+        }
+    }
+
+    /// The same command, whose options were given in words (http-api.md 2.4).
+    pub fn in_words(self) -> Command {
+        match self {
+            Command::In { transaction, prerequisites, command, .. } => {
+                Command::In { transaction, prerequisites, in_words: true, command }
+            }
+            command => Command::In {
+                transaction: None,
+                prerequisites: Vec::new(),
+                in_words: true,
+                command: Box::new(command),
+            },
         }
     }
 

@@ -76,6 +76,7 @@ mod transactions;
 mod tree;
 mod usage_history;
 mod volumes;
+mod words;
 
 pub use changes::{Topic, Versions};
 pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
@@ -386,7 +387,13 @@ impl Kernel {
             out.push(Effect::Reply { request: id, after, body: reply.map(Body::Value) });
             return;
         }
-        let (transaction, prerequisites, command) = command.split();
+        let (transaction, prerequisites, in_words, command) = match command {
+            Command::In { transaction, prerequisites, in_words, command } => {
+                (transaction, prerequisites, in_words, *command)
+            }
+            command => (None, Vec::new(), false, command),
+        };
+        let command = if in_words { self.out_of_words(command) } else { command };
         let entered = self
             .demand_prerequisites(&user, &prerequisites)
             .and_then(|()| transaction.map_or(Ok(()), |id| self.enter_transaction(&user, id, &command)));

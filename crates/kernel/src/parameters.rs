@@ -1,5 +1,6 @@
 //! `update_operation_parameters` (http-api.md 8.5): all or nothing, visible at once.
 
+use crate::operation::Operation;
 use crate::operations::acl;
 use crate::{Effect, Kernel, OperationRef};
 use controller::spec::MAX_ANNOTATIONS_SIZE;
@@ -31,8 +32,7 @@ impl Kernel {
             let message = format!("Parameters cannot be changed in state \"{}\"", operation.state);
             return Err(Failure::coded(code::INVALID_OPERATION_STATE, message));
         }
-        let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
-        let parsed = Parsed::read(parameters, &trees, &operation.job_shell_names())?;
+        let (trees, parsed) = Parsed::of(operation, parameters)?;
         for (tree, change) in trees.iter().zip(&parsed.trees) {
             if let Some(pool) = &change.pool {
                 self.demand_pool(user, tree, Some(pool))?;
@@ -123,6 +123,14 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Would these be understood as parameters of that operation?
+    pub(crate) fn read_parameters(&self, operation: &OperationRef, parameters: &Map) -> Result<(), Failure> {
+        let id = self.live_operation(operation)?;
+        self.operations.get(&id).map_or(Ok(()), |operation| Parsed::of(operation, parameters).map(drop))
+    }
+}
+
 /// The parameters, checked.
 struct Parsed {
     /// One for each tree of the operation.
@@ -138,6 +146,13 @@ const KNOWN: &str = "acl, annotations, options_per_job_shell, owners, pool, reso
                      scheduling_options_per_pool_tree, tasks, weight";
 
 impl Parsed {
+    /// The trees of an operation, and its parameters.
+    fn of(operation: &Operation, parameters: &Map) -> Result<(Vec<String>, Parsed), Failure> {
+        let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
+        let parsed = Parsed::read(parameters, &trees, &operation.job_shell_names())?;
+        Ok((trees, parsed))
+    }
+
     /// For an operation in these trees whose jobs have these shells.
     fn read(parameters: &Map, trees: &[String], known_shells: &[&str]) -> Result<Parsed, Failure> {
         let mut common = TreeChange::default();

@@ -105,10 +105,24 @@ impl Params {
         self.from_query.contains(name.as_bytes())
     }
 
+    /// Is there a map from the query string? Nobody here knows the types of what is in it.
+    pub fn has_words_inside(&self) -> bool {
+        self.from_query.iter().any(|name| self.map.get(name).is_some_and(|v| v.as_map().is_some()))
+    }
+
+    /// What is in a map, to be read as parameters are.
+    pub fn inside(&self, name: &str) -> Result<Option<Params>> {
+        let Some(map) = self.map(name)? else { return Ok(None) };
+        Ok(Some(if self.is_from_query(name) { Params::from_query(map) } else { Params::new(map) }))
+    }
+
     /// A string, without the attributes it may carry.
     pub fn string(&self, name: &str) -> Result<Option<String>> {
         self.note(name, Kind::Text);
         let Some(value) = self.value(name) else { return Ok(None) };
+        if let Some(text) = self.digits(name, value) {
+            return Ok(Some(text));
+        }
         let bytes = value.as_bytes().ok_or_else(|| wrong_type(name, "string", value))?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Some(text.to_owned())),
@@ -226,14 +240,20 @@ impl Params {
         let Some(value) = self.value(name) else { return Ok(None) };
         let expected = "list of strings";
         let list = value.as_list().ok_or_else(|| wrong_type(name, expected, value))?;
-        let own = |v: &Value| v.as_str().map(str::to_owned).ok_or_else(|| wrong_type(name, expected, v));
+        let text = |v: &Value| v.as_str().map(str::to_owned).or_else(|| self.digits(name, v));
+        let own = |v: &Value| text(v).ok_or_else(|| wrong_type(name, expected, v));
         list.iter().map(own).collect::<Result<_>>().map(Some)
     }
 
     /// Names of attributes: a list, or a map with the list under `keys`.
     pub fn attribute_names(&self) -> Result<Option<Vec<String>>> {
         match self.value("attributes").and_then(|v| v.get("keys")) {
-            Some(keys) => Params::new(Map::new().with("attributes", keys.clone())).strings("attributes"),
+            Some(keys) => {
+                let map = Map::new().with("attributes", keys.clone());
+                let params =
+                    if self.is_from_query("attributes") { Params::from_query(map) } else { Params::new(map) };
+                params.strings("attributes")
+            }
             None => self.strings("attributes"),
         }
     }
@@ -268,6 +288,11 @@ impl Params {
         Ok(self.parsed("transaction_id")?.filter(|id: &ObjectId| !id.0.is_null()))
     }
 
+    /// The text of what was taken for an integer inside of brackets of the query string.
+    fn digits(&self, name: &str, value: &Value) -> Option<String> {
+        value.as_i64().filter(|_| self.is_from_query(name)).map(|number| number.to_string())
+    }
+
     fn convert<T>(
         &self,
         name: &str,
@@ -278,7 +303,7 @@ impl Params {
         let Some(value) = self.value(name) else { return Ok(None) };
         let converted = match value.as_str() {
             Some(string) if self.is_from_query(name) => text(string),
-            _ => typed(value),
+            _ => typed(value).or_else(|| text(&self.digits(name, value)?)),
         };
         converted.map(Some).ok_or_else(|| wrong_type(name, expected, value))
     }
@@ -333,6 +358,30 @@ mod tests {
         assert!(p.unsigned("c").is_err());
         p.merge(yson::map! {"b" => "17"});
         assert!(p.unsigned("b").is_err(), "a string in YSON is a string");
+    }
+
+    #[test]
+    fn brackets_of_the_query_are_converted_too() {
+        let map = yson::map! {
+            "list" => vec![Value::from("a"), 5i64.into()],
+            "map" => yson::map! {"text" => 5i64, "flag" => 1i64, "count" => "7", "odd" => "x"},
+        };
+        let query = Params::from_query(map.clone());
+        assert_eq!(query.strings("list"), Ok(Some(vec!["a".to_owned(), "5".to_owned()])));
+        assert!(query.has_words_inside());
+        let inside = query.inside("map").expect("a map").expect("there");
+        assert_eq!(inside.string("text"), Ok(Some("5".to_owned())));
+        assert_eq!((inside.flag("flag"), inside.unsigned("count")), (Ok(true), Ok(Some(7))));
+        assert!(inside.flag("odd").is_err());
+
+        let typed = Params::new(map);
+        assert!(typed.strings("list").is_err() && !typed.has_words_inside());
+        let inside = typed.inside("map").expect("a map").expect("there");
+        assert!(
+            inside.string("text").is_err()
+                && inside.flag("flag").is_err()
+                && inside.unsigned("count").is_err()
+        );
     }
 
     #[test]

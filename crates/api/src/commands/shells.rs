@@ -11,7 +11,7 @@ const KEYS_MAX: usize = 1 << 20;
 
 /// Parameters of `poll_job_shell`.
 pub fn poll_job_shell(params: &Params) -> Result<JobShellRequest> {
-    let own = Params::new(required("parameters", params.map("parameters"))?);
+    let own = required("parameters", params.inside("parameters"))?;
     let shell_id = || required("shell_id", own.parsed("shell_id"));
     let request = match required("operation", own.string("operation"))?.as_str() {
         "spawn" => ShellRequest::Spawn {

@@ -53,7 +53,8 @@ impl Kernel {
             "inherit_acl" if value.as_bool().is_none() => Err(Failure::new(format!(
                 "Attribute \"inherit_acl\": expected boolean, found {}",
                 value.type_name()
-            ))),
+            ))
+            .with("attribute", "inherit_acl")),
             _ => Ok(()),
         }
     }

@@ -56,6 +56,11 @@ impl Kernel {
         Ok(id)
     }
 
+    /// What is left of the attributes of a new pool for its options.
+    pub(crate) fn options_of_new_pool(&self, attributes: Map) -> Result<Map, Failure> {
+        self.read_new_pool(attributes).map(|new| new.options)
+    }
+
     fn read_new_pool(&self, attributes: Map) -> Result<NewPool, Failure> {
         let mut attributes = canonical_names(attributes)?;
         let mut take = |key: &str| -> Result<Option<String>, Failure> {
