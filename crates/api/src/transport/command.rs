@@ -272,20 +272,20 @@ impl Exchange<'_> {
 
     async fn job_data(self, request: JobDataRequest) -> Result<Response<Body>, HttpFailure> {
         let bytes = self.caller.api.backend.read_job_data(self.caller.user.clone(), request).await?;
-        Ok(reply::kept(bytes).await?)
+        Ok(reply::kept(self.reader(), bytes).await?)
     }
 
     async fn shell_command(self, params: Params) -> Result<Response<Body>, HttpFailure> {
         let request = run_job_shell_command(&params)?;
         let output = self.caller.api.backend.run_shell_command(self.caller.user.clone(), request).await?;
-        Ok(reply::streamed(output))
+        Ok(reply::streamed(self.reader(), output))
     }
 
     async fn read_file(self, params: Params) -> Result<Response<Body>, HttpFailure> {
         let request = read_file(&params)?;
         let content = self.caller.api.backend.read_file(self.caller.user.clone(), request).await?;
         let parameters = yson::map! {"id" => content.id, "revision" => content.revision};
-        Ok(reply::file(content, self.header_format.write(&parameters.into())).await?)
+        Ok(reply::file(self.reader(), content, self.header_format.write(&parameters.into())).await?)
     }
 
     async fn read_table(self, params: Params) -> Result<Response<Body>, HttpFailure> {
@@ -299,7 +299,8 @@ impl Exchange<'_> {
             "approximate_row_count" => content.row_count as i64,
             "omitted_inaccessible_columns" => content.omitted_columns,
         };
-        Ok(reply::table(content.body, mime, self.header_format.write(&parameters.into())).await?)
+        Ok(reply::table(self.reader(), content.body, mime, self.header_format.write(&parameters.into()))
+            .await?)
     }
 
     /// `write_file` and `write_table`: the body goes to the backend as it comes.
@@ -319,6 +320,11 @@ impl Exchange<'_> {
             Some(value) => Ok(reply::structured(headers, output, value).await),
             None => Ok(reply::empty()),
         }
+    }
+
+    /// For bodies that come bit by bit.
+    fn reader(&self) -> reply::Reader<'_> {
+        reply::Reader { api: &self.caller.api, headers: &self.parts.headers }
     }
 
     /// The format of a structured reply.

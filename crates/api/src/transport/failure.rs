@@ -5,7 +5,7 @@
 
 use crate::api::{Api, now};
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use std::collections::BTreeSet;
 use vocab::{Failure, code};
 use yson::{Format, JsonFormat, Style, Value};
@@ -73,6 +73,16 @@ impl HttpFailure {
         }
         response
     }
+}
+
+/// What is said of an error that comes in the middle of a body (http-api.md 2.7).
+pub(super) fn as_trailers(failure: Failure, api: &Api) -> HeaderMap {
+    let failure = fit(with_details(failure, api), MAX_ERROR_BYTES);
+    let mut headers = HeaderMap::new();
+    headers.insert("x-yt-error", ascii_header(&ascii_json(&failure)));
+    headers.insert("x-yt-response-code", HeaderValue::from(failure.code));
+    headers.insert("x-yt-response-message", ascii_header(&failure.message));
+    headers
 }
 
 impl From<Failure> for HttpFailure {

@@ -22,6 +22,7 @@ mod formats;
 
 mod failure;
 mod reply;
+mod trailers;
 
 pub(crate) use failure::panic_failure;
 pub use serve::serve;

@@ -1,10 +1,12 @@
 //! Successful replies (http-api.md 2.5, 2.6).
 
 use super::encoding::Encoding;
-use super::headers;
+use super::{headers, trailers};
+use crate::api::Api;
 use crate::{ByteStream, FileContent};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
+use std::sync::Arc;
 use tokio_stream::StreamExt as _;
 use vocab::Failure;
 use yson::{Format, Value};
@@ -50,25 +52,44 @@ async fn begun(mut body: ByteStream) -> Result<ByteStream, Failure> {
     Ok(Box::pin(tokio_stream::iter(first.map(Ok)).chain(body)))
 }
 
-/// What was there when it was asked for.
-pub(super) async fn kept(body: ByteStream) -> Result<Response<Body>, Failure> {
-    Ok(streamed(begun(body).await?))
+/// Who asks, and whom: how a body may end depends on both.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a> {
+    pub api: &'a Arc<Api>,
+    /// Of the request.
+    pub headers: &'a HeaderMap,
 }
 
-/// Bytes as they come. A late failure cuts the connection, which the client takes as an incomplete
-/// read (http-api.md 2.7 [X]).
-pub(super) fn streamed(body: ByteStream) -> Response<Body> {
-    let mut response = common(Response::new(Body::from_stream(body)));
-    let binary = HeaderValue::from_static("application/octet-stream");
-    response.headers_mut().insert(header::CONTENT_TYPE, binary);
+/// What was there when it was asked for.
+pub(super) async fn kept(reader: Reader<'_>, body: ByteStream) -> Result<Response<Body>, Failure> {
+    Ok(streamed(reader, begun(body).await?))
+}
+
+/// Bytes as they come.
+pub(super) fn streamed(reader: Reader<'_>, body: ByteStream) -> Response<Body> {
+    let with_trailers = trailers::are_read(reader.headers);
+    let body = if with_trailers { trailers::body(body, reader.api) } else { Body::from_stream(body) };
+    let mut response = common(Response::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    if with_trailers {
+        headers.insert(header::TRAILER, trailers::NAMES);
+    }
     response
 }
 
 /// The content of a file, piece by piece.
-pub(super) async fn file(content: FileContent, parameters: Vec<u8>) -> Result<Response<Body>, Failure> {
-    let mut response = kept(content.body).await?;
+pub(super) async fn file(
+    reader: Reader<'_>,
+    content: FileContent,
+    parameters: Vec<u8>,
+) -> Result<Response<Body>, Failure> {
+    let mut response = kept(reader, content.body).await?;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.length));
+    // A body of a known length ends with it: nothing can follow.
+    if !headers.contains_key(header::TRAILER) {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.length));
+    }
     if let Ok(value) = HeaderValue::from_bytes(&parameters) {
         headers.insert("x-yt-response-parameters", value);
     }
@@ -77,11 +98,12 @@ pub(super) async fn file(content: FileContent, parameters: Vec<u8>) -> Result<Re
 
 /// Rows as they come.
 pub(super) async fn table(
+    reader: Reader<'_>,
     body: ByteStream,
     mime: &'static str,
     parameters: Vec<u8>,
 ) -> Result<Response<Body>, Failure> {
-    let mut response = kept(body).await?;
+    let mut response = kept(reader, body).await?;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
     if let Ok(value) = HeaderValue::from_bytes(&parameters) {

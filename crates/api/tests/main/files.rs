@@ -1,7 +1,8 @@
 //! Bodies that are streams: `write_file`, `read_file` (http-api.md 2.7, 8.3).
 
-use crate::http::Server;
+use crate::http::{Server, check_error};
 use std::io::Write as _;
+use yson::{Format, JsonFormat};
 
 const READ: &str = "GET /api/v4/read_file?path=//f";
 
@@ -51,6 +52,38 @@ fn a_late_failure_cuts_the_connection() {
     assert!(!reply.complete && reply.body.len() < 100_000);
     // An early one is an ordinary error.
     assert_eq!(server.ask("GET /api/v4/read_file?path=//nope HTTP/1.1", b"").code(), (400, 500));
+}
+
+#[test]
+fn whoever_reads_trailers_is_told_of_a_late_failure() {
+    let server = Server::start();
+    server.fake.lock().files.insert("//breaks".to_owned(), vec![7; 100_000]);
+    server.fake.lock().files.insert("//fine".to_owned(), vec![7; 100_000]);
+    let mut connection = server.connect();
+    for command in ["read_file", "read_table"] {
+        let mut ask = |path: &str| {
+            connection.ask(&format!("GET /api/v4/{command}?path={path} HTTP/1.1\nTE: gzip, trailers"), b"")
+        };
+        let reply = ask("//breaks");
+        assert!(reply.status == 200 && reply.complete && reply.body.len() < 100_000, "{command}");
+        let trailer = |name: &str| {
+            let found = reply.trailers.iter().find(|(n, _)| n == name);
+            found
+                .map(|(_, value)| value.as_str())
+                .unwrap_or_else(|| panic!("{command}: {:?}", reply.trailers))
+        };
+        let json = Format::Json(JsonFormat::utf8()).deserialize(trailer("x-yt-error").as_bytes());
+        check_error(json.as_ref().expect("good JSON"));
+        assert_eq!(
+            (trailer("x-yt-response-code"), trailer("x-yt-response-message")),
+            ("1", "the disk is gone")
+        );
+        let promised = reply.header("trailer").expect("they are announced").to_ascii_lowercase();
+        assert!(reply.trailers.iter().all(|(name, _)| promised.contains(name.as_str())));
+        // The connection goes on, and what is whole has none.
+        let reply = ask("//fine");
+        assert!(reply.complete && reply.body.len() == 100_000 && reply.trailers.is_empty(), "{command}");
+    }
 }
 
 #[test]

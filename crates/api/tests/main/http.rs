@@ -100,6 +100,8 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+    /// What came behind a body of chunks.
+    pub trailers: Vec<(String, String)>,
     /// The body ended as its headers promised.
     pub complete: bool,
 }
@@ -140,7 +142,8 @@ impl Connection {
 
     /// Reads one reply; a closed connection gives status 0.
     pub fn read(&mut self, without_body: bool) -> Reply {
-        let mut reply = Reply { status: 0, headers: Vec::new(), body: Vec::new(), complete: false };
+        let mut reply =
+            Reply { status: 0, headers: Vec::new(), body: Vec::new(), trailers: Vec::new(), complete: false };
         let mut line = String::new();
         if self.reader.read_line(&mut line).unwrap_or(0) == 0 {
             return reply;
@@ -161,22 +164,28 @@ impl Connection {
             let mut limited = (&mut self.reader).take(length as u64);
             reply.complete = limited.read_to_end(&mut reply.body).is_ok() && reply.body.len() == length;
         } else if reply.header("transfer-encoding") == Some("chunked") {
-            reply.complete = self.read_chunks(&mut reply.body).is_some();
+            reply.complete = self.read_chunks(&mut reply).is_some();
         }
         reply
     }
 
-    fn read_chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+    fn read_chunks(&mut self, reply: &mut Reply) -> Option<()> {
         loop {
             let mut line = String::new();
             self.reader.read_line(&mut line).ok()?;
             let length = usize::from_str_radix(line.trim(), 16).ok()?;
+            if length == 0 {
+                break;
+            }
             let mut chunk = vec![0; length + 2];
             self.reader.read_exact(&mut chunk).ok()?;
-            if length == 0 {
-                return Some(());
-            }
-            body.extend_from_slice(&chunk[..length]);
+            reply.body.extend_from_slice(&chunk[..length]);
+        }
+        loop {
+            let mut line = String::new();
+            self.reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else { return Some(()) };
+            reply.trailers.push((name.to_ascii_lowercase(), value.to_owned()));
         }
     }
 }
