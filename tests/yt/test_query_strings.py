@@ -9,11 +9,12 @@ import pytest
 from harness import ServerError, cluster as make_cluster
 
 
-def ask(cluster, command, token=None, **options):
-    """Posts a command without a body; names of options are as in a query string."""
-    query = urllib.parse.urlencode(options.pop("query"), doseq=True)
-    headers = {"Authorization": f"OAuth {token}"} if token else {}
-    request = urllib.request.Request(f"http://{cluster.address}/api/v4/{command}?{query}", method="POST", headers=headers)
+def ask(cluster, command, query, token=None, method="POST", body=None):
+    """Asks by a query string, whose names are as they are in it, and perhaps by a body of JSON."""
+    query = urllib.parse.urlencode(query, doseq=True)
+    headers = {"Content-Type": "application/json", **({"Authorization": f"OAuth {token}"} if token else {})}
+    data = json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(f"http://{cluster.address}/api/v4/{command}?{query}", data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.loads(reply.read())
@@ -70,6 +71,14 @@ def test_a_spec_and_parameters(cluster, client):
     task = spec["tasks"]["5"]
     assert task["command"] == "true" and task["cpu_limit"] == 0.1 and task["environment"] == {"A": "5"}
     cluster.wait_state(operation, "completed")
+    query["spec[alias]"] = "*of-a-query-1"
+    for odd in ("my-t", "my_t", "a/b"):
+        query |= {f"spec[tasks][{odd}][job_count]": "1", f"spec[tasks][{odd}][command]": "0"}
+    operation = ask(cluster, "start_operation", query=query)["operation_id"]
+    client.abort_operation(operation)
+    assert client.get_operation(operation, attributes=["provided_spec"])["provided_spec"]["tasks"]["a/b"]["command"] == "0"
+    for odd in ("my-t", "my_t", "a/b"):
+        del query[f"spec[tasks][{odd}][job_count]"], query[f"spec[tasks][{odd}][command]"]
 
     query["spec[tasks][5][command]"] = "sleep 1000"
     query["spec[alias]"] = "*of-a-query-2"
@@ -100,11 +109,11 @@ def test_wrong_options_of_a_spec(cluster, option, value, wanted):
 
 
 def test_attributes_of_nodes(cluster, client):
-    ask(cluster, "create", query={"type": "map_node", "path": "//tmp/of_a_query", "attributes[opaque]": "true", "attributes[number]": "5",
+    ask(cluster, "create", query={"type": "map_node", "path": "//tmp/of_a_query", "attributes[opaque]": "true", "attributes[number]": "5", "attributes[banned]": 1,
                                   "attributes[inherit_acl]": "0", "attributes[word]": "true", "attributes[account]": "tmp"})
     found = client.get("//tmp/of_a_query/@", attributes=None)
     assert found["opaque"] == True and found["inherit_acl"] == False  # noqa: E712
-    assert found["number"] == 5 and found["word"] == "true"
+    assert found["number"] == 5 and found["word"] == "true" and found["banned"] == True  # noqa: E712
     ask(cluster, "create", query={"type": "group", "attributes[name]": "100"})
     assert client.exists("//sys/groups/100")
     # Names of attributes are names.
@@ -118,9 +127,42 @@ def test_in_json_and_yson_a_string_is_a_string(cluster):
         with pytest.raises(ServerError, match="expected"):
             cluster.command("create", type="scheduler_pool", attributes={"name": "typed", "pool_tree": "physical", **options})
     # Also when a query string says something else.
-    with pytest.raises(ServerError, match="found string"):
-        cluster.command("start_operation", operation_type="vanilla",
-                        spec={"fail_on_job_restart": "true", "tasks": {"t": {"job_count": 1, "command": "true"}}})
+    spec = {"fail_on_job_restart": "true", "tasks": {"t": {"job_count": 1, "command": "true"}}}
+    for query in ({}, {"other[x]": 1}, {"attributes[x]": "true"}, {"spec[title]": "x"}):
+        with pytest.raises(ServerError, match="found string"):
+            ask(cluster, "start_operation", query=query, body={"operation_type": "vanilla", "spec": spec})
+
+
+def test_questions(cluster, client):
+    cluster.command("create", type="group", attributes={"name": "550"})
+    listed = ask(cluster, "list_operations", method="GET", query={"access[subject]": "550", "access[permissions][]": "read"})
+    assert listed["operations"] == []
+    cluster.create_pool("asked")
+    operation = cluster.start_vanilla("true", pool="asked")
+    cluster.wait_state(operation, "completed")
+    job = cluster.jobs(operation)[0]["id"]
+    transaction = client.start_transaction()
+    for query in ({"attributes[]": "state"}, {"attributes[keys][]": "state"}, {"transaction_id": transaction}):
+        assert ask(cluster, "get_job", method="GET", query={"job_id": job, **query})["state"] == "completed"
+    client.abort_transaction(transaction)
+
+
+def test_rows(cluster, client):
+    client.write_table("//tmp/asked", [{"5": 1, "a": 2}])
+    address = f"http://{cluster.address}/api/v4/"
+    query = "write_table?path[$value]=//tmp/asked&path[$attributes][append]=1"
+    urllib.request.urlopen(urllib.request.Request(address + query, b'{"5":3,"a":4}', {"Content-Type": "application/json"}, method="PUT"))
+    query = ("read_table?path[$value]=//tmp/asked&path[$attributes][columns][]=5&output_format=json"
+             "&control_attributes[enable_row_index]=0&control_attributes[enable_table_index]=false")
+    with urllib.request.urlopen(address + query) as reply:
+        assert [json.loads(row) for row in reply.read().splitlines()] == [{"5": 1}, {"5": 3}]
+
+
+@pytest.mark.parametrize("node, text, value", [
+    ("boolean_node", "true", True), ("double_node", "1.5", 1.5), ("string_node", "15", "15"), ("int64_node", "15", 15)])
+def test_values_of_nodes(cluster, client, node, text, value):
+    ask(cluster, "create", query={"type": node, "path": f"//tmp/asked_{node}", "attributes[value]": text})
+    assert client.get(f"//tmp/asked_{node}") == value
 
 
 def test_who_may_is_asked_of_what_is_meant():

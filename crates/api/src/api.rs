@@ -239,7 +239,8 @@ impl Caller {
         let is_guarded = descriptor.volatile && !matches!(command, Command::StartTransaction(_));
         let prerequisites = if is_guarded { prerequisites(&params)? } else { Vec::new() };
         let command = command.under(transaction, prerequisites);
-        let command = if params.has_words_inside() { command.in_words() } else { command };
+        let in_words = command.options_parameter().is_some_and(|name| params.is_from_query(name));
+        let command = if in_words { command.in_words() } else { command };
         let mutation_id = mutation_id.filter(|_| descriptor.volatile);
         let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
         Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))

@@ -730,7 +730,21 @@ impl Command {
         }
     }
 
-    /// The same command, whose options were given in words (http-api.md 2.4).
+    /// The parameter that is a map of its options, each of a type of its own.
+    pub fn options_parameter(&self) -> Option<&'static str> {
+        match self {
+            Command::StartOperation { .. } => Some("spec"),
+            Command::UpdateOperationParameters { .. } => Some("parameters"),
+            Command::Create { .. } | Command::Link { .. } => Some("attributes"),
+            Command::TransferPoolResources { .. } | Command::TransferAccountResources { .. } => {
+                Some("resource_delta")
+            }
+            Command::In { command, .. } => command.options_parameter(),
+            _ => None,
+        }
+    }
+
+    /// The same command, whose [options](Command::options_parameter) were given in words (http-api.md 2.4).
     pub fn in_words(self) -> Command {
         match self {
             Command::In { transaction, prerequisites, command, .. } => {
@@ -742,6 +756,18 @@ impl Command {
                 in_words: true,
                 command: Box::new(command),
             },
+        }
+    }
+
+    /// `get_job` without an operation is taken out of its transaction, other commands stay as they are.
+    pub fn of_a_job_alone(self) -> (Option<ObjectId>, Command) {
+        match self {
+            Command::In { transaction, command, .. }
+                if matches!(*command, Command::GetJob { operation: None, .. }) =>
+            {
+                (transaction, *command)
+            }
+            command => (None, command),
         }
     }
 

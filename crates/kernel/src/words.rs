@@ -17,18 +17,10 @@ const MOST: usize = 64;
 /// Attributes in which a refusal says what it is about.
 const PLACES: [&str; 4] = ["path", "option", "attribute", "parameter"];
 
-/// Attributes of nodes by their types; the others take any value.
+/// Attributes that are of these types at every node; what is the user's own takes any value.
 const FLAGS: [&[u8]; 4] = [b"banned", b"executable", b"inherit_acl", b"opaque"];
-const TEXTS: [&[u8]; 8] = [
-    b"account",
-    b"compression_codec",
-    b"erasure_codec",
-    b"expiration_time",
-    b"file_name",
-    b"name",
-    b"optimize_for",
-    b"owner",
-];
+const TEXTS: [&[u8]; 6] =
+    [b"account", b"compression_codec", b"erasure_codec", b"file_name", b"optimize_for", b"owner"];
 
 impl Kernel {
     /// The command with its options in their own types. It is not looked at who asks: this comes before.
@@ -60,7 +52,7 @@ impl Kernel {
                         PoolConfig::parse(&options).map(drop)
                     }),
                     "scheduler_pool_tree" => tree_attributes(attributes),
-                    _ => node_attributes(attributes),
+                    object_type => node_attributes(object_type, attributes),
                 };
                 Command::Create {
                     object_type,
@@ -74,7 +66,7 @@ impl Kernel {
                 }
             }
             Command::Link { target, link, recursive, ignore_existing, force, attributes } => {
-                let attributes = node_attributes(attributes);
+                let attributes = node_attributes("link", attributes);
                 Command::Link { target, link, recursive, ignore_existing, force, attributes }
             }
             Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
@@ -94,38 +86,52 @@ impl Kernel {
 fn numbers(amounts: Map) -> Map {
     let number = |value: Value| match value {
         Value::Map(inner) => numbers(inner).into(),
-        value => other_readings(&value)
-            .into_iter()
-            .find(|other| matches!(other, Value::Uint(_) | Value::Double(_)))
-            .unwrap_or(value),
+        value => as_number(value),
     };
     amounts.into_iter().map(|(name, value)| (name, number(value))).collect()
 }
 
 fn tree_attributes(attributes: Map) -> Map {
-    let attributes = node_attributes(attributes);
     let typed = |(name, value): (Vec<u8>, Value)| match value {
         Value::Map(config) if name == b"config" => {
             (name, typed(config, |map| TreeConfig::parse(map).map(drop)).into())
         }
+        value if name == b"name" => (name, as_text(value)),
         value => (name, value),
     };
     attributes.into_iter().map(typed).collect()
 }
 
-fn node_attributes(attributes: Map) -> Map {
+fn node_attributes(object_type: &str, attributes: Map) -> Map {
     let typed = |(name, value): (Vec<u8>, Value)| {
-        let wanted: Option<fn(&Value) -> bool> = match name.as_slice() {
-            name if FLAGS.contains(&name) => Some(|v| matches!(v, Value::Bool(_))),
-            name if TEXTS.contains(&name) => Some(|v| matches!(v, Value::String(_))),
-            _ => None,
+        let value = match (object_type, name.as_slice()) {
+            (_, name) if FLAGS.contains(&name) => as_flag(value),
+            (_, name) if TEXTS.contains(&name) => as_text(value),
+            ("boolean_node", b"value") => as_flag(value),
+            ("user" | "group" | "account", b"name") | ("string_node", b"value") => as_text(value),
+            ("double_node" | "uint64_node", b"value") => as_number(value),
+            _ => value,
         };
-        let other = wanted
-            .filter(|is_so| !is_so(&value))
-            .and_then(|is_so| other_readings(&value).into_iter().find(is_so));
-        (name, other.unwrap_or(value))
+        (name, value)
     };
     attributes.into_iter().map(typed).collect()
+}
+
+fn as_flag(value: Value) -> Value {
+    read_as(value, |v| matches!(v, Value::Bool(_)))
+}
+
+fn as_text(value: Value) -> Value {
+    read_as(value, |v| matches!(v, Value::String(_)))
+}
+
+fn as_number(value: Value) -> Value {
+    read_as(value, |v| matches!(v, Value::Uint(_) | Value::Double(_)))
+}
+
+fn read_as(value: Value, wanted: impl Fn(&Value) -> bool) -> Value {
+    let other = if wanted(&value) { None } else { other_readings(&value).into_iter().find(wanted) };
+    other.unwrap_or(value)
 }
 
 /// The options as `read` takes them, as far as it does.
@@ -159,21 +165,33 @@ fn typed(mut options: Map, read: impl Fn(&Map) -> Result<(), Failure>) -> Map {
     options
 }
 
-/// The names on the way to what a refusal is about, in one spelling.
+/// The names on the way to what a refusal is about: `/tasks/a\/b/command` has three.
 fn place(failure: &Failure) -> Option<Vec<String>> {
     let text = PLACES.iter().find_map(|name| failure.find_attribute(name)?.as_str())?;
-    let names = text.split('/').filter(|name| !name.is_empty());
-    Some(names.map(|name| one_spelling(name.as_bytes())).collect())
+    let (mut names, mut escaped) = (vec![String::new()], false);
+    for c in text.strip_prefix('/').unwrap_or(text).chars() {
+        match (c, names.last_mut()) {
+            ('\\', _) if !escaped => escaped = true,
+            ('/', _) if !escaped => names.push(String::new()),
+            (c, Some(name)) => {
+                name.push(c);
+                escaped = false;
+            }
+            (_, None) => {}
+        }
+    }
+    Some(names)
 }
 
-fn one_spelling(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).replace('\\', "").replace('-', "_")
-}
-
-/// What is there.
+/// What is there. Options may be spelled with `-`, and refused with `_`; other names are what they are.
 fn at<'m>(options: &'m mut Map, place: &[String]) -> Option<&'m mut Value> {
     let (first, rest) = place.split_first()?;
-    let (_, value) = options.iter_mut().find(|(name, _)| one_spelling(name) == *first)?;
+    let is_so = |name: &[u8]| String::from_utf8_lossy(name).replace('-', "_") == *first;
+    let name = match options.contains(first) {
+        true => first.as_bytes().to_vec(),
+        false => options.keys().find(|name| is_so(name))?.to_vec(),
+    };
+    let value = options.get_mut(name)?;
     if rest.is_empty() { Some(value) } else { at(value.as_map_mut()?, rest) }
 }
 
@@ -251,10 +269,41 @@ mod tests {
     }
 
     #[test]
+    fn names_are_found_as_they_are_first() {
+        let mut options = map("{\"a-b\"=1; \"a_b\"={\"c-d\"=2; \"e/f\"=3}; g=4}");
+        for (path, found) in [
+            ("/a-b", Some(1)),
+            ("/a_b/c_d", Some(2)),
+            ("a_b/c-d", Some(2)),
+            ("/a_b/e\\/f", Some(3)),
+            ("/a_b/e/f", None),
+            ("/g", Some(4)),
+            ("/g/h", None),
+            ("", None),
+        ] {
+            let place = place(&Failure::new("no").with("path", path)).expect("it has one");
+            assert_eq!(at(&mut options, &place).and_then(|v| v.as_i64()), found, "{path}");
+        }
+    }
+
+    #[test]
     fn attributes_of_nodes_are_known_by_name() {
-        let given = map("{inherit_acl=\"false\"; name=5; mine=\"true\"; opaque=1; owner=x}");
-        let wanted = map("{inherit_acl=%false; name=\"5\"; mine=\"true\"; opaque=%true; owner=x}");
-        assert_eq!(node_attributes(given), wanted);
+        let given = "{inherit_acl=\"false\"; name=5; mine=\"true\"; opaque=1; owner=7; banned=0}";
+        let wanted =
+            "{inherit_acl=%false; name=\"5\"; mine=\"true\"; opaque=%true; owner=\"7\"; banned=%false}";
+        assert_eq!(node_attributes("user", map(given)), map(wanted));
+        // These are the user's own.
+        let given = "{name=5; value=\"true\"}";
+        assert_eq!(node_attributes("map_node", map(given)), map(given));
+        for (object_type, given, wanted) in [
+            ("boolean_node", "\"true\"", "%true"),
+            ("double_node", "\"1.5\"", "1.5"),
+            ("string_node", "15", "\"15\""),
+            ("int64_node", "15", "15"),
+        ] {
+            let of = |value: &str| map(&format!("{{value={value}}}"));
+            assert_eq!(node_attributes(object_type, of(given)), of(wanted), "{object_type}");
+        }
     }
 
     #[test]

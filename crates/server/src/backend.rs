@@ -230,11 +230,13 @@ impl Backend for ServerBackend {
         if command.is_concatenate() {
             return self.concatenate(user, mutation_id, command);
         }
+        let (transaction, command) = command.of_a_job_alone();
         if let Command::GetJob { operation: None, job_id, attributes } = command {
             let this = self.clone();
             return Box::pin(async move {
-                let command =
-                    |operation, job_id| Command::GetJob { operation, job_id, attributes: attributes.clone() };
+                let command = |operation, job_id| {
+                    Command::GetJob { operation, job_id, attributes: attributes.clone() }.through(transaction)
+                };
                 this.complete(this.ask_about_job(user, (None, job_id), command).await?).await
             });
         }

@@ -4,7 +4,7 @@ use super::params::{Params, Result, required};
 use kernel::EventsOfOperation;
 use kernel::command::{AccessFilter, Command, ListOperations};
 use vocab::{Failure, OperationState, OperationType};
-use yson::{Map, Value};
+use yson::Value;
 
 /// Larger limits of `list_operations` are cut to this (http-api.md 8.5 [X]).
 const MAX_LIST_LIMIT: usize = 1000;
@@ -86,28 +86,27 @@ pub(super) fn list(params: &Params) -> Result<Command> {
         cursor_direction: params.string("cursor_direction")?,
         limit: params.count("limit")?.unwrap_or(100).min(MAX_LIST_LIMIT),
         include_counters: params.boolean("include_counters")?.unwrap_or(true),
-        access: params.map("access")?.map(|map| access(&map)).transpose()?,
+        access: params.inside("access")?.map(|own| access(&own)).transpose()?,
         attributes: params.attribute_names()?,
     })))
 }
 
 /// The filter `access={subject; permissions}`.
-fn access(map: &Map) -> Result<AccessFilter> {
+fn access(own: &Params) -> Result<AccessFilter> {
     let wrong = |what: &str| {
         Failure::new(format!(
             "Parameter \"access\" must be a map {{subject=<name>; permissions=[<names>]}}: {what}"
         ))
         .with("parameter", "access")
     };
-    let subject =
-        map.get("subject").and_then(Value::as_str).ok_or_else(|| wrong("\"subject\" must be a string"))?;
-    let permissions = map.get("permissions").and_then(Value::as_list);
-    let names = permissions.and_then(|list| list.iter().map(|p| p.as_str().map(str::to_owned)).collect());
-    let permissions: Vec<String> = names.ok_or_else(|| wrong("\"permissions\" must be a list of strings"))?;
-    if let Some(unknown) = map.key_strings().find(|key| key != "subject" && key != "permissions") {
+    let subject = own.string("subject").ok().flatten();
+    let subject = subject.ok_or_else(|| wrong("\"subject\" must be a string"))?;
+    let permissions = own.strings("permissions").ok().flatten();
+    let permissions = permissions.ok_or_else(|| wrong("\"permissions\" must be a list of strings"))?;
+    if let Some(unknown) = own.names().find(|key| key != "subject" && key != "permissions") {
         return Err(wrong(&format!("unknown key {unknown:?}")));
     }
-    Ok(AccessFilter { subject: subject.to_owned(), permissions })
+    Ok(AccessFilter { subject, permissions })
 }
 
 /// What can happen to an operation, as far as clients are told.

@@ -105,9 +105,9 @@ impl Params {
         self.from_query.contains(name.as_bytes())
     }
 
-    /// Is there a map from the query string? Nobody here knows the types of what is in it.
-    pub fn has_words_inside(&self) -> bool {
-        self.from_query.iter().any(|name| self.map.get(name).is_some_and(|v| v.as_map().is_some()))
+    /// Names of all that is given.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.map.key_strings()
     }
 
     /// What is in a map, to be read as parameters are.
@@ -222,7 +222,12 @@ impl Params {
     pub fn path(&self, name: &str) -> Result<Option<YPath>> {
         self.note(name, Kind::Path);
         let Some(value) = self.value(name) else { return Ok(None) };
-        YPath::from_value(value).map(Some).map_err(|e| {
+        let read = if self.is_from_query(name) {
+            YPath::from_value(&attributes_of_path(value.clone()))
+        } else {
+            YPath::from_value(value)
+        };
+        read.map(Some).map_err(|e| {
             Failure::new(format!("Cannot parse parameter {name:?}: {e}")).with("parameter", name)
         })
     }
@@ -309,6 +314,22 @@ impl Params {
     }
 }
 
+/// Attributes of a path in the types that they have, if they are from the query string (http-api.md 5.4).
+fn attributes_of_path(path: Value) -> Value {
+    let (attributes, path) = path.split();
+    let own = Params::from_query(attributes.clone());
+    let typed = |(name, value): (Bytes, Value)| {
+        let read = match std::str::from_utf8(&name) {
+            Ok(name @ ("append" | "executable")) => own.boolean(name).map(|flag| flag.map(Value::from)),
+            Ok(name @ "columns") => own.strings(name).map(|list| list.map(Value::from)),
+            _ => Ok(None),
+        };
+        // What is wrong is refused by whoever knows what it is for.
+        (name, read.ok().flatten().unwrap_or(value))
+    };
+    path.with_attributes(attributes.into_iter().map(typed).collect())
+}
+
 /// Makes a missing parameter an error.
 pub fn required<T>(name: &str, value: Result<Option<T>>) -> Result<T> {
     value?.ok_or_else(|| Failure::new(format!("Missing required parameter {name:?}")).with("parameter", name))
@@ -368,14 +389,21 @@ mod tests {
         };
         let query = Params::from_query(map.clone());
         assert_eq!(query.strings("list"), Ok(Some(vec!["a".to_owned(), "5".to_owned()])));
-        assert!(query.has_words_inside());
         let inside = query.inside("map").expect("a map").expect("there");
         assert_eq!(inside.string("text"), Ok(Some("5".to_owned())));
         assert_eq!((inside.flag("flag"), inside.unsigned("count")), (Ok(true), Ok(Some(7))));
         assert!(inside.flag("odd").is_err());
 
+        let path = yson::parse(b"<append=1; columns=[a; 5]; file_name=\"true\">\"//t\"").expect("good YSON");
+        let attributes = |params: &Params| params.path("path").expect("a path").expect("there").attributes;
+        let query = Params::from_query(yson::map! {"path" => path.clone()});
+        let wanted =
+            yson::parse(b"{append=%true; columns=[a; \"5\"]; file_name=\"true\"}").expect("good YSON");
+        assert_eq!(Value::from(attributes(&query)), wanted);
+        assert_eq!(Some(&attributes(&Params::new(yson::map! {"path" => path.clone()}))), path.attributes());
+
         let typed = Params::new(map);
-        assert!(typed.strings("list").is_err() && !typed.has_words_inside());
+        assert!(typed.strings("list").is_err());
         let inside = typed.inside("map").expect("a map").expect("there");
         assert!(
             inside.string("text").is_err()

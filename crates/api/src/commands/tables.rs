@@ -61,15 +61,17 @@ pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
 /// All of them are Booleans, which a query string can only spell (http-api.md 2.4).
 fn control_attributes(params: &Params) -> Result<Map> {
     let given = params.map("control_attributes")?.unwrap_or_default();
-    if !params.is_from_query("control_attributes") {
+    let Some(own) =
+        params.inside("control_attributes")?.filter(|_| params.is_from_query("control_attributes"))
+    else {
         return Ok(given);
-    }
-    let meant = |value: Value| match value.as_bytes() {
-        Some(b"true" | b"%true") => Value::Bool(true),
-        Some(b"false" | b"%false") => Value::Bool(false),
-        _ => value,
     };
-    Ok(given.into_iter().map(|(name, value)| (name, meant(value))).collect())
+    // What is none is refused by whoever knows their names.
+    let meant = |(name, value): (Vec<u8>, Value)| {
+        let flag = std::str::from_utf8(&name).ok().and_then(|name| own.boolean(name).ok().flatten());
+        (name, flag.map_or(value, Value::from))
+    };
+    Ok(given.into_iter().map(meant).collect())
 }
 
 /// More tables than anybody reads in one go; each is looked at chunk by chunk.

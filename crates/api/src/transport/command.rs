@@ -324,7 +324,7 @@ impl Exchange<'_> {
 
     /// For bodies that come bit by bit.
     fn reader(&self) -> reply::Reader<'_> {
-        reply::Reader { api: &self.caller.api, headers: &self.parts.headers }
+        reply::Reader { api: &self.caller.api, version: self.parts.version, headers: &self.parts.headers }
     }
 
     /// The format of a structured reply.

@@ -5,7 +5,7 @@ use super::{headers, trailers};
 use crate::api::Api;
 use crate::{ByteStream, FileContent};
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Response, Version, header};
 use std::sync::Arc;
 use tokio_stream::StreamExt as _;
 use vocab::Failure;
@@ -57,6 +57,8 @@ async fn begun(mut body: ByteStream) -> Result<ByteStream, Failure> {
 pub(super) struct Reader<'a> {
     pub api: &'a Arc<Api>,
     /// Of the request.
+    pub version: Version,
+    /// Of the request.
     pub headers: &'a HeaderMap,
 }
 
@@ -67,7 +69,7 @@ pub(super) async fn kept(reader: Reader<'_>, body: ByteStream) -> Result<Respons
 
 /// Bytes as they come.
 pub(super) fn streamed(reader: Reader<'_>, body: ByteStream) -> Response<Body> {
-    let with_trailers = trailers::are_read(reader.headers);
+    let with_trailers = trailers::are_read(reader.version, reader.headers);
     let body = if with_trailers { trailers::body(body, reader.api) } else { Body::from_stream(body) };
     let mut response = common(Response::new(body));
     let headers = response.headers_mut();

@@ -7,7 +7,7 @@ use super::failure::as_trailers;
 use crate::ByteStream;
 use crate::api::Api;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Version, header};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use std::convert::Infallible;
@@ -18,8 +18,12 @@ use tokio_stream::StreamExt as _;
 pub(super) const NAMES: HeaderValue =
     HeaderValue::from_static("X-YT-Error, X-YT-Response-Code, X-YT-Response-Message");
 
-/// Does the client read trailers?
-pub(super) fn are_read(request: &HeaderMap) -> bool {
+/// Does the client read trailers? In HTTP/2 browsers say so of all they ask, and mean other things; there a stream
+/// that is reset is unmistakable. HTTP/1.0 has none.
+pub(super) fn are_read(version: Version, request: &HeaderMap) -> bool {
+    if version != Version::HTTP_11 {
+        return false;
+    }
     let values = request.get_all(header::TE).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
 }
