@@ -8,6 +8,7 @@
 use crate::{Command, Kernel};
 use scheduler::config::{PoolConfig, TreeConfig};
 use std::collections::BTreeSet;
+use std::mem::take;
 use vocab::Failure;
 use yson::{Map, Value};
 
@@ -24,61 +25,36 @@ const TEXTS: [&[u8]; 6] =
 
 impl Kernel {
     /// The command with its options in their own types. It is not looked at who asks: this comes before.
-    pub(crate) fn out_of_words(&self, command: Command) -> Command {
-        match command {
+    pub(crate) fn out_of_words(&self, mut command: Command) -> Command {
+        match &mut command {
             Command::StartOperation { operation_type, spec } => {
                 let read = |spec: &Map| {
-                    controller::spec::parse(operation_type, spec, &self.controller_options).map(drop)
+                    controller::spec::parse(*operation_type, spec, &self.controller_options).map(drop)
                 };
-                Command::StartOperation { operation_type, spec: typed(spec, read) }
+                *spec = typed(take(spec), read);
             }
             Command::UpdateOperationParameters { operation, parameters } => {
-                let parameters = typed(parameters, |map| self.read_parameters(&operation, map));
-                Command::UpdateOperationParameters { operation, parameters }
+                *parameters = typed(take(parameters), |map| self.read_parameters(operation, map));
             }
-            Command::Create {
-                object_type,
-                path,
-                attributes,
-                recursive,
-                ignore_existing,
-                force,
-                ignore_type_mismatch,
-                lock_existing,
-            } => {
-                let attributes = match object_type.as_str() {
-                    "scheduler_pool" => typed(attributes, |map| {
+            Command::Create { object_type, attributes, .. } => {
+                let given = take(attributes);
+                *attributes = match object_type.as_str() {
+                    "scheduler_pool" => typed(given, |map| {
                         let options = self.options_of_new_pool(map.clone())?;
                         PoolConfig::parse(&options).map(drop)
                     }),
-                    "scheduler_pool_tree" => tree_attributes(attributes),
-                    object_type => node_attributes(object_type, attributes),
+                    "scheduler_pool_tree" => tree_attributes(given),
+                    object_type => node_attributes(object_type, given),
                 };
-                Command::Create {
-                    object_type,
-                    path,
-                    attributes,
-                    recursive,
-                    ignore_existing,
-                    force,
-                    ignore_type_mismatch,
-                    lock_existing,
-                }
             }
-            Command::Link { target, link, recursive, ignore_existing, force, attributes } => {
-                let attributes = node_attributes("link", attributes);
-                Command::Link { target, link, recursive, ignore_existing, force, attributes }
+            Command::Link { attributes, .. } => *attributes = node_attributes("link", take(attributes)),
+            Command::TransferPoolResources { resource_delta, .. }
+            | Command::TransferAccountResources { resource_delta, .. } => {
+                *resource_delta = numbers(take(resource_delta));
             }
-            Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta } => {
-                let resource_delta = numbers(resource_delta);
-                Command::TransferPoolResources { source_pool, destination_pool, pool_tree, resource_delta }
-            }
-            Command::TransferAccountResources { source_account, destination_account, resource_delta } => {
-                let resource_delta = numbers(resource_delta);
-                Command::TransferAccountResources { source_account, destination_account, resource_delta }
-            }
-            other => other,
+            _ => {}
         }
+        command
     }
 }
 
