@@ -681,11 +681,19 @@ pub struct ListJobs {
 }
 
 impl Command {
-    /// Not [`Command::In`] anything.
-    pub fn bare(self) -> Command {
+    /// What is done, without where it is done.
+    pub fn inner(&self) -> &Command {
         match self {
-            Command::In { command, .. } => *command,
+            Command::In { command, .. } => command,
             command => command,
+        }
+    }
+
+    /// The transaction that it goes through, if it does.
+    pub fn transaction(&self) -> Option<ObjectId> {
+        match self {
+            Command::In { transaction, .. } => *transaction,
+            _ => None,
         }
     }
 
@@ -732,14 +740,13 @@ impl Command {
 
     /// The parameter that is a map of its options, each of a type of its own.
     pub fn options_parameter(&self) -> Option<&'static str> {
-        match self {
+        match self.inner() {
             Command::StartOperation { .. } => Some("spec"),
             Command::UpdateOperationParameters { .. } => Some("parameters"),
             Command::Create { .. } | Command::Link { .. } => Some("attributes"),
             Command::TransferPoolResources { .. } | Command::TransferAccountResources { .. } => {
                 Some("resource_delta")
             }
-            Command::In { command, .. } => command.options_parameter(),
             _ => None,
         }
     }
@@ -759,24 +766,9 @@ impl Command {
         }
     }
 
-    /// `get_job` without an operation is taken out of its transaction, other commands stay as they are.
-    pub fn of_a_job_alone(self) -> (Option<ObjectId>, Command) {
-        match self {
-            Command::In { transaction, command, .. }
-                if matches!(*command, Command::GetJob { operation: None, .. }) =>
-            {
-                (transaction, *command)
-            }
-            command => (None, command),
-        }
-    }
-
     /// Is it `concatenate`?
     pub fn is_concatenate(&self) -> bool {
-        match self {
-            Command::In { command, .. } => command.is_concatenate(),
-            command => matches!(command, Command::Concatenate { .. }),
-        }
+        matches!(self.inner(), Command::Concatenate { .. })
     }
 
     /// `concatenate` again, now that the contents of the files are joined.
@@ -793,11 +785,8 @@ impl Command {
 
     /// Does it change anything? Only these are remembered by mutation id.
     pub fn is_mutation(&self) -> bool {
-        if let Command::In { command, .. } = self {
-            return command.is_mutation();
-        }
         !matches!(
-            self,
+            self.inner(),
             Command::Get { .. }
                 | Command::List { .. }
                 | Command::Exists { .. }

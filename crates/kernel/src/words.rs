@@ -122,20 +122,22 @@ fn typed(mut options: Map, read: impl Fn(&Map) -> Result<(), Failure>) -> Map {
     {
         let Some(found) = at(&mut options, &place).map(|value| value.clone()) else { break };
         let readings = other_readings(&found);
-        let mut put = |reading: &Value| {
-            if let Some(value) = at(&mut options, &place) {
+        let put = |options: &mut Map, reading: &Value| {
+            if let Some(value) = at(options, &place) {
                 value.clone_from(reading);
             }
-            refused(&options)
         };
-        let better =
-            readings.iter().find_map(|reading| Some(put(reading)).filter(|r| r.as_ref() != Some(&place)));
+        let better = readings.iter().find_map(|reading| {
+            put(&mut options, reading);
+            Some(refused(&options)).filter(|refused| refused.as_ref() != Some(&place))
+        });
         match better {
             Some(then) => next = then,
             // A number that is refused, too, is refused as the number that it is.
-            None => {
-                drop(put(readings.first().filter(|_| matches!(found, Value::String(_))).unwrap_or(&found)))
+            None if matches!(found, Value::String(_)) => {
+                put(&mut options, readings.first().unwrap_or(&found))
             }
+            None => put(&mut options, &found),
         }
     }
     options

@@ -188,11 +188,8 @@ fn events(
 
 /// Users, groups and tokens are nodes: every change of the tree may be one of them.
 fn may_change_subjects(command: &Command) -> bool {
-    if let Command::In { command, .. } = command {
-        return may_change_subjects(command);
-    }
     matches!(
-        command,
+        command.inner(),
         Command::CommitTransaction { .. }
             | Command::Set { .. }
             | Command::MultisetAttributes { .. }
@@ -230,9 +227,9 @@ impl Backend for ServerBackend {
         if command.is_concatenate() {
             return self.concatenate(user, mutation_id, command);
         }
-        let (transaction, command) = command.of_a_job_alone();
-        if let Command::GetJob { operation: None, job_id, attributes } = command {
-            let this = self.clone();
+        if let Command::GetJob { operation: None, job_id, attributes } = command.inner() {
+            let (this, job_id, attributes) = (self.clone(), *job_id, attributes.clone());
+            let transaction = command.transaction();
             return Box::pin(async move {
                 let command = |operation, job_id| {
                     Command::GetJob { operation, job_id, attributes: attributes.clone() }.through(transaction)

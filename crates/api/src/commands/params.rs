@@ -112,8 +112,12 @@ impl Params {
 
     /// What is in a map, to be read as parameters are.
     pub fn inside(&self, name: &str) -> Result<Option<Params>> {
-        let Some(map) = self.map(name)? else { return Ok(None) };
-        Ok(Some(if self.is_from_query(name) { Params::from_query(map) } else { Params::new(map) }))
+        Ok(self.map(name)?.map(|map| self.part_of(name, map)))
+    }
+
+    /// Parameters made of one of these, from where that is.
+    fn part_of(&self, name: &str, map: Map) -> Params {
+        if self.is_from_query(name) { Params::from_query(map) } else { Params::new(map) }
     }
 
     /// A string, without the attributes it may carry.
@@ -255,9 +259,7 @@ impl Params {
         match self.value("attributes").and_then(|v| v.get("keys")) {
             Some(keys) => {
                 let map = Map::new().with("attributes", keys.clone());
-                let params =
-                    if self.is_from_query("attributes") { Params::from_query(map) } else { Params::new(map) };
-                params.strings("attributes")
+                self.part_of("attributes", map).strings("attributes")
             }
             None => self.strings("attributes"),
         }

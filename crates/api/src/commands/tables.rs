@@ -61,11 +61,7 @@ pub fn read_table(params: &Params, format: Format) -> Result<ReadTable> {
 /// All of them are Booleans, which a query string can only spell (http-api.md 2.4).
 fn control_attributes(params: &Params) -> Result<Map> {
     let given = params.map("control_attributes")?.unwrap_or_default();
-    let Some(own) =
-        params.inside("control_attributes")?.filter(|_| params.is_from_query("control_attributes"))
-    else {
-        return Ok(given);
-    };
+    let Some(own) = params.inside("control_attributes")? else { return Ok(given) };
     // What is none is refused by whoever knows their names.
     let meant = |(name, value): (Vec<u8>, Value)| {
         let flag = std::str::from_utf8(&name).ok().and_then(|name| own.boolean(name).ok().flatten());

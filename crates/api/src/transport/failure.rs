@@ -62,10 +62,8 @@ impl HttpFailure {
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert("x-yt-response-code", HeaderValue::from(failure.code));
-        headers.insert("x-yt-response-message", ascii_header(&failure.message));
+        say(headers, &failure, &line);
         headers.insert("x-yt-error-content-type", HeaderValue::from_static(line_type));
-        headers.insert("x-yt-error", ascii_header(&line));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(allow) = self.allow {
@@ -79,10 +77,14 @@ impl HttpFailure {
 pub(super) fn as_trailers(failure: Failure, api: &Api) -> HeaderMap {
     let failure = fit(with_details(failure, api), MAX_ERROR_BYTES);
     let mut headers = HeaderMap::new();
-    headers.insert("x-yt-error", ascii_header(&ascii_json(&failure)));
+    say(&mut headers, &failure, &ascii_json(&failure));
+    headers
+}
+
+fn say(headers: &mut HeaderMap, failure: &Failure, line: &str) {
+    headers.insert("x-yt-error", ascii_header(line));
     headers.insert("x-yt-response-code", HeaderValue::from(failure.code));
     headers.insert("x-yt-response-message", ascii_header(&failure.message));
-    headers
 }
 
 impl From<Failure> for HttpFailure {

@@ -80,7 +80,7 @@ impl Fake {
     }
 
     fn answer(&self, command: Command) -> Result<Value, Failure> {
-        let command = command.bare();
+        let command = command.inner().clone();
         Ok(match command {
             Command::Get { path, .. } => self.get(&path)?,
             Command::List { .. } => vec!["a", "b"].into(),
