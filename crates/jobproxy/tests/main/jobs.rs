@@ -478,14 +478,20 @@ fn an_idle_proxy_is_small_and_sleeps() {
             let line = text.lines().find(|l| l.starts_with(key)).expect("there");
             line.split_ascii_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number")
         };
-        let before = number("status", "voluntary_ctxt_switches:");
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(3) {
-            node.pump(Duration::from_millis(100));
-        }
-        let woken = number("status", "voluntary_ctxt_switches:") - before;
-        let seconds = start.elapsed().as_secs() + 1;
-        assert!(woken <= seconds, "woken {woken} times in less than {seconds} s");
+        // Waits for locks of the kernel's count as well, and a busy host has some: a proxy that wakes too often does so
+        // in every window.
+        let mut window = || {
+            let (before, start) = (number("status", "voluntary_ctxt_switches:"), Instant::now());
+            while start.elapsed() < Duration::from_secs(3) {
+                node.pump(Duration::from_millis(100));
+            }
+            (number("status", "voluntary_ctxt_switches:") - before, start.elapsed().as_secs() + 1)
+        };
+        let windows: Vec<_> = (0..3).map(|_| window()).collect();
+        assert!(
+            windows.iter().any(|(woken, seconds)| woken <= seconds),
+            "woken, in less than seconds: {windows:?}"
+        );
         let private = number("smaps_rollup", "Private_Dirty:") + number("smaps_rollup", "Private_Clean:");
         println!("{driver}: private memory of a proxy {private} KB");
         assert!(private <= 4096, "{private} KB");
