@@ -1,5 +1,6 @@
 //! Rows out of a stream in any format: pieces may be cut anywhere.
 
+use crate::alike::{Alike, Taken};
 use crate::row;
 use vocab::Failure;
 use yson::{Copied, Format, JsonFormat, Style, Value};
@@ -22,8 +23,7 @@ pub struct Intake {
     /// Rows so far.
     count: u64,
     scratch: Vec<u8>,
-    /// Columns of a row that were found to be different from each other.
-    distinct: Vec<Vec<u8>>,
+    alike: Alike,
 }
 
 /// Takes a row in its inner form, and the number of its table.
@@ -45,7 +45,7 @@ impl Intake {
             look_again: 0,
             count: 0,
             scratch: Vec::new(),
-            distinct: Vec::new(),
+            alike: Alike::default(),
         }
     }
 
@@ -127,6 +127,17 @@ impl Intake {
     fn yson(&mut self, input: &[u8], last: bool, sink: &mut Sink<'_>) -> Result<usize, Failure> {
         let mut at = 0;
         loop {
+            at += input[at..].iter().take_while(|b| yson::is_space(**b)).count();
+            if let Some(taken) = self.alike.take(&input[at..], &mut self.scratch) {
+                let (row, used) = match taken {
+                    Taken::AsItIs(used) => (&input[at..at + used], used),
+                    Taken::Made(used) => (self.scratch.as_slice(), used),
+                };
+                sink(self.table, row)?;
+                self.count += 1;
+                at += used;
+                continue;
+            }
             self.scratch.clear();
             let copied = yson::copy_row(&input[at..], last, Style::Binary, &mut self.scratch);
             match copied.map_err(|error| self.malformed(&error))? {
@@ -183,14 +194,13 @@ impl Intake {
     /// any map (http-api.md 4.1).
     fn keep_last_of_repeated(&mut self) {
         let columns = || row::columns(&self.scratch).map(|(name, _)| name);
-        // Rows of a table are nearly always alike.
-        if columns().enumerate().all(|(at, name)| self.distinct.get(at).is_some_and(|known| known == name)) {
+        if self.alike.are(columns()) {
             return;
         }
         let mut names: Vec<&[u8]> = columns().collect();
         names.sort_unstable();
         if names.windows(2).all(|pair| pair[0] != pair[1]) {
-            self.distinct = columns().map(<[u8]>::to_vec).collect();
+            self.alike.expect(columns());
             return;
         }
         // A map keeps one of each.

@@ -16,6 +16,7 @@
 //! 5. [`Printer`], [`Selection`]: rows in a format, and which of them are wanted.
 #![forbid(unsafe_code)]
 
+mod alike;
 mod check;
 mod chunk;
 mod column_types;

@@ -18,7 +18,7 @@ fn format(text: &str) -> Format {
 }
 
 /// Rows that come of some bytes in pieces of `piece` bytes, in their inner form.
-fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failure> {
+pub fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failure> {
     let mut intake = Intake::new(format(name));
     let mut out = Vec::new();
     let mut sink = |_: usize, row: &[u8]| {

@@ -1,0 +1,193 @@
+//! Rows of tables are nearly always alike: the columns of the row before, in its order, and scalars in them. Such a
+//! row is taken in one look. Whatever is different in any way is left to the parser, which makes the same bytes of the
+//! same row.
+
+use yson::{Style, Value};
+
+/// After many rows in a row that were not alike only one of so many is looked at.
+const MOST_MISSES: u32 = 6;
+
+/// What a row is expected to look like.
+#[derive(Default)]
+pub(crate) struct Alike {
+    /// Different from each other.
+    columns: Vec<Expected>,
+    /// Rows since the last one that was alike, of those that were looked at.
+    misses: u32,
+    /// So many rows are not looked at.
+    wait: u32,
+}
+
+struct Expected {
+    name: Vec<u8>,
+    /// The name and its `=`, in the inner form and in text.
+    inner: Vec<u8>,
+    text: Vec<u8>,
+}
+
+/// A row that is as expected.
+pub(crate) enum Taken {
+    /// So many bytes, which are the row in its inner form.
+    AsItIs(usize),
+    /// So many bytes; the inner form is in `out`.
+    Made(usize),
+}
+
+impl Alike {
+    /// Expects these columns, which are different from each other.
+    pub fn expect<'n>(&mut self, names: impl Iterator<Item = &'n [u8]>) {
+        let expected = |name: &[u8]| {
+            let name = Value::String(name.to_vec());
+            let with_equals = |mut bytes: Vec<u8>| {
+                bytes.push(b'=');
+                bytes
+            };
+            let (inner, text) = (with_equals(yson::to_binary(&name)), with_equals(yson::to_text(&name)));
+            let Value::String(name) = name else { unreachable!("it was made above") };
+            Expected { name, inner, text }
+        };
+        self.columns = names.map(expected).collect();
+    }
+
+    /// Are these columns the expected ones, or the first of them?
+    pub fn are<'n>(&self, names: impl Iterator<Item = &'n [u8]>) -> bool {
+        names.enumerate().all(|(at, name)| self.columns.get(at).is_some_and(|known| known.name == name))
+    }
+
+    /// Takes the row at the beginning of some bytes if it is as expected, and has its end there. What it makes of it
+    /// if it must is in `out`.
+    pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<Taken> {
+        if self.wait > 0 {
+            self.wait -= 1;
+            return None;
+        }
+        out.clear();
+        let taken = match input.get(1) {
+            Some(0x01) => self.inner(input).map(Taken::AsItIs),
+            _ => self.text(input, out).map(Taken::Made),
+        };
+        self.misses = if taken.is_some() { 0 } else { (self.misses + 1).min(MOST_MISSES) };
+        self.wait = (1 << self.misses) - 1;
+        taken
+    }
+
+    fn inner(&self, input: &[u8]) -> Option<usize> {
+        let mut rest = input.strip_prefix(b"{")?;
+        for column in &self.columns {
+            if rest.first() == Some(&b'}') {
+                break;
+            }
+            rest = rest.strip_prefix(column.inner.as_slice())?;
+            rest = rest.get(inner_scalar(rest)?..)?.strip_prefix(b";")?;
+        }
+        rest = rest.strip_prefix(b"};")?;
+        Some(input.len() - rest.len())
+    }
+
+    fn text(&self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let mut rest = input.strip_prefix(b"{")?;
+        out.push(b'{');
+        for column in &self.columns {
+            if rest.first() == Some(&b'}') {
+                break;
+            }
+            rest = rest.strip_prefix(column.text.as_slice())?;
+            out.extend_from_slice(&column.inner);
+            rest = text_scalar(rest, out)?;
+            out.push(b';');
+            rest = match rest {
+                [b';', behind @ ..] => behind,
+                [b'}', ..] => rest,
+                _ => return None,
+            };
+        }
+        rest = rest.strip_prefix(b"};")?;
+        out.extend_from_slice(b"};");
+        Some(input.len() - rest.len())
+    }
+}
+
+/// Length of a scalar in the form in which it is kept.
+fn inner_scalar(bytes: &[u8]) -> Option<usize> {
+    let (first, rest) = bytes.split_first()?;
+    match first {
+        0x01 => {
+            let (length, used) = shortest(rest)?;
+            // Lengths are zig-zag: odd numbers are negative.
+            (length & 1 == 0).then_some(())?;
+            usize::try_from(length >> 1).ok()?.checked_add(1 + used)
+        }
+        0x02 | 0x06 => Some(1 + shortest(rest)?.1),
+        0x03 => Some(9),
+        0x04 | 0x05 | b'#' => Some(1),
+        _ => None,
+    }
+}
+
+/// A varint of at most 64 bits that could not be shorter, and how many bytes it has.
+fn shortest(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (at, byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            let fits = at < 9 || *byte == 1;
+            return (fits && (*byte != 0 || at == 0)).then_some((value, at + 1));
+        }
+    }
+    None
+}
+
+/// Copies a scalar of text that needs no closer look; gives what is behind it.
+fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    match bytes.first()? {
+        b'"' => {
+            let body = &bytes[1..];
+            let end = memchr::memchr2(b'"', b'\\', body)?;
+            let (string, rest) = body.split_at(end);
+            let rest = rest.strip_prefix(b"\"")?;
+            out.push(0x01);
+            varint((string.len() as u64) << 1, out);
+            out.extend_from_slice(string);
+            Some(rest)
+        }
+        b'#' => {
+            out.push(b'#');
+            Some(&bytes[1..])
+        }
+        _ => short_integer(bytes, out).or_else(|| word(bytes, out)),
+    }
+}
+
+/// One that cannot overflow.
+fn short_integer<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    const MOST_DIGITS: usize = 18;
+    let mut value = 0u64;
+    let mut digits = 0;
+    while let Some(digit @ b'0'..=b'9') = bytes.get(digits) {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        digits += 1;
+    }
+    let rest = &bytes[digits..];
+    ((1..=MOST_DIGITS).contains(&digits) && matches!(rest.first(), Some(b';' | b'}'))).then_some(())?;
+    out.push(0x02);
+    varint(value << 1, out);
+    Some(rest)
+}
+
+/// Any other number, or a word such as `%true`.
+fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    matches!(bytes.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'%')).then_some(())?;
+    let belongs = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'-' | b'+' | b'.');
+    let length = bytes.iter().take_while(|byte| belongs(byte)).count();
+    let (word, rest) = bytes.split_at(length);
+    yson::write::write(&yson::parse(word).ok()?, Style::Binary, out);
+    Some(rest)
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
