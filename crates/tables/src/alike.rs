@@ -145,9 +145,7 @@ fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
             let end = memchr::memchr2(b'"', b'\\', body)?;
             let (string, rest) = body.split_at(end);
             let rest = rest.strip_prefix(b"\"")?;
-            out.push(0x01);
-            varint((string.len() as u64) << 1, out);
-            out.extend_from_slice(string);
+            yson::write::binary_string(string, out);
             Some(rest)
         }
         b'#' => {
@@ -161,16 +159,15 @@ fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
 /// One that cannot overflow.
 fn short_integer<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     const MOST_DIGITS: usize = 18;
-    let mut value = 0u64;
+    let mut value = 0i64;
     let mut digits = 0;
     while let Some(digit @ b'0'..=b'9') = bytes.get(digits) {
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit - b'0'));
         digits += 1;
     }
     let rest = &bytes[digits..];
     ((1..=MOST_DIGITS).contains(&digits) && matches!(rest.first(), Some(b';' | b'}'))).then_some(())?;
-    out.push(0x02);
-    varint(value << 1, out);
+    yson::write::write(&Value::Int(value), Style::Binary, out);
     Some(rest)
 }
 
@@ -182,12 +179,4 @@ fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (word, rest) = bytes.split_at(length);
     yson::write::write(&yson::parse(word).ok()?, Style::Binary, out);
     Some(rest)
-}
-
-fn varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -128,6 +128,9 @@ impl Intake {
         let mut at = 0;
         loop {
             at += input[at..].iter().take_while(|b| yson::is_space(**b)).count();
+            if at == input.len() {
+                return Ok(at);
+            }
             if let Some(taken) = self.alike.take(&input[at..], &mut self.scratch) {
                 let (row, used) = match taken {
                     Taken::AsItIs(used) => (&input[at..at + used], used),

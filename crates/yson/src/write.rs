@@ -188,7 +188,8 @@ pub(crate) fn binary_scalar(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn binary_string(bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends a string in binary.
+pub fn binary_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0x01);
     varint(zigzag(bytes.len() as i64), out);
     out.extend_from_slice(bytes);
