@@ -1,20 +1,25 @@
-//! Rows of tables are nearly always alike: the columns of the row before, in its order, and scalars in them. Such a
-//! row is taken in one look. Whatever is different in any way is left to the parser, which makes the same bytes of the
+//! Rows of tables are nearly always alike: the columns of a row before, in its order, and scalars in them. Such a row
+//! is taken in one look. Whatever is different in any way is left to the parser, which makes the same bytes of the
 //! same row.
 
 use yson::{Style, Value};
 
-/// After many rows in a row that were not alike only one of so many is looked at.
-const MOST_MISSES: u32 = 6;
+/// The wait for the next look doubles with every row that was not alike, up to this: one row of 64 is looked at.
+const LONGEST_WAIT: u32 = 63;
+
+/// Rows with more columns, or with more bytes in their names, are for the parser: what is expected stays in memory for
+/// as long as rows come.
+const MOST_COLUMNS: usize = 1_000;
+const MOST_NAME_BYTES: usize = 64 << 10;
 
 /// What a row is expected to look like.
 #[derive(Default)]
 pub(crate) struct Alike {
     /// Different from each other.
     columns: Vec<Expected>,
-    /// Rows since the last one that was alike, of those that were looked at.
-    misses: u32,
-    /// So many rows are not looked at.
+    /// How many rows the last miss left to the parser.
+    last_wait: u32,
+    /// So many of them are still to come.
     wait: u32,
 }
 
@@ -23,6 +28,18 @@ struct Expected {
     /// The name and its `=`, in the inner form and in text.
     inner: Vec<u8>,
     text: Vec<u8>,
+}
+
+impl Expected {
+    fn new(name: &[u8]) -> Self {
+        let value = Value::String(name.to_vec());
+        let with_equals = |mut bytes: Vec<u8>| {
+            bytes.push(b'=');
+            bytes
+        };
+        let (inner, text) = (with_equals(yson::to_binary(&value)), with_equals(yson::to_text(&value)));
+        Expected { name: name.to_vec(), inner, text }
+    }
 }
 
 /// A row that is as expected.
@@ -34,19 +51,18 @@ pub(crate) enum Taken {
 }
 
 impl Alike {
-    /// Expects these columns, which are different from each other.
-    pub fn expect<'n>(&mut self, names: impl Iterator<Item = &'n [u8]>) {
-        let expected = |name: &[u8]| {
-            let name = Value::String(name.to_vec());
-            let with_equals = |mut bytes: Vec<u8>| {
-                bytes.push(b'=');
-                bytes
-            };
-            let (inner, text) = (with_equals(yson::to_binary(&name)), with_equals(yson::to_text(&name)));
-            let Value::String(name) = name else { unreachable!("it was made above") };
-            Expected { name, inner, text }
-        };
-        self.columns = names.map(expected).collect();
+    /// Expects these columns, which are different from each other; nothing is made of them before a look is due.
+    pub fn expect<'n>(&mut self, names: impl Iterator<Item = &'n [u8]> + Clone) {
+        if self.wait > 0 {
+            return;
+        }
+        self.columns.clear();
+        if names.clone().nth(MOST_COLUMNS).is_some()
+            || names.clone().map(<[u8]>::len).sum::<usize>() > MOST_NAME_BYTES
+        {
+            return;
+        }
+        self.columns.extend(names.map(Expected::new));
     }
 
     /// Are these columns the expected ones, or the first of them?
@@ -58,17 +74,25 @@ impl Alike {
     /// if it must is in `out`.
     pub fn take(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<Taken> {
         if self.wait > 0 {
-            self.wait -= 1;
             return None;
         }
         out.clear();
         let taken = match input.get(1) {
             Some(0x01) => self.inner(input).map(Taken::AsItIs),
             _ => self.text(input, out).map(Taken::Made),
-        };
-        self.misses = if taken.is_some() { 0 } else { (self.misses + 1).min(MOST_MISSES) };
-        self.wait = (1 << self.misses) - 1;
-        taken
+        }?;
+        self.last_wait = 0;
+        Some(taken)
+    }
+
+    /// The parser has taken a whole row.
+    pub fn missed(&mut self) {
+        if self.wait > 0 {
+            self.wait -= 1;
+        } else {
+            self.last_wait = (2 * self.last_wait + 1).min(LONGEST_WAIT);
+            self.wait = self.last_wait;
+        }
     }
 
     fn inner(&self, input: &[u8]) -> Option<usize> {
@@ -179,4 +203,62 @@ fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (word, rest) = bytes.split_at(length);
     yson::write::write(&yson::parse(word).ok()?, Style::Binary, out);
     Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expecting(names: &[&[u8]]) -> Alike {
+        let mut alike = Alike::default();
+        alike.expect(names.iter().copied());
+        alike
+    }
+
+    /// The spellings of whoever writes much: the client in Python, its own text, and what leaves out the last `;`.
+    #[test]
+    fn rows_of_other_writers_are_taken() {
+        const INNER: &[u8] = b"{\x01\x02a=\x02\x02;\x01\x04id=\x01\x02x;};";
+        let mut alike = expecting(&[b"a", b"id"]);
+        let mut out = Vec::new();
+        assert!(matches!(alike.take(INNER, &mut out), Some(Taken::AsItIs(used)) if used == INNER.len()));
+        for text in [&b"{\"a\"=1;\"id\"=\"x\";};"[..], b"{\"a\"=1;\"id\"=\"x\"};"] {
+            assert!(matches!(alike.take(text, &mut out), Some(Taken::Made(used)) if used == text.len()));
+            assert_eq!(out, INNER);
+        }
+    }
+
+    /// Looks that find nothing become rare, and each one that finds something makes them frequent again.
+    #[test]
+    fn looks_become_rare_where_rows_differ() {
+        const OTHER: &[u8] = b"{\"b\"=1;};";
+        let mut alike = expecting(&[b"a"]);
+        let mut looks = Vec::new();
+        for row in 0..300 {
+            if alike.wait == 0 {
+                looks.push(row);
+            }
+            assert!(alike.take(OTHER, &mut Vec::new()).is_none());
+            alike.missed();
+        }
+        assert_eq!(looks, [0, 2, 6, 14, 30, 62, 126, 190, 254]);
+        alike.wait = 0;
+        assert!(alike.take(b"{\"a\"=1;};", &mut Vec::new()).is_some());
+        alike.missed();
+        assert_eq!(alike.wait, 1);
+    }
+
+    #[test]
+    fn what_is_expected_is_bounded() {
+        let names = |count: usize| (0..count).map(|n| n.to_string().into_bytes()).collect::<Vec<_>>();
+        let expected = |names: &[Vec<u8>]| {
+            let mut alike = expecting(&[b"a"]);
+            alike.expect(names.iter().map(Vec::as_slice));
+            alike.columns.len()
+        };
+        assert_eq!(expected(&names(MOST_COLUMNS)), MOST_COLUMNS);
+        assert_eq!(expected(&names(MOST_COLUMNS + 1)), 0);
+        assert_eq!(expected(&[vec![b'x'; MOST_NAME_BYTES]]), 1);
+        assert_eq!(expected(&[vec![b'x'; MOST_NAME_BYTES], b"y".to_vec()]), 0);
+    }
 }

@@ -148,6 +148,7 @@ impl Intake {
                 Copied::Cut => return Ok(at),
                 Copied::End => return Ok(input.len()),
             }
+            self.alike.missed();
             self.keep_last_of_repeated();
             self.give(sink)?;
         }

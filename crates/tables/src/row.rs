@@ -12,6 +12,7 @@ pub fn columns(row: &[u8]) -> Columns<'_> {
 }
 
 /// See [`columns`].
+#[derive(Clone)]
 pub struct Columns<'a> {
     rest: &'a [u8],
 }
