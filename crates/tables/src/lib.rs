@@ -28,6 +28,7 @@ mod print;
 pub mod row;
 mod schema;
 mod select;
+mod text;
 mod writer;
 
 pub use check::Checker;

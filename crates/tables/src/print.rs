@@ -1,6 +1,6 @@
 //! Rows in the format that somebody wants to read.
 
-use crate::{Columns, row};
+use crate::{Columns, row, text};
 use vocab::Failure;
 use yson::{Format, Map, Style, Value};
 
@@ -71,7 +71,25 @@ impl Printer {
             out.extend_from_slice(rows);
             return Ok(());
         }
-        row::rows(rows).try_for_each(|item| self.item(item, out))
+        let mut rest = rows;
+        while !rest.is_empty() {
+            if self.takes_text_as_it_is()
+                && let Some(used) = text::print(rest, out)
+            {
+                self.count += 1;
+                rest = &rest[used..];
+                continue;
+            }
+            let Some(item) = row::rows(rest).next() else { break };
+            self.item(item, out)?;
+            rest = &rest[item.len()..];
+        }
+        Ok(())
+    }
+
+    /// Is nothing done with rows but that they are written in text?
+    fn takes_text_as_it_is(&self) -> bool {
+        self.columns.is_all() && self.format == Format::Yson(Style::Text)
     }
 
     /// Appends one mark: `<row_index=10>#`.
@@ -106,9 +124,10 @@ impl Printer {
                 out.extend_from_slice(row);
                 Ok(())
             }
-            Format::Yson(Style::Text) => yson::copy_row(row, true, Style::Text, out)
-                .map(drop)
-                .map_err(|e| Failure::new(format!("A row of the table is damaged: {e}"))),
+            Format::Yson(Style::Text) => match text::print(row, out) {
+                Some(_) => Ok(()),
+                None => Err(Failure::new(format!("Row {} of the table is damaged", self.count))),
+            },
             _ => self.value(&row::decode(&row[..row.len() - 1]), out),
         }
     }

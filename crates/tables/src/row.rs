@@ -108,7 +108,7 @@ pub(crate) fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 #[inline]
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     // Nearly all lengths are short.
     match bytes.first() {
         Some(byte) if byte & 0x80 == 0 => Some((u64::from(*byte), 1)),
@@ -129,7 +129,7 @@ fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// Length of the value at the beginning of some bytes, attributes included.
 #[inline]
-fn value_length(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn value_length(bytes: &[u8]) -> Option<usize> {
     match scalar_length(bytes)? {
         0 => nested_length(bytes),
         length => Some(length),

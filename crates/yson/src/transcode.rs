@@ -4,7 +4,7 @@
 use crate::error::{Fault, FaultKind, ParseError};
 use crate::parse::{ParseOptions, number, quoted};
 use crate::scan::{Cursor, is_bare_first};
-use crate::write::{Style, binary_scalar, binary_string, quoted as write_quoted, text_scalar};
+use crate::write::{Style, binary_scalar, binary_string, text_scalar, text_string};
 use crate::{Value, write};
 
 /// What [`copy_row`] has found at the beginning of a piece of a list fragment.
@@ -229,7 +229,7 @@ impl Copier<'_, '_> {
     }
 
     fn put(&mut self, string: &[u8]) {
-        if self.text { write_quoted(string, self.out) } else { binary_string(string, self.out) }
+        if self.text { text_string(string, self.out) } else { binary_string(string, self.out) }
     }
 
     fn scalar(&mut self, value: &Value) {

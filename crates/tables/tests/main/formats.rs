@@ -256,3 +256,22 @@ proptest! {
         }
     }
 }
+
+/// Every kind of value in text is what the writer of values makes of it.
+#[test]
+fn text_of_any_value_is_that_of_the_writer() {
+    const VALUES: &[u8] =
+        b"[-7;0;9223372036854775807;-9223372036854775808;0u;18446744073709551615u;1.5;-0.;1e300;%nan;\
+        %-inf;%true;%false;#;\"\";\"plain\";\"a string with more than thirty-two bytes in it\";\
+        \"thirty-two bytes are looked at: \\n\\x001\";\"quote \\\" behind some more than thirty-two bytes\";\
+        \"\\xff\\x80;}\";[1;[];{}];{a={b=[#]}};<x=1>5;<x={}>#;<>[<y=2>#]]";
+    let values = yson::parse(VALUES).expect("YSON");
+    for value in values.as_list().expect("a list") {
+        let row: yson::Value = yson::map! {"a" => value.clone(), "b c\n" => 1i64}.into();
+        let (mut inner, mut expected) = (Vec::new(), Vec::new());
+        yson::write::write_row(&row, yson::Style::Binary, &mut inner);
+        yson::write::write_row(&row, yson::Style::Text, &mut expected);
+        let expected = String::from_utf8(expected).expect("ASCII");
+        assert_eq!(text(&inner.repeat(2)), expected.repeat(2));
+    }
+}
