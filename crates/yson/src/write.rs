@@ -218,27 +218,18 @@ fn double(d: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that stand for themselves between quotes.
-static PLAIN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut i = 0x20;
-    while i < 0x7f {
-        table[i] = i as u8 != b'"' && i as u8 != b'\\';
-        i += 1;
-    }
-    table
-};
+/// Does a byte stand for itself between quotes?
+fn is_plain(byte: &u8) -> bool {
+    // No branch in it, so that the compiler looks at many bytes at once.
+    (0x20..0x7f).contains(byte) & (*byte != b'"') & (*byte != b'\\')
+}
 
 /// Bytes at the beginning that stand for themselves. Many at a time: strings are most of the bytes of most documents.
 fn plain_bytes(bytes: &[u8]) -> usize {
     let (chunks, _) = bytes.as_chunks::<32>();
-    // No branch in it, so that the compiler looks at the bytes of a chunk all at once.
-    let all_plain = |chunk: &&[u8; 32]| {
-        chunk.iter().fold(true, |all, b| all & (0x20..0x7f).contains(b) & (*b != b'"') & (*b != b'\\'))
-    };
+    let all_plain = |chunk: &&[u8; 32]| chunk.iter().fold(true, |all, byte| all & is_plain(byte));
     let looked_at = 32 * chunks.iter().take_while(all_plain).count();
-    let rest = &bytes[looked_at..];
-    looked_at + rest.iter().position(|b| !PLAIN[*b as usize]).unwrap_or(rest.len())
+    looked_at + bytes[looked_at..].iter().take_while(|byte| is_plain(byte)).count()
 }
 
 /// Appends a string in quotes; everything outside printable ASCII is escaped, so that text survives terminals.
