@@ -1,16 +1,18 @@
-//! Rows of tables: no panic in any format, however the input is cut, and what is taken comes back the same. Rows in
-//! YSON are what the parser of values makes of them.
+//! Rows of tables: no panic in any format, however the input is cut, and what is taken weighs what it must and comes
+//! back the same. Rows in YSON are what the parser of values makes of them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tables::{Columns, Intake, Printer, row};
+use tables::row::{self, Row};
+use tables::{Columns, Intake, Printer};
 use yson::{Format, JsonFormat, Style};
 
 fn take(format: &Format, input: &[u8], piece: usize) -> Option<Vec<u8>> {
     let mut intake = Intake::new(format.clone());
     let mut rows = Vec::new();
-    let mut sink = |_: usize, row: &[u8]| {
-        rows.extend_from_slice(row);
+    let mut sink = |_: usize, row: Row<'_>| {
+        assert_eq!(row, Row::new(row.bytes));
+        rows.extend_from_slice(row.bytes);
         Ok(())
     };
     input.chunks(piece).try_for_each(|piece| intake.push(piece, &mut sink)).ok()?;

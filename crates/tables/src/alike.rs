@@ -2,6 +2,7 @@
 //! is taken in one look. Whatever is different in any way is left to the parser, which makes the same bytes of the
 //! same row.
 
+use crate::row::{OF_ANY_ROW, OF_BOOLEAN, OF_NUMBER, value_weight};
 use yson::{Style, Value};
 
 /// The wait for the next look doubles with every row that was not alike, up to this: one row of 64 is looked at.
@@ -43,11 +44,13 @@ impl Expected {
 }
 
 /// A row that is as expected.
-pub(crate) enum Taken {
-    /// So many bytes, which are the row in its inner form.
-    AsItIs(usize),
-    /// So many bytes; the inner form is in `out`.
-    Made(usize),
+pub(crate) struct Taken {
+    /// How many bytes it has in the stream.
+    pub used: usize,
+    /// What it weighs.
+    pub weight: u64,
+    /// Those bytes are its inner form; if not, that is in `out`.
+    pub as_it_is: bool,
 }
 
 impl Alike {
@@ -77,12 +80,13 @@ impl Alike {
             return None;
         }
         out.clear();
-        let taken = match input.get(1) {
-            Some(0x01) => self.inner(input).map(Taken::AsItIs),
-            _ => self.text(input, out).map(Taken::Made),
+        let as_it_is = input.get(1) == Some(&0x01);
+        let (rest, weight) = match as_it_is {
+            true => self.inner(input),
+            false => self.text(input, out),
         }?;
         self.last_wait = 0;
-        Some(taken)
+        Some(Taken { used: input.len() - rest.len(), weight, as_it_is })
     }
 
     /// The parser has taken a whole row.
@@ -95,20 +99,25 @@ impl Alike {
         }
     }
 
-    fn inner(&self, input: &[u8]) -> Option<usize> {
+    /// What is behind the row, and what it weighs.
+    fn inner<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], u64)> {
+        let mut weight = OF_ANY_ROW;
         let mut rest = input.strip_prefix(b"{")?;
         for column in &self.columns {
             if rest.first() == Some(&b'}') {
                 break;
             }
             rest = rest.strip_prefix(column.inner.as_slice())?;
-            rest = rest.get(inner_scalar(rest)?..)?.strip_prefix(b";")?;
+            let (length, of_scalar) = inner_scalar(rest)?;
+            rest = rest.get(length..)?.strip_prefix(b";")?;
+            weight += of_scalar;
         }
-        rest = rest.strip_prefix(b"};")?;
-        Some(input.len() - rest.len())
+        Some((rest.strip_prefix(b"};")?, weight))
     }
 
-    fn text(&self, input: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    /// The same.
+    fn text<'a>(&self, input: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
+        let mut weight = OF_ANY_ROW;
         let mut rest = input.strip_prefix(b"{")?;
         out.push(b'{');
         for column in &self.columns {
@@ -117,7 +126,9 @@ impl Alike {
             }
             rest = rest.strip_prefix(column.text.as_slice())?;
             out.extend_from_slice(&column.inner);
-            rest = text_scalar(rest, out)?;
+            let (behind, of_scalar) = text_scalar(rest, out)?;
+            rest = behind;
+            weight += of_scalar;
             out.push(b';');
             rest = match rest {
                 [b';', behind @ ..] => behind,
@@ -127,23 +138,25 @@ impl Alike {
         }
         rest = rest.strip_prefix(b"};")?;
         out.extend_from_slice(b"};");
-        Some(input.len() - rest.len())
+        Some((rest, weight))
     }
 }
 
-/// Length of a scalar in the form in which it is kept.
-fn inner_scalar(bytes: &[u8]) -> Option<usize> {
+/// Length of a scalar in the form in which it is kept, and what it weighs.
+fn inner_scalar(bytes: &[u8]) -> Option<(usize, u64)> {
     let (first, rest) = bytes.split_first()?;
     match first {
         0x01 => {
             let (length, used) = shortest(rest)?;
             // Lengths are zig-zag: odd numbers are negative.
             (length & 1 == 0).then_some(())?;
-            usize::try_from(length >> 1).ok()?.checked_add(1 + used)
+            let length = length >> 1;
+            Some((usize::try_from(length).ok()?.checked_add(1 + used)?, length))
         }
-        0x02 | 0x06 => Some(1 + shortest(rest)?.1),
-        0x03 => Some(9),
-        0x04 | 0x05 | b'#' => Some(1),
+        0x02 | 0x06 => Some((1 + shortest(rest)?.1, OF_NUMBER)),
+        0x03 => Some((9, OF_NUMBER)),
+        0x04 | 0x05 => Some((1, OF_BOOLEAN)),
+        b'#' => Some((1, 0)),
         _ => None,
     }
 }
@@ -161,8 +174,8 @@ fn shortest(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Copies a scalar of text that needs no closer look; gives what is behind it.
-fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+/// Copies a scalar of text that needs no closer look; gives what is behind it, and what it weighs.
+fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
     match bytes.first()? {
         b'"' => {
             let body = &bytes[1..];
@@ -170,13 +183,16 @@ fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
             let (string, rest) = body.split_at(end);
             let rest = rest.strip_prefix(b"\"")?;
             yson::write::binary_string(string, out);
-            Some(rest)
+            Some((rest, string.len() as u64))
         }
         b'#' => {
             out.push(b'#');
-            Some(&bytes[1..])
+            Some((&bytes[1..], 0))
         }
-        _ => short_integer(bytes, out).or_else(|| word(bytes, out)),
+        _ => match short_integer(bytes, out) {
+            Some(rest) => Some((rest, OF_NUMBER)),
+            None => word(bytes, out),
+        },
     }
 }
 
@@ -191,18 +207,19 @@ fn short_integer<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     }
     let rest = &bytes[digits..];
     ((1..=MOST_DIGITS).contains(&digits) && matches!(rest.first(), Some(b';' | b'}'))).then_some(())?;
-    yson::write::write(&Value::Int(value), Style::Binary, out);
+    yson::write::binary_int(value, out);
     Some(rest)
 }
 
 /// Any other number, or a word such as `%true`.
-fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
     matches!(bytes.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'%')).then_some(())?;
     let belongs = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'-' | b'+' | b'.');
     let length = bytes.iter().take_while(|byte| belongs(byte)).count();
     let (word, rest) = bytes.split_at(length);
+    let start = out.len();
     yson::write::write(&yson::parse(word).ok()?, Style::Binary, out);
-    Some(rest)
+    Some((rest, value_weight(&out[start..])))
 }
 
 #[cfg(test)]
@@ -221,9 +238,13 @@ mod tests {
         const INNER: &[u8] = b"{\x01\x02a=\x02\x02;\x01\x04id=\x01\x02x;};";
         let mut alike = expecting(&[b"a", b"id"]);
         let mut out = Vec::new();
-        assert!(matches!(alike.take(INNER, &mut out), Some(Taken::AsItIs(used)) if used == INNER.len()));
+        let taken = alike.take(INNER, &mut out).expect("it is as expected");
+        assert!(taken.as_it_is);
+        assert_eq!((taken.used, taken.weight), (INNER.len(), 10));
         for text in [&b"{\"a\"=1;\"id\"=\"x\";};"[..], b"{\"a\"=1;\"id\"=\"x\"};"] {
-            assert!(matches!(alike.take(text, &mut out), Some(Taken::Made(used)) if used == text.len()));
+            let taken = alike.take(text, &mut out).expect("it is as expected");
+            assert!(!taken.as_it_is);
+            assert_eq!((taken.used, taken.weight), (text.len(), 10));
             assert_eq!(out, INNER);
         }
     }

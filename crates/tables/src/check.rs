@@ -1,5 +1,6 @@
 //! Are rows what their table says they are?
 
+use crate::row::Row;
 use crate::schema::{Column, Kind, Schema};
 use crate::{key, row};
 use std::cmp::Ordering;
@@ -33,23 +34,23 @@ impl Checker {
     }
 
     /// The row as the table holds it.
-    pub fn check<'a>(&'a mut self, row: &'a [u8]) -> Result<&'a [u8], Failure> {
+    pub fn check<'a>(&'a mut self, row: Row<'a>) -> Result<Row<'a>, Failure> {
         let index = self.count;
         let in_row =
             |message: String| Failure::new(format!("Row {index}: {message}")).with("row_index", index);
         let mut row = row;
         if let Some(schema) = &self.schema {
-            match verdict(schema, row).map_err(in_row)? {
+            match verdict(schema, row.bytes).map_err(in_row)? {
                 Verdict::Fine => {}
                 Verdict::Convert => {
-                    convert(schema, row, &mut self.converted).map_err(in_row)?;
-                    row = &self.converted;
+                    convert(schema, row.bytes, &mut self.converted).map_err(in_row)?;
+                    row = Row::new(&self.converted);
                 }
             }
         }
         if !self.sorted_by.is_empty() {
             let key: Vec<Value> =
-                self.sorted_by.iter().map(|name| row::value(row, name.as_bytes())).collect();
+                self.sorted_by.iter().map(|name| row::value(row.bytes, name.as_bytes())).collect();
             let bytes: usize = key.iter().map(key_bytes).sum();
             if bytes > MAX_KEY_BYTES {
                 return Err(in_row(format!(

@@ -1,7 +1,7 @@
 //! Rows out of a stream in any format: pieces may be cut anywhere.
 
-use crate::alike::{Alike, Taken};
-use crate::row;
+use crate::alike::Alike;
+use crate::row::{self, Row};
 use vocab::Failure;
 use yson::{Copied, Format, JsonFormat, Style, Value};
 
@@ -26,8 +26,8 @@ pub struct Intake {
     alike: Alike,
 }
 
-/// Takes a row in its inner form, and the number of its table.
-pub type Sink<'s> = dyn FnMut(usize, &[u8]) -> Result<(), Failure> + 's;
+/// Takes a row and the number of its table.
+pub type Sink<'s> = dyn FnMut(usize, Row<'_>) -> Result<(), Failure> + 's;
 
 impl Intake {
     /// Rows of one table in this format.
@@ -132,13 +132,11 @@ impl Intake {
                 return Ok(at);
             }
             if let Some(taken) = self.alike.take(&input[at..], &mut self.scratch) {
-                let (row, used) = match taken {
-                    Taken::AsItIs(used) => (&input[at..at + used], used),
-                    Taken::Made(used) => (self.scratch.as_slice(), used),
-                };
-                sink(self.table, row)?;
+                let end = at + taken.used;
+                let bytes = if taken.as_it_is { &input[at..end] } else { &self.scratch };
+                sink(self.table, Row { bytes, weight: taken.weight })?;
                 self.count += 1;
-                at += used;
+                at = end;
                 continue;
             }
             self.scratch.clear();
@@ -226,7 +224,7 @@ impl Intake {
             let message = format!("Row {} must be a map, found {found}", self.count);
             return Err(Failure::new(message).with("row_index", self.count));
         }
-        sink(self.table, &self.scratch)?;
+        sink(self.table, Row::new(&self.scratch))?;
         self.count += 1;
         Ok(())
     }

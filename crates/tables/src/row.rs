@@ -5,6 +5,22 @@
 
 use yson::Value;
 
+/// A row and what it weighs, which whoever takes it from a stream knows already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row<'r> {
+    /// Its inner form, with its `;`.
+    pub bytes: &'r [u8],
+    /// See [`weight`].
+    pub weight: u64,
+}
+
+impl<'r> Row<'r> {
+    /// A row that is weighed now.
+    pub fn new(bytes: &'r [u8]) -> Self {
+        Row { bytes, weight: weight(bytes) }
+    }
+}
+
 /// Columns of a row, in its order: name, and value in binary YSON.
 pub fn columns(row: &[u8]) -> Columns<'_> {
     let rest = row.strip_prefix(b"{").unwrap_or_default();
@@ -74,14 +90,21 @@ impl<'a> Iterator for Rows<'a> {
 /// What a row weighs: bytes of strings, 8 for numbers, 1 for Booleans, encoded bytes of anything nested,
 /// and 1 for the row.
 pub fn weight(row: &[u8]) -> u64 {
-    1 + columns(row).map(|(_, value)| value_weight(value)).sum::<u64>()
+    OF_ANY_ROW + columns(row).map(|(_, value)| value_weight(value)).sum::<u64>()
 }
 
-fn value_weight(value: &[u8]) -> u64 {
+/// What a row weighs without its columns.
+pub(crate) const OF_ANY_ROW: u64 = 1;
+/// What a number weighs.
+pub(crate) const OF_NUMBER: u64 = 8;
+/// What a Boolean weighs.
+pub(crate) const OF_BOOLEAN: u64 = 1;
+
+pub(crate) fn value_weight(value: &[u8]) -> u64 {
     match value.first() {
         Some(0x01) => string(value).map_or(0, |(s, _)| s.len() as u64),
-        Some(0x02 | 0x03 | 0x06) => 8,
-        Some(0x04 | 0x05) => 1,
+        Some(0x02 | 0x03 | 0x06) => OF_NUMBER,
+        Some(0x04 | 0x05) => OF_BOOLEAN,
         Some(b'#') | None => 0,
         Some(_) => value.len() as u64,
     }

@@ -1,6 +1,7 @@
 //! From the bytes of somebody who writes to the bytes of a chunk.
 
-use crate::{Checker, ChunkBuilder, Intake, row};
+use crate::row::Row;
+use crate::{Checker, ChunkBuilder, Intake};
 use vocab::Failure;
 use yson::{Format, Value};
 
@@ -24,7 +25,7 @@ pub struct RowWriter {
 pub struct Summary {
     /// How many rows.
     pub rows: u64,
-    /// What they weigh, see [`row::weight`].
+    /// What they weigh, see [`weight`](crate::row::weight).
     pub weight: u64,
     /// Their bytes.
     pub size: u64,
@@ -86,12 +87,12 @@ impl RowWriter {
         RowWriter { checker, chunk: ChunkBuilder::default(), weight: 0, size: 0 }
     }
 
-    /// Takes a row in its inner form; appends what is ready to `out`.
-    pub fn add(&mut self, row: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+    /// Takes a row; appends what is ready to `out`.
+    pub fn add(&mut self, row: Row<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
         let row = self.checker.check(row)?;
-        self.weight += row::weight(row);
-        self.size += row.len() as u64;
-        self.chunk.add(row, out);
+        self.weight += row.weight;
+        self.size += row.bytes.len() as u64;
+        self.chunk.add(row.bytes, out);
         Ok(())
     }
 

@@ -171,10 +171,7 @@ pub(crate) fn binary_scalar(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Bool(false) => out.push(0x04),
         Value::Bool(true) => out.push(0x05),
-        Value::Int(i) => {
-            out.push(0x02);
-            varint(zigzag(*i), out);
-        }
+        Value::Int(i) => binary_int(*i, out),
         Value::Uint(u) => {
             out.push(0x06);
             varint(*u, out);
@@ -193,6 +190,12 @@ pub fn binary_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(0x01);
     varint(zigzag(bytes.len() as i64), out);
     out.extend_from_slice(bytes);
+}
+
+/// Appends an integer in binary.
+pub fn binary_int(i: i64, out: &mut Vec<u8>) {
+    out.push(0x02);
+    varint(zigzag(i), out);
 }
 
 fn zigzag(i: i64) -> u64 {

@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tables::row::Row;
 use tables::{Checker, Intake, RowWriter, Schema};
 use vocab::{Failure, JobId, JobOutcome, PipeUse, RowFlow, TableIo};
 use yson::Format;
@@ -150,7 +151,7 @@ impl Source {
 }
 
 impl Table {
-    fn add(&mut self, row: &[u8]) -> Result<(), Failure> {
+    fn add(&mut self, row: Row<'_>) -> Result<(), Failure> {
         self.rows.as_mut().map_or(Ok(()), |rows| rows.add(row, &mut self.ready))
     }
 

@@ -1,6 +1,7 @@
 //! Rows in and out of every format, cut anywhere.
 
 use proptest::prelude::*;
+use tables::row::Row;
 use tables::{Checker, Columns, Intake, Printer};
 use yson::{Format, Value};
 
@@ -21,8 +22,9 @@ fn format(text: &str) -> Format {
 pub fn take(name: &str, input: &[u8], piece: usize) -> Result<Vec<u8>, vocab::Failure> {
     let mut intake = Intake::new(format(name));
     let mut out = Vec::new();
-    let mut sink = |_: usize, row: &[u8]| {
-        out.extend_from_slice(row);
+    let mut sink = |_: usize, row: Row<'_>| {
+        assert_eq!(row, Row::new(row.bytes), "it weighs something else");
+        out.extend_from_slice(row.bytes);
         Ok(())
     };
     for piece in input.chunks(piece) {
@@ -121,8 +123,8 @@ fn what_is_no_row_is_refused_where_it_is() {
 fn switched(name: &str, input: &str, piece: usize) -> Result<String, vocab::Failure> {
     let mut intake = Intake::among(format(name), 1, 3);
     let mut out = String::new();
-    let mut sink = |table: usize, row: &[u8]| {
-        out += &format!("{table}: {}", text(row));
+    let mut sink = |table: usize, row: Row<'_>| {
+        out += &format!("{table}: {}", text(row.bytes));
         Ok(())
     };
     input.as_bytes().chunks(piece).try_for_each(|piece| intake.push(piece, &mut sink))?;
@@ -248,7 +250,7 @@ proptest! {
                 prop_assert!(take(name, &input, 1000).expect("taken in small pieces") == rows);
                 let mut checker = Checker::new(None, vec!["a".into()]);
                 for row in tables::row::rows(&rows) {
-                    let _ = checker.check(row);
+                    let _ = checker.check(Row::new(row));
                 }
             }
             // What is read from a disk that fails must not bring anything down.
