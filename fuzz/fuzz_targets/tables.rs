@@ -31,7 +31,9 @@ fn values(rows: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((piece, input)) = input.split_first() else { return };
+    // What is read from a disk that fails.
     row::rows(input).for_each(|row| assert!(row::weight(row) > 0));
+    let _ = Printer::new(Format::Yson(Style::Text), Columns::default()).print(input, &mut Vec::new());
     let formats = [
         Format::tabular_default(),
         Format::Json(JsonFormat::default()),

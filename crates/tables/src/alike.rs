@@ -2,7 +2,7 @@
 //! is taken in one look. Whatever is different in any way is left to the parser, which makes the same bytes of the
 //! same row.
 
-use crate::row::{OF_ANY_ROW, OF_BOOLEAN, OF_NUMBER, value_weight};
+use crate::row::{WEIGHT_OF_ANY, value_weight};
 use yson::{Style, Value};
 
 /// The wait for the next look doubles with every row that was not alike, up to this: one row of 64 is looked at.
@@ -101,23 +101,23 @@ impl Alike {
 
     /// What is behind the row, and what it weighs.
     fn inner<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], u64)> {
-        let mut weight = OF_ANY_ROW;
+        let mut weight = WEIGHT_OF_ANY;
         let mut rest = input.strip_prefix(b"{")?;
         for column in &self.columns {
             if rest.first() == Some(&b'}') {
                 break;
             }
             rest = rest.strip_prefix(column.inner.as_slice())?;
-            let (length, of_scalar) = inner_scalar(rest)?;
-            rest = rest.get(length..)?.strip_prefix(b";")?;
-            weight += of_scalar;
+            let (scalar, behind) = rest.split_at_checked(inner_scalar(rest)?)?;
+            weight += value_weight(scalar);
+            rest = behind.strip_prefix(b";")?;
         }
         Some((rest.strip_prefix(b"};")?, weight))
     }
 
-    /// The same.
+    /// The same; what is made of the row is appended to `out`.
     fn text<'a>(&self, input: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
-        let mut weight = OF_ANY_ROW;
+        let mut weight = WEIGHT_OF_ANY;
         let mut rest = input.strip_prefix(b"{")?;
         out.push(b'{');
         for column in &self.columns {
@@ -126,9 +126,9 @@ impl Alike {
             }
             rest = rest.strip_prefix(column.text.as_slice())?;
             out.extend_from_slice(&column.inner);
-            let (behind, of_scalar) = text_scalar(rest, out)?;
-            rest = behind;
-            weight += of_scalar;
+            let scalar = out.len();
+            rest = text_scalar(rest, out)?;
+            weight += value_weight(&out[scalar..]);
             out.push(b';');
             rest = match rest {
                 [b';', behind @ ..] => behind,
@@ -142,21 +142,19 @@ impl Alike {
     }
 }
 
-/// Length of a scalar in the form in which it is kept, and what it weighs.
-fn inner_scalar(bytes: &[u8]) -> Option<(usize, u64)> {
+/// Length of a scalar in the form in which it is kept.
+fn inner_scalar(bytes: &[u8]) -> Option<usize> {
     let (first, rest) = bytes.split_first()?;
     match first {
         0x01 => {
             let (length, used) = shortest(rest)?;
             // Lengths are zig-zag: odd numbers are negative.
             (length & 1 == 0).then_some(())?;
-            let length = length >> 1;
-            Some((usize::try_from(length).ok()?.checked_add(1 + used)?, length))
+            usize::try_from(length >> 1).ok()?.checked_add(1 + used)
         }
-        0x02 | 0x06 => Some((1 + shortest(rest)?.1, OF_NUMBER)),
-        0x03 => Some((9, OF_NUMBER)),
-        0x04 | 0x05 => Some((1, OF_BOOLEAN)),
-        b'#' => Some((1, 0)),
+        0x02 | 0x06 => Some(1 + shortest(rest)?.1),
+        0x03 => Some(9),
+        0x04 | 0x05 | b'#' => Some(1),
         _ => None,
     }
 }
@@ -174,8 +172,8 @@ fn shortest(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Copies a scalar of text that needs no closer look; gives what is behind it, and what it weighs.
-fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
+/// Copies a scalar of text that needs no closer look; gives what is behind it.
+fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     match bytes.first()? {
         b'"' => {
             let body = &bytes[1..];
@@ -183,16 +181,13 @@ fn text_scalar<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)
             let (string, rest) = body.split_at(end);
             let rest = rest.strip_prefix(b"\"")?;
             yson::write::binary_string(string, out);
-            Some((rest, string.len() as u64))
+            Some(rest)
         }
         b'#' => {
             out.push(b'#');
-            Some((&bytes[1..], 0))
+            Some(&bytes[1..])
         }
-        _ => match short_integer(bytes, out) {
-            Some(rest) => Some((rest, OF_NUMBER)),
-            None => word(bytes, out),
-        },
+        _ => short_integer(bytes, out).or_else(|| word(bytes, out)),
     }
 }
 
@@ -212,14 +207,13 @@ fn short_integer<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
 }
 
 /// Any other number, or a word such as `%true`.
-fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<(&'a [u8], u64)> {
+fn word<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     matches!(bytes.first(), Some(b'0'..=b'9' | b'-' | b'+' | b'%')).then_some(())?;
     let belongs = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'-' | b'+' | b'.');
     let length = bytes.iter().take_while(|byte| belongs(byte)).count();
     let (word, rest) = bytes.split_at(length);
-    let start = out.len();
     yson::write::write(&yson::parse(word).ok()?, Style::Binary, out);
-    Some((rest, value_weight(&out[start..])))
+    Some(rest)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Printer {
             }
             Format::Yson(Style::Text) => match text::print(row, out) {
                 Some(_) => Ok(()),
-                None => Err(Failure::new(format!("Row {} of the table is damaged", self.count))),
+                None => Err(Failure::new(format!("Row {} of those that are read is damaged", self.count))),
             },
             _ => self.value(&row::decode(&row[..row.len() - 1]), out),
         }

@@ -5,17 +5,16 @@
 
 use yson::Value;
 
-/// A row and what it weighs, which whoever takes it from a stream knows already.
+/// A row and what it weighs: most rows of a stream are weighed while they are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row<'r> {
     /// Its inner form, with its `;`.
     pub bytes: &'r [u8],
-    /// See [`weight`].
-    pub weight: u64,
+    pub(crate) weight: u64,
 }
 
 impl<'r> Row<'r> {
-    /// A row that is weighed now.
+    /// Weighs it now.
     pub fn new(bytes: &'r [u8]) -> Self {
         Row { bytes, weight: weight(bytes) }
     }
@@ -90,21 +89,19 @@ impl<'a> Iterator for Rows<'a> {
 /// What a row weighs: bytes of strings, 8 for numbers, 1 for Booleans, encoded bytes of anything nested,
 /// and 1 for the row.
 pub fn weight(row: &[u8]) -> u64 {
-    OF_ANY_ROW + columns(row).map(|(_, value)| value_weight(value)).sum::<u64>()
+    WEIGHT_OF_ANY + columns(row).map(|(_, value)| value_weight(value)).sum::<u64>()
 }
 
-/// What a row weighs without its columns.
-pub(crate) const OF_ANY_ROW: u64 = 1;
-/// What a number weighs.
-pub(crate) const OF_NUMBER: u64 = 8;
-/// What a Boolean weighs.
-pub(crate) const OF_BOOLEAN: u64 = 1;
+/// What a row weighs beside its columns.
+pub(crate) const WEIGHT_OF_ANY: u64 = 1;
 
+/// What a scalar or anything nested weighs in a row.
+#[inline]
 pub(crate) fn value_weight(value: &[u8]) -> u64 {
     match value.first() {
         Some(0x01) => string(value).map_or(0, |(s, _)| s.len() as u64),
-        Some(0x02 | 0x03 | 0x06) => OF_NUMBER,
-        Some(0x04 | 0x05) => OF_BOOLEAN,
+        Some(0x02 | 0x03 | 0x06) => 8,
+        Some(0x04 | 0x05) => 1,
         Some(b'#') | None => 0,
         Some(_) => value.len() as u64,
     }

@@ -1,7 +1,7 @@
 //! Rows in text: straight from their inner form, with no parser and no values between.
 
 use crate::row::{string, value_length, varint};
-use yson::{Style, Value};
+use yson::{Copied, Style, Value};
 
 /// Appends the row at the beginning of some bytes; gives how many of them it takes. None, and nothing appended, if that
 /// is not a whole row.
@@ -61,7 +61,7 @@ fn value<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
 
 fn nested<'a>(bytes: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (value, rest) = bytes.split_at(value_length(bytes)?);
-    yson::copy_row(value, true, Style::Text, out).ok()?;
+    let Ok(Copied::Row(_)) = yson::copy_row(value, true, Style::Text, out) else { return None };
     // It is no row of its own.
     out.truncate(out.len() - b";\n".len());
     Some(rest)

@@ -255,6 +255,8 @@ proptest! {
             }
             // What is read from a disk that fails must not bring anything down.
             tables::row::rows(&input).for_each(|row| assert!(tables::row::weight(row) > 0));
+            let mut out = Vec::new();
+            let _ = Printer::new(format("<format=text>yson"), Columns::default()).print(&input, &mut out);
         }
     }
 }
