@@ -273,6 +273,18 @@ impl NodeCore {
     pub fn slots_taken(&self) -> usize {
         self.slots.taken()
     }
+    /// Alerts that the node has raised itself, beside those of its settings.
+    pub fn alerts(&self) -> &[Failure] {
+        &self.alerts
+    }
+    /// Ports given to jobs.
+    pub fn ports(&self) -> &PortPool {
+        &self.ports
+    }
+    /// Bytes of disk promised to jobs.
+    pub fn promised_disk(&self) -> i64 {
+        self.disk.promised()
+    }
     /// Is the job known?
     pub fn knows(&self, id: JobId) -> bool {
         self.jobs.contains_key(&id)

@@ -40,7 +40,6 @@ impl DiskLedger {
     pub fn take_back(&mut self, job: &Job) {
         self.promised -= wanted(job);
     }
-    #[cfg(test)]
     pub fn promised(&self) -> i64 {
         self.promised
     }

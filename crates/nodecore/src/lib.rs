@@ -46,6 +46,3 @@ pub use input::{Fate, Holds, JobResult, KeptStderr, NodeInput, RecoveredJob, Rem
 pub use ledger::{IndexPool, Ledger};
 pub use ports::PortPool;
 pub use settings::Settings;
-
-#[cfg(test)]
-mod tests;

@@ -21,4 +21,5 @@ mod stuck;
 
 mod model;
 mod preempt_scripts;
+mod scenarios;
 mod scripts;

@@ -4,7 +4,7 @@ use expect_test::expect;
 use vocab::*;
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 /// The proxy could not kill all of it: the end is told, and nothing is given back before they are dead, in this
 /// life of the agent and the next.
@@ -16,17 +16,17 @@ fn survivors_keep_what_the_job_held() {
     d.transcript.clear();
     let now = d.now;
     d.end(1, JobResult { survivors: true, ..completed(now) });
-    assert_eq!(d.core.alerts.len(), 1);
+    assert_eq!(d.core.alerts().len(), 1);
     d.release(1);
     assert_eq!((d.core.ledger().usage(), d.core.slots_taken()), (cores(1, 1, 10), 1));
     d.note("the kill fails");
     d.tell(NodeInput::ContainerKilled { job_id: job_id(1), result: Err(Failure::new("in the D state")) });
-    assert_eq!(d.core.alerts.len(), 1);
+    assert_eq!(d.core.alerts().len(), 1);
     d.pass(30);
     d.note("and succeeds");
     d.tell(NodeInput::ContainerKilled { job_id: job_id(1), result: Ok(Remains::default()) });
     d.clean(1);
-    assert!(d.core.ledger().usage().is_zero() && d.core.slots_taken() == 0 && d.core.alerts.is_empty());
+    assert!(d.core.ledger().usage().is_zero() && d.core.slots_taken() == 0 && d.core.alerts().is_empty());
     d.expect(expect![[r#"
         job 1 ends
           record 1 in slot 0, completed

@@ -3,8 +3,8 @@
 //!
 //! The update period is a minute here: shares do not depend on time.
 
-use crate::scenario::Scenario;
-use crate::world::{Numbers, World};
+use super::scenario::Scenario;
+use super::world::{Numbers, World};
 use vocab::Span;
 
 /// What one pool gets, in cores.

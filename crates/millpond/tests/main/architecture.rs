@@ -86,7 +86,7 @@ fn edges_between_crates_are_those_of_the_architecture_page() {
 
 #[test]
 fn the_architecture_page_has_a_row_for_every_crate() {
-    let page = include_str!("../../../ARCHITECTURE.md");
+    let page = include_str!("../../../../ARCHITECTURE.md");
     for (name, _) in MAY_USE {
         assert!(page.contains(&format!("| `{name}` |")), "ARCHITECTURE.md has no row for `{name}`");
     }

@@ -4,7 +4,7 @@
 //! simulator.md 5.1. A node reports when something changed on it or could be started on it, and
 //! periodically while somebody has less than is due; its other reports would change nothing.
 
-use crate::scenario::{Operation, Scenario};
+use super::scenario::{Operation, Scenario};
 use scheduler::config::SchedulerConfig;
 use scheduler::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! `expected.csv` and `checks.json`: the curves that must come out, and how closely.
 
-use crate::scenario::{Scenario, json, read};
-use crate::world::Numbers;
+use super::scenario::{Scenario, json, read};
+use super::world::Numbers;
 use std::collections::BTreeMap;
 use yson::Value;
 

@@ -1,4 +1,12 @@
-//! How much a node costs. `cargo test --release -- --ignored --nocapture speed`
+//! Jobs per second through one node agent, and the processor time that the agent needs for each:
+//! `cargo bench -p millpond-node --bench speed`.
+
+#[allow(dead_code)]
+#[path = "../tests/main/harness.rs"]
+mod harness;
+#[allow(dead_code)]
+#[path = "../tests/main/server.rs"]
+mod server;
 
 use std::time::Instant;
 
@@ -6,7 +14,7 @@ use cage::Driver;
 use vocab::*;
 use wire::ServerMessage;
 
-use crate::harness::*;
+use harness::*;
 
 /// User and system time of a process, in seconds.
 fn cpu_of(pid: u32) -> f64 {
@@ -16,9 +24,7 @@ fn cpu_of(pid: u32) -> f64 {
     ticks / 100.0
 }
 
-#[test]
-#[ignore = "a measurement"]
-fn small_jobs_two_at_a_time() {
+fn main() {
     const JOBS: usize = 5000;
     for driver in [Driver::Simple, Driver::Hybrid] {
         if !drivers().contains(&driver) {

@@ -1,4 +1,4 @@
-//! Stories on virtual time, and properties under random ones.
+//! Stories of a node on virtual time, and properties under random ones.
 
 mod deaths;
 mod limits;

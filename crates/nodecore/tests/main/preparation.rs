@@ -1,10 +1,10 @@
 //! What a job needs before its process: ports, files, time (jobs-and-nodes.md 3.7, 3.10, 8.2).
 
 use vocab::*;
-use wire::ServerMessage;
+use wire::{JobEvent, NodeMessage, ServerMessage};
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 fn order(desk: &mut Desk, n: u32, change: impl FnOnce(&mut JobDescription)) -> Vec<NodeEffect> {
     let mut job = start(n, 0);
@@ -21,9 +21,12 @@ fn probed(effects: &[NodeEffect]) -> Option<&[u16]> {
 
 /// Four ports, from 100 on.
 fn desk() -> Desk {
-    let mut desk = Desk::new();
-    desk.core.ports = PortPool::new(100, 4, 0);
-    desk
+    Desk::with(|settings| {
+        // The address decides which port is the first to be given.
+        settings.address = "n3:1".to_owned();
+        settings.start_port = 100;
+        settings.port_count = 4;
+    })
 }
 
 #[test]
@@ -45,9 +48,9 @@ fn ports_that_others_use_are_replaced() {
         _ => None,
     });
     assert_eq!(spawned, Some(vec![101, 102]));
-    assert_eq!(d.core.ports.free(), 2);
+    assert_eq!(d.core.ports().free(), 2);
     d.tell(NodeInput::SpawnFailed { job_id: job_id(1), error: Failure::new("no") });
-    assert_eq!(d.core.ports.free(), 4, "they are given back with what else the job held");
+    assert_eq!(d.core.ports().free(), 4, "they are given back with what else the job held");
 }
 
 #[test]
@@ -63,15 +66,14 @@ fn without_enough_ports_a_job_waits() {
 #[test]
 fn a_host_that_uses_all_ports_itself_aborts_the_job() {
     let mut d = desk();
-    d.core.settings.port_count = 4;
-    order(&mut d, 1, |job| job.port_count = 1);
+    let mut effects = order(&mut d, 1, |job| job.port_count = 1);
     for _ in 0..5 {
-        let tried = d.core.jobs[&job_id(1)].ports.clone();
+        let tried = probed(&effects).map(<[u16]>::to_vec).unwrap_or_default();
         assert_eq!(tried.len(), 1, "{}", d.transcript);
-        d.tell(NodeInput::PortsProbed { job_id: job_id(1), busy: tried });
+        effects = d.tell(NodeInput::PortsProbed { job_id: job_id(1), busy: tried });
     }
     assert!(d.transcript.contains("no free ports"), "{}", d.transcript);
-    assert_eq!(d.core.ports.free(), 4);
+    assert_eq!(d.core.ports().free(), 4);
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn ports_of_adopted_jobs_are_theirs() {
     let fate = Fate::Alive { start_time: Some(Time::from_secs(60)), holds: None };
     let found = vec![RecoveredJob { record, fate, survivors: false }];
     d.core.handle(d.now, NodeInput::Recovered(found), &mut Vec::new());
-    assert_eq!(d.core.ports.take(3), Some(vec![100, 102, 103]));
+    assert_eq!(d.core.ports().clone().take(3), Some(vec![100, 102, 103]));
 }
 
 #[test]
@@ -126,8 +128,16 @@ fn where_files_came_from_is_in_the_statistics() {
     let statistics = |d: &mut Desk| {
         d.tell(NodeInput::ProxyConnected { job_id: job_id(1) });
         let now = d.now;
-        d.tell(NodeInput::JobEnded { job_id: job_id(1), result: completed(now) });
-        d.core.jobs[&job_id(1)].end.clone().expect("it is over").statistics
+        let effects = d.tell(NodeInput::JobEnded { job_id: job_id(1), result: completed(now) });
+        let events = effects.iter().filter_map(|e| match e {
+            NodeEffect::Send(NodeMessage::Jobs(events)) => Some(events),
+            _ => None,
+        });
+        let finished = events.flatten().find_map(|e| match e {
+            JobEvent::Finished(finished) => Some(finished.statistics.clone()),
+            _ => None,
+        });
+        finished.expect("the end of the job is reported")
     };
     let mut next = Desk::new();
     let fate = Fate::Alive { start_time: Some(Time::from_secs(60)), holds: None };
@@ -148,8 +158,7 @@ fn where_files_came_from_is_in_the_statistics() {
 
 #[test]
 fn disk_space_is_promised_once() {
-    let mut d = Desk::new();
-    d.core.disk = crate::disk::DiskLedger::new(Some(100));
+    let mut d = Desk::with(|settings| settings.disk_capacity = Some(100));
     let ask = |bytes: i64| move |job: &mut JobDescription| job.file_system.disk_space = Some(bytes);
     let prepares =
         |effects: &[NodeEffect]| effects.iter().any(|e| matches!(e, NodeEffect::PrepareSandbox { .. }));
@@ -164,7 +173,7 @@ fn disk_space_is_promised_once() {
     d.transcript.clear();
     d.tell(NodeInput::SandboxReady { job_id: job_id(1), result: Err(Failure::new("no")) });
     assert!(d.transcript.contains("sandbox of 2"), "{}", d.transcript);
-    assert_eq!(d.core.disk.promised(), 41);
+    assert_eq!(d.core.promised_disk(), 41);
 }
 
 #[test]
@@ -174,7 +183,7 @@ fn a_cleanup_that_takes_too_long_is_an_alert_until_it_has_ended() {
     d.bring_up(1);
     let now = d.now;
     d.end(1, completed(now));
-    let alerts = |d: &Desk| d.core.alerts.iter().map(|a| a.message.clone()).collect::<Vec<_>>();
+    let alerts = |d: &Desk| d.core.alerts().iter().map(|a| a.message.clone()).collect::<Vec<_>>();
     d.pass(15 * 60 - 1);
     assert!(alerts(&d).is_empty());
     d.pass(1);

@@ -5,7 +5,7 @@ use vocab::*;
 use wire::ServerMessage;
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 #[test]
 fn memory_overdraft() {

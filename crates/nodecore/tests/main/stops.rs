@@ -6,7 +6,7 @@ use vocab::*;
 use wire::ServerMessage;
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 #[test]
 fn aborts_at_every_stage() {

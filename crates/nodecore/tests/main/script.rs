@@ -5,7 +5,7 @@ use std::fmt::Write;
 use vocab::*;
 use wire::{AbortJob, JobEvent, NodeMessage, ServerMessage, StartJob};
 
-use crate::*;
+use nodecore::*;
 
 pub fn job_id(n: u32) -> JobId {
     JobId(Guid([n, 0, 0, 0x384]))
@@ -93,11 +93,15 @@ pub struct Desk {
 impl Desk {
     /// Two slots, two cores, twenty bytes; connected and welcome.
     pub fn new() -> Desk {
-        let mut desk = Desk {
-            core: NodeCore::new(Settings::new("n1:1", cores(2, 2, 20))),
-            now: Time::from_secs(100),
-            transcript: String::new(),
-        };
+        Desk::with(|_| {})
+    }
+
+    /// The same with other settings.
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Desk {
+        let mut settings = Settings::new("n1:1", cores(2, 2, 20));
+        change(&mut settings);
+        let mut desk =
+            Desk { core: NodeCore::new(settings), now: Time::from_secs(100), transcript: String::new() };
         desk.tell(NodeInput::Connected);
         desk.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) }));
         desk.transcript.clear();

@@ -5,7 +5,7 @@ use vocab::*;
 use wire::{AbortJob, ServerMessage};
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 #[test]
 fn a_normal_life() {

@@ -8,7 +8,7 @@ use vocab::*;
 use wire::{AbortJob, FinishedJob, JobEvent, NodeMessage, ServerMessage};
 
 use super::script::*;
-use crate::*;
+use nodecore::*;
 
 /// A fake edge and server: answers wait in a heap and are given in an order that the test chooses.
 struct World {
@@ -70,8 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 impl World {
     fn new() -> World {
-        let mut desk = Desk::new();
-        desk.core.disk = crate::disk::DiskLedger::new(Some(4));
+        let desk = Desk::with(|settings| settings.disk_capacity = Some(4));
         World {
             desk,
             owed: Vec::new(),
@@ -337,8 +336,8 @@ proptest! {
         }
         prop_assert_eq!(w.desk.core.job_ids().count(), 0);
         prop_assert_eq!(w.desk.core.slots_taken(), 0);
-        prop_assert_eq!(w.desk.core.disk.promised(), 0);
-        prop_assert_eq!(w.desk.core.ports.free(), 10_000, "all ports have come back");
+        prop_assert_eq!(w.desk.core.promised_disk(), 0);
+        prop_assert_eq!(w.desk.core.ports().free(), 10_000, "all ports have come back");
         prop_assert!(w.slots.is_empty());
     }
 

@@ -4,4 +4,3 @@ mod harness;
 mod lives;
 mod restarts;
 mod server;
-mod speed;

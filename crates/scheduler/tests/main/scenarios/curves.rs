@@ -4,9 +4,9 @@
 //! The scheduler is updated as often as the scenario says (once a second: 637,200 times altogether), and
 //! every job is started and ended.
 
-use crate::expected::{COLUMNS, Expected, columns};
-use crate::scenario::{Scenario, at_pointer};
-use crate::world::World;
+use super::expected::{COLUMNS, Expected, columns};
+use super::scenario::{Scenario, at_pointer};
+use super::world::World;
 use vocab::Span;
 
 #[test]

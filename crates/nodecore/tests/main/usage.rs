@@ -1,7 +1,7 @@
 //! What running jobs use: guarantees that move, memory that grows, and a node that has too little.
 
 use super::script::{Desk, cores, job_id, start};
-use crate::*;
+use nodecore::*;
 use vocab::*;
 use wire::{JobEvent, NodeMessage, ServerMessage};
 
