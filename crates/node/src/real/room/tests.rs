@@ -1,0 +1,139 @@
+use super::*;
+
+fn request(paths: &[&str]) -> FileSystemRequest {
+    let volume = |path: &&str| TmpfsVolume { path: (*path).to_owned(), size: 1 << 20 };
+    FileSystemRequest { tmpfs_volumes: paths.iter().map(volume).collect(), ..FileSystemRequest::default() }
+}
+
+#[test]
+fn mount_points_are_as_the_mount_table_shows_them() {
+    let check = |path: &str, want: &str| {
+        assert_eq!(volume_paths(Path::new("/s"), &request(&[path])), [Path::new(want)], "{path}");
+    };
+    check("a", "/s/a");
+    check("./a//b/", "/s/a/b");
+    check(".", "/s");
+    // Refused by the controller; a node trusts nobody with its host.
+    check("/etc", "/s/etc");
+    check("../../etc", "/s/etc");
+}
+
+/// Without root, or when the operator does not want mounts: directories of the same names.
+#[test]
+fn volumes_can_be_plain_directories() {
+    let sandbox = tempfile::tempdir().expect("a directory");
+    mount_volumes(sandbox.path(), &request(&["a/b", "a/c", "."]), None, false).expect("made");
+    assert!(sandbox.path().join("a/b").is_dir() && sandbox.path().join("a/c").is_dir());
+    assert_eq!(volumes::mounts_below(sandbox.path()).expect("readable"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn mounts_of_jobs_that_do_not_live_are_swept() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED mounts: they need root");
+    }
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    for slot in [3, 4] {
+        fs::create_dir_all(layout.sandbox(slot)).expect("made");
+        mount_volumes(&layout.sandbox(slot), &request(&["x", "y"]), Some((1, 1)), true).expect("root may");
+    }
+    assert_eq!(sweep(&layout, &|slot| slot == 4).expect("swept"), 2);
+    let left = volumes::mounts_below(&layout.slots()).expect("readable");
+    assert_eq!(left, ["y", "x"].map(|name| layout.sandbox(4).join(name)));
+    assert_eq!(sweep(&layout, &|_| false).expect("swept"), 2);
+    assert_eq!(volumes::mounts_below(&layout.slots()).expect("readable"), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_job_sees_its_sandbox_and_what_is_shared() {
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    let shared = crate::SharedDirectory { path: "/data".into(), writable: true };
+    let options = RoomOptions { shared_directories: vec![shared], ..RoomOptions::default() };
+    let isolator = Isolator::new(&options, &[], &layout, false);
+    let job_id = JobId(vocab::Guid([0xa1, 2, 3, 4]));
+    let sandbox = layout.sandbox(7);
+    let view = |linked, root| {
+        let memory_limit = 1 << 30;
+        isolator.isolation(Tenant {
+            slot: 7,
+            job_id,
+            sandbox: &sandbox,
+            memory_limit,
+            linked,
+            gpus: &[],
+            root,
+        })
+    };
+    let targets = |i: &Isolation| -> Vec<(PathBuf, bool)> {
+        i.binds.iter().map(|b| (b.target.clone(), b.read_only)).collect()
+    };
+    assert_eq!(isolator.user(7), Some((10_007, 10_007)));
+    let plain = view(false, None);
+    assert!(plain.hostname.starts_with("slot_7-") && plain.hostname.len() > 7);
+    let own = |targets: Vec<(PathBuf, bool)>| -> Vec<(PathBuf, bool)> {
+        targets.into_iter().filter(|(path, _)| !path.starts_with(RUN)).collect()
+    };
+    assert_eq!(own(targets(&plain)), [("/data".into(), false), (layout.sandbox(7), false)]);
+    let linked = own(targets(&view(true, None)));
+    assert_eq!(linked[1], (layout.files(7), true));
+    assert!(plain.covers.contains(&PathBuf::from("/run")));
+    let layered = view(true, Some(rootfs(&layout, 7, vec!["/l".into()], false)));
+    assert_eq!(targets(&layered), [(SANDBOX_INSIDE.into(), false)]);
+    let root = layered.root.expect("it has one");
+    assert_eq!((root.layers, root.changes), (vec![layout.skeleton(), "/l".into()], None));
+}
+
+#[test]
+fn only_rights_and_the_kernel_are_beyond_a_host() {
+    let check = |errno: rustix::io::Errno, want: bool| {
+        let error = CageError::Isolation { what: "try".to_owned(), source: errno.into() };
+        assert_eq!(is_beyond_this_host(&error), want, "{errno:?}");
+    };
+    use rustix::io::Errno;
+    for errno in [Errno::PERM, Errno::NOSYS, Errno::NODEV] {
+        check(errno, true);
+    }
+    for errno in [Errno::NOSPC, Errno::NOMEM, Errno::MFILE, Errno::AGAIN, Errno::IO] {
+        check(errno, false);
+    }
+}
+
+/// Something in the way at the start must not be the end of isolation.
+#[test]
+fn a_passing_fault_disables_the_node_and_not_the_isolation() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED a passing fault: it needs root");
+    }
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    fs::write(layout.probe(), "where the self-check wants a directory").expect("written");
+    let group = format!("millpond/test-fault-{}", std::process::id());
+    let environment = cage::environment::open_auto(&cage::EnvironmentConfig::new(&group)).expect("any").0;
+    let choose = |isolation| {
+        let options = RoomOptions { isolation, ..RoomOptions::default() };
+        Isolator::choose(&options, &[], &layout, environment.as_ref())
+    };
+    if environment.driver().has_groups() {
+        let chosen = choose(IsolationChoice::Auto).expect("an answer");
+        assert!(chosen.disabled && chosen.isolator.is_some(), "{chosen:?}");
+        assert!(choose(IsolationChoice::Full).is_err());
+    }
+    environment.remove_root().expect("empty");
+}
+
+#[test]
+fn only_its_own_gpus_are_in_dev() {
+    let dev = tempfile::tempdir().expect("a directory");
+    for name in ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia2", "sda"] {
+        fs::write(dev.path().join(name), "").expect("written");
+    }
+    let names = |gpus: &[u32]| -> Vec<String> {
+        let found = gpu_devices(dev.path(), gpus);
+        found.iter().map(|p| p.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(names(&[]), Vec::<String>::new());
+    assert_eq!(names(&[1]), ["nvidiactl", "nvidia-uvm", "nvidia1"]);
+    assert_eq!(names(&[0, 2, 9]), ["nvidiactl", "nvidia-uvm", "nvidia0", "nvidia2"]);
+}
