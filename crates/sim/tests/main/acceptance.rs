@@ -46,7 +46,6 @@ const QUIET: (&str, &str) = ("/scheduler_config/node_heartbeat_period", "60000")
 /// Point 7, first half: one digest for each kind of task, jobs start when they did, and nothing is short.
 /// The reserve and the peak, as parts of the limits, in percent.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "10,000 jobs: in a release build")]
 fn memory_of_three_workflows() {
     let nfcore = "memory-starts.json";
     let want = [
@@ -70,7 +69,6 @@ fn memory_of_three_workflows() {
 
 /// Point 7, the log of 125 days: an operation for each user and queue, whose jobs arrive when they did.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "60,000 jobs in 125 days: in a release build")]
 fn memory_of_users_over_months() {
     let name = "metacentrum-2009/metacentrum-2009.swf.gz";
     let ran = &play(Kind::Swf, name, "memory-users.json", &[&[CALM, QUIET]])[0];
@@ -84,7 +82,6 @@ fn memory_of_users_over_months() {
 /// Point 7, second half: four nodes with memory for half of the limits that ran at a time in the log, and all
 /// jobs come at once. With digests everything is done earlier than with limits, and little of it twice.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "21,000 jobs: in a release build")]
 fn limits_that_fill_memory_twice() {
     // The most that limits of running jobs came to in the log, GiB.
     for (name, most) in [("rnaseq", 840u64), ("chipseq", 871), ("mag", 860)] {
@@ -118,7 +115,6 @@ fn limits_that_fill_memory_twice() {
 
 /// Point 8: the shipped monitor on all measured curves, checks every second.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "217,000 core-hours, checked each second: in a release build")]
 fn cpu_of_surf_lisa() {
     let rare = [
         ("/scheduler_config/fair_share_update_period", "60000"),
@@ -145,7 +141,6 @@ fn cpu_of_surf_lisa() {
 /// Point 9: what the two processes of `burst-and-relaxed` cost with strong guarantees alone. Violations and
 /// utilisation of the three runs side by side.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "nine days of cluster time: in a release build")]
 fn burst_and_relaxed_against_strong() {
     let load = |name: &str| {
         let file = shared("burst-and-relaxed").join(format!("variant-{name}.json"));

@@ -6,6 +6,7 @@
 //! one at most that or `m * flow`, of what strong guarantees and bursts leave, in proportion to the volumes;
 //! the rest goes by weight, and is not charged.
 
+use crate::whole::whole;
 use sim::{Options, Scenario};
 use std::fmt::Write;
 use std::path::Path;
@@ -257,6 +258,13 @@ impl Setting {
         lines.collect()
     }
 
+    /// The first three hours, unless whole simulations are wanted.
+    fn beginning(self) -> Setting {
+        let seconds = if whole() { self.seconds } else { self.seconds.min(3 * 3600) };
+        let phases = self.phases.into_iter().filter(|(_, from, ..)| *from < seconds);
+        Setting { seconds, phases: phases.collect(), ..self }
+    }
+
     fn holds(&self) {
         let folder = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
@@ -293,7 +301,8 @@ impl Setting {
                 volumes[i] = (volumes[i] + pool.flow - shares[i][1]).clamp(0.0, cap);
             }
         }
-        assert!(integral > 300 && empty > 300, "{}: {integral} {empty}", self.name);
+        // A volume may be spent only later than in the beginning.
+        assert!(integral > 300 && (empty > 300 || !whole()), "{}: {integral} {empty}", self.name);
     }
 }
 
@@ -327,9 +336,8 @@ macro_rules! long_runs {
     ($($name:ident => $setting:expr),* $(,)?) => {
         $(
             #[test]
-            #[cfg_attr(debug_assertions, ignore = "half a day of cluster time: in a release build")]
             fn $name() {
-                $setting.holds();
+                $setting.beginning().holds();
             }
         )*
     };

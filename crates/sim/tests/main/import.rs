@@ -411,7 +411,6 @@ fn the_shared_traces() {
 
 /// The big ones, in a release build.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "half a million lines: in a release build")]
 fn the_big_traces() {
     let bench = Bench::new();
     let load = |name: &str, kind, mapping: Mapping| {

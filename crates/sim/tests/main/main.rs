@@ -17,3 +17,4 @@ mod runs;
 mod soak;
 mod variants;
 mod waits;
+mod whole;

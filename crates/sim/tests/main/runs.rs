@@ -1,5 +1,6 @@
 //! Runs of scenarios: what comes out, and that it is the same each time.
 
+use crate::whole::{of_beginning, whole};
 use sim::{Options, Ran, Scenario};
 use std::path::{Path, PathBuf};
 use yson::Map;
@@ -12,48 +13,55 @@ fn run(scenario: &Scenario, folder: &Path, options: Options) -> Ran {
     sim::run(scenario, folder, options, &mut |_| true, &mut |_| Map::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a shared scenario and its checks.
-fn holds(name: &str) {
-    let scenario = Scenario::load(&shared(name).join("scenario.json"), &[]).unwrap_or_else(|e| panic!("{e}"));
+/// Runs a shared scenario, or its first seconds, and the checks that it comes with.
+fn holds(name: &str, seconds: Option<u64>) {
+    let seconds = seconds.filter(|_| !whole());
+    let duration = seconds.map(|seconds| ("/duration_ms".to_owned(), (1000 * seconds).into()));
+    let scenario = Scenario::load(&shared(name).join("scenario.json"), duration.as_slice());
+    let scenario = scenario.unwrap_or_else(|e| panic!("{e}"));
     let folder = tempfile::tempdir().expect("a directory");
     let ran = run(&scenario, folder.path(), Options::default());
     assert!(ran.violations.is_empty(), "{:?}", ran.violations);
+    let desk = tempfile::tempdir().expect("a directory");
     let checks = shared(name).join("checks.json");
+    let checks = seconds.map_or(checks.clone(), |seconds| of_beginning(&checks, seconds, desk.path()));
     let found = sim::check::check(folder.path(), &checks).unwrap_or_else(|e| panic!("{e}"));
-    assert!(found.len() > 10, "{found:?}");
+    assert!(found.len() > if seconds.is_none() { 10 } else { 5 }, "{found:?}");
     let broken: Vec<_> = found.iter().filter(|c| !c.holds).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[test]
 fn volume_drain() {
-    holds("volume-drain");
+    holds("volume-drain", None);
 }
 
-macro_rules! long_runs {
-    ($($name:ident => $folder:literal),* $(,)?) => {
-        $(
-            #[test]
-            #[cfg_attr(debug_assertions, ignore = "days of cluster time: in a release build")]
-            fn $name() {
-                holds($folder);
-            }
-        )*
-    };
-}
-
-long_runs! {
-    strong_and_burst => "strong-and-burst",
-    burst_500_100 => "burst-500-100",
-    relaxed_pair => "relaxed-pair",
-    burst_and_relaxed => "burst-and-relaxed",
-}
-
-/// Half a day of a thousand nodes and a hundred thousand jobs: the long way and the short way are the same.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "a hundred thousand jobs: in a release build")]
+fn strong_and_burst() {
+    holds("strong-and-burst", Some(4 * 3600));
+}
+
+#[test]
+fn burst_500_100() {
+    holds("burst-500-100", Some(6 * 3600));
+}
+
+#[test]
+fn relaxed_pair() {
+    holds("relaxed-pair", Some(6 * 3600));
+}
+
+#[test]
+fn burst_and_relaxed() {
+    holds("burst-and-relaxed", Some(4 * 3600));
+}
+
+/// Half a day of a thousand nodes and a hundred thousand jobs, or its first 20 minutes: the long way and the short way are the same.
+#[test]
 fn scale_1k() {
-    let scenario = Scenario::load(&shared("scale-1k").join("scenario.json"), &[]);
+    let beginning = [("/duration_ms".to_owned(), (20 * 60_000).into())];
+    let changes = if whole() { &[][..] } else { &beginning };
+    let scenario = Scenario::load(&shared("scale-1k").join("scenario.json"), changes);
     let scenario = scenario.unwrap_or_else(|e| panic!("{e}"));
     let folders = [true, false].map(|shortcuts| {
         let folder = tempfile::tempdir().expect("a directory");
