@@ -1,0 +1,175 @@
+"""The way of real jobs through server, node, spawner and proxy, counted by the kernel.
+
+Valgrind cannot follow it (namespaces, clone3 into a group). So `perf stat` counts system calls, page faults and
+processor time of all processes that take part, jobs included, and the same of a loop that only spawns processes
+(bench/ceiling.c), in turns.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+PAIRS = 15
+JOBS = 100
+OPERATIONS = 20
+SPAWNS = 200
+EVENTS = {"raw_syscalls:sys_enter": "system_calls", "page-faults": "page_faults", "task-clock": "processor"}
+
+
+def measure(binary, wanted):
+    """{name: figures} of the paths, and why some were not measured."""
+    names = [f"{path}.{driver}" for path in ("launch", "latency") for driver in ("simple", "hybrid")]
+    names = [name for name in names if wanted(name)]
+    if names and (why := cannot_count()):
+        return {}, [f"system calls, page faults and processor time of jobs: {why}"]
+    os.environ["MILLPOND_BINARY"] = str(binary)
+    figures, skips = {}, []
+    for driver in ("simple", "hybrid"):
+        ours = [name for name in names if name.endswith(driver)]
+        if ours and driver == "hybrid" and not pathlib.Path("/sys/fs/cgroup/freezer").exists():
+            skips.append("jobs with the driver hybrid: this host has no cgroup v1")
+        elif ours:
+            figures |= of_driver(driver, ours)
+    return figures, skips
+
+
+def cannot_count():
+    if shutil.which("perf") is None:
+        return "perf is not installed"
+    tried = subprocess.run(["perf", "stat", "-e", ",".join(EVENTS), "true"], capture_output=True, text=True)
+    return None if tried.returncode == 0 and "<not supported>" not in tried.stderr else f"perf cannot count: {tried.stderr.strip()}"
+
+
+class Counter:
+    """`perf stat` on running processes and all that they start; counts only inside of `counting`."""
+
+    def __init__(self, pids):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="millpond-perf-"))
+        control, acknowledge, self.out = (self.folder / name for name in ("control", "acknowledge", "out"))
+        os.mkfifo(control)
+        os.mkfifo(acknowledge)
+        self.perf = subprocess.Popen(
+            ["perf", "stat", "-x", ",", "-D", "-1", "-e", ",".join(EVENTS), "--control", f"fifo:{control},{acknowledge}",
+             "-o", self.out, "-p", ",".join(map(str, pids))], stderr=subprocess.DEVNULL)
+        self.control = open(control, "w")
+        self.acknowledge = open(acknowledge)
+
+    def say(self, word):
+        self.control.write(word + "\n")
+        self.control.flush()
+        self.acknowledge.readline()
+
+    @contextlib.contextmanager
+    def counting(self):
+        self.say("enable")
+        yield
+        self.say("disable")
+
+    def stop(self):
+        """What was counted."""
+        self.perf.send_signal(signal.SIGINT)
+        self.perf.wait(timeout=60)
+        self.control.close()
+        self.acknowledge.close()
+        figures = read(self.out.read_text())
+        shutil.rmtree(self.folder)
+        return figures
+
+
+def read(text):
+    """{what: number} of the lines of `perf stat -x ,`; processor time in milliseconds."""
+    figures = {}
+    for line in text.splitlines():
+        fields = line.split(",")
+        if len(fields) > 2 and fields[2] in EVENTS:
+            figures[EVENTS[fields[2]]] = float(fields[0])
+    return figures
+
+
+def spawn_loop(program):
+    """Processor time of one spawn, in milliseconds."""
+    done = subprocess.run(["perf", "stat", "-x", ",", "-e", "task-clock", program, str(SPAWNS)],
+                          capture_output=True, text=True, check=True)
+    return read(done.stderr)["processor"] / SPAWNS
+
+
+class Submitter:
+    """One connection that stays open."""
+
+    def __init__(self, cluster):
+        self.http = http.client.HTTPConnection(cluster.address, timeout=120)
+
+    def post(self, command, **parameters):
+        self.http.request("POST", f"/api/v4/{command}", json.dumps(parameters), {"Content-Type": "application/json"})
+        reply = self.http.getresponse()
+        data = reply.read()
+        if reply.status != 200:
+            raise RuntimeError(data.decode())
+        return json.loads(data)
+
+    def run(self, jobs):
+        """Runs one operation of /bin/true to its end."""
+        task = {"command": "/bin/true", "job_count": jobs, "cpu_limit": 1.0, "memory_limit": 32 << 20}
+        started = self.post("start_operation", operation_type="vanilla", spec={"pool": "bench", "tasks": {"t": task}})
+        operation = started["operation_id"]
+        while True:
+            # Few questions, as they are counted too.
+            time.sleep(0.05)
+            state = self.post("get_operation", operation_id=operation, attributes=["state"])["state"]
+            if state == "completed":
+                return
+            if state in ("failed", "aborted"):
+                raise RuntimeError(f"{operation} is {state}")
+
+
+def of_driver(driver, names):
+    from bench.run import compiled
+    from harness import Cluster
+    loop = compiled("ceiling")
+    cluster = Cluster(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver)
+    try:
+        cluster.start()
+        cluster.create_pool("bench", max_operation_count=50000, max_running_operation_count=10000)
+        submitter = Submitter(cluster)
+        # The first jobs load what all others share.
+        submitter.run(20)
+        pids = [cluster.server.popen.pid, *(n.popen.pid for n in cluster.nodes), *cluster.spawners()]
+        figures = {}
+        if f"launch.{driver}" in names:
+            figures[f"launch.{driver}"] = in_turns(pids, loop, JOBS, lambda: submitter.run(JOBS))
+        if f"latency.{driver}" in names:
+            figures[f"latency.{driver}"] = in_turns(pids, loop, OPERATIONS, lambda: [submitter.run(1) for _ in range(OPERATIONS)])
+        cluster.stop()
+        return figures
+    except BaseException:
+        sys.stderr.write(cluster.logs())
+        cluster.clean_up()
+        raise
+
+
+def in_turns(pids, loop, count, work):
+    """Medians over pairs of the work and the spawn loop, for each of `count` jobs."""
+    pairs = []
+    for _ in range(PAIRS):
+        spawn = spawn_loop(loop)
+        counter = Counter(pids)
+        with counter.counting():
+            work()
+        figures = {what: number / count for what, number in counter.stop().items()}
+        figures["processor"] /= spawn
+        pairs.append(figures)
+    middle = {what: statistics.median(pair[what] for pair in pairs) for what in EVENTS.values()}
+    return {"system_calls": round(middle["system_calls"]), "page_faults": round(middle["page_faults"]),
+            "processor": round(middle["processor"], 2)}
