@@ -15,8 +15,10 @@ mod stores;
 use meter::Meter;
 use std::process::ExitCode;
 
-/// A piece of work, by its name in `bench/baseline.toml`.
-const PIECES: &[(&str, fn(&mut Meter))] = &[
+type Piece = fn(&mut Meter);
+
+/// Pieces of work by their names in `bench/baseline.toml`.
+const PIECES: &[(&str, Piece)] = &[
     ("fair_share.full", fair_share::full),
     ("fair_share.incremental", fair_share::incremental),
     ("scheduler.fill", heartbeat::fill),
