@@ -6,6 +6,8 @@ a cgroup of the cluster is left behind.
 """
 
 import contextlib
+import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -20,22 +22,55 @@ import time
 import urllib.error
 import urllib.request
 
+import pytest
+from warm_yt import Warm
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = pathlib.Path(os.environ.get("MILLPOND_BINARY", ROOT / "target/release/millpond"))
 YT = pathlib.Path(sys.executable).parent / "yt"
+WARM_YT = Warm(YT)
+# Whether each call of `yt` is a process of its own, which takes four times as long.
+FRESH_YT = bool(os.environ.get("MILLPOND_TEST_FRESH_YT"))
 # Of nodes, where a test does not care: all of them can be run on another one.
 ENVIRONMENT = os.environ.get("MILLPOND_TEST_ENVIRONMENT", "auto")
 BUILD = ROOT / "build"
 
+# Beginning of the reason of a skip for which the host is responsible; tests/conftest.py counts these skips.
+TOO_LITTLE_PROCESSOR = "for lack of processor"
+
 # Inherited by every process of a cluster but the users': by it they are found again.
 MARK = "MILLPOND_TEST_CLUSTER"
+# Of the names of clusters.
+PREFIX = "millpond-test-"
+_clusters = itertools.count()
+
+
+# Number of the pytest-xdist worker, from 1; 0 in a run without workers. At most 8 workers are supported: every worker
+# has ports and user ids of its own.
+WORKER = 1 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw"))
+assert WORKER <= 8, "at most 8 workers: every worker has a range of ports"
+# Ports below the range that the system gives to outgoing connections, and below those of jobs (20,000).
+PORTS_OF_A_WORKER = 1000
+# Added to the user ids of jobs. A cluster has at most ten nodes with at most a thousand slots each.
+UID_OFFSET = 10_000 * WORKER
+
+
+_ports = None
 
 
 def free_port():
-    """A port that nobody listens on, below the range that the system gives to outgoing connections:
-    a cluster that is restarted must find its port free."""
-    while True:
-        port = random.randrange(10000, 19000)
+    """Returns a port of this worker that has no listener.
+
+    The port is outside the range of outgoing connections: a restarted cluster must find its port free. A port is
+    returned a second time only after all others.
+    """
+    global _ports
+    if _ports is None:
+        own = range(10_000 + PORTS_OF_A_WORKER * WORKER, 10_000 + PORTS_OF_A_WORKER * (WORKER + 1))
+        # A later run, or another one on this machine, begins elsewhere.
+        begin = random.randrange(len(own))
+        _ports = itertools.cycle([*own[begin:], *own[:begin]])
+    for port in _ports:
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             return port
@@ -74,16 +109,38 @@ class Bomb:
         return max(sizes)
 
 
-def wait_for(condition, timeout=180.0, what="the condition", period=0.01):
-    """Waits until `condition()` is true and gives its value; fails with `what` after the timeout."""
-    deadline = time.monotonic() + timeout
+def wait_for(condition, timeout=180.0, what="the condition", period=None, seen=None):
+    """Waits until `condition()` is true and returns its value; fails after `timeout` seconds.
+
+    The message has `what`, the last value of the condition, and the value of `seen()` if given. Without `period` the pause
+    between two looks grows from 10 ms to 100 ms with the time waited: many workers that look all the time would take the
+    processor from what they wait for.
+    """
+    begin = time.monotonic()
+    deadline = begin + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise AssertionError(f"timed out after {timeout} s waiting for {what}; last value: {value!r}")
-        time.sleep(period)
+            more = f"; seen: {seen()!r}" if seen else ""
+            raise AssertionError(f"timed out after {timeout} s waiting for {what}; last value: {value!r}{more}")
+        time.sleep(period or max(0.01, min(0.1, (time.monotonic() - begin) / 10)))
+
+
+def moment(text):
+    """Seconds since the epoch of a time as the server writes it."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def skip_without_processor(used, wall, least):
+    """Skips a test that compares processor times if the host gave it less than `least` cores.
+
+    `used` is the processor time in seconds that the measured processes got during `wall` seconds.
+    """
+    if used < least * wall:
+        pytest.skip(f"{TOO_LITTLE_PROCESSOR}: the host gave {used:.2f} s in {wall:.2f} s, {used / wall:.2f} of a core, "
+                    f"of which the comparison needs {least}")
 
 
 def lies_beside(found, expected, close):
@@ -148,8 +205,10 @@ class Cluster:
 
     def __init__(self, nodes=1, resources="cpu=4,memory=4GiB,user_slots=16", environment=ENVIRONMENT,
                  server_arguments=(), directory=None, server_config="", node_config="", auth=False):
-        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="millpond-test-"))
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix=PREFIX))
         self.directory.mkdir(parents=True, exist_ok=True)
+        # Unique on this machine: nodes and their groups are named after it. A directory of a test may be called "c".
+        self.name = self.directory.name if directory is None else f"{PREFIX}{os.getpid()}-{next(_clusters)}"
         # The one directory of the host that jobs and tests share: otherwise jobs see little of it.
         self.shared = self.directory / "shared"
         self.shared.mkdir(exist_ok=True)
@@ -169,12 +228,12 @@ class Cluster:
         )
         self.nodes = []
         for i in range(nodes):
-            name = f"{self.directory.name}-{i}"
+            name = f"{self.name}-{i}"
             self.nodes.append(Process(
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--uid-offset", 1000 * i, "--stop-jobs", "--supervised", *token_file,
+                 "--job-environment", environment, "--uid-offset", UID_OFFSET + 1000 * i, "--stop-jobs", "--supervised", *token_file,
                  *self.configuration("node", f'shared_directories = ["{self.shared}:rw"]\n{node_config or ""}')],
                 self.directory / f"node-{i}.log", self.mark,
             ))
@@ -214,8 +273,21 @@ class Cluster:
         return [a for a, n in nodes.items() if n.get("scheduler_state") == "online"]
 
     def wait_nodes(self, count=None):
-        count = len([n for n in self.nodes if n.running()]) if count is None else count
-        wait_for(lambda: len(self.online()) >= count, what=f"{count} nodes online")
+        expected = [n for n in self.nodes if n.running()]
+        count = len(expected) if count is None else count
+
+        begin = time.monotonic()
+
+        def online():
+            for node in expected:
+                if not node.running() and "Another node runs on the directory" in node.tail(3) and time.monotonic() < begin + 20:
+                    # A node that was killed while it forked: the child has the lock of the directory until its `exec`. A
+                    # supervisor starts the node again.
+                    node.start()
+                elif not node.running():
+                    raise AssertionError(f"{node.name} ended with {node.popen.returncode}\n{node.tail()}")
+            return len(self.online()) >= count
+        wait_for(online, what=f"{count} nodes online", seen=self.online)
 
     def stop(self, check=True):
         problems = []
@@ -274,13 +346,17 @@ class Cluster:
         return self._named(lambda comm, command: comm not in forks and "job-proxy-spawner" in command)
 
     def find_process(self, *arguments):
-        """Pid of a living process with exactly these arguments: what a job calls its pid is another
-        number than ours."""
+        """Pid of a living process with exactly these arguments, `None` without one. (The job sees another pid.)
+
+        A process in a control group of another test cluster is not considered: other workers run the same commands.
+        """
         wanted = "\0".join([*arguments, ""]).encode()
         for entry in pathlib.Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
-                    return int(entry.name)
+                    groups = (entry / "cgroup").read_text()
+                    if PREFIX not in groups or self.name in groups:
+                        return int(entry.name)
         return None
 
     def job_processes(self):
@@ -411,6 +487,29 @@ class Cluster:
         wait_for(lambda: self.exists(path), what=f"an update that knows pool {pool}")
         return self.get(path)
 
+    def rounds(self, count=2, seconds=0.0, heartbeats=True):
+        """Waits until the scheduler has had `count` occasions to act since the call, over at least `seconds` of its own time.
+
+        An occasion is a fair-share update and, with `heartbeats`, a heartbeat of each online node. The times are those of
+        the server: the proof that something does not happen does not depend on the speed of the machine.
+        """
+        def times():
+            base = "//sys/scheduler/orchid/scheduler"
+            nodes = self.get(f"{base}/nodes") if heartbeats else {}
+            return {"the fair-share update": self.get(f"{base}/last_fair_share_update_time"),
+                    **{a: n["last_heartbeat_time"] for a, n in nodes.items() if n.get("scheduler_state") == "online"}}
+        seen = {name: [at] for name, at in times().items()}
+
+        def over():
+            now = times()
+            for name, known in list(seen.items()):
+                if name not in now:
+                    del seen[name]  # a node that has left
+                elif now[name] != known[-1]:
+                    known.append(now[name])
+            return all(len(known) > count and moment(known[-1]) - moment(known[0]) >= seconds for known in seen.values())
+        wait_for(over, what=f"{count} rounds of the scheduler over {seconds} s", seen=lambda: seen, period=0.02)
+
     def create_pool(self, name, **attributes):
         return self.command("create", type="scheduler_pool",
                             attributes={"name": name, "pool_tree": "physical", **attributes})
@@ -443,21 +542,21 @@ class Cluster:
                 result = self.operation(operation, "result").get("result")
                 raise AssertionError(f"operation {operation} is {state}, not {states}: {json.dumps(result, indent=1)}")
             return None
-        return wait_for(reached, timeout=timeout, what=f"operation {operation} to be {states}", period=0.02)
+        return wait_for(reached, timeout=timeout, what=f"operation {operation} to be {states}")
 
     def wait_counters(self, operation, timeout=180, **wanted):
         """Waits until the counters of the operation's jobs have these values."""
         def reached():
             counters = self.counters(operation)
             return counters if all(counters[k] == v for k, v in wanted.items()) else None
-        return wait_for(reached, timeout=timeout, what=f"operation {operation} to have {wanted}", period=0.02)
+        return wait_for(reached, timeout=timeout, what=f"operation {operation} to have {wanted}")
 
     def wait_jobs(self, operation, count=1, state="running", timeout=180):
         """Waits for so many jobs in this state and gives their ids."""
         def there():
             ids = [j["id"] for j in self.jobs(operation, state=state)]
             return ids if len(ids) == count else None
-        return wait_for(there, timeout=timeout, what=f"{count} {state} jobs of {operation}", period=0.02)
+        return wait_for(there, timeout=timeout, what=f"{count} {state} jobs of {operation}")
 
     def result(self, operation):
         """The error of a finished operation."""
@@ -477,14 +576,21 @@ class Cluster:
         return {**os.environ, "YT_PROXY": self.address, "YT_TOKEN": "", "YT_LOG_LEVEL": "INFO",
                 "YT_OPERATION_STATE_UPDATE_PERIOD": "500"}
 
-    def yt(self, *arguments, check=True, stdin=None, timeout=180, token=None):
-        """The real `yt` command. Gives (exit code, stdout, stderr)."""
-        done = subprocess.run(
-            [str(YT), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout,
-            env={**self.yt_environment(), **({"YT_TOKEN": token or self.token} if token or self.token else {})})
+    def yt(self, *arguments, check=True, stdin=None, timeout=180, token=None, fresh=False):
+        """Runs the real `yt` command and returns (exit code, stdout, stderr).
+
+        With `fresh` or MILLPOND_TEST_FRESH_YT it is a new process, otherwise a fork of one that has imported the modules of
+        the command (warm_yt.py).
+        """
+        environment = {**self.yt_environment(), **({"YT_TOKEN": token or self.token} if token or self.token else {})}
+        if fresh or FRESH_YT:
+            done = subprocess.run([str(YT), *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, env=environment)
+            code, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            code, out, err = WARM_YT.call(*arguments, environment=environment, stdin=stdin, timeout=timeout)
         if check:
-            assert done.returncode == 0, f"yt {' '.join(arguments)}: {done.stdout}{done.stderr}"
-        return done.returncode, done.stdout, done.stderr
+            assert code == 0, f"yt {' '.join(arguments)}: {out}{err}"
+        return code, out, err
 
     def millpond(self, *arguments, check=True, stdin=None, timeout=180, token=None):
         """Our own command line. Gives (exit code, stdout, stderr)."""

@@ -8,9 +8,10 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 import pytest
-from harness import cluster as make_cluster, wait_for
+from harness import cluster as make_cluster, skip_without_processor, wait_for
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 
@@ -60,7 +61,7 @@ def cluster():
 
 def group(cluster, base, job):
     """The group of a job in the hierarchy `base`."""
-    found = list((base / "millpond").glob(f"*/jobs/{job}"))
+    found = list((base / "millpond").glob(f"*{cluster.name}*/jobs/{job}"))
     return found[0] if found else None
 
 
@@ -130,6 +131,7 @@ def test_cpu_cap(cluster, pool):
         assert read_int(place / "cpu.cfs_period_us") == 100000
 
 
+@pytest.mark.serial
 def test_cap_binds(cluster, pool):
     """A busy job under a cap of 0.2 cores uses about that."""
     # For as long as a busy machine needs to give it so much.
@@ -145,6 +147,7 @@ def test_cap_binds(cluster, pool):
     assert cpu["throttled"]["sum"] > 500 or used < 0.18 * ran, (cpu, ran)
 
 
+@pytest.mark.serial
 def test_shares_are_followed(cluster, pool):
     """Two busy jobs on one core: four times the guarantee, about four times the CPU."""
     core = min(os.sched_getaffinity(0))
@@ -167,14 +170,18 @@ def test_shares_are_followed(cluster, pool):
         first, other, again = usage(jobs[2.0]), usage(jobs[0.5]), usage(jobs[2.0])
         return again - first < 0.05 and {2.0: first, 0.5: other}
     before = wait_for(at_once, what="both usages at one time")
+    begin = time.monotonic()
 
     def enough():
         """However long that takes on a busy machine."""
         now = at_once()
         return now and now[0.5] - before[0.5] > 0.8 and {cpu: now[cpu] - before[cpu] for cpu in jobs}
     used = wait_for(enough, what="enough CPU to compare", period=0.1)
-    # Other work of the machine may press on the core, but on both alike.
-    assert 2.5 <= used[2.0] / used[0.5] <= 6, used
+    wall = time.monotonic() - begin
+    # Other processes on this core take their part from both jobs alike, unless they leave only short slices.
+    if not 2.5 <= used[2.0] / used[0.5] <= 6:
+        skip_without_processor(sum(used.values()), wall, least=0.5)
+    assert 2.5 <= used[2.0] / used[0.5] <= 6, (used, wall)
 
 
 def test_memory_limit_file(cluster, pool):

@@ -14,19 +14,19 @@ import time
 import urllib.request
 
 import pytest
-from harness import MOST_PROCESSES, Bomb, cluster as make_cluster, error_text, find_error, wait_for
+from harness import MOST_PROCESSES, UID_OFFSET, Bomb, cluster as make_cluster, error_text, find_error, wait_for
 from test_cgroups import KIND, hierarchy
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
 
 
-# Not the default: another cluster may be running here.
-FIRST_USER = 1_500_000
+# Not the default: another cluster may run on this machine. The harness adds `UID_OFFSET`.
+FIRST_USER = 1_500_000 + UID_OFFSET
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16", node_config=f"start_uid = {FIRST_USER}") as c:
+    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16", node_config=f"start_uid = {FIRST_USER - UID_OFFSET}") as c:
         yield c
 
 
@@ -202,6 +202,7 @@ def test_files_are_there(cluster, pool):
 # --- jobs that mean no good
 
 
+@pytest.mark.serial
 def test_fork_bomb(cluster, pool):
     bomb = Bomb()
     operation = cluster.start_vanilla(bomb.script, pool=pool, memory_limit=1 << 30)
@@ -471,13 +472,13 @@ def test_a_passing_fault_at_the_start(tmp_path):
     (tmp_path / "node-0").mkdir()
     in_the_way = tmp_path / "node-0" / "probe"
     in_the_way.write_text("where the self-check wants a directory")
-    with make_cluster(directory=tmp_path, node_config=f"start_uid = {FIRST_USER + 5000}") as c:
+    with make_cluster(directory=tmp_path, server_config='heartbeat_period = "200ms"\n', node_config=f"start_uid = {FIRST_USER - UID_OFFSET + 5000}") as c:
         address = c.online()[0]
         alerts = lambda: [a["message"] for a in c.get(f"//sys/cluster_nodes/{address}/@alerts")]  # noqa: E731
         assert any("Job environment is disabled" in text for text in alerts()), alerts()
         c.create_pool("p")
         operation = c.start_vanilla("id -u >&2", pool="p")
-        time.sleep(0.5)
+        c.rounds()
         assert not c.jobs(operation)
         in_the_way.unlink()
         c.wait_state(operation, "completed")
@@ -495,7 +496,9 @@ def test_a_full_disk(tmp_path):
     (directory / "node-0").symlink_to(disk)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=0755", "millpond-test", str(disk)], check=True)
     try:
-        with make_cluster(directory=directory, node_config='min_required_disk_space = "2MiB"') as c:
+        # After 500 refusals in a row the node would start nothing for ten minutes; a slow machine makes so many of them here.
+        config = 'min_required_disk_space = "2MiB"\nmax_consecutive_job_aborts = 1000000000'
+        with make_cluster(directory=directory, node_config=config) as c:
             c.create_pool("p")
             filler = c.start_vanilla("cat /dev/zero >file; sleep 100", memory_limit=1 << 30)
             c.wait_jobs(filler)
@@ -508,7 +511,9 @@ def test_a_full_disk(tmp_path):
             assert c.nodes[0].running()
             # The sandbox is emptied, and then jobs run again, however many were refused before.
             c.command("abort_operation", operation_id=filler)
-            c.wait_state(refused, "completed")
+            wait_for(lambda: c.state(refused) == "completed", what="the refused operation to run", seen=lambda: {
+                "free blocks": os.statvfs(disk).f_bavail, "files": [str(f) for f in disk.rglob("*")], "node": c.get("//sys/cluster_nodes"),
+                "filler": c.jobs(filler), "refused": c.jobs(refused)[-3:], "alerts": c.get(f"//sys/cluster_nodes/{c.nodes[0].name}/@alerts")})
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 

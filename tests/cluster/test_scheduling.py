@@ -13,11 +13,13 @@ from harness import Process, ServerError, cluster as make_cluster, wait_for
 CORES = 8
 RESOURCES = f"cpu={CORES},memory=8GiB,user_slots={CORES}"
 FOREVER = "sleep 100"
+# Rounds of the scheduler are short, so that a test can wait for some of them.
+QUICK = 'heartbeat_period = "200ms"\n'
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with make_cluster(resources=RESOURCES) as c:
+    with make_cluster(resources=RESOURCES, server_config=QUICK) as c:
         yield c
 
 
@@ -40,11 +42,11 @@ def running(cluster, operation):
 
 
 def steady(cluster, operations, wanted, timeout=180):
-    """Waits until the operations run so many jobs each, and sees that it stays so."""
+    """Waits until the operations run `wanted` jobs, and checks that the next rounds of the scheduler change nothing."""
     def now():
         return [running(cluster, o) for o in operations]
     wait_for(lambda: now() == wanted, timeout=timeout, what=f"{wanted} jobs to run ({now()})", period=0.05)
-    time.sleep(0.3)
+    cluster.rounds()
     assert now() == wanted
 
 
@@ -250,7 +252,7 @@ def test_suspend_and_resume(cluster):
     cluster.command("suspend_operation", operation_id=operation)
     wait_for(lambda: running(cluster, operation) == 0, what="running jobs to end")
     done = cluster.counters(operation)["completed"]
-    time.sleep(0.4)
+    cluster.rounds()
     assert cluster.counters(operation)["completed"] == done < 200
     cluster.command("resume_operation", operation_id=operation)
     cluster.wait_state(operation, "completed", timeout=120)
@@ -273,7 +275,7 @@ def test_node_joins_and_leaves(cluster):
     cluster.create_pool("growing")
     operation = fill(cluster, "growing", job_count=CORES + 3)
     steady(cluster, [operation], [CORES])
-    name = f"{cluster.directory.name}-extra"
+    name = f"{cluster.name}-extra"
     extra = Process(name, [*cluster.nodes[0].arguments], cluster.directory / "extra.log", cluster.mark)
     for option, value in [("--name", name), ("--data", cluster.directory / "extra"),
                           ("--resources", "cpu=2,memory=1GiB,user_slots=2")]:
@@ -304,7 +306,7 @@ def test_nothing_runs_without_nodes():
         c.create_pool("p")
         operation = c.start_vanilla("true")
         c.wait_state(operation, "running")
-        time.sleep(0.5)
+        c.rounds(3)
         assert c.counters(operation)["pending"] == 1
         c.nodes[0].start()
         c.wait_state(operation, "completed")

@@ -239,6 +239,7 @@ def test_memory_limit(cluster, pool, hog):
     assert find_error(failed_job(cluster, operation)["error"], 1200)
 
 
+@pytest.mark.serial
 def test_fork_bomb(cluster, pool):
     """It is bounded, it is killed to its last process, and others do not notice."""
     bomb = Bomb()
@@ -280,6 +281,7 @@ def test_abort_while_starting(cluster, pool):
     """An abort at any moment of the start leaves nothing running, and is never answered with an error."""
     for i in range(20):
         operation = cluster.start_vanilla("sleep 100", job_count=4, pool=pool, cpu_limit=0.1)
+        # The moment of the abort is what varies.
         time.sleep(i * 0.002)
         cluster.command("abort_operation", operation_id=operation)
         cluster.wait_state(operation, "aborted")
@@ -345,6 +347,12 @@ def test_second_up_on_the_same_data(tmp_path):
         wait_for(answers, what="the first one to answer")
         ends_with_error(["up", "--listen", f"127.0.0.1:{free_port()}", "--data", tmp_path / "d"], str(tmp_path / "d"))
         assert first.poll() is None and answers()
+
+        def whole():
+            with urllib.request.urlopen(f"http://{address}/api/v4/get?path=//sys/scheduler/orchid/scheduler/nodes", timeout=60) as reply:
+                return '"scheduler_state":"online"' in reply.read().decode()
+        # A node that is stopped while it starts leaves its control groups behind.
+        wait_for(whole, what="its node to be online")
     finally:
         first.terminate()
         assert first.wait(120) == 0

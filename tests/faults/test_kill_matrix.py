@@ -222,6 +222,8 @@ def matrix():
         yield futures
 
 
+# More than the wait for a cell.
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize("state", [*STATES, "stop"])
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_kill(matrix, victim, state):

@@ -7,15 +7,15 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-ISOLATION, MONITOR = "tests/cluster/test_isolation.py", "crates/jobproxy/src/proxy/monitor.rs"
+ISOLATION, MONITOR = "tests/cluster/test_isolation.py", "crates/jobproxy/src/proxy/monitor/tests.rs"
 FAULTS = {
     "an option out of range": ["crates/controller/tests/main/specs.rs root_options", "crates/controller/tests/main/specs.rs task_options",
                                "tests/faults/test_bad_input.py test_bad_specs"],
     "a job leaks": ["crates/jobproxy/tests/main/jobs.rs too_much_memory_fails_the_job",
                     "tests/cluster/test_reserves.py test_above_the_limit_the_job_fails"],
     "a job needs more than it reserved": ["tests/cluster/test_reserves.py test_the_node_runs_out_of_memory"],
-    "others leave the host no memory": ["crates/nodecore/src/tests/usage.rs a_host_without_free_memory_starts_nothing",
-                                        "crates/nodecore/src/tests/usage.rs pressure_takes_the_worst_overdraft_one_at_a_time"],
+    "others leave the host no memory": ["crates/nodecore/tests/main/usage.rs a_host_without_free_memory_starts_nothing",
+                                        "crates/nodecore/tests/main/usage.rs pressure_takes_the_worst_overdraft_one_at_a_time"],
     "a fork bomb": [f"{ISOLATION} test_fork_bomb", "crates/jobproxy/tests/main/jobs.rs a_fork_bomb_is_contained"],
     "a job ignores signals": [f"{ISOLATION} test_ignores_signals", "tests/cluster/test_jobs.py test_interruption_timeout"],
     "a job daemonizes": [f"{ISOLATION} test_daemons", "crates/jobproxy/tests/main/jobs.rs a_daemon_does_not_survive_its_job",
@@ -35,7 +35,7 @@ FAULTS = {
     "the OOM killer takes the proxy": [f"{ISOLATION} test_the_kernel_takes_a_proxy_when_memory_runs_out",
                                        "crates/cage/tests/main/proxies.rs one_that_takes_too_much_is_killed_and_the_others_are_not",
                                        f"{ISOLATION} test_proxies_are_bounded_and_their_death_is_told"],
-    "the proxy of a job is killed": ["tests/faults/test_kill_matrix.py test_kill", "crates/node/tests/lives.rs a_proxy_that_is_killed"],
+    "the proxy of a job is killed": ["tests/faults/test_kill_matrix.py test_kill", "crates/node/tests/main/lives.rs a_proxy_that_is_killed"],
     "a counter goes backwards or cannot be read": [f"{MONITOR} a_counter_that_cannot_be_read_or_goes_back_is_no_vote",
                                                     "tests/cluster/test_reserves.py test_a_counter_goes_backwards"],
     "the clock jumps": ["tests/faults/test_clock.py test_jumps", "crates/vocab/src/clock.rs jumps_are_not_followed"],
@@ -43,9 +43,9 @@ FAULTS = {
                                           f"{MONITOR} what_cannot_be_written_does_not_count",
                                           f"{MONITOR} half_a_change_is_taken_back"],
     "the node restarts in every phase": ["tests/faults/test_kill_matrix.py test_kill",
-                                         "crates/node/tests/restarts.rs an_agent_killed_at_any_moment_loses_no_job_and_runs_none_twice",
+                                         "crates/node/tests/main/restarts.rs an_agent_killed_at_any_moment_loses_no_job_and_runs_none_twice",
                                          "tests/faults/test_node_restarts.py test_fifty_kills"],
-    "the server is away": ["crates/node/tests/restarts.rs a_server_that_is_away"],
+    "the server is away": ["crates/node/tests/main/restarts.rs a_server_that_is_away"],
     "the disk is full": [f"{ISOLATION} test_a_full_disk", f"{ISOLATION} test_too_little_free_space",
                          "tests/faults/test_bad_input.py test_full_disk_under_the_store"],
 }

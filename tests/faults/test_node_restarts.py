@@ -8,6 +8,7 @@ import os
 import random
 import time
 
+import pytest
 from harness import cluster as make_cluster, wait_for
 
 KILLS = int(os.environ.get("MILLPOND_NODE_KILLS", 50))
@@ -24,6 +25,7 @@ def usage(cluster, pool):
     return cluster.pool_orchid(pool)["resource_usage"]
 
 
+@pytest.mark.timeout(max(600, 12 * KILLS))
 def test_fifty_kills():
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")

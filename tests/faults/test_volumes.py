@@ -97,6 +97,7 @@ def test_nothing_is_spent_twice(cluster, moment):
     saved(cluster, "b", 3)
     operation = cluster.start_vanilla("sleep 1000", job_count=40, pool="b", cpu_limit=0.1, memory_limit=16 << 20)
     wait_for(lambda: granted(cluster) > BURST - 1e-6, what="the burst", period=0.01)
+    # The moment of the kill is what varies.
     time.sleep([0.0, 0.3, 1.0, 2.0][moment] + rng.uniform(0, 0.2))
     before, begin = volume_now(cluster)
     spending = granted(cluster)

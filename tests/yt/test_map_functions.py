@@ -10,6 +10,10 @@ import sys
 
 import pytest
 import yt.wrapper
+from map_functions import evens_and_odds, halves, in_json, to_the_seventh, words
+
+# Every job imports the whole SDK from source: seconds of processor time.
+pytestmark = pytest.mark.timeout(900)
 
 ROWS = [{"id": n, "text": f"some words of row {n}"} for n in range(50)]
 SMALL = {"cpu_limit": 0.5, "memory_limit": 256 << 20}
@@ -30,17 +34,13 @@ def client(cluster):
     if f"Python {version}." not in said:
         pytest.skip(f"jobs need {PYTHON} of version {version} to run functions of these tests, found: {said.strip()}")
     client = cluster.client()
-    client.config["pickling"]["python_binary"] = PYTHON
+    # Megabytes of modules are packed for each operation; `test_the_example` packs them as usual.
+    client.config["pickling"].update(python_binary=PYTHON, modules_archive_compression_level=1)
     return client
 
 
 def read(client, path):
     return list(client.read_table(path))
-
-
-def words(row):
-    for word in row["text"].split():
-        yield {"word": word, "id": row["id"]}
 
 
 def test_a_function_of_rows(client, home):
@@ -49,30 +49,6 @@ def test_a_function_of_rows(client, home):
     assert operation.get_state() == "completed"
     assert read(client, f"{home}/b") == [{"word": w, "id": row["id"]} for row in ROWS for w in row["text"].split()]
     assert client.exists("//tmp/yt_wrapper/file_storage")
-
-
-def evens_and_odds(row):
-    yield yt.wrapper.create_table_switch(row["id"] % 2)
-    yield row
-
-
-def halves(row):
-    """In the form `row_fields`."""
-    yield {**row, "@table_index": row["id"] % 2}
-    yield {"id": row["id"], "text": "goes to the first"}
-
-
-def to_the_seventh(row):
-    yield yt.wrapper.create_table_switch(7)
-    yield row
-
-
-@yt.wrapper.raw
-def in_json(line):
-    """`JsonFormat` of the SDK writes to the descriptors of the tables by itself, but of a function of lines."""
-    if b'"id":1,' in line.replace(b" ", b""):
-        yield b'{"$value": null, "$attributes": {"table_index": 1}}\n'
-    yield line
 
 
 def test_a_function_chooses_among_tables(client, home):

@@ -209,7 +209,7 @@ def test_history_through_the_client(pools, yt, cluster):
     assert "bursty" in yt("list", base)
 
 
-def test_what_is_promised_moves_between_pools(cluster, yt):
+def test_what_is_promised_moves_between_pools(cluster):
     """All of it at once, up to the nearest pool that both are in (http-api.md 8.8)."""
     client = cluster.client()
     cluster.create_pool("giver", strong_guarantee_resources={"cpu": 2}, max_operation_count=10)
@@ -220,22 +220,22 @@ def test_what_is_promised_moves_between_pools(cluster, yt):
         client.transfer_pool_resources("given", "taker", "physical", delta)
 
     transfer(strong_guarantee_resources={"cpu": 0.5}, max_operation_count=0, max_running_operation_count=0)
-    found = [float(yt("get", f"{TREE}/{pool}/@strong_guarantee_resources/cpu")) for pool in ("giver", "giver/given", "taker")]
+    found = [client.get(f"{TREE}/{pool}/@strong_guarantee_resources/cpu") for pool in ("giver", "giver/given", "taker")]
     assert found == [1.5, 0.5, 0.5]
-    assert yt("get", f"{TREE}/giver/@max_operation_count") == "10"
-    assert yt("exists", f"{TREE}/taker/@user_attributes/max_operation_count") == "false"
+    assert client.get(f"{TREE}/giver/@max_operation_count") == 10
+    assert not client.exists(f"{TREE}/taker/@user_attributes/max_operation_count")
     operation = cluster.start_vanilla("true", pool="taker")
     cluster.wait_state(operation, "completed")
 
     transfer(max_operation_count=3)
-    assert [yt("get", f"{TREE}/{pool}/@max_operation_count") for pool in ("giver", "giver/given", "taker")] == ["7", "1", "3"]
+    assert [client.get(f"{TREE}/{pool}/@max_operation_count") for pool in ("giver", "giver/given", "taker")] == [7, 1, 3]
     for delta, part in (({"strong_guarantee_resources": {"cpu": 1}}, "were to be taken"),
                         ({"max_operation_count": -1}, "at least 0"),
                         ({"colour": 1}, "expected one of")):
         with pytest.raises(wrapper.YtResponseError) as info:
             transfer(**delta)
         assert part in str(info.value), delta
-    assert float(yt("get", f"{TREE}/giver/given/@strong_guarantee_resources/cpu")) == 0.5, "nothing half applied"
+    assert client.get(f"{TREE}/giver/given/@strong_guarantee_resources/cpu") == 0.5, "nothing half applied"
 
 
 # --- every rule, through the real client

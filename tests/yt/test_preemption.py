@@ -4,12 +4,11 @@ the unmodified `yt` command and Python client (scheduling.md 4, 6, 7, 12 to 15).
 Every job takes one core and one slot of a node of eight, so counting jobs is counting cores.
 """
 
+import contextlib
 import json
-import time
 
 import pytest
 import yt.wrapper
-import yt.yson
 from harness import cluster as make_cluster, wait_for
 from yt.wrapper import VanillaSpecBuilder
 
@@ -27,22 +26,22 @@ FAST = {
 TREE = "//sys/scheduler/orchid/scheduler/pool_trees/physical"
 
 
+@contextlib.contextmanager
 def quick_cluster(**options):
-    """Decides by heartbeats twice a second instead of once in five seconds."""
-    import contextlib
-    import pathlib
-    import tempfile
+    """A cluster with heartbeats four times a second instead of once in five seconds."""
+    with make_cluster(server_config='heartbeat_period = "250ms"\n', **options) as c:
+        for name, value in FAST.items():
+            c.set(f"//sys/pool_trees/physical/@config/{name}", value)
+        yield c
 
-    @contextlib.contextmanager
-    def made():
-        with tempfile.TemporaryDirectory() as directory:
-            config = pathlib.Path(directory) / "millpond.toml"
-            config.write_text('[server]\nheartbeat_period = "500ms"\n')
-            with make_cluster(server_arguments=["--config", config], **options) as c:
-                for name, value in FAST.items():
-                    c.yt("set", f"//sys/pool_trees/physical/@config/{name}", json.dumps(value), "--format", "json")
-                yield c
-    return made()
+
+def quick_client(cluster):
+    """The real client, with a method that waits for all that starvation could do."""
+    client = cluster.client()
+    # More than the timeout of aggressive starvation, and a heartbeat.
+    longest = FAST["fair_share_aggressive_starvation_timeout"] / 1000 + 0.25
+    client.rounds = lambda seconds=longest: cluster.rounds(seconds=seconds)
+    return client
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    client = cluster.client()
+    client = quick_client(cluster)
     # The client would try again for hours when there are too many operations.
     client.config["start_operation_retries"]["enable"] = False
     yield client
@@ -63,12 +62,6 @@ def client(cluster):
     wait_for(lambda: usage(client, "<Root>") == 0, what="an idle cluster")
     for pool in client.list("//sys/pools"):
         client.remove(f"//sys/pools/{pool}", recursive=True, force=True)
-
-
-def create_pool(cluster, name, **attributes):
-    parent = attributes.pop("parent_name", None)
-    cluster.yt("create-pool", name, *(["--parent-name", parent] if parent else []),
-               "--attributes", yt.yson.dumps(attributes).decode())
 
 
 def start(client, pool, job_count, command=FOREVER, cpu=1, spec=None, **task):
@@ -91,11 +84,11 @@ def running(client, operation):
 
 
 def steady(client, operations, wanted, timeout=180):
-    """Waits until the operations run so many jobs each, and sees that it stays so."""
+    """Waits until the operations run `wanted` jobs, and checks that starvation and preemption change nothing."""
     def now():
         return [len(running(client, o)) for o in operations]
     wait_for(lambda: now() == wanted, timeout=timeout, what=f"{wanted} running jobs ({now()})", period=0.05)
-    time.sleep(1.5)
+    client.rounds()
     assert now() == wanted
 
 
@@ -115,8 +108,8 @@ def in_two_waves(cluster, client, pool, first, second):
 
 
 def test_a_starving_operation_preempts_the_latest_and_no_more(cluster, client):
-    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
-    create_pool(cluster, "guest")
+    cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4})
+    cluster.create_pool("guest")
     guest, early, late = in_two_waves(cluster, client, "guest", 4, 4)
     owner = start(client, "owner", 4)
     steady(client, [owner, guest], [4, 4])
@@ -138,19 +131,19 @@ def test_a_starving_operation_preempts_the_latest_and_no_more(cluster, client):
 
 
 def test_nobody_is_preempted_for_an_operation_above_its_share(cluster, client):
-    create_pool(cluster, "left", strong_guarantee_resources={"cpu": 6})
-    create_pool(cluster, "right", strong_guarantee_resources={"cpu": 2})
+    cluster.create_pool("left", strong_guarantee_resources={"cpu": 6})
+    cluster.create_pool("right", strong_guarantee_resources={"cpu": 2})
     left = start(client, "left", 6)
     steady(client, [left], [6])
     right = start(client, "right", 8)
     steady(client, [left, right], [6, 2])
-    time.sleep(2)
+    client.rounds()
     assert aborted(client, left) == [] and aborted(client, right) == []
 
 
 def test_an_interrupted_job_has_its_signal_and_its_grace(cluster, client):
-    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
-    create_pool(cluster, "guest")
+    cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4})
+    cluster.create_pool("guest")
     # However long they need for it.
     polite = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 120_000},
                    command="trap 'echo interrupted >&2; sleep 0.5; exit 0' INT; while :; do sleep 0.05; done")
@@ -167,8 +160,8 @@ def test_an_interrupted_job_has_its_signal_and_its_grace(cluster, client):
 
 
 def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
-    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4})
-    create_pool(cluster, "guest")
+    cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4})
+    cluster.create_pool("guest")
     deaf = start(client, "guest", 8, interruption_signal="SIGINT",
                  command="trap 'echo told >&2' INT; while :; do sleep 0.05; done")
     steady(client, [deaf], [8])
@@ -190,8 +183,8 @@ def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
     `waiting_timeout` and counted as never started (scheduling.md 15.4)."""
     patience = 6 if option == "pool" else 10
     attributes = {"waiting_for_resources_on_node_timeout": 6000} if option == "pool" else {}
-    create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 4}, **attributes)
-    create_pool(cluster, "guest")
+    cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4}, **attributes)
+    cluster.create_pool("guest")
     # The operation says how long its jobs need, and they need it.
     slow = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 40_000},
                  command="trap '' INT; while :; do sleep 0.05; done")
@@ -221,9 +214,9 @@ def test_a_server_that_dies_in_the_middle_of_a_preemption():
     """The next server knows who is on his way out and asks nobody else (scheduling.md 15.1, 21); the
     event log has everything once."""
     with quick_cluster(resources=f"cpu={CORES},memory=8GiB,user_slots={CORES}") as cluster:
-        client = cluster.client()
-        create_pool(cluster, "owner", strong_guarantee_resources={"cpu": 2})
-        create_pool(cluster, "guest")
+        client = quick_client(cluster)
+        cluster.create_pool("owner", strong_guarantee_resources={"cpu": 2})
+        cluster.create_pool("guest")
         slow = start(client, "guest", 8, interruption_signal="SIGINT",
                      spec={"allocation_preemption_timeout": 8_000},
                      command="trap '' INT; while :; do sleep 0.05; done")
@@ -275,7 +268,7 @@ def time_of(text):
 
 def test_lowered_limits_are_enforced(cluster, client):
     """The youngest jobs above the new limit go, exactly as many as needed (scheduling.md 23.9)."""
-    create_pool(cluster, "shrinking")
+    cluster.create_pool("shrinking")
     operation, early, late = in_two_waves(cluster, client, "shrinking", 3, 3)
     cluster.yt("set", "//sys/pools/shrinking/@resource_limits", "{user_slots=3}")
     steady(client, [operation], [3])
@@ -284,7 +277,7 @@ def test_lowered_limits_are_enforced(cluster, client):
 
 
 def test_lowered_limits_of_an_operation(cluster, client):
-    create_pool(cluster, "p")
+    cluster.create_pool("p")
     operation = start(client, "p", 3)
     steady(client, [operation], [3])
     client.update_operation_parameters(operation.id, {
@@ -295,9 +288,9 @@ def test_lowered_limits_of_an_operation(cluster, client):
 
 def test_total_and_running_limits_in_child_and_ancestor(cluster, client):
     """Scheduling.md 23.11, and the refusal above it."""
-    create_pool(cluster, "parent", max_running_operation_count=3, max_operation_count=7)
+    cluster.create_pool("parent", max_running_operation_count=3, max_operation_count=7)
     for child in ("c1", "c2"):
-        create_pool(cluster, child, parent_name="parent", max_running_operation_count=2, max_operation_count=5)
+        cluster.create_pool(child, parent_name="parent", max_running_operation_count=2, max_operation_count=5)
     def begin(pool):
         operation = start(client, pool, 1, command="sleep 1000")
         return operation
@@ -332,9 +325,9 @@ def test_total_and_running_limits_in_child_and_ancestor(cluster, client):
 
 def test_lightweight_operations(cluster, client):
     """Vanilla operations of a FIFO pool run beyond the running limit, not beyond the total one (23.12)."""
-    create_pool(cluster, "r", max_running_operation_count=2, max_operation_count=5)
-    create_pool(cluster, "n", parent_name="r")
-    create_pool(cluster, "l", parent_name="r", mode="fifo", enable_lightweight_operations=True)
+    cluster.create_pool("r", max_running_operation_count=2, max_operation_count=5)
+    cluster.create_pool("n", parent_name="r")
+    cluster.create_pool("l", parent_name="r", mode="fifo", enable_lightweight_operations=True)
     heavy = start(client, "n", 1)
     light = [start(client, "l", 1) for _ in range(4)]
     wait_for(lambda: all(o.get_state().name == "running" for o in [heavy, *light]), what="all to run")
@@ -351,9 +344,9 @@ def test_lightweight_operations(cluster, client):
 def test_aggressive_starvation_finds_room_on_a_fragmented_cluster():
     """Scheduling.md 23.5: normal preemption never frees two cores on one node, aggressive does."""
     with quick_cluster(nodes=4, resources="cpu=2,memory=2GiB,user_slots=2") as cluster:
-        client = cluster.client()
+        client = quick_client(cluster)
         for pool in ("a", "b", "c"):
-            create_pool(cluster, pool)
+            cluster.create_pool(pool)
         # The example's shares: three eighths for each small one, two for the large one.
         cluster.yt("set", "//sys/pools/a/@strong_guarantee_resources", "{cpu=3}")
         cluster.yt("set", "//sys/pools/b/@strong_guarantee_resources", "{cpu=3}")
@@ -366,7 +359,8 @@ def test_aggressive_starvation_finds_room_on_a_fragmented_cluster():
         assert [len(h) for h in hosts] == [2, 2], "each has two nodes of its own"
         c = start(client, "c", 1, cpu=2)
         wait_for(lambda: orchid(client, c)["starvation_status"] == "starving", what="starvation")
-        time.sleep(3)
+        # Twice as long as the timeout of aggressive starvation.
+        client.rounds(seconds=2)
         assert running(client, c) == [] and aborted(client, a) == [] and aborted(client, b) == [], "not enough on any node"
         cluster.yt("set", "//sys/pools/c/@enable_aggressive_starvation", "%true")
         wait_for(lambda: len(running(client, c)) == 1, what="the large job")

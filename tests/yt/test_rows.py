@@ -26,9 +26,9 @@ def yt(cluster):
 
 
 @pytest.fixture
-def home(yt):
+def home(cluster):
     path = f"//tmp/rows-{next(_numbers)}"
-    yt("create", "map_node", path)
+    cluster.command("create", type="map_node", path=path)
     return path
 
 
@@ -103,10 +103,10 @@ def test_tables(yt, home):
 # --- operations over tables
 
 @pytest.fixture
-def two(yt, home):
+def two(client, home):
     """Two tables, each in order."""
     for table, rows in (("a", [1, 3]), ("b", [2, 4])):
-        yt("write-table", f"<sorted_by=[n]>{home}/{table}", "--format", "json", stdin="".join(f'{{"n":{n}}}' for n in rows))
+        client.write_table(f"<sorted_by=[n]>{home}/{table}", [{"n": n} for n in rows])
     return home
 
 
@@ -125,10 +125,10 @@ def test_map_without_waiting(cluster, yt, two, pool):
 
 
 @pytest.mark.parametrize("mode", [None, "unordered", "sorted"])
-def test_merge(yt, home, pool, mode):
+def test_merge(yt, client, home, pool, mode):
     """Without a mode it looks at the sources and finds that they are sorted."""
-    for table, rows in (("a", "12"), ("b", "34")):
-        yt("write-table", f"<sorted_by=[n]>{home}/{table}", "--format", "json", stdin="".join(f'{{"n":{n}}}' for n in rows))
+    for table, rows in (("a", [1, 2]), ("b", [3, 4])):
+        client.write_table(f"<sorted_by=[n]>{home}/{table}", [{"n": n} for n in rows])
     yt("merge", "--src", f"{home}/a", "--src", f"{home}/b", "--dst", f"{home}/m", "--spec", f"{{pool={pool}}}",
        *(["--mode", mode] if mode else []))
     assert yt("read-table", f"{home}/m", "--format", "json").split() == [f'{{"n":{n}}}' for n in (1, 2, 3, 4)]

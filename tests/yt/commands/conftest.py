@@ -13,7 +13,8 @@ from harness import cluster as make_cluster
 
 @pytest.fixture(scope="package")
 def cluster():
-    with make_cluster() as cluster:
+    # A test that waits for rounds of the scheduler need not wait for the five seconds between two heartbeats.
+    with make_cluster(server_config='heartbeat_period = "500ms"\n') as cluster:
         yield cluster
 
 

@@ -29,6 +29,7 @@ def test_ping_transaction_and_those_around(client, ancestors):
 
 def test_ping_transaction_keeps_it(client, home):
     id = client.start_transaction(timeout=3000)
+    # Longer than its timeout, which only time can show.
     ends = time.monotonic() + 4
     while time.monotonic() < ends:
         client.ping_transaction(id)

@@ -1,7 +1,5 @@
 """`suspend_operation` through the real client."""
 
-import time
-
 from calls import fresh, raw, refused, refuses_finished_operations, refuses_strange_operations, vanilla
 
 
@@ -18,7 +16,7 @@ def test_what_runs_goes_on_and_nothing_new_begins(cluster, client, operation):
     assert [(j["id"], j["state"]) for j in client.list_jobs(id)["jobs"]] == [(job, "running")]
     client.abort_job(job)
     cluster.wait_counters(id, aborted=1, timeout=120)
-    time.sleep(0.5)
+    cluster.rounds()
     assert [j["state"] for j in client.list_jobs(id)["jobs"]] == ["aborted"]
     client.resume_operation(id)
     again, = cluster.wait_jobs(id, timeout=120)
