@@ -3,10 +3,10 @@
 #   make test   every test of the project
 SHELL := /bin/bash
 BIN := target/release/millpond
-# Where rustup puts the tools when it was installed without root.
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Where rustup and pip put the tools.
+export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test build setup page bench soak fmt lint unit nightly e2e clean
+.PHONY: demo test quick build setup page bench bench-check soak fmt lint unit nightly e2e clean
 
 build: setup page ## build the one binary
 	cargo build --release --locked -p millpond
@@ -14,8 +14,12 @@ build: setup page ## build the one binary
 demo: build ## about two minutes of a real workload
 	$(BIN) demo
 
-test: ## everything: format, lints, unit and property tests, real cgroups, real yt client, faults
+test: ## every test: format, lints, units and properties, real cgroups, real yt client, faults, browser, benchmarks' counts
 	bash tests/run.sh
+
+quick: setup ## while working: formatting, lints and tests of one crate, `make quick CRATE=scheduler` (default: crates that differ from HEAD)
+	bash tests/setup.sh python
+	bash tests/quick.sh $(CRATE)
 
 setup: ## install what is missing (Rust toolchain, compiler, Python with venv) and say so
 	bash tests/setup.sh base
@@ -27,13 +31,22 @@ bench: build ## the figures of docs/benchmarks.md
 	bash tests/setup.sh python
 	.venv/bin/python -m bench.run
 
+bench-check: setup ## counts against bench/baseline.toml; `BASE=REV` against a commit, `UPDATE="reason"` stores today's counts
+	bash tests/setup.sh python
+	bash tests/setup.sh counters || true
+	.venv/bin/python -m bench.check $(if $(BASE),--base $(BASE)) $(if $(UPDATE),--update --reason "$(UPDATE)")
+
 soak: build ## faults on small simulated clusters, seed after seed, until stopped
 	$(BIN) sim faults --forever
 
 unit: setup ## the Rust tests alone
-	cargo test --workspace --locked
+	bash tests/setup.sh python
+	cargo nextest run --workspace --locked --lib --bins --tests
+	cargo nextest run --workspace --locked --lib --bins --tests --profile alone
 
-nightly: setup ## a million random trees: the invariants of fair shares, and the shipped form against the plain one
+nightly: setup ## what takes hours: whole simulations instead of their beginnings, a million random trees
+	bash tests/setup.sh python
+	MILLPOND_WHOLE=1 cargo nextest run --release --locked -p millpond-sim --profile nightly
 	MILLPOND_TREES=1000000 cargo test --release --locked -p millpond-fairshare --test main invariants
 	MILLPOND_TREES=4000000 cargo test --release --locked -p millpond-fairshare --lib -- --exact compared::the_plain_form_gives_the_same
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|oci|web|browser|bench
+# Installs what is missing, and says what it does. Usage: setup.sh base|python|vm|oci|web|browser|counters|bench
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -77,6 +77,15 @@ oci() {
     done
 }
 
+# What `make bench-check` counts with; without one of them its part is skipped, so nothing here ends the run.
+counters() {
+    for need in valgrind:valgrind perf:linux-perf; do
+        command -v "${need%%:*}" >/dev/null 2>&1 && continue
+        command -v apt-get >/dev/null 2>&1 || return 1
+        (install_package "${need%%:*}" "${need##*:}") || return 1
+    done
+}
+
 # The load tool of two parts of bench/run.py.
 bench() {
     apt_install wrk wrk
@@ -116,6 +125,7 @@ case "${1:-base}" in
     oci) oci ;;
     web) web ;;
     browser) browser ;;
+    counters) counters ;;
     bench) bench ;;
-    *) echo "usage: setup.sh base|python|vm|oci|web|browser|bench" >&2; exit 2 ;;
+    *) echo "usage: setup.sh base|python|vm|oci|web|browser|counters|bench" >&2; exit 2 ;;
 esac

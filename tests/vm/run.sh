@@ -7,7 +7,6 @@ cd "$(dirname "$0")/../.."
 log=$1
 : >"$log"
 work=target/vm
-target=x86_64-unknown-linux-gnu
 limit=900
 mkdir -p "$work"
 
@@ -40,15 +39,17 @@ kernel() {
 # The module that was needed last, so that a kernel from an earlier run has all of them.
 [ -e "$work/kernel/modules/xfs.ko" ] || kernel || skip "no kernel package linux-image-cloud-amd64 can be downloaded"
 
-echo "[vm] building the tests of cage without shared libraries"
-RUSTFLAGS="-C target-feature=+crt-static" cargo test -p millpond-cage --locked --no-run \
-    --target "$target" --target-dir "$work" 2>"$work/build.log" || {
-    cat "$work/build.log"
-    exit 1
-}
+# The programs that the Rust tests have built, with the shared libraries that they need.
+programs=$(cargo nextest list --workspace --locked --lib --bins --tests --list-type binaries-only --message-format json \
+    2>"$work/build.log" | python3 -c '
+import json, sys
+for program in json.load(sys.stdin)["rust-binaries"].values():
+    if program["package-id"].split("#")[0].endswith("/crates/cage"):
+        print(program["binary-path"])')
+[ -n "$programs" ] || { cat "$work/build.log"; echo "no test program of cage was built"; exit 1; }
 root=$work/root
 rm -rf "$root"
-mkdir -p "$root"/{bin,etc,new,modules,tests,proc}
+mkdir -p "$root"/{bin,etc,new,modules,tests,proc,lib,lib64,usr}
 cp /bin/busybox "$root/bin/" 2>/dev/null || cp /usr/bin/busybox "$root/bin/"
 ln -s busybox "$root/bin/sh"
 cp "$work"/kernel/modules/*.ko "$root/modules/"
@@ -65,11 +66,13 @@ TEST_DIR=/ TEST_DEV=/ QA_CHECK_FS=/ mkfs.xfs -q -l size=1400b "$root/quota.xfs" 
     echo "SKIPPED quotas of xfs: no mkfs.xfs that makes a small one" | tee -a "$log"
     rm "$root/quota.xfs"
 }
-programs=$(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$work/build.log")
-[ -n "$programs" ] || { echo "no test program was built"; exit 1; }
 for program in $programs; do
     name=$(basename "$program")
     strip -o "$root/tests/${name%-*}" "$program"
+    for library in $(ldd "$program" | grep -o '/[^ ]*'); do
+        mkdir -p "$root/$(dirname "$library")"
+        cp -L "$library" "$root/$library"
+    done
 done
 (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 >"$work/initramfs.gz"
 
