@@ -52,7 +52,8 @@ nightly: setup ## what takes hours: whole simulations instead of their beginning
 
 e2e: build ## the tests with real processes alone
 	bash tests/setup.sh python
-	.venv/bin/python -m pytest -q -c tests/pytest.ini --rootdir tests tests
+	MILLPOND_BINARY=$(CURDIR)/$(BIN) .venv/bin/python -m pytest -q -c tests/pytest.ini --rootdir tests tests -n 4 --dist loadfile -m "not serial"
+	MILLPOND_BINARY=$(CURDIR)/$(BIN) .venv/bin/python -m pytest -q -c tests/pytest.ini --rootdir tests tests -n 0 -m serial --add-counts
 
 fmt:
 	cargo fmt --all
