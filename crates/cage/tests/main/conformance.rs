@@ -244,7 +244,7 @@ fn a_cap_holds_and_changes_live() {
         if free > 0.75 * cores {
             assert!(throttled && most >= 0.45, "{most} cores under a cap of 0.5, {free} without");
         } else {
-            println!("SKIPPED lower bound of the cap: the machine is busy, {free} cores without a cap");
+            println!("SKIPPED for lack of processor: lower bound of the cap, {free} cores without a cap");
         }
         c.set_cpu_cap(Some(Cpu(10))).expect("set");
         std::thread::sleep(Duration::from_millis(200));
