@@ -6,8 +6,6 @@ processor time of all processes that take part, jobs included, and the same of a
 """
 
 import contextlib
-import http.client
-import json
 import os
 import pathlib
 import shutil
@@ -105,52 +103,30 @@ def spawn_loop(program):
     return read(done.stderr)["processor"] / SPAWNS
 
 
-class Submitter:
-    """One connection that stays open."""
-
-    def __init__(self, cluster):
-        self.http = http.client.HTTPConnection(cluster.address, timeout=120)
-
-    def post(self, command, **parameters):
-        self.http.request("POST", f"/api/v4/{command}", json.dumps(parameters), {"Content-Type": "application/json"})
-        reply = self.http.getresponse()
-        data = reply.read()
-        if reply.status != 200:
-            raise RuntimeError(data.decode())
-        return json.loads(data)
-
-    def run(self, jobs):
-        """Runs one operation of /bin/true to its end."""
-        task = {"command": "/bin/true", "job_count": jobs, "cpu_limit": 1.0, "memory_limit": 32 << 20}
-        started = self.post("start_operation", operation_type="vanilla", spec={"pool": "bench", "tasks": {"t": task}})
-        operation = started["operation_id"]
-        while True:
-            # Few questions, as they are counted too.
-            time.sleep(0.05)
-            state = self.post("get_operation", operation_id=operation, attributes=["state"])["state"]
-            if state == "completed":
-                return
-            if state in ("failed", "aborted"):
-                raise RuntimeError(f"{operation} is {state}")
-
-
 def of_driver(driver, names):
-    from bench.run import compiled
+    # Imported here: they read MILLPOND_BINARY.
+    from bench.run import Connection, compiled, spec
     from harness import Cluster
     loop = compiled("ceiling")
     cluster = Cluster(resources="cpu=2,memory=4GiB,user_slots=2", environment=driver)
     try:
         cluster.start()
         cluster.create_pool("bench", max_operation_count=50000, max_running_operation_count=10000)
-        submitter = Submitter(cluster)
+        connection = Connection(cluster)
+
+        def run(jobs):
+            operation = connection.start(spec("bench", "/bin/true", jobs))
+            # Few questions, as they are counted too.
+            time.sleep(0.05)
+            connection.wait_completed(operation, 0.05)
         # The first jobs load what all others share.
-        submitter.run(20)
+        run(20)
         pids = [cluster.server.popen.pid, *(n.popen.pid for n in cluster.nodes), *cluster.spawners()]
         figures = {}
         if f"launch.{driver}" in names:
-            figures[f"launch.{driver}"] = in_turns(pids, loop, JOBS, lambda: submitter.run(JOBS))
+            figures[f"launch.{driver}"] = in_turns(pids, loop, JOBS, lambda: run(JOBS))
         if f"latency.{driver}" in names:
-            figures[f"latency.{driver}"] = in_turns(pids, loop, OPERATIONS, lambda: [submitter.run(1) for _ in range(OPERATIONS)])
+            figures[f"latency.{driver}"] = in_turns(pids, loop, OPERATIONS, lambda: [run(1) for _ in range(OPERATIONS)])
         cluster.stop()
         return figures
     except BaseException:

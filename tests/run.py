@@ -111,7 +111,9 @@ class Run:
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    for old in [*LOGS.glob("*"), BUILD / "pytest-counts.json", BUILD / "bench-check.json"]:
+    # Results of an earlier run must not be taken for those of this one.
+    results = [BUILD / "pytest-counts.json", BUILD / "bench-check.json", *(ROOT / "target/nextest").glob("*/junit.xml")]
+    for old in [*LOGS.glob("*"), *results]:
         old.unlink(missing_ok=True)
     # The same random cases each time: whether a change is good must not depend on the day it is tested.
     os.environ.setdefault("PROPTEST_RNG_SEED", "1")

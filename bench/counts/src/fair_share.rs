@@ -1,5 +1,5 @@
 //! One fair-share update of a tree of 2,000 operations in 200 pools of three levels, with strong, burst and relaxed
-//! guarantees: everything anew, and after changes of one per cent of the operations.
+//! guarantees: a full update, and updates after one per cent of the operations have changed.
 
 use crate::meter::Meter;
 use crate::random::Random;
