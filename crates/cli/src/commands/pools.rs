@@ -3,7 +3,7 @@
 use super::Session;
 use crate::args::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs};
 use crate::error::{CliError, nearest};
-use crate::views::{Done, POOL_FIELDS, PoolExplanation, PoolForest, PoolTable};
+use crate::views::{Done, POOL_FIELDS, PoolExplanation, PoolForest, PoolTable, ROOT};
 use client::Client;
 use vocab::code;
 use yson::ypath::escape_literal;
@@ -89,6 +89,9 @@ pub(crate) fn tree_name(client: &Client, args: &PoolTreeArgs) -> Result<String, 
 }
 
 /// Pools of a tree as the scheduler sees them.
+///
+/// The scheduler's snapshot may be older than the caller's last command: pools that were created since then are added
+/// with their settings, and removed ones left out.
 pub(crate) fn forest(client: &Client, tree: &str) -> Result<PoolForest, CliError> {
     let path = format!("//sys/scheduler/orchid/scheduler/pool_trees/{}/pools", escape_literal(tree));
     let parameters = map! {"path" => path, "fields" => POOL_FIELDS.to_vec(), "return_only_value" => true};
@@ -100,10 +103,44 @@ pub(crate) fn forest(client: &Client, tree: &str) -> Result<PoolForest, CliError
         if unknown { error.with_hint(format!("pool trees are {}", names.join(", "))) } else { error }
     })?;
     match reply.into_bare() {
-        Value::Map(pools) => Ok(PoolForest::new(tree, pools)),
+        Value::Map(mut pools) => {
+            if let Ok(configured) =
+                client.get(&format!("//sys/pool_trees/{}", escape_literal(tree)), &CONFIGURED)
+            {
+                bring_up_to_date(&mut pools, &configured);
+            }
+            Ok(PoolForest::new(tree, pools))
+        }
         other => {
             Err(CliError::failed(format!("the server's pools are {}, expected a map", other.type_name())))
         }
+    }
+}
+
+/// Settings that are shown of a pool that the scheduler has not looked at yet.
+const CONFIGURED: [&str; 4] = ["mode", "weight", "max_operation_count", "max_running_operation_count"];
+
+/// Makes a snapshot's pools those that `configured`, the pool tree in `//sys/pool_trees`, has now.
+fn bring_up_to_date(pools: &mut Map, configured: &Value) {
+    let mut now = Map::new();
+    collect_settings(configured, ROOT, &mut now);
+    let is_there = |name: &[u8], pool: &Value| {
+        let is_ephemeral = || pool.as_map().and_then(|pool| pool.get("is_ephemeral")?.as_bool());
+        name == ROOT.as_bytes() || now.contains(name) || is_ephemeral() == Some(true)
+    };
+    let mut current: Map =
+        std::mem::take(pools).into_iter().filter(|(name, pool)| is_there(name, pool)).collect();
+    for (name, pool) in now {
+        current.entry_or_insert(name, || pool);
+    }
+    *pools = current;
+}
+
+fn collect_settings(configured: &Value, parent: &str, into: &mut Map) {
+    for (name, below) in configured.as_map().into_iter().flat_map(Map::iter) {
+        let settings = below.attributes().cloned().unwrap_or_default();
+        into.insert(name, settings.with("parent", parent));
+        collect_settings(below, &String::from_utf8_lossy(name), into);
     }
 }
 
@@ -243,5 +280,22 @@ mod tests {
         insert(&mut map, "weight", 1i64.into()).expect("fine");
         assert_eq!(Value::Map(map.clone()), parse("{strong_guarantee_resources={cpu=2.;memory=5};weight=1}"));
         assert!(insert(&mut map, "weight/x", 1i64.into()).is_err());
+    }
+
+    #[test]
+    fn pools_created_or_removed_since_the_snapshot() {
+        let check = |snapshot: &str, configured: &str, expected: &str| {
+            let Value::Map(mut pools) = parse(snapshot) else { panic!("a map") };
+            bring_up_to_date(&mut pools, &parse(configured));
+            assert_eq!(Value::Map(pools), parse(expected));
+        };
+        check(
+            r#"{"<Root>"={}; old={parent="<Root>"; weight=5.}; gone={parent="<Root>"}}"#,
+            "{old={new=<weight=2.; mode=fifo>{}}}",
+            r#"{"<Root>"={}; old={parent="<Root>"; weight=5.}; new={weight=2.; mode=fifo; parent=old}}"#,
+        );
+        // The scheduler's own pools are in no configuration.
+        let ephemeral = r#"{"<Root>"={}; "research$ann"={parent=research; is_ephemeral=%true}}"#;
+        check(ephemeral, "{}", ephemeral);
     }
 }

@@ -24,7 +24,7 @@ pub use node_list::NodeTable;
 pub use operation::OperationCard;
 pub use operations::OperationTable;
 pub use pool_list::PoolTable;
-pub use pools::{POOL_FIELDS, PoolForest, PoolRow};
+pub use pools::{POOL_FIELDS, PoolForest, PoolRow, ROOT};
 pub use preemptions::PreemptionTable;
 pub use read::{error_of, find, integer, number, text};
 pub use top::{TopView, draw};

@@ -39,7 +39,8 @@ pub const POOL_FIELDS: [&str; 26] = [
     "specified_burst_ratio",
 ];
 
-const ROOT: &str = "<Root>";
+/// Name of the root in `pools` of the Orchid.
+pub const ROOT: &str = "<Root>";
 
 /// One pool in its place.
 #[derive(Clone, Debug, PartialEq)]
