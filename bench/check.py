@@ -31,6 +31,8 @@ BUILD = ROOT / "build"
 BASELINE = ROOT / "bench" / "baseline.toml"
 COUNT_LIMIT = 1.05
 PROCESSOR_LIMIT = 1.15
+# Commands and simulations are not measured: they are compiled as for tests, which takes a third of the time.
+UNMEASURED = ("millpond", "millpond-calc", "millpond-cli", "millpond-client", "millpond-demo", "millpond-sim")
 COUNTS = ("instructions", "allocations", "system_calls", "page_faults")
 
 
@@ -42,7 +44,18 @@ def environment():
         "compiler": f"rustc {fields['release']} ({fields['commit-hash'][:9]})",
         "target": fields["host"],
         "libc": " ".join(platform.libc_ver()),
+        # The allocator is written in C.
+        "c_compiler": first_line("cc", "--version"),
+        "valgrind": first_line("valgrind", "--version"),
     }
+
+
+def first_line(*command):
+    """The first line that a command prints, or "none" if there is no such command."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[0]
+    except (OSError, subprocess.CalledProcessError):
+        return "none"
 
 
 def build(root, target):
@@ -54,7 +67,10 @@ def build(root, target):
     metadata = json.loads(subprocess.run(
         ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=root, capture_output=True, text=True, check=True).stdout)
     settings = ["profile.dev.debug-assertions=false", "profile.dev.overflow-checks=false"]
-    settings += [f"profile.dev.package.{package['name']}.opt-level=3" for package in metadata["packages"]]
+    for name in (package["name"] for package in metadata["packages"]):
+        if name not in UNMEASURED:
+            # One part for each crate: which functions are inlined must not depend on how a crate is divided.
+            settings += [f"profile.dev.package.{name}.opt-level=3", f"profile.dev.package.{name}.codegen-units=1"]
     command = ["cargo", "build", "--locked", "-p", "millpond", "-p", "millpond-bench-counts", "--target-dir", target]
     for setting in settings:
         command += ["--config", setting]
