@@ -121,7 +121,7 @@ def main():
     for part in (rust, python, virtual_machine, page, benchmarks):
         part(summary)
     steps = [line.split("\t") for line in (BUILD / "steps.txt").read_text().splitlines()]
-    for name, status, _ in steps:
+    for name, status, *_ in steps:
         if name not in COUNTED:
             summary.total["passed" if status == "0" else "failed"] += 1
         elif status != "0" and not any(row[2] for row in summary.rows):
@@ -133,10 +133,11 @@ def main():
     print(f"{'':{width}}  {'passed':>7} {'failed':>7} {'skipped':>7}")
     for name, *numbers in summary.rows:
         print(f"{name:{width}}  " + " ".join(f"{n:>7}" for n in numbers))
-    print(f"\n{'step':30} {'result':>8} {'min:s':>7}")
-    for name, status, seconds in steps:
+    print(f"\n{'step':30} {'result':>8} {'min:s':>7} {'processor':>9}")
+    for name, status, *times in steps:
         result = {"0": "passed", "not run": "not run"}.get(status, "FAILED")
-        print(f"{name:30} {result:>8} {int(seconds) // 60:>4}:{int(seconds) % 60:02}")
+        minutes, processor = (f"{int(time) // 60}:{int(time) % 60:02}" for time in times)
+        print(f"{name:30} {result:>8} {minutes:>7} {processor:>9}")
     print(*summary.notes, sep="\n")
     total = summary.total
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
