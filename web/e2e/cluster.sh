@@ -3,13 +3,13 @@
 # GUARDED_PAGE and GUARDED_TOKEN (of root) of a second cluster that asks everybody who they are.
 #   MILLPOND_BINARY   binary to start        [default: target/release/millpond of the repository]
 #   MILLPOND_PAGE     folder of a built page [default: the page in the binary]
-#   CHROMIUM          browser                [default: chromium in the PATH]
+#   CHROMIUM          browser                [default: chromium-headless-shell or chromium in the PATH]
 
 binary=${MILLPOND_BINARY:-../target/release/millpond}
-CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
+CHROMIUM=${CHROMIUM:-$(command -v chromium-headless-shell || command -v chromium || true)}
 export CHROMIUM
 [ -x "$binary" ] || { echo "web: no binary at $binary (make build)" >&2; exit 2; }
-[ -n "$CHROMIUM" ] || { echo "web: chromium is missing (apt-get install chromium)" >&2; exit 2; }
+[ -n "$CHROMIUM" ] || { echo "web: chromium is missing (apt-get install chromium-headless-shell)" >&2; exit 2; }
 [ -d node_modules ] || { echo "web: packages are missing (npm ci)" >&2; exit 2; }
 
 work=$(mktemp -d)
