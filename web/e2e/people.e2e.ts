@@ -198,6 +198,7 @@ test('the list of access of an operation: somebody else may manage it', async ()
   const page = await asRootAt(`/operations/${operation_id}`);
   await page.getByRole('button', { name: 'Access', exact: true }).click();
   await inDialog(page, 'Add an entry').click();
+  await page.getByText('Whom is it about?').waitFor();
   const last = await page.getByRole('combobox', { name: /^Users and groups of entry/ }).count();
   await pick(page, `Users and groups of entry ${last}`, 'emil');
   await pick(page, `Permissions of entry ${last}`, 'manage');
