@@ -3,6 +3,7 @@
     python -m bench.check                            compares with bench/baseline.toml; exit code 1 if something grew
     python -m bench.check --update --reason "..."    stores today's figures, with the reason for those that grew
     python -m bench.check --base REV                 builds commit REV too and compares with it
+    python -m bench.check --only pieces|paths        one of the two kinds below
     python -m bench.check NAME...                    these benchmarks only, or all whose names begin with NAME
 
 Two kinds of figures do not depend on the day. *Pieces* are fixed work of single crates (bench/counts); callgrind
@@ -158,22 +159,26 @@ def checked_out(revision):
     return tree
 
 
-def measure(root, target, wanted, skips):
+def measure(root, target, wanted, kinds, skips):
     folder = build(root, target)
     measured = {}
-    if why := cannot_count_pieces():
-        skips.append(f"bench-check, instructions and allocations: {why}")
-    else:
-        measured |= measure_pieces(folder, wanted)
-    figures, why = paths.measure(folder / "millpond", wanted)
-    skips += [f"bench-check, {line}" for line in why]
-    return measured | figures
+    if "pieces" in kinds:
+        if why := cannot_count_pieces():
+            skips.append(f"bench-check, instructions and allocations: {why}")
+        else:
+            measured |= measure_pieces(folder, wanted)
+    if "paths" in kinds:
+        figures, why = paths.measure(folder / "millpond", wanted)
+        skips += [f"bench-check, {line}" for line in why]
+        measured |= figures
+    return measured
 
 
 def main():
     parser = argparse.ArgumentParser(prog="bench.check", description=__doc__.split("\n")[0])
     parser.add_argument("--build", action="store_true", help="build only")
     parser.add_argument("names", nargs="*", help="benchmarks, or beginnings of their names [default: all]")
+    parser.add_argument("--only", choices=("pieces", "paths"), help="one kind of benchmarks")
     parser.add_argument("--update", action="store_true", help="store today's figures in bench/baseline.toml")
     parser.add_argument("--reason", help="why figures grew; needed with --update if some did")
     parser.add_argument("--base", metavar="REV", help="compare with this commit, built here, instead of the stored figures")
@@ -186,11 +191,12 @@ def main():
     def wanted(name):
         return not arguments.names or any(name.startswith(beginning) for beginning in arguments.names)
 
+    kinds = (arguments.only,) if arguments.only else ("pieces", "paths")
     skips, here = [], environment()
-    measured = measure(ROOT, ROOT / "target/bench", wanted, skips)
+    measured = measure(ROOT, ROOT / "target/bench", wanted, kinds, skips)
     if arguments.base:
         tree = checked_out(arguments.base)
-        failed = compare(measure(tree, tree / "target/bench", wanted, []), measured)
+        failed = compare(measure(tree, tree / "target/bench", wanted, kinds, []), measured)
     else:
         stored = tomllib.loads(BASELINE.read_text()) if BASELINE.exists() else {"environment": here, "benchmarks": {}}
         if arguments.update:
@@ -204,7 +210,8 @@ def main():
     for line in skips:
         print(f"SKIPPED {line}")
     result = {"passed": len(measured) - len(failed), "failed": len(failed), "skipped": len(skips), "skips": skips}
-    (BUILD / "bench-check.json").write_text(json.dumps({**result, "figures": measured}, indent=1) + "\n")
+    name = f"bench-{arguments.only or 'check'}.json"
+    (BUILD / name).write_text(json.dumps({**result, "figures": measured}, indent=1) + "\n")
     if failed:
         print(f"\n{len(failed)} benchmarks are slower than stored. If that is wanted, store the new figures in the same commit:\n"
               f"    make bench-check UPDATE=\"why it is slower\"")

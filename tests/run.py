@@ -42,26 +42,27 @@ class Step:
         self.seconds, self.processor_seconds = time.monotonic() - began, usage.ru_utime + usage.ru_stime
 
 
-# Cargo commands wait for each other's lock anyway, so they form a chain: what others need comes first.
+# Cargo commands wait for each other's lock anyway, so they form a chain: what others need comes first. Clusters and
+# browsers wait more than they compute; what computes fills the gaps that they leave.
+FILL = "nice -n 5"
 STEPS = [
     Step("formatting", "cargo fmt --all --check"),
     Step("build", f"{NEXTEST} --no-run"),
     Step("page", "bash tests/steps.sh page"),
-    # Few processors and many waits: tests of clusters run while Rust tests compute.
     Step("clusters", f'{PYTEST} -n 4 --dist loadfile -m "not serial"', needs=["build"]),
-    Step("rust", NEXTEST, needs=["build"]),
+    Step("browser", "bash tests/steps.sh browser", needs=["build", "page"]),
     Step("virtual machine", "bash tests/vm/run.sh build/logs/vm-console.log", needs=["build"]),
-    # Compilers take what the tests beside them leave.
-    Step("browser", "bash tests/steps.sh browser", needs=["build", "page"], after=["clusters"]),
-    Step("benchmark build", f"nice -n 5 {PYTHON} -m bench.check --build", after=["rust"]),
-    Step("lints", "nice -n 5 cargo clippy --workspace --all-targets --locked -- -D warnings", after=["benchmark build"]),
-    Step("simulated faults", "target/bench/debug/millpond sim faults --count 3000", needs=["benchmark build"]),
-    Step("documentation examples", "cargo test --workspace --locked --doc", after=["lints"]),
+    Step("rust", NEXTEST, needs=["build"]),
+    Step("benchmark build", f"{FILL} {PYTHON} -m bench.check --build", after=["rust"]),
+    Step("lints", f"{FILL} cargo clippy --workspace --all-targets --locked -- -D warnings", after=["benchmark build"]),
+    Step("simulated faults", f"{FILL} target/bench/debug/millpond sim faults --count 3000", needs=["benchmark build"]),
+    Step("bench pieces", f"{FILL} {PYTHON} -m bench.check --only pieces", needs=["benchmark build"], after=["lints"]),
+    Step("documentation examples", f"{FILL} cargo test --workspace --locked --doc", after=["bench pieces"]),
     # What measures processor time runs alone.
     Step("rust alone", f"{NEXTEST} --profile alone", needs=["build"], after=["everything before"]),
     Step("clusters alone", f"{PYTEST} -n 0 -m serial --add-counts", needs=["build"], after=["rust alone"]),
-    Step("bench-check", f"{PYTHON} -m bench.check", needs=["benchmark build"], after=["clusters alone"]),
-    Step("nothing left behind", f"{PYTHON} tests/leftovers.py compare build/before.txt", after=["bench-check"]),
+    Step("bench paths", f"{PYTHON} -m bench.check --only paths", needs=["benchmark build"], after=["clusters alone"]),
+    Step("nothing left behind", f"{PYTHON} tests/leftovers.py compare build/before.txt", after=["bench paths"]),
 ]
 
 
@@ -115,7 +116,7 @@ class Run:
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     # Results of an earlier run must not be taken for those of this one.
-    results = [BUILD / "pytest-counts.json", BUILD / "bench-check.json", *(ROOT / "target/nextest").glob("*/junit.xml")]
+    results = [BUILD / "pytest-counts.json", *BUILD.glob("bench-*.json"), *(ROOT / "target/nextest").glob("*/junit.xml")]
     for old in [*LOGS.glob("*"), *results]:
         old.unlink(missing_ok=True)
     # The same random cases each time: whether a change is good must not depend on the day it is tested.

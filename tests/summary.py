@@ -18,7 +18,8 @@ BUILD = ROOT / "build"
 LOGS = BUILD / "logs"
 JUNIT = [ROOT / "target/nextest" / profile / "junit.xml" for profile in ("default", "alone")]
 # Steps whose tests are counted one by one; every other step counts as one check.
-COUNTED = ("rust", "rust alone", "clusters", "clusters alone", "virtual machine", "page", "browser", "bench-check")
+COUNTED = ("rust", "rust alone", "clusters", "clusters alone", "virtual machine", "page", "browser",
+           "bench pieces", "bench paths")
 PYTHON_KINDS = {
     "yt": "the real yt client",
     "cluster": "clusters of real processes, cgroups",
@@ -108,12 +109,12 @@ def page(summary):
 
 
 def benchmarks(summary):
-    path = BUILD / "bench-check.json"
-    if path.exists():
-        data = json.loads(path.read_text())
-        summary.row("benchmarks: counts against bench/baseline.toml", collections.Counter(
-            {what: data[what] for what in ("passed", "failed", "skipped")}))
-        summary.notes += [f"skipped: {skip}" for skip in data["skips"]]
+    for kind, name in (("pieces", "counted pieces of work"), ("paths", "counted paths of real jobs")):
+        path = BUILD / f"bench-{kind}.json"
+        if path.exists():
+            data = json.loads(path.read_text())
+            summary.row(f"benchmarks: {name}", collections.Counter({what: data[what] for what in ("passed", "failed", "skipped")}))
+            summary.notes += [f"skipped: {skip}" for skip in data["skips"]]
 
 
 def main():
