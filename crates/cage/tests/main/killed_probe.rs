@@ -32,8 +32,10 @@ fn probing(group: &str) -> Vec<u32> {
 /// Stopped by the freezer of cgroup v1: there a process that is killed dies when it is thawed, which the next start does.
 fn is_frozen(pid: &u32) -> bool {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let group = groups.lines().find_map(|line| line.split_once(":freezer:").map(|(_, group)| group.to_owned()));
-    let state = |group: String| std::fs::read_to_string(format!("/sys/fs/cgroup/freezer{group}/freezer.state"));
+    let group =
+        groups.lines().find_map(|line| line.split_once(":freezer:").map(|(_, group)| group.to_owned()));
+    let state =
+        |group: String| std::fs::read_to_string(format!("/sys/fs/cgroup/freezer{group}/freezer.state"));
     group.is_some_and(|group| state(group).is_ok_and(|state| state.trim() == "FROZEN"))
 }
 
