@@ -116,6 +116,10 @@ describe('columns of one’s own choice', () => {
       titles => titles.join() === 'Pool,Weight',
     );
     await choose(page, 'Columns to show', 'CPU: guarantee');
+    await eventually(
+      () => heads(page),
+      titles => titles.join() === 'Pool,Weight,CPU: guarantee',
+    );
     await choose(page, 'Columns to show', 'Most running');
     await page.keyboard.press('Escape');
     await eventually(
