@@ -52,6 +52,9 @@ pub enum NodeError {
         /// Why not.
         why: String,
     },
+    /// The data directory is not the node's own.
+    #[error(transparent)]
+    DataDirectory(#[from] datadir::DataDirectoryError),
     /// The job environment.
     #[error(transparent)]
     Environment(#[from] cage::CageError),

@@ -95,8 +95,11 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
     let tls = config.tls.as_ref().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
     let tls = tls.map_err(|failure| anyhow::anyhow!("{failure}")).context("cannot use TLS")?;
     listener.set_nonblocking(true).context("cannot use the listener")?;
-    std::fs::create_dir_all(&config.data)
-        .with_context(|| format!("cannot make the data directory {}", config.data.display()))?;
+    datadir::close_new_files();
+    let was_open = datadir::take(&config.data, &|_| false)?;
+    if let Some(warning) = was_open.warning(&config.data) {
+        tracing::warn!("{warning}");
+    }
     let store: Arc<dyn Store> = Arc::new(RedbStore::open(&config.data)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -46,11 +46,16 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
     let screen = Screen::new(cli::commands::form(common));
     let file = FileConfig::load(args.config.as_deref())?;
     let mut options = options(args, &file)?;
-    std::fs::create_dir_all(&options.data).map_err(|e| {
-        CliError::failed(format!("cannot make the data directory {}: {e}", options.data.display()))
-    })?;
+    datadir::close_new_files();
+    // Server and nodes look into their own directories.
+    let is_childrens =
+        |path: &std::path::Path| path.is_dir() && path.file_name().is_none_or(|name| name != "logs");
+    let was_open = datadir::take(&options.data, &is_childrens).map_err(told)?;
     // Children may have other ideas of where they are.
     options.data = options.data.canonicalize().map_err(told)?;
+    if let Some(warning) = was_open.warning(&options.data) {
+        screen.tell(&warning);
+    }
     let lock = lock::take(&options.data)?;
     options.listen = free_port(options.listen, if lock.was_killed { PORT_PATIENCE } else { Duration::ZERO })?;
     let plan = plan::plan(&options);

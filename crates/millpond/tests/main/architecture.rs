@@ -20,16 +20,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("kernel", &["yson", "vocab", "wire", "scheduler", "controller", "cypress", "history", "tables"]),
     ("calc", &["yson", "vocab", "reserve", "fairshare", "scheduler", "controller"]),
     ("store", &["vocab"]),
+    ("datadir", &[]),
     ("cage", &["yson", "vocab"]),
     ("api", &["yson", "vocab", "kernel"]),
     ("client", &["yson", "vocab"]),
     ("jobproxy", &["yson", "vocab", "reserve", "cage", "tables"]),
-    ("server", &["yson", "vocab", "wire", "kernel", "store", "api", "tables"]),
-    ("node", &["yson", "vocab", "wire", "nodecore", "cage", "jobproxy"]),
+    ("server", &["yson", "vocab", "wire", "kernel", "datadir", "store", "api", "tables"]),
+    ("node", &["yson", "vocab", "wire", "nodecore", "datadir", "cage", "jobproxy"]),
     ("sim", &["yson", "vocab", "wire", "reserve", "controller", "scheduler", "kernel", "nodecore"]),
     ("cli", &["yson", "vocab", "client", "calc", "sim"]),
     ("demo", &["yson", "vocab", "client"]),
-    ("millpond", &["yson", "vocab", "client", "cli", "demo", "server", "node", "jobproxy"]),
+    ("millpond", &["yson", "vocab", "client", "datadir", "cli", "demo", "server", "node", "jobproxy"]),
 ];
 
 /// Crates that think: they must not get an async runtime, a socket or a disk through the back door.

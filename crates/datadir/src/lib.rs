@@ -1,0 +1,129 @@
+//! Data directories that are closed to other users of the host.
+//!
+//! Server, nodes and `millpond up` keep tokens, vaults and users' data on disk. [`take`] makes such a directory, or takes
+//! over one that is there: it must belong to this process, and what others could read in it is closed.
+#![forbid(unsafe_code)]
+
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Closes to others what this process and its children make from here on: directories get 0700, files 0600.
+pub fn close_new_files() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(OF_OTHERS));
+}
+
+/// Permissions of group and others.
+const OF_OTHERS: u32 = 0o077;
+
+/// Why a directory cannot be used for data.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirectoryError {
+    /// A system call failed.
+    #[error("cannot {action} {}", .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// Whoever owns a directory can put anything into it.
+    #[error(
+        "data directory {} belongs to user {found}, not to user {expected}, who runs this process: \
+         give it to that user (chown), or name another directory",
+        .path.display()
+    )]
+    OfAnother {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// The process's user.
+        expected: u32,
+    },
+}
+
+/// What others had rights to when a directory was taken over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WasOpen {
+    /// Files and directories.
+    pub count: usize,
+    /// One of them.
+    pub example: Option<PathBuf>,
+}
+
+impl WasOpen {
+    /// A warning, if there was any.
+    pub fn warning(&self, directory: &Path) -> Option<String> {
+        let example = self.example.as_ref()?;
+        let (count, directory) = (self.count, directory.display());
+        Some(format!(
+            "{count} files and directories of {directory} were open to other users of this host, {} for one: \
+             they are closed now",
+            example.display()
+        ))
+    }
+
+    fn add(&mut self, path: &Path) {
+        self.count += 1;
+        self.example.get_or_insert_with(|| path.to_owned());
+    }
+}
+
+/// Makes a data directory with mode 0700, or takes over one that is there: closes it and all that lies in it to others.
+/// What `is_kept` names, and all below, keeps its mode. Links are neither followed nor changed.
+pub fn take(path: &Path, is_kept: &dyn Fn(&Path) -> bool) -> Result<WasOpen, DataDirectoryError> {
+    let failed = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| DataDirectoryError::Io { action, path, source }
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed("create", path))?;
+    // The operator may have put a link there; below it there are none to follow.
+    let path = path.canonicalize().map_err(failed("resolve", path))?;
+    let found = fs::symlink_metadata(&path).map_err(failed("look at", &path))?;
+    let expected = rustix::process::geteuid().as_raw();
+    if found.uid() != expected {
+        return Err(DataDirectoryError::OfAnother { path, found: found.uid(), expected });
+    }
+    let mut was_open = WasOpen::default();
+    close(&path, &found, &mut was_open).map_err(failed("close to others", &path))?;
+    close_below(&path, is_kept, &mut was_open).map_err(failed("close to others what lies in", &path))?;
+    Ok(was_open)
+}
+
+fn close_below(directory: &Path, is_kept: &dyn Fn(&Path) -> bool, was_open: &mut WasOpen) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if is_kept(&path) {
+            continue;
+        }
+        let found = match fs::symlink_metadata(&path) {
+            // Another thread, or a job proxy that lives on, may clean up meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            other => other?,
+        };
+        if found.is_symlink() {
+            continue;
+        }
+        close(&path, &found, was_open)?;
+        if found.is_dir() {
+            close_below(&path, is_kept, was_open)?;
+        }
+    }
+    Ok(())
+}
+
+fn close(path: &Path, found: &Metadata, was_open: &mut WasOpen) -> io::Result<()> {
+    let mode = found.permissions().mode();
+    if mode & OF_OTHERS == 0 {
+        return Ok(());
+    }
+    was_open.add(path);
+    match fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OF_OTHERS)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,60 @@
+//! S2, S3: what lies on the disk is for the process that keeps it, whatever the umask says and whoever was there before.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).expect("ours");
+}
+
+#[test]
+fn a_new_directory_is_closed() {
+    let root = tempfile::tempdir().expect("a directory");
+    let data = root.path().join("deep/data");
+    let was_open = datadir::take(&data, &|_| false).expect("made");
+    assert_eq!((mode(&data), was_open.count, was_open.warning(&data)), (0o700, 0, None));
+}
+
+#[test]
+fn what_was_open_is_closed_and_told() {
+    let root = tempfile::tempdir().expect("a directory");
+    let (data, outside) = (root.path().join("data"), root.path().join("outside"));
+    for directory in [&data, &data.join("blobs"), &data.join("sandbox"), &outside] {
+        fs::create_dir(directory).expect("made");
+        set_mode(directory, 0o755);
+    }
+    let (blob, own, script, other) =
+        (data.join("blobs/1"), data.join("sandbox/file"), data.join("script"), outside.join("file"));
+    for file in [&blob, &own, &script, &other] {
+        fs::write(file, "x").expect("written");
+        set_mode(file, 0o644);
+    }
+    set_mode(&script, 0o755);
+    symlink(&outside, data.join("link")).expect("linked");
+    let sandbox = data.join("sandbox");
+    let was_open = datadir::take(&data, &|path| path == sandbox).expect("ours");
+    let modes =
+        [&data, &data.join("blobs"), &blob, &script, &sandbox, &own, &outside, &other].map(|path| mode(path));
+    assert_eq!(modes, [0o700, 0o700, 0o600, 0o700, 0o755, 0o644, 0o755, 0o644]);
+    assert_eq!(was_open.count, 4);
+    assert!(was_open.warning(&data).is_some_and(|text| text.contains("4 files and directories")));
+    assert_eq!(datadir::take(&data, &|path| path == sandbox).expect("ours").count, 0);
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root can give directories away");
+        return;
+    }
+    let root = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::chown(root.path(), Some(12_345), None).expect("root may");
+    let error = datadir::take(root.path(), &|_| false).expect_err("refused").to_string();
+    assert!(error.contains("belongs to user 12345, not to user 0"), "{error}");
+    assert_ne!(mode(root.path()) & 0o700, 0, "nothing was changed");
+}
