@@ -1,5 +1,6 @@
 //! The hands that have processes and files.
 
+mod beneath;
 mod cache;
 mod calls;
 mod clearing;
@@ -19,6 +20,7 @@ mod remover;
 mod room;
 mod rows;
 mod sandbox;
+mod seal;
 mod shells;
 mod slots;
 mod spawning;
@@ -47,6 +49,7 @@ use crate::link::CurrentClient;
 use crate::{NodeConfig, NodeError};
 use cache::{Cache, Key, Want};
 use calls::say;
+use download::Fetched;
 use layers::Layers;
 use outlet::Outlet;
 use proxies::{Call, CallId};
@@ -80,7 +83,7 @@ pub(crate) enum RealNews {
     /// The process of a proxy is dead, and had time for its last words.
     ProxyGone(JobId),
     /// A download has ended.
-    Fetched(Key, Result<u64, Failure>),
+    Fetched(Key, Result<Fetched, Failure>),
     /// A slot's sandbox was emptied beside the loop.
     Emptied(JobId, u32, Result<(), Failure>),
     /// A slot's sandbox was made beside the loop, or not; who keeps its bounds, if the kernel does.
@@ -299,9 +302,9 @@ impl RealHands {
             }
             Want::Joined => {}
             Want::Fetch => {
-                let path = self.cache.temporary_path(&key);
+                let (known, path) = (self.cache.path(&key), self.cache.temporary_path(&key));
                 let patience = Duration::from_micros(self.config.artifact_timeout.0);
-                let work = download::download(self.current.clone(), artifact, path, patience);
+                let work = download::supply(self.current.clone(), artifact, known, path, patience);
                 self.beside(async move { RealNews::Fetched(key, work.await) });
             }
         }
@@ -337,7 +340,7 @@ impl RealHands {
         let job = self.layout.job(slot);
         let made = match self.sandbox_state(slot) {
             SandboxState::Missing => {
-                let made = sandbox::make(&self.layout.sandbox(slot), &job, self.owner(slot));
+                let made = sandbox::make(&self.layout, slot, self.owner(slot));
                 if made.is_ok() {
                     *self.sandbox_state(slot) = SandboxState::Empty;
                 }
@@ -423,7 +426,7 @@ impl Hands for RealHands {
             RealNews::SpawnerGone => self.spawner_gone(),
             RealNews::ProxyGone(job_id) => self.proxy_gone(job_id, outcomes),
             RealNews::Fetched(key, result) => {
-                let size = result.as_ref().copied().unwrap_or_default();
+                let size = result.as_ref().map_or(0, |fetched| fetched.size);
                 let (jobs, result) = self.cache.fetched(key, result);
                 let begun_for = if key.only_for.is_some() { Source::Bypass } else { Source::Server };
                 let sources = std::iter::once(begun_for).chain(std::iter::repeat(Source::Cache));

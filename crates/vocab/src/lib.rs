@@ -12,6 +12,7 @@ pub mod id;
 pub mod job;
 pub mod planted;
 pub mod resources;
+pub mod sandbox_path;
 pub mod shell;
 pub mod states;
 pub mod time;

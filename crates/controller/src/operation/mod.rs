@@ -29,7 +29,7 @@ use crate::job::{JobView, Joblet};
 use crate::memory::Group;
 use crate::memory::settings_of;
 use crate::options::ControllerOptions;
-use crate::spec::{FileRequest, OperationSpec, RootOptions, check_sandbox_path};
+use crate::spec::{FileRequest, OperationSpec, RootOptions};
 use crate::task::{Task, TaskTables};
 use crate::units::UnitPool;
 use limits::Life;
@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use vocab::{
     AllocationId, Artifact, Failure, InterruptionReason, JobId, JobPhase, JobStatistics, OperationId,
-    Resources, TableIo, Time,
+    Resources, TableIo, Time, sandbox_path,
 };
 
 /// Jobs that a task wants: what one needs at least, and how many.
@@ -133,14 +133,12 @@ impl OperationController {
     pub fn set_artifacts(&mut self, task: u32, mut artifacts: Vec<Artifact>) -> Result<(), Failure> {
         let task = &mut self.tasks[task as usize];
         let layers = artifacts.split_off(artifacts.len().saturating_sub(task.spec.script.layer_count));
-        let mut names = BTreeSet::new();
-        for artifact in &artifacts {
-            let name = artifact.file_name.as_str();
-            let fault = match check_sandbox_path(name) {
-                Err(why) => why,
-                Ok(()) if !names.insert(name) => "the name is there twice".to_owned(),
-                Ok(()) => continue,
-            };
+        let names = || artifacts.iter().map(|artifact| artifact.file_name.as_str());
+        let volumes = task.spec.script.tmpfs_volumes.iter().map(|volume| volume.path.as_str());
+        let checked = names()
+            .try_for_each(|name| sandbox_path::check_file_name(name).map_err(|why| (name, why)))
+            .and_then(|()| sandbox_path::check_together(names(), volumes));
+        if let Err((name, fault)) = checked {
             let task = &task.spec.name;
             let failure = Failure::new(format!("Bad file name {name:?} in task {task:?}: {fault}"));
             return Err(failure.with("file_name", name).with("task_name", task));

@@ -1,6 +1,9 @@
 //! Paths in a user script: files to fetch, tmpfs volumes, names of environment variables.
 
+use std::path::Path;
+
 use super::reader::{Reader, expected, refuse_at};
+use vocab::sandbox_path::{check_file_name, check_together, plain_directory};
 use vocab::{Failure, TmpfsVolume};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -29,6 +32,17 @@ pub(crate) fn read_files(r: &mut Reader<'_>, name: &'static str) -> Result<Vec<F
         .collect()
 }
 
+/// Refuses names that exclude each other. Those that come from the metadata tree are compared when they are known.
+pub(crate) fn check_places(
+    r: &Reader<'_>,
+    files: &[FileRequest],
+    volumes: &[TmpfsVolume],
+) -> Result<(), Failure> {
+    let names = files.iter().filter_map(|file| file.file_name.as_deref());
+    check_together(names, volumes.iter().map(|volume| volume.path.as_str()))
+        .map_err(|(_, why)| r.refuse("file_paths", why))
+}
+
 fn read_file(value: &Value) -> Result<FileRequest, String> {
     let path = YPath::from_value(value).map_err(|e| e.to_string())?;
     let attribute = |name: &str| path.attributes.get(name).filter(|v| !v.is_entity());
@@ -40,29 +54,12 @@ fn read_file(value: &Value) -> Result<FileRequest, String> {
         None => None,
         Some(v) => {
             let text = v.as_str().ok_or_else(|| format!("attribute file_name: {}", expected("string", v)))?;
-            check_sandbox_path(text).map_err(|why| format!("attribute file_name: {why}"))?;
+            check_file_name(text).map_err(|why| format!("attribute file_name: {why}"))?;
             Some(text.to_owned())
         }
     };
     let (executable, bypass) = (flag("executable")?, flag("bypass_artifact_cache")?);
     Ok(FileRequest { file_name, executable, bypass_artifact_cache: bypass.unwrap_or(false), path })
-}
-
-/// A path inside the sandbox: relative, without `..`, without NUL (jobs-and-nodes.md 3.7, 4.9).
-pub fn check_sandbox_path(path: &str) -> Result<(), String> {
-    if path.is_empty() {
-        return Err("the path is empty".to_owned());
-    }
-    if path.contains('\0') {
-        return Err(format!("path {path:?} must not contain NUL"));
-    }
-    if path.starts_with('/') {
-        return Err(format!("path {path:?} is not relative to the sandbox"));
-    }
-    if path.split('/').any(|part| part == "..") {
-        return Err(format!("path {path:?} must not contain \"..\""));
-    }
-    Ok(())
 }
 
 /// `tmpfs_path` with `tmpfs_size`, or `tmpfs_volumes` (jobs-and-nodes.md 2.7, 4.9).
@@ -93,6 +90,9 @@ pub(crate) fn read_tmpfs(r: &mut Reader<'_>, memory_limit: i64) -> Result<Vec<Tm
         };
         volumes.push((at, volume));
     }
+    for (at, volume) in &mut volumes {
+        volume.path = plain_directory(&volume.path).map_err(|why| refuse_at(at, why))?;
+    }
     check_volumes(r, &volumes, memory_limit)?;
     Ok(volumes.into_iter().map(|(_, v)| v).collect())
 }
@@ -103,8 +103,7 @@ fn check_volumes(
     memory_limit: i64,
 ) -> Result<(), Failure> {
     for (i, (at, volume)) in volumes.iter().enumerate() {
-        check_sandbox_path(&volume.path).map_err(|why| refuse_at(at, why))?;
-        let inside = |a: &str, b: &str| parts(b).starts_with(&parts(a));
+        let inside = |a: &str, b: &str| a == "." || Path::new(b).starts_with(a);
         if let Some((_, other)) =
             volumes[..i].iter().find(|(_, o)| inside(&o.path, &volume.path) || inside(&volume.path, &o.path))
         {
@@ -129,11 +128,6 @@ fn check_volumes(
         );
     }
     Ok(())
-}
-
-/// Components of a relative path; `.` has none and is thus a prefix of everything.
-fn parts(path: &str) -> Vec<&str> {
-    path.split('/').filter(|p| !p.is_empty() && *p != ".").collect()
 }
 
 /// `environment`: names `[A-Za-z_][A-Za-z0-9_]*` (jobs-and-nodes.md 5.3), values strings.

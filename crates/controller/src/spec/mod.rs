@@ -16,7 +16,7 @@ mod script;
 mod speculation;
 mod task;
 
-pub use files::{FileRequest, check_sandbox_path, is_variable_name};
+pub use files::{FileRequest, is_variable_name};
 pub use map::MapSpec;
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use merge::{MergeMode, MergeSpec, SchemaInference};

@@ -1,7 +1,7 @@
 //! The user script: the part of a spec that says what one job runs and within which bounds
 //! (jobs-and-nodes.md 8.2).
 
-use super::files::{FileRequest, read_environment, read_files, read_tmpfs};
+use super::files::{FileRequest, check_places, read_environment, read_files, read_tmpfs};
 use super::memory::{MemoryOptions, ProxyDigestOptions, job_proxy_digest, script_memory};
 use super::reader::{Reader, expected};
 use vocab::{Cpu, Failure, Span, TmpfsVolume};
@@ -87,6 +87,8 @@ impl UserScript {
         let layer_count = layers.len();
         let memory_limit = r.int("memory_limit", 1..=16 << 40).or(512 * MIB)?;
         let tmpfs_volumes = read_tmpfs(r, memory_limit)?;
+        let files = read_files(r, "file_paths")?;
+        check_places(r, &files, &tmpfs_volumes)?;
         let script = UserScript {
             command: r
                 .with("command", |v| match v.as_str() {
@@ -95,7 +97,7 @@ impl UserScript {
                 })
                 .required()?,
             environment: read_environment(r)?,
-            files: read_files(r, "file_paths")?.into_iter().chain(layers).collect(),
+            files: files.into_iter().chain(layers).collect(),
             layer_count,
             make_rootfs_writable,
             disk,

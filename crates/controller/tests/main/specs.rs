@@ -166,6 +166,13 @@ const TASK: &[Option_] = &[
             "[<file_name=\"/b\">\"//x\"]",
             "[<file_name=\"\">\"//x\"]",
             "[<file_name=\"a\\0\">\"//x\"]",
+            // S1, S4: names with a second spelling, and names that exclude each other.
+            "[<file_name=\"./b\">\"//x\"]",
+            "[<file_name=\"b/\">\"//x\"]",
+            "[<file_name=\"d//b\">\"//x\"]",
+            "[<file_name=\"d/./b\">\"//x\"]",
+            "[<file_name=b>\"//x\"; <file_name=b>\"//y\"]",
+            "[<file_name=\"f/g\">\"//x\"; <file_name=f>\"//y\"]",
             "[<executable=1>\"//x\"]",
         ],
     ),

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use vocab::{Artifact, JobId, ObjectId};
 
+use super::download::Fetched;
+use super::seal::{self, Look};
+
 /// What a cached file is called by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Key {
@@ -48,6 +51,8 @@ impl Key {
 #[derive(Debug)]
 struct Entry {
     size: u64,
+    /// What it looked like when its bytes were known to be right; none: an earlier life of the agent has left it.
+    look: Option<Look>,
     pins: u32,
     last_used: u64,
 }
@@ -59,7 +64,7 @@ pub(crate) enum Want {
     Present,
     /// It is on its way for somebody else.
     Joined,
-    /// Fetch it, then call [`Cache::fetched`].
+    /// Fetch it, or make sure that what an earlier life has left is as it was; then call [`Cache::fetched`].
     Fetch,
 }
 
@@ -93,8 +98,9 @@ impl Cache {
         for entry in std::fs::read_dir(&cache.directory)? {
             let entry = entry?;
             match entry.file_name().to_str().and_then(Key::parse) {
-                Some(key) => cache.insert(key, entry.metadata()?.len()),
-                None => std::fs::remove_file(entry.path())?,
+                Some(key) if entry.file_type()?.is_file() => cache.insert(key, entry.metadata()?.len(), None),
+                _ if is_digest(&entry.path()) => {}
+                _ => std::fs::remove_file(entry.path())?,
             }
         }
         Ok(cache)
@@ -114,12 +120,17 @@ impl Cache {
             jobs.push(job_id);
             return Want::Joined;
         }
-        // Somebody may have tampered with the directory: believe the disk, not the book.
-        let present = self.entries.get(&key).is_some_and(|e| e.size == size)
-            && std::fs::metadata(self.path(&key)).is_ok_and(|m| m.len() == size);
-        if present {
-            self.pin(job_id, key);
-            return Want::Present;
+        if let Some(Entry { look: Some(look), .. }) = self.entries.get(&key) {
+            // Somebody may have tampered with the directory: believe the disk, not the book.
+            if look.size == size && Look::of(&self.path(&key)) == Some(*look) {
+                self.pin(job_id, key);
+                return Want::Present;
+            }
+            tracing::warn!(
+                "file {} of the cache was changed by somebody else: it is fetched again",
+                key.name()
+            );
+            self.remove_files(&key);
         }
         self.forget(&key);
         self.fetching.insert(key, vec![job_id]);
@@ -131,17 +142,13 @@ impl Cache {
     pub fn fetched(
         &mut self,
         key: Key,
-        result: Result<u64, vocab::Failure>,
+        result: Result<Fetched, vocab::Failure>,
     ) -> (Vec<JobId>, Result<(), vocab::Failure>) {
         let jobs = self.fetching.remove(&key).unwrap_or_default();
         let temporary = self.temporary_path(&key);
-        let result = result.and_then(|size| {
-            let mode = if key.executable { 0o555 } else { 0o444 };
-            std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(mode))
-                .and_then(|()| std::fs::rename(&temporary, self.path(&key)))
-                .map_err(|e| vocab::Failure::new(format!("Cannot put {} into the cache: {e}", key.name())))?;
-            self.insert(key, size);
-            Ok(())
+        let result = result.and_then(|fetched| {
+            self.take_in(key, &fetched)
+                .map_err(|e| vocab::Failure::new(format!("Cannot put {} into the cache: {e}", key.name())))
         });
         match &result {
             Ok(()) => {
@@ -157,11 +164,32 @@ impl Cache {
         (jobs, result)
     }
 
+    fn take_in(&mut self, key: Key, fetched: &Fetched) -> std::io::Result<()> {
+        let (path, temporary) = (self.path(&key), self.temporary_path(&key));
+        if !fetched.was_known {
+            let mode = if key.executable { 0o555 } else { 0o444 };
+            std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(mode))?;
+            std::fs::rename(&temporary, &path)?;
+            if key.only_for.is_none() {
+                seal::write(&path, &fetched.digest)?;
+            }
+        }
+        self.insert(key, fetched.size, Look::of(&path));
+        Ok(())
+    }
+
+    fn remove_files(&self, key: &Key) {
+        let path = self.path(key);
+        for file in [seal::path_of(&path), path] {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
     /// The job does not need its files any more.
     pub fn unpin(&mut self, job_id: JobId) {
         for key in self.pinned.remove(&job_id).unwrap_or_default() {
             if key.only_for.is_some() {
-                let _ = std::fs::remove_file(self.path(&key));
+                self.remove_files(&key);
                 self.forget(&key);
                 continue;
             }
@@ -187,10 +215,10 @@ impl Cache {
         }
     }
 
-    fn insert(&mut self, key: Key, size: u64) {
+    fn insert(&mut self, key: Key, size: u64, look: Option<Look>) {
         self.clock += 1;
         self.used += size;
-        self.entries.insert(key, Entry { size, pins: 0, last_used: self.clock });
+        self.entries.insert(key, Entry { size, look, pins: 0, last_used: self.clock });
         self.idle.insert(self.clock, key);
     }
 
@@ -209,10 +237,17 @@ impl Cache {
         while self.used > self.limit
             && let Some((_, key)) = self.idle.pop_first()
         {
-            let _ = std::fs::remove_file(self.path(&key));
+            self.remove_files(&key);
             self.forget(&key);
         }
     }
+}
+
+/// Is it the digest of a file that is there?
+fn is_digest(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let file = name.strip_suffix(seal::SUFFIX).filter(|file| Key::parse(file).is_some());
+    file.is_some_and(|file| path.with_file_name(file).exists())
 }
 
 /// Is there room for so many bytes, and some more for the host to breathe?
@@ -228,10 +263,14 @@ pub(crate) fn has_room(directory: &Path, size: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::Digest as _;
     use vocab::Guid;
 
     fn key(n: u32) -> Key {
         Key { file_id: ObjectId(Guid([n, 0, 0, 1])), revision: 7, executable: n % 2 == 1, only_for: None }
+    }
+    fn fetched(size: u64) -> Fetched {
+        Fetched { size, digest: [0; 32], was_known: false }
     }
     fn job(n: u32) -> JobId {
         JobId(Guid([n, 0, 0, 2]))
@@ -256,7 +295,7 @@ mod tests {
             assert_eq!(Key::parse(&own.name()), None, "it does not outlive the agent either");
             assert_eq!(cache.want(job(n), own, 10), Want::Fetch, "not even from another job that bypasses");
             std::fs::write(cache.temporary_path(&own), [0; 10])?;
-            assert_eq!(cache.fetched(own, Ok(10)), (vec![job(n)], Ok(())));
+            assert_eq!(cache.fetched(own, Ok(fetched(10))), (vec![job(n)], Ok(())));
         }
         cache.unpin(job(1));
         cache.unpin(job(2));
@@ -271,7 +310,7 @@ mod tests {
         let mut cache = open()?;
         let fetch = |cache: &mut Cache, n: u32| {
             std::fs::write(cache.temporary_path(&key(n)), [0; 10]).expect("written");
-            cache.fetched(key(n), Ok(10))
+            cache.fetched(key(n), Ok(fetched(10)))
         };
         assert_eq!(cache.want(job(1), key(1), 10), Want::Fetch);
         assert_eq!(cache.want(job(2), key(1), 10), Want::Joined);
@@ -291,8 +330,37 @@ mod tests {
         let mut cache = open()?;
         assert_eq!(cache.used, 20);
         assert!(!cache.temporary_path(&key(5)).exists());
+        assert_eq!(cache.want(job(4), key(1), 10), Want::Fetch, "it may have changed meanwhile");
+        let known = Fetched { was_known: true, ..fetched(10) };
+        assert_eq!(cache.fetched(key(1), Ok(known)), (vec![job(4)], Ok(())));
+        assert_eq!(cache.want(job(5), key(1), 10), Want::Present);
         std::fs::remove_file(cache.path(&key(1)))?;
-        assert_eq!(cache.want(job(4), key(1), 10), Want::Fetch, "the disk is believed");
+        assert_eq!(cache.want(job(6), key(1), 10), Want::Fetch, "the disk is believed");
+        Ok(())
+    }
+
+    /// S1: a file that somebody wrote to is not given to the next job, though its size is right.
+    #[test]
+    fn what_was_changed_is_fetched_again() -> std::io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let open = || Cache::open(directory.path().to_owned(), 1000);
+        let mut cache = open()?;
+        assert_eq!(cache.want(job(1), key(2), 4), Want::Fetch);
+        std::fs::write(cache.temporary_path(&key(2)), "good")?;
+        let digest = sha2::Sha256::digest("good").into();
+        assert_eq!(cache.fetched(key(2), Ok(Fetched { size: 4, digest, was_known: false })).1, Ok(()));
+        let path = cache.path(&key(2));
+        assert_eq!(seal::holds(&path)?, Some(digest));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
+        let before = std::fs::metadata(&path)?.modified()?;
+        while std::fs::metadata(&path)?.modified()? == before {
+            std::fs::write(&path, "evil")?;
+        }
+        assert_eq!(seal::holds(&path)?, None);
+        let mut later = open()?;
+        assert_eq!(later.want(job(2), key(2), 4), Want::Fetch, "an agent that starts compares the digest");
+        assert_eq!(cache.want(job(2), key(2), 4), Want::Fetch);
+        assert!(!path.exists() && !seal::path_of(&path).exists(), "and it is gone");
         Ok(())
     }
 }

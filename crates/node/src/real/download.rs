@@ -3,22 +3,51 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use vocab::{Artifact, Failure, code};
 use wire::proto::{id_bytes, pb};
 
 use super::cache::has_room;
+use super::seal::{self, Digest, Look};
 use crate::link::CurrentClient;
 
-/// Downloads into `path`, over lost connections, for as long as there is progress at least every
-/// `patience`. Gives the size.
-pub(crate) async fn download(
+/// A complete file.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    pub size: u64,
+    pub digest: Digest,
+    /// It was in the cache already.
+    pub was_known: bool,
+}
+
+/// Takes the file `known`, which an earlier life of the agent has left, if it is as it was; else downloads into `path`.
+pub(crate) async fn supply(
+    current: CurrentClient,
+    artifact: Artifact,
+    known: PathBuf,
+    path: PathBuf,
+    patience: Duration,
+) -> Result<Fetched, Failure> {
+    let size = artifact.size;
+    let unchanged = tokio::task::spawn_blocking(move || {
+        let has_size = Look::of(&known).is_some_and(|look| look.size == size);
+        has_size.then(|| seal::holds(&known).ok().flatten()).flatten()
+    });
+    if let Ok(Some(digest)) = unchanged.await {
+        return Ok(Fetched { size, digest, was_known: true });
+    }
+    download(current, artifact, path, patience).await
+}
+
+/// Downloads into `path`, over lost connections, for as long as there is progress at least every `patience`.
+async fn download(
     current: CurrentClient,
     artifact: Artifact,
     path: PathBuf,
     patience: Duration,
-) -> Result<u64, Failure> {
+) -> Result<Fetched, Failure> {
     if let Some(directory) = path.parent()
         && !has_room(directory, artifact.size)
     {
@@ -27,15 +56,19 @@ pub(crate) async fn download(
             format!("Not enough disk space for a file of {} bytes", artifact.size),
         ));
     }
-    let mut file = File::create(&path).await.map_err(|e| local(&path, &e))?;
-    let mut received = 0;
+    // What an earlier attempt has left, whatever it is, is not written to.
+    let _ = tokio::fs::remove_file(&path).await;
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(&path).await.map_err(|e| local(&path, &e))?;
+    let (mut received, mut hasher) = (0, Sha256::new());
     let mut progress = Instant::now();
     loop {
         let before = received;
-        let why = match attempt(&current, &artifact, &mut file, &mut received, &path).await {
+        let why = match attempt(&current, &artifact, (&mut file, &mut hasher), &mut received, &path).await {
             Ok(()) if received == artifact.size => {
                 file.flush().await.map_err(|e| local(&path, &e))?;
-                return Ok(received);
+                return Ok(Fetched { size: received, digest: hasher.finalize().into(), was_known: false });
             }
             Ok(()) => format!("the file ends after {received} of {} bytes", artifact.size),
             Err(Stopped::ForGood(error)) => return Err(error),
@@ -64,7 +97,7 @@ enum Stopped {
 async fn attempt(
     current: &CurrentClient,
     artifact: &Artifact,
-    file: &mut File,
+    (file, hasher): (&mut File, &mut Sha256),
     received: &mut u64,
     path: &std::path::Path,
 ) -> Result<(), Stopped> {
@@ -93,6 +126,7 @@ async fn attempt(
     let mut chunks = client.fetch_file(request).await.map_err(refused)?.into_inner();
     while let Some(chunk) = chunks.message().await.map_err(refused)? {
         file.write_all(&chunk.data).await.map_err(disk)?;
+        hasher.update(&chunk.data);
         *received += chunk.data.len() as u64;
     }
     Ok(())

@@ -12,6 +12,7 @@ use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
 
 use yson::Value;
 
+use super::beneath::Directory;
 use super::clearing::remove_tree;
 use super::layout::Layout;
 use crate::isolation::{IsolationChoice, RoomOptions};
@@ -372,8 +373,10 @@ pub(crate) fn mount_volumes(
     mounts: bool,
 ) -> Result<(), Failure> {
     for (path, volume) in volume_paths(sandbox, request).iter().zip(&request.tmpfs_volumes) {
-        let mounted = make_path(sandbox, path, owner).and_then(|()| match mounts {
-            true => volumes::mount_tmpfs(path, volume.size, owner.unwrap_or((0, 0))),
+        let below = path.strip_prefix(sandbox).unwrap_or(Path::new(""));
+        let made = Directory::open(sandbox).and_then(|top| top.make(below, owner));
+        let mounted = made.and_then(|directory| match mounts {
+            true => volumes::mount_tmpfs(&directory.as_path(), volume.size, owner.unwrap_or((0, 0))),
             false => Ok(()),
         });
         mounted.map_err(|e| {
@@ -382,19 +385,6 @@ pub(crate) fn mount_volumes(
                 format!("Cannot mount memory file system {:?} of {} bytes: {e}", volume.path, volume.size),
             )
         })?;
-    }
-    Ok(())
-}
-
-/// Directories below the sandbox, each the user's.
-pub(crate) fn make_path(sandbox: &Path, path: &Path, owner: Option<Owner>) -> io::Result<()> {
-    let mut at = sandbox.to_owned();
-    for part in path.strip_prefix(sandbox).unwrap_or(Path::new("")) {
-        at.push(part);
-        match fs::create_dir(&at) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-            _ => own(&at, owner)?,
-        }
     }
     Ok(())
 }

@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
+use super::beneath::{Directory, give_to, open_file};
 use super::clearing::Clearing;
-use super::room::{self, Owner, own};
+use super::layout::Layout;
+use super::room::{Owner, own};
+use vocab::sandbox_path::check_file_name;
 use vocab::{Artifact, Failure, code};
 
 /// Directories with so few plain entries are emptied within the loop, others beside it.
@@ -22,13 +25,15 @@ pub(crate) struct Placement {
     pub cached: PathBuf,
 }
 
-/// Makes a slot's directories, the sandbox for its user; harmless if they are there.
-pub(crate) fn make(sandbox: &Path, job: &Path, owner: Option<Owner>) -> Result<(), Failure> {
-    for directory in [sandbox, job] {
+/// Makes a slot's directories, the sandbox for its user; harmless if they are there. All of them, whatever the first job
+/// needs: what one job does without the next one may be shown.
+pub(crate) fn make(layout: &Layout, slot: u32, owner: Option<Owner>) -> Result<(), Failure> {
+    let sandbox = layout.sandbox(slot);
+    for directory in [&sandbox, &layout.job(slot), &layout.files(slot)] {
         let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(directory);
         made.map_err(|e| directory_failure("create", directory, &e))?;
     }
-    own(sandbox, owner).map_err(|e| directory_failure("give away", sandbox, &e))
+    own(&sandbox, owner).map_err(|e| directory_failure("give away", &sandbox, &e))
 }
 
 /// Links or copies files into an empty sandbox. Copies are the user's. What lies on a memory file
@@ -43,33 +48,17 @@ pub(crate) fn place(
     owner: Option<Owner>,
 ) -> Result<(), Failure> {
     let in_memory = |target: &Path| volumes.iter().any(|volume| target.starts_with(volume));
-    for Placement { artifact, cached } in files {
-        let name = checked_name(&artifact.file_name)?;
-        let target = sandbox.join(name);
-        let placed = (|| {
-            if let Some(parent) = target.parent()
-                && parent != sandbox
-            {
-                room::make_path(sandbox, parent, owner)?;
-            }
-            // A file that is not to stay in the cache is the job's own.
-            if !copy && !artifact.bypass_cache && !in_memory(&target) {
-                return match names {
-                    Some(names) => symlink(another_name(cached, names)?, &target),
-                    None => symlink(cached, &target),
-                };
-            }
-            fs::copy(cached, &target)?;
-            let mode = if artifact.executable { 0o755 } else { 0o644 };
-            fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
-            own(&target, owner)
-        })();
-        placed.map_err(|e| {
-            let text = format!("Cannot place file {:?} into the sandbox: {e}", artifact.file_name);
+    for file in files {
+        let name = checked_name(&file.artifact.file_name)?;
+        let in_memory = in_memory(&sandbox.join(name));
+        // A file that is not to stay in the cache is the job's own.
+        let copied = copy || file.artifact.bypass_cache || in_memory;
+        place_one(sandbox, names, name, file, copied, owner).map_err(|e| {
+            let text = format!("Cannot place file {:?} into the sandbox: {e}", file.artifact.file_name);
             let failure = Failure::coded(code::ARTIFACT_COPYING_FAILED, text);
-            // Its size was the user's choice and the next run would fail as well (3.8).
-            match e.kind() == io::ErrorKind::StorageFull && in_memory(&target) {
-                true => failure.with("user_fault", true).with("fatal", true),
+            // Its size and name were the user's choice and the next run would fail as well (3.8).
+            match is_of_the_name(&e) || (e.kind() == io::ErrorKind::StorageFull && in_memory) {
+                true => of_the_user(failure),
                 false => failure,
             }
         })?;
@@ -77,14 +66,37 @@ pub(crate) fn place(
     Ok(())
 }
 
+fn place_one(
+    sandbox: &Path,
+    names: Option<&Path>,
+    name: &Path,
+    file: &Placement,
+    copied: bool,
+    owner: Option<Owner>,
+) -> io::Result<()> {
+    let Placement { artifact, cached } = file;
+    let directory = Directory::open(sandbox)?.make(name.parent().unwrap_or(Path::new("")), owner)?;
+    let last = name.file_name().unwrap_or_default();
+    if !copied {
+        let target = names.map_or(Ok(cached.clone()), |names| another_name(cached, names))?;
+        return directory.create_link(last, &target);
+    }
+    let mut copy = directory.create_file(last, if artifact.executable { 0o755 } else { 0o644 })?;
+    io::copy(&mut open_file(cached)?, &mut copy)?;
+    give_to(&copy, owner)
+}
+
 /// The same file in another directory.
 fn another_name(cached: &Path, names: &Path) -> io::Result<PathBuf> {
-    let name = names.join(cached.file_name().unwrap_or_default());
+    let last = cached.file_name().unwrap_or_default();
+    let name = names.join(last);
     match fs::hard_link(cached, &name) {
         // The job has it twice.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
-            fs::copy(cached, &name)?;
+            let mode = fs::metadata(cached)?.permissions().mode();
+            let mut copy = Directory::open(names)?.create_file(last, mode & 0o777)?;
+            io::copy(&mut open_file(cached)?, &mut copy)?;
         }
         other => other?,
     }
@@ -94,17 +106,33 @@ fn another_name(cached: &Path, names: &Path) -> io::Result<PathBuf> {
 /// Inside the sandbox and nowhere else (jobs-and-nodes.md 3.7 step 4). The controller has checked it
 /// too; a node trusts nobody with its host's files.
 fn checked_name(name: &str) -> Result<&Path, Failure> {
-    let path = Path::new(name);
-    let inside = !name.contains('\0')
-        && path.components().next().is_some()
-        && path.components().all(|c| matches!(c, Component::Normal(_)));
-    if inside {
-        return Ok(path);
+    match check_file_name(name) {
+        Ok(()) => Ok(Path::new(name)),
+        Err(why) => {
+            let text = format!("File name {name:?} is not allowed: {why}");
+            Err(of_the_user(Failure::coded(code::ARTIFACT_COPYING_FAILED, text)))
+        }
     }
-    Err(Failure::coded(
-        code::ARTIFACT_COPYING_FAILED,
-        format!("File name {name:?} is not allowed: expected a relative path without \"..\""),
-    ))
+}
+
+/// Does the system refuse the name, or what it names together with another? Then every node would.
+fn is_of_the_name(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let of_the_name = [
+        Errno::NAMETOOLONG,
+        Errno::NOTDIR,
+        Errno::ISDIR,
+        Errno::EXIST,
+        Errno::LOOP,
+        Errno::TOOBIG,
+        Errno::INVAL,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| of_the_name.contains(&errno))
+}
+
+/// A failure of the job, not of the node, that another run would meet again.
+fn of_the_user(failure: Failure) -> Failure {
+    failure.with("user_fault", true).with("fatal", true)
 }
 
 /// What a look at a used sandbox shows.
@@ -172,22 +200,14 @@ pub(crate) fn directory_failure(action: &str, path: &Path, error: &io::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_stay_inside() {
-        for good in ["a", "dir/a", "a..b", ".hidden"] {
-            assert!(checked_name(good).is_ok(), "{good}");
-        }
-        for bad in ["", "/etc/passwd", "../a", "a/../../b", "a\0b", ".", "./a"] {
-            assert!(checked_name(bad).is_err(), "{bad}");
-        }
-    }
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn a_used_sandbox_becomes_empty() -> io::Result<()> {
         let root = tempfile::tempdir()?;
-        let sandbox = root.path().join("sandbox");
-        make(&sandbox, &root.path().join("job"), None).expect("made");
+        let layout = Layout::create(root.path()).expect("made");
+        let sandbox = layout.sandbox(0);
+        make(&layout, 0, None).expect("made");
         assert_eq!(tidy(&sandbox)?, Condition::Empty);
         fs::write(sandbox.join("a"), b"x")?;
         symlink("/nowhere", sandbox.join("b"))?;
@@ -237,11 +257,48 @@ mod tests {
         Ok(())
     }
 
+    /// S1: the second name of a place wrote through the link that the first one had put there, into the cache.
+    #[test]
+    fn a_copy_never_goes_through_a_link() -> io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let layout = Layout::create(root.path()).expect("made");
+        make(&layout, 0, None).expect("made");
+        let sandbox = layout.sandbox(0);
+        let [good, evil] = ["good", "evil"].map(|name| layout.cache().join(name));
+        fs::write(&good, "good")?;
+        fs::write(&evil, "evil")?;
+        let file = |name: &str, cached: &Path, bypass_cache| Placement {
+            artifact: Artifact {
+                file_id: vocab::ObjectId(vocab::Guid([1, 2, 3, 4])),
+                revision: 5,
+                size: 4,
+                file_name: name.to_owned(),
+                executable: true,
+                bypass_cache,
+            },
+            cached: cached.to_owned(),
+        };
+        for second in ["d/f", "d//f", "d/./f", "./d/f"] {
+            let files = [file("d/f", &good, false), file(second, &evil, true)];
+            let refused = place(&sandbox, Some(&layout.files(0)), &files, false, &[], None);
+            let failure = refused.expect_err(second);
+            assert_eq!(
+                failure.find_attribute("user_fault").and_then(yson::Value::as_bool),
+                Some(true),
+                "{second}"
+            );
+            assert_eq!(fs::read_to_string(&good)?, "good", "{second}");
+            empty(&sandbox, None).expect("emptied");
+        }
+        Ok(())
+    }
+
     #[test]
     fn a_directory_that_was_full_is_replaced() -> io::Result<()> {
         let root = tempfile::tempdir()?;
-        let sandbox = root.path().join("sandbox");
-        make(&sandbox, &root.path().join("job"), None).expect("made");
+        let layout = Layout::create(root.path()).expect("made");
+        let sandbox = layout.sandbox(0);
+        make(&layout, 0, None).expect("made");
         let name = "x".repeat(200);
         let names: Vec<PathBuf> = (0..2000).map(|n| sandbox.join(format!("{name}{n}"))).collect();
         for name in &names {

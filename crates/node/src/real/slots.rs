@@ -57,8 +57,7 @@ impl RealHands {
             .into_iter()
             .map(|artifact| Placement { cached: self.cache.path(&Key::for_job(&artifact, job_id)), artifact })
             .collect();
-        // Links into the cache lead nowhere in another root.
-        let copy = self.config.copy_files || request.copy_files || own_root;
+        let copy = self.copies_files(&request);
         let archives: Vec<PathBuf> =
             request.layers.iter().map(|l| self.cache.path(&Key::for_job(l, job_id))).collect();
         let (layers, layout) = (Arc::clone(&self.layers), self.layout.clone());
@@ -74,11 +73,7 @@ impl RealHands {
                     .and_then(|()| remove_tree(&layout.files(slot)))
                     .map_err(|e| sandbox::directory_failure("empty", &layout.slot(slot), &e))?;
             }
-            if let Some(names) = names.as_ref().filter(|_| !files.is_empty() && !copy) {
-                std::fs::create_dir_all(names)
-                    .map_err(|e| sandbox::directory_failure("create", names, &e))?;
-            }
-            sandbox::make(&sandbox, &job, owner)?;
+            sandbox::make(&layout, slot, owner)?;
             if own_root {
                 room::make_rootfs(&layout, slot, request.writable_root, owner)?;
             }
@@ -110,6 +105,11 @@ impl RealHands {
         } else {
             ready(work().1);
         }
+    }
+
+    /// Whether a job's files are copied into its sandbox. Links into the cache lead nowhere in another root.
+    fn copies_files(&self, request: &FileSystemRequest) -> bool {
+        self.config.copy_files || request.copy_files || !request.layers.is_empty()
     }
 
     /// A sandbox was made beside the loop.
@@ -165,7 +165,8 @@ impl RealHands {
             order.tmpfs_volumes = room::volume_paths(&sandbox, request);
         }
         if let Some(isolator) = &self.isolator {
-            let (linked, memory_limit) = (!description.files.is_empty(), description.memory_limit);
+            let linked = !description.files.is_empty() && !self.copies_files(request);
+            let memory_limit = description.memory_limit;
             order.user = isolator.user(slot);
             order.working_directory = inside;
             let tenant = Tenant { slot, job_id, sandbox: &sandbox, memory_limit, linked, gpus, root };

@@ -1,0 +1,68 @@
+//! How a cached file is known again: a digest beside it for the next life of the agent, and what it looks like for this
+//! one.
+//!
+//! A file may have been changed behind the node's back, by a job that ran without isolation or by somebody with rights
+//! on the host. Then the next job must not get it.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::beneath::open_file;
+
+/// SHA-256.
+pub(crate) type Digest = [u8; 32];
+
+/// The file beside a cached one that holds its digest in hexadecimal.
+pub(crate) fn path_of(cached: &Path) -> PathBuf {
+    let mut name = cached.file_name().unwrap_or_default().to_owned();
+    name.push(SUFFIX);
+    cached.with_file_name(name)
+}
+
+/// End of the names of such files.
+pub(crate) const SUFFIX: &str = ".sha256";
+
+/// Writes the digest beside a cached file. A torn one does not fit, so the file is fetched again.
+pub(crate) fn write(cached: &Path, digest: &Digest) -> io::Result<()> {
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(path_of(cached), text)
+}
+
+/// Has the cached file the digest that lies beside it? Reads all of it.
+pub(crate) fn holds(cached: &Path) -> io::Result<Option<Digest>> {
+    let expected = fs::read_to_string(path_of(cached))?;
+    let digest = digest_of(&mut open_file(cached)?)?;
+    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((text == expected).then_some(digest))
+}
+
+fn digest_of(file: &mut File) -> io::Result<Digest> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize().into()),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+}
+
+/// What a file looks like without being read: nobody writes to it without changing this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Look {
+    pub size: u64,
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl Look {
+    /// None for what is no file, a link above all.
+    pub fn of(path: &Path) -> Option<Look> {
+        let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(Look { size: found.size(), inode: found.ino(), modified: (found.mtime(), found.mtime_nsec()) })
+    }
+}
