@@ -32,7 +32,7 @@ BUILD = ROOT / "build"
 BASELINE = ROOT / "bench" / "baseline.toml"
 COUNT_LIMIT = 1.05
 PROCESSOR_LIMIT = 1.15
-# Commands and simulations are not measured: they are compiled as for tests, which takes a third of the time.
+# Crates that are not measured are compiled as for tests, which is faster.
 UNMEASURED = ("millpond", "millpond-calc", "millpond-cli", "millpond-client", "millpond-demo", "millpond-sim")
 COUNTS = ("instructions", "allocations", "system_calls", "page_faults")
 

@@ -30,7 +30,7 @@ pub enum DataDirectoryError {
         /// How it failed.
         source: io::Error,
     },
-    /// Whoever owns a directory can put anything into it.
+    /// The directory belongs to another user, who could replace its contents.
     #[error(
         "data directory {} belongs to user {found}, not to user {expected}, who runs this process: \
          give it to that user (chown), or name another directory",

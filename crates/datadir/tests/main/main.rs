@@ -1,4 +1,4 @@
-//! S2, S3: what lies on the disk is for the process that keeps it, whatever the umask says and whoever was there before.
+//! S2, S3: only the user of the process can read a data directory, for every umask and for directories of earlier releases.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

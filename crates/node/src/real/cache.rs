@@ -51,7 +51,8 @@ impl Key {
 #[derive(Debug)]
 struct Entry {
     size: u64,
-    /// What it looked like when its bytes were known to be right; none: an earlier life of the agent has left it.
+    /// Size, inode and time of change when the content was last verified. `None` until the content of a file that an
+    /// earlier run of the agent cached is verified.
     look: Option<Look>,
     pins: u32,
     last_used: u64,
@@ -126,10 +127,7 @@ impl Cache {
                 self.pin(job_id, key);
                 return Want::Present;
             }
-            tracing::warn!(
-                "file {} of the cache was changed by somebody else: it is fetched again",
-                key.name()
-            );
+            tracing::warn!("cached file {} was changed by another process and is fetched again", key.name());
             self.remove_files(&key);
         }
         self.forget(&key);
@@ -339,7 +337,7 @@ mod tests {
         Ok(())
     }
 
-    /// S1: a file that somebody wrote to is not given to the next job, though its size is right.
+    /// S1: a job does not get a cached file whose content was changed, even if the size is the same.
     #[test]
     fn what_was_changed_is_fetched_again() -> std::io::Result<()> {
         let directory = tempfile::tempdir()?;

@@ -1,8 +1,7 @@
-//! How a cached file is known again: a digest beside it for the next life of the agent, and what it looks like for this
-//! one.
+//! Verifies cached files: by a digest beside the file after a start of the agent, by [`Look`] during its run.
 //!
-//! A file may have been changed behind the node's back, by a job that ran without isolation or by somebody with rights
-//! on the host. Then the next job must not get it.
+//! A job without isolation, or a process with rights on the host, may change a cached file. The next job must not get
+//! the changed file.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -26,18 +25,20 @@ pub(crate) fn path_of(cached: &Path) -> PathBuf {
 /// End of the names of such files.
 pub(crate) const SUFFIX: &str = ".sha256";
 
-/// Writes the digest beside a cached file. A torn one does not fit, so the file is fetched again.
+/// Writes the digest beside a cached file. An incomplete digest does not match, so the file is fetched again.
 pub(crate) fn write(cached: &Path, digest: &Digest) -> io::Result<()> {
-    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    fs::write(path_of(cached), text)
+    fs::write(path_of(cached), hexadecimal(digest))
 }
 
-/// Has the cached file the digest that lies beside it? Reads all of it.
+/// The digest of the cached file if it equals the digest beside the file. Reads the whole file.
 pub(crate) fn holds(cached: &Path) -> io::Result<Option<Digest>> {
     let expected = fs::read_to_string(path_of(cached))?;
     let digest = digest_of(&mut open_file(cached)?)?;
-    let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((text == expected).then_some(digest))
+    Ok((hexadecimal(&digest) == expected).then_some(digest))
+}
+
+fn hexadecimal(digest: &Digest) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn digest_of(file: &mut File) -> io::Result<Digest> {
@@ -51,7 +52,7 @@ fn digest_of(file: &mut File) -> io::Result<Digest> {
     }
 }
 
-/// What a file looks like without being read: nobody writes to it without changing this.
+/// Size, inode and time of the last change of a file: a write to the file changes at least one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Look {
     pub size: u64,
