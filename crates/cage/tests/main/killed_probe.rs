@@ -2,6 +2,7 @@
 
 use super::conformance::{for_each_with_groups, until};
 use cage::EnvironmentConfig;
+use std::path::PathBuf;
 use std::process::Command;
 
 const PLAN: &str = "MILLPOND_TEST_PROBE";
@@ -29,23 +30,29 @@ fn probing(group: &str) -> Vec<u32> {
     pids.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_in).collect()
 }
 
-/// Stopped by the freezer of cgroup v1: there a process that is killed dies when it is thawed, which the next start does.
-fn is_frozen(pid: &u32) -> bool {
-    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let group =
-        groups.lines().find_map(|line| line.split_once(":freezer:").map(|(_, group)| group.to_owned()));
-    let state =
-        |group: String| std::fs::read_to_string(format!("/sys/fs/cgroup/freezer{group}/freezer.state"));
-    group.is_some_and(|group| state(group).is_ok_and(|state| state.trim() == "FROZEN"))
+/// State file of the process's group in the freezer of cgroup v1.
+fn freezer_state(pid: u32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let group = groups.lines().find_map(|line| Some(line.split_once(":freezer:")?.1.to_owned()))?;
+    Some(PathBuf::from(format!("/sys/fs/cgroup/freezer{group}/freezer.state")))
 }
 
-/// Also when the test fails.
+/// A killed process that the freezer of cgroup v1 has stopped dies only when it is thawed. The next start thaws it.
+fn is_frozen(pid: &u32) -> bool {
+    let state = freezer_state(*pid).and_then(|file| std::fs::read_to_string(file).ok());
+    state.is_some_and(|state| state.trim() == "FROZEN")
+}
+
+/// Kills the processes of the probe, also when the test fails.
 struct NothingStays<'a>(&'a str);
 
 impl Drop for NothingStays<'_> {
     fn drop(&mut self) {
         for pid in probing(self.0) {
             let _ = cage::sys::kill(pid, 9);
+            if let Some(file) = freezer_state(pid) {
+                let _ = std::fs::write(file, "THAWED");
+            }
         }
     }
 }
