@@ -8,30 +8,20 @@ use crate::error::SimError;
 use crate::output::cannot_write;
 use crate::random::{Draw, Kind};
 use crate::scenario::Scenario;
+use std::fmt::Write;
 use std::path::Path;
-use yson::{JsonFormat, Map, Value};
+use yson::{Map, Value};
 
-/// A story with its end.
-pub struct Story {
-    /// What it came to.
-    pub ran: Ran,
-    /// One line for every change of a state, in fixed columns.
-    pub log: String,
-}
-
-/// Plays the story of a seed in a directory.
-pub fn play(seed: u64, folder: &Path) -> Result<Story, SimError> {
+/// Plays the story of a seed in a directory. The log has one line for every change of a state, in fixed columns.
+pub fn play(seed: u64, folder: &Path) -> Result<Ran, SimError> {
     std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
     let mut draw = Draw::new(seed, Kind::Fault, 1, 0);
     write(folder, "workload.jsonl", &workload(&mut draw))?;
     write(folder, "scenario.json", &scenario(seed, &mut draw))?;
     let scenario = Scenario::load(&folder.join("scenario.json"), &[])?;
-    let options = Options { check_invariants: true, faults: Some(seed), ..Options::default() };
-    let out = folder.join("out");
-    let ran = crate::engine::run(&scenario, &out, options, &mut |_| true, &mut |_| Map::new())?;
-    let events = out.join("events.jsonl");
-    let text = std::fs::read_to_string(&events).map_err(|e| SimError::file(&events, e.to_string()))?;
-    Ok(Story { ran, log: text.lines().filter_map(line).collect() })
+    let options =
+        Options { check_invariants: true, faults: Some(seed), on_event: Some(line), ..Options::default() };
+    crate::engine::run(&scenario, &folder.join("out"), options, &mut |_| true, &mut |_| Map::new())
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), SimError> {
@@ -52,7 +42,7 @@ fn scenario(seed: u64, draw: &mut Draw) -> String {
 "pools":{{"a":{{"strong_guarantee_resources":{{"cpu":{strong}}}}},"b":{{"max_running_operation_count":{running}}},
 "c":{{"integral_guarantees":{{"guarantee_type":"burst","resource_flow":{{"cpu":1}},"burst_guarantee_resources":{{"cpu":2}}}}}}}}}}}}}},
 "scheduler_config":{{"fair_share_update_period":{period},"node_heartbeat_period":5000,"node_heartbeat_timeout":30000}},
-"workload":["workload.jsonl"],"output":{{"event_log":true}}}}
+"workload":["workload.jsonl"]}}
 "#
     )
 }
@@ -85,20 +75,13 @@ fn workload(draw: &mut Draw) -> String {
     text
 }
 
-/// Time, what, operation, job, node, why.
-fn line(json: &str) -> Option<String> {
-    let event = yson::json::from_json(json.as_bytes(), &JsonFormat::utf8()).ok()?;
-    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
-    if event.get("event").and_then(Value::as_str) == Some("audit") {
-        return None;
+/// Time, event, operation, job, node, reason.
+fn line(log: &mut String, event: &Map) {
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or("-");
+    if text("event") == "audit" {
+        return;
     }
-    Some(format!(
-        "{:<28} {:<30} {:<36} {:<36} {:<6} {}\n",
-        text("time"),
-        text("event"),
-        text("operation_id"),
-        text("job_id"),
-        text("node_address"),
-        text("reason"),
-    ))
+    let (operation, job, node) = (text("operation_id"), text("job_id"), text("node_address"));
+    let (time, event, reason) = (text("time"), text("event"), text("reason"));
+    let _ = writeln!(log, "{time:<28} {event:<30} {operation:<36} {job:<36} {node:<6} {reason}");
 }

@@ -77,6 +77,7 @@ fn simulate(screen: Screen, args: &SimRunArgs) -> Result<(), CliError> {
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
         meter: Some(METER),
         faults: None,
+        on_event: None,
     };
     let interrupt =
         Interrupt::install().map_err(|e| CliError::failed(format!("cannot wait for signals: {e}")))?;
@@ -239,8 +240,8 @@ fn faults(screen: Screen, args: &SimFaultsArgs) -> Result<(), CliError> {
             }
         };
         stories += 1;
-        jobs += story.ran.progress.counts.jobs_ordered;
-        let violations = &story.ran.violations;
+        jobs += story.progress.counts.jobs_ordered;
+        let violations = &story.violations;
         if args.log || !violations.is_empty() {
             screen.print(story.log.as_bytes())?;
         }

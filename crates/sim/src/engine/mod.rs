@@ -66,6 +66,8 @@ pub struct Options {
     pub meter: Option<Meter>,
     /// Let things go wrong, by this seed, for the first five minutes.
     pub faults: Option<u64>,
+    /// Adds an event of the event log to [`Ran::log`].
+    pub on_event: Option<fn(&mut String, &yson::Map)>,
 }
 
 impl Default for Options {
@@ -78,6 +80,7 @@ impl Default for Options {
             threads: 1,
             meter: None,
             faults: None,
+            on_event: None,
         }
     }
 }
@@ -110,6 +113,8 @@ pub struct Ran {
     pub violations: Vec<String>,
     /// `summary.json` without the speed.
     pub summary: yson::Map,
+    /// The text that [`Options::on_event`] made of the events.
+    pub log: String,
 }
 
 /// What a reply is for.
@@ -155,6 +160,7 @@ struct Engine<'a> {
     refusals: Vec<String>,
     failures: BTreeMap<u32, u64>,
     violations: Vec<String>,
+    log: String,
     /// Operations whose submission nobody has answered.
     lost: Vec<Operation>,
     faults: Option<faults::Faults>,
@@ -327,6 +333,9 @@ impl Engine<'_> {
         }
         if is_end && strikes(Bug::LostEvent, 20) {
             return Ok(());
+        }
+        if let Some(on_event) = self.options.on_event {
+            on_event(&mut self.log, event);
         }
         self.sink.event(event)?;
         self.ledger.hear(event, &mut self.physics.told, &mut self.sink)?;

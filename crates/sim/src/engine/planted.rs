@@ -14,7 +14,7 @@ fn found(bug: Option<Bug>, seeds: u64) -> Option<String> {
             Err(_) if bug.is_some() => return None,
             Err(panic) => resume_unwind(panic),
         };
-        story.ran.violations.into_iter().next()
+        story.violations.into_iter().next()
     });
     plant(None);
     first

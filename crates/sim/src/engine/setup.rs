@@ -71,6 +71,7 @@ impl<'a> Engine<'a> {
             refusals: Vec::new(),
             failures: BTreeMap::new(),
             violations: Vec::new(),
+            log: String::new(),
             lost: Vec::new(),
             faults: options.faults.map(|seed| faults::Faults::new(seed, now)),
             snapshots: BTreeMap::new(),

@@ -42,7 +42,8 @@ impl Engine<'_> {
             "refusals" => self.refusals.iter().map(String::as_str).collect::<Vec<_>>(),
             "violations" => self.violations.iter().take(100).map(String::as_str).collect::<Vec<_>>(),
         };
-        let ran = Ran { progress, interrupted, violations: self.violations, summary: summary.clone() };
+        let (violations, log) = (self.violations, self.log);
+        let ran = Ran { progress, interrupted, violations, summary: summary.clone(), log };
         let performance: Map = measured.into_iter().chain(performance(&progress)).collect();
         summary.insert("performance", performance);
         self.sink.finish(summary)?;

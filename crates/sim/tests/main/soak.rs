@@ -9,14 +9,14 @@ fn nothing_is_lost_and_nothing_is_done_twice() {
     let (mut jobs, mut preempted, mut lost) = (0, 0, 0);
     for seed in 0..SEEDS {
         let story = sim::soak::play(seed, folder.path()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        let violations = &story.ran.violations;
+        let violations = &story.violations;
         assert!(
             violations.is_empty(),
             "{}\n{}\nagain: millpond sim faults --seed {seed}",
             story.log,
             violations.iter().take(10).map(String::as_str).collect::<Vec<_>>().join("\n"),
         );
-        let figure = |path| crate::desk::figure(&story.ran, path) as u64;
+        let figure = |path| crate::desk::figure(&story, path) as u64;
         jobs += figure("cluster/counts/jobs_completed");
         preempted += figure("cluster/counts/jobs_preempted");
         lost += figure("cluster/waste/jobs_lost_with_nodes");
