@@ -53,7 +53,7 @@ STEPS = [
     Step("browser", "bash tests/steps.sh browser", needs=["build", "page"]),
     Step("virtual machine", "bash tests/vm/run.sh build/logs/vm-console.log", needs=["build"]),
     Step("rust", NEXTEST, needs=["build"]),
-    Step("benchmark build", f"{FILL} {PYTHON} -m bench.check --build", after=["rust"]),
+    Step("benchmark build", f"{FILL} {PYTHON} -m bench.check --build", after=["build"]),
     Step("lints", f"{FILL} cargo clippy --workspace --all-targets --locked -- -D warnings", after=["benchmark build"]),
     Step("simulated faults", f"{FILL} target/bench/debug/millpond sim faults --count 3000", needs=["benchmark build"]),
     Step("bench pieces", f"{FILL} {PYTHON} -m bench.check --only pieces", needs=["benchmark build"], after=["lints"]),
