@@ -9,7 +9,7 @@
 use crate::environment::{
     BlockIo, CageError, Capabilities, Container, CpuUsage, Driver, JobEnvironment, JobLimits, MemoryUsage,
 };
-use crate::group::{Group, named};
+use crate::group::{Group, is_gone, named};
 use crate::init::Init;
 use crate::mounts::MountTable;
 use crate::oci::Runtime;
@@ -75,8 +75,8 @@ pub(crate) struct CgroupEnvironment {
     v2_mount: Option<PathBuf>,
     /// Levels of the root group: parents that are ours to remove when empty.
     depth: usize,
-    /// Swap is accounted for in v1.
-    has_memsw: bool,
+    /// Of v1.
+    memory_bounds: knobs_v1::MemoryBounds,
     /// Of the driver `oci`: puts isolated jobs into their namespaces.
     runtime: Option<Arc<Runtime>>,
 }
@@ -150,9 +150,9 @@ impl CgroupEnvironment {
             }
             Driver::Rootless | Driver::Oci | Driver::Simple => return Err(unsupported("it has no groups")),
         };
-        let has_memsw = mounts.v1("memory").is_some_and(|m| m.join("memory.memsw.limit_in_bytes").exists());
+        let memory_bounds = mounts.v1("memory").map(knobs_v1::MemoryBounds::of).unwrap_or_default();
         let depth = relative.components().count();
-        Ok(CgroupEnvironment { driver, roots, v2_mount, depth, has_memsw, runtime: None })
+        Ok(CgroupEnvironment { driver, roots, v2_mount, depth, memory_bounds, runtime: None })
     }
 
     /// The same with an OCI runtime that starts isolated jobs.
@@ -173,7 +173,7 @@ impl CgroupEnvironment {
             runtime: self.runtime.clone().map(|runtime| (runtime, name.to_owned())),
             tracking,
             places,
-            has_memsw: self.has_memsw,
+            memory_bounds: self.memory_bounds,
             never_capped: false,
             dies_with_caller: false,
             init: None,
@@ -188,13 +188,35 @@ impl CgroupEnvironment {
     ) -> Result<CgroupContainer, CageError> {
         let mut container = self.container(job_id, name);
         container.never_capped = true;
-        let made = container.make().and_then(|()| container.apply(limits));
+        let made = container.make().or_else(|e| {
+            // Somebody has removed the node's groups.
+            let gone = matches!(&e, CageError::Io { source, .. } if is_gone(source));
+            if !gone {
+                return Err(e);
+            }
+            self.make_roots()?;
+            container.make()
+        });
+        let made = made.and_then(|()| container.apply(limits));
         if let Err(e) = made {
             // Half a container would be a leftover; the first error is the one to tell.
             let _ = container.destroy();
             return Err(e);
         }
         Ok(container)
+    }
+
+    /// The node's own groups, as far as they are missing.
+    fn make_roots(&self) -> Result<(), CageError> {
+        for root in self.roots.distinct() {
+            root.child(JOBS).make_all()?;
+        }
+        self.roots.tracking.child(PROXIES).make()?;
+        if self.driver == Driver::CgroupV2 {
+            self.delegate_controllers()?;
+        }
+        self.weigh_all_jobs();
+        Ok(())
     }
 
     /// All jobs together must weigh as much as the machine has cores: with the default of one core,
@@ -247,17 +269,10 @@ impl JobEnvironment for CgroupEnvironment {
     }
 
     fn prepare(&self) -> Result<(), CageError> {
-        for root in self.roots.distinct() {
-            root.child(JOBS).make_all()?;
-        }
-        self.roots.tracking.child(PROXIES).make()?;
-        if self.driver == Driver::CgroupV2 {
-            self.delegate_controllers()?;
-        }
+        self.make_roots()?;
         if let Some(runtime) = &self.runtime {
             runtime.prepare()?;
         }
-        self.weigh_all_jobs();
         probe::remove_leftovers(self);
         Ok(())
     }
@@ -272,8 +287,8 @@ impl JobEnvironment for CgroupEnvironment {
             // Not as of a job: one proxy must not take all others with it.
             bound.write("memory.max", &memory.map_or("max".to_owned(), |bytes| bytes.to_string()))?;
         } else if memory.is_some() {
-            bound.make()?;
-            knobs_v1::set_memory_limit(&bound, self.has_memsw, memory)?;
+            bound.make_all()?;
+            knobs_v1::set_memory_limit(&bound, self.memory_bounds, memory)?;
             bound.write("cgroup.procs", "0")?;
         }
         tracking.write("cgroup.procs", "0")
@@ -325,7 +340,7 @@ struct CgroupContainer {
     runtime: Option<(Arc<Runtime>, String)>,
     tracking: Tracking,
     places: Roots,
-    has_memsw: bool,
+    memory_bounds: knobs_v1::MemoryBounds,
     /// No cap was set, so nothing can have been throttled and one file less is read.
     never_capped: bool,
     /// Nobody would end what a probe has started.
@@ -414,7 +429,7 @@ impl Container for CgroupContainer {
         if self.is_v2() {
             return knobs_v2::set_memory_limit(&self.places.memory, bytes);
         }
-        knobs_v1::set_memory_limit(&self.places.memory, self.has_memsw, bytes)
+        knobs_v1::set_memory_limit(&self.places.memory, self.memory_bounds, bytes)
     }
 
     fn set_memory_high(&mut self, bytes: i64) -> Result<(), CageError> {

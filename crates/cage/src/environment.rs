@@ -222,6 +222,8 @@ pub struct Capabilities {
     pub cpu_cap: bool,
     /// The kernel stops a job at its memory limit.
     pub memory_limit: bool,
+    /// Buffers of sockets are bounded.
+    pub socket_memory: bool,
     /// The number of processes is bounded.
     pub pids: bool,
     /// One write kills a whole job.
@@ -239,6 +241,8 @@ impl Capabilities {
             (self.cpu_weight, "cpu guarantee"),
             (self.cpu_cap, "cpu cap"),
             (self.memory_limit, "memory limit"),
+            // Where memory is bounded at all; otherwise it is said already.
+            (self.socket_memory || !self.memory_limit, "limit of socket buffers"),
             (self.pids, "limit of processes"),
             (self.tracking, "tracking of processes"),
         ];

@@ -32,11 +32,38 @@ pub(crate) fn set_cpu_cap(cpu: &Group, cores: Option<Cpu>) -> Result<(), CageErr
     }
 }
 
-/// Memory and memory + swap may never cross, so the order depends on the direction; trying both
-/// orders is simpler than knowing the old value.
-pub(crate) fn set_memory_limit(memory: &Group, has_memsw: bool, bytes: Option<i64>) -> Result<(), CageError> {
+/// Bounds that the v1 controller of memory has on this host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct MemoryBounds {
+    /// Of memory and swap together.
+    pub swap: bool,
+    /// Of buffers of sockets, which the bound of memory leaves out.
+    pub sockets: bool,
+}
+
+impl MemoryBounds {
+    /// As the files at the mount point of the hierarchy say.
+    pub fn of(mount: &Path) -> MemoryBounds {
+        let has = |file| mount.join(file).exists();
+        MemoryBounds { swap: has("memory.memsw.limit_in_bytes"), sockets: has(SOCKETS) }
+    }
+}
+
+/// The kernel counts buffers of all protocols here, not only of TCP.
+const SOCKETS: &str = "memory.kmem.tcp.limit_in_bytes";
+
+/// Buffers of sockets get as much again. Memory and memory + swap may never cross, so the order depends on the direction;
+/// trying both orders is simpler than knowing the old value.
+pub(crate) fn set_memory_limit(
+    memory: &Group,
+    bounds: MemoryBounds,
+    bytes: Option<i64>,
+) -> Result<(), CageError> {
     let text = bytes.map_or("-1".to_owned(), |b| b.max(0).to_string());
-    if !has_memsw {
+    if bounds.sockets {
+        memory.write(SOCKETS, &text)?;
+    }
+    if !bounds.swap {
         return memory.write("memory.limit_in_bytes", &text);
     }
     let first = memory.write("memory.limit_in_bytes", &text);

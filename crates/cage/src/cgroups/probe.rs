@@ -1,7 +1,7 @@
 //! Finding out what works by doing it (jobs-and-nodes.md 4.2).
 
 use super::CgroupEnvironment;
-use crate::environment::{Capabilities, Container, JobLimits};
+use crate::environment::{Capabilities, Container, Driver, JobLimits};
 use crate::process::ProcessId;
 use crate::spawn::ProcessSpec;
 use crate::sys;
@@ -26,6 +26,13 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     };
     container.dies_with_caller = true;
     found.cpu_weight = container.set_cpu_guarantee(Cpu(200)).is_ok();
+    // Kernels may be told to leave sockets out of cgroup v2 (`cgroup.memory=nosocket`).
+    found.socket_memory = match environment.driver {
+        Driver::CgroupV2 => {
+            !std::fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains("nosocket"))
+        }
+        _ => environment.memory_bounds.sockets,
+    };
     found.pids = environment.roots.pids.is_some() && container.set_pids_limit(Some(64)).is_ok();
     if let Some(burner) = run(&mut container, "while :; do :; done") {
         let give_up = Instant::now() + PATIENCE;

@@ -10,4 +10,5 @@ mod oci;
 mod proxies;
 mod quota;
 mod rootless;
+mod sockets;
 mod storage;
