@@ -276,15 +276,9 @@ class Cluster:
         expected = [n for n in self.nodes if n.running()]
         count = len(expected) if count is None else count
 
-        begin = time.monotonic()
-
         def online():
             for node in expected:
-                if not node.running() and "Another node runs on the directory" in node.tail(3) and time.monotonic() < begin + 20:
-                    # A node that was killed while it forked: the child has the lock of the directory until its `exec`. A
-                    # supervisor starts the node again.
-                    node.start()
-                elif not node.running():
+                if not node.running():
                     raise AssertionError(f"{node.name} ended with {node.popen.returncode}\n{node.tail()}")
             return len(self.online()) >= count
         wait_for(online, what=f"{count} nodes online", seen=self.online)

@@ -3,8 +3,10 @@
 import os
 import pathlib
 import stat
+import subprocess
 
-from harness import cluster as make_cluster
+import pytest
+from harness import BINARY, cluster as make_cluster
 from test_jobs import upload
 
 
@@ -54,3 +56,16 @@ def test_s2_data_that_was_open_is_closed_at_the_start():
         assert open_to_others(server) == []
         assert [path.stat().st_mode & 0o7777 for path in nodes] == [0o700] * len(nodes)
         assert "were open to other users of this host" in cluster.server.tail(1000)
+
+
+@pytest.mark.parametrize("kind", ["server", "node"])
+def test_s2_tokens_that_others_can_read_are_refused(kind, tmp_path):
+    """S2: another user who has read a token acts as its owner."""
+    token, config = tmp_path / "token", tmp_path / "config.toml"
+    token.write_text("robot abc\n")
+    token.chmod(0o644)
+    config.write_text(f'[server]\ntokens_file = "{token}"\n[node]\ntoken_file = "{token}"\n')
+    arguments = {"server": ["--listen", "127.0.0.1:0", "--auth"], "node": ["--server", "127.0.0.1:1", "--name", f"modes-{os.getpid()}"]}
+    done = subprocess.run([str(a) for a in (BINARY, kind, *arguments[kind], "--data", tmp_path / "data", "--config", config)],
+                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode != 0 and f"{token} has mode 0644" in done.stderr, done.stderr

@@ -176,6 +176,7 @@ def test_who_is_a_superuser(guarded, tokens):
 def test_tokens_of_the_configuration(tmp_path):
     file = tmp_path / "tokens"
     file.write_text("# machines\nrobot abc\nnobody def\n")
+    file.chmod(0o600)
     with make_cluster(nodes=0, auth=True, server_config=f'tokens_file = "{file}"') as c:
         assert c.yt("whoami", token="abc", check=False)[0] != 0, "there is no such user yet"
         c.command("create", type="user", attributes={"name": "robot"})

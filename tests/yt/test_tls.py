@@ -146,9 +146,15 @@ def test_a_renewed_certificate_needs_no_restart(secret):
 def test_what_cannot_work_is_said_at_the_start(secret, tmp_path):
     empty = tmp_path / "empty.pem"
     empty.write_text("")
+    empty.chmod(0o600)
     _, other_key = certificate(secret.directory, "other", "authority")
+    open_key = tmp_path / "open.key"
+    open_key.write_bytes(secret.key.read_bytes())
+    open_key.chmod(0o644)
     for cert, key, expected in ((empty, secret.key, "no certificate"), (secret.cert, empty, "private key"),
-                                (tmp_path / "none", secret.key, "none"), (secret.cert, other_key, "does not belong")):
+                                (tmp_path / "none", secret.key, "none"), (secret.cert, other_key, "does not belong"),
+                                # S2: others could have read it.
+                                (secret.cert, open_key, "has mode 0644")):
         done = subprocess.run([BINARY, "server", "--listen", "127.0.0.1:0", "--data", tmp_path / "data", "--tls-cert", cert,
                                "--tls-key", key], capture_output=True, text=True, timeout=120)
         assert done.returncode != 0 and expected in done.stderr, done.stderr

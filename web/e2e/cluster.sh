@@ -67,7 +67,8 @@ find_page() {
     exit 1
 }
 
-start_cluster data
+# Without a question to other accounts of the host: that would be an alert.
+start_cluster data --no-auth
 find_page "$url"
 export MILLPOND_URL=$url PAGE_URL=$page_url
 if [ "${guarded:-}" = yes ]; then

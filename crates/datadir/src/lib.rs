@@ -4,6 +4,14 @@
 //! over one that is there: it must belong to this process, and what others could read in it is closed.
 #![forbid(unsafe_code)]
 
+mod announced;
+mod private;
+mod secret;
+
+pub use announced::{announce, announced};
+pub use private::{private_directory, runtime_directory, runtime_path};
+pub use secret::{SecretError, read_secret};
+
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -43,6 +51,17 @@ pub enum DataDirectoryError {
         found: u32,
         /// The process's user.
         expected: u32,
+    },
+    /// Others could read or replace its contents.
+    #[error(
+        "{} must be a directory with mode 0700 and no link, it has mode {mode:04o}: close it to others (chmod 700) or remove it",
+        .path.display()
+    )]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
     },
 }
 

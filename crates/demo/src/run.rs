@@ -165,16 +165,20 @@ fn machine() -> anyhow::Result<Machine> {
 /// An absolute path: marks and mounts are compared with what the kernel says.
 fn make_directory(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = match given {
-        Some(path) => path.to_owned(),
+        Some(path) => {
+            std::fs::create_dir_all(path)
+                .with_context(|| format!("cannot make the directory {}", path.display()))?;
+            path.to_owned()
+        }
         None => {
             let since =
                 std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let unique = format!("millpond-demo-{}-{}", since.as_secs(), std::process::id());
-            std::env::temp_dir().join(unique)
+            let path = std::env::temp_dir().join(unique);
+            datadir::private_directory(&path)?;
+            path
         }
     };
-    std::fs::create_dir_all(&path)
-        .with_context(|| format!("cannot make the directory {}", path.display()))?;
     path.canonicalize().with_context(|| format!("cannot use the directory {}", path.display()))
 }
 

@@ -1,7 +1,7 @@
 //! Settings of the kernel.
 
 use crate::Retention;
-use vocab::Span;
+use vocab::{Failure, Span};
 
 /// See the fields. Scheduler options that administrators change at run time are in the tree
 /// (`//sys/scheduler/config`, `//sys/pool_trees/<tree>/@config`), not here.
@@ -29,6 +29,8 @@ pub struct Config {
     pub first_event: u64,
     /// How long finished operations are kept.
     pub retention: Retention,
+    /// What is wrong with the settings of the server, for `//sys/scheduler/@alerts`, with `alert_type`.
+    pub alerts: Vec<Failure>,
 }
 
 impl Config {
@@ -46,6 +48,7 @@ impl Config {
             access_control: false,
             first_event: 1,
             retention: Retention::default(),
+            alerts: Vec::new(),
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct NodeConfig {
     pub tags: Vec<String>,
     /// Job environment.
     pub driver: DriverChoice,
-    /// Group of this node in every cgroup hierarchy; default `millpond/<address>`.
+    /// Group of this node in every cgroup hierarchy; default `millpond/<address>-<identifier of the data directory>`.
     pub root_group: Option<String>,
     /// Program that becomes the spawner when given `job-proxy-spawner`; default: this one.
     pub spawner_program: PathBuf,
@@ -119,7 +119,7 @@ impl NodeConfig {
         }
     }
 
-    /// The node's group in every hierarchy.
+    /// The node's group in every hierarchy; without an identifier unless `root_group` is set.
     pub fn root_group(&self) -> String {
         match &self.root_group {
             Some(group) => group.clone(),
@@ -141,7 +141,7 @@ impl NodeConfig {
             return near;
         }
         let hash = rustc_hash::FxBuildHasher.hash_one(&directory);
-        std::env::temp_dir().join(format!("millpond-node-{hash:016x}.sock"))
+        datadir::runtime_path().join(format!("node-{hash:016x}.sock"))
     }
 }
 

@@ -14,6 +14,26 @@ pub enum NodeError {
         /// Who.
         pid: String,
     },
+    /// A living node of this host has the name or the control group.
+    #[error(
+        "The {kind} {name:?} is used on this host by {holder}: choose another name for this node (--name), or stop that one"
+    )]
+    Claimed {
+        /// `node` or `group`.
+        kind: &'static str,
+        /// Which one.
+        name: String,
+        /// The process, and its data directory.
+        holder: String,
+    },
+    /// The file with the name of the node's control group was changed.
+    #[error("File {path:?} must have the name of a control group below the root, it has {found:?}")]
+    GroupFile {
+        /// The file.
+        path: PathBuf,
+        /// Its contents.
+        found: String,
+    },
     /// Something of the file system.
     #[error("Cannot {action} {path:?}: {source}")]
     Io {
@@ -55,6 +75,9 @@ pub enum NodeError {
     /// The data directory is not the node's own.
     #[error(transparent)]
     DataDirectory(#[from] datadir::DataDirectoryError),
+    /// The file with the node's token is open to others.
+    #[error(transparent)]
+    Secret(#[from] datadir::SecretError),
     /// The job environment.
     #[error(transparent)]
     Environment(#[from] cage::CageError),

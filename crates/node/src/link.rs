@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use datadir::SecretError;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -27,9 +28,16 @@ pub(crate) struct Credential(Option<MetadataValue<Ascii>>);
 
 impl Credential {
     /// From the file with the token; nothing if there is none (yet): the server may not ask for one.
-    fn read(file: Option<&Path>) -> Credential {
-        let text = file.and_then(|file| std::fs::read_to_string(file).ok());
-        Credential(text.and_then(|text| format!("OAuth {}", text.trim()).parse().ok()))
+    fn read(file: Option<&Path>) -> Result<Credential, SecretError> {
+        let Some(file) = file else { return Ok(Credential::default()) };
+        match datadir::read_secret(file) {
+            Ok(text) => {
+                let text = String::from_utf8_lossy(&text);
+                Ok(Credential(format!("OAuth {}", text.trim()).parse().ok()))
+            }
+            Err(SecretError::Io { .. }) => Ok(Credential::default()),
+            Err(open) => Err(open),
+        }
     }
 }
 
@@ -108,8 +116,12 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
     let mut told = String::new();
     loop {
         // Read anew each time: a node may be there before its token is, and tokens are changed.
-        let credential = Credential::read(token_file.as_deref());
-        match converse(&endpoint, credential, &current, &news).await {
+        let end = match Credential::read(token_file.as_deref()) {
+            Ok(credential) => converse(&endpoint, credential, &current, &news).await,
+            // Nobody is shown a token that others may know or have written.
+            Err(open) => Err(Lost { welcomed: false, why: open.to_string() }),
+        };
+        match end {
             Ok(End::ServerLeft) => {
                 tracing::info!("the server has closed the connection");
                 backoff = Backoff { attempt: 0 };

@@ -3,11 +3,13 @@
 mod beneath;
 mod cache;
 mod calls;
+mod claims;
 mod clearing;
 mod download;
 mod environment;
 mod layers;
 mod layout;
+mod lock;
 mod outlet;
 mod ports;
 mod pressure;
@@ -26,10 +28,11 @@ mod slots;
 mod spawning;
 mod stderr;
 
-pub(crate) use layout::{Layout, Lock};
+pub(crate) use claims::{Claims, data_directory, group_name};
+pub(crate) use layout::Layout;
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
-pub(crate) use room::{DISABLED, Isolator};
+pub(crate) use room::Isolator;
 
 use std::path::PathBuf;
 use std::sync::Arc;

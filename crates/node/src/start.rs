@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cage::{Capabilities, Driver, EnvironmentConfig, JobEnvironment};
+use datadir::SecretError;
 use nodecore::{NodeCore, NodeInput, Settings};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use vocab::Failure;
@@ -14,7 +15,9 @@ use yson::Value;
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
 use crate::link::{CurrentClient, endpoint, keep_connected};
-use crate::real::{DISABLED, Isolator, Layout, Lock, RealHands, RealNews, accept, bind, recover};
+use crate::real::{
+    Claims, Isolator, Layout, RealHands, RealNews, accept, bind, data_directory, group_name, recover,
+};
 use crate::{NodeConfig, NodeError, RoomOptions};
 
 /// How a node is to end.
@@ -111,23 +114,32 @@ fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), Nod
     result
 }
 
-async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+    // It may come later; one that others can read is a mistake to tell at once.
+    if let Some(file) = &config.token_file
+        && let Err(open @ SecretError::Open { .. }) = datadir::read_secret(file)
+    {
+        return Err(NodeError::Secret(open));
+    }
     let endpoint = endpoint(&config.server, config.ca_file.as_deref())?;
     // What lies in it is behind this door: sandboxes belong to the users of jobs, cached files are shown to them.
     let was_open = datadir::take(&config.data_directory, &|_| true)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
     }
-    let _lock = Lock::take(&config.data_directory)?;
+    let _lock = data_directory(&config.data_directory)?;
     let layout = Layout::create(&config.data_directory)?;
+    config.root_group = Some(group_name(&config, &layout)?);
+    let _claims = Claims::take(&config, &layout)?;
+    datadir::announce(layout.root())?;
     let (environment, capabilities) = open_environment(&config)?;
     let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
     let slots_directory = layout.slots();
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
     let kill_timeout = Duration::from_micros(config.kill_timeout.0);
-    let secrets: Vec<_> = config.token_file.iter().cloned().collect();
-    let chosen = Isolator::choose(&config.room, &secrets, &layout, environment.as_ref())?;
+    let chosen = Isolator::choose(&config, &layout, environment.as_ref())?;
+    let is_isolated = chosen.isolator.is_some();
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
@@ -148,13 +160,24 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     }
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
     settings.disk_capacity = disk_capacity(&config.room, &slots_directory);
-    settings.alerts.extend(chosen.alert);
-    if chosen.disabled {
-        // A node must not offer more than it can enforce (jobs-and-nodes.md 3.2).
-        settings.resource_limits.user_slots = 0;
-        tokio::spawn(enable_later(config.clone(), Arc::clone(&environment), news.clone()));
+    if let Some(alert) = chosen.alert {
+        tracing::warn!("{alert}");
+        if chosen.disabled {
+            // A node must not offer more than it can enforce (jobs-and-nodes.md 3.2).
+            settings.resource_limits.user_slots = 0;
+            let message = alert.message.clone();
+            tokio::spawn(enable_later(config.clone(), Arc::clone(&environment), message, news.clone()));
+        }
+        settings.alerts.push(alert);
     }
-    if config.room.enable_tmpfs && !rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    if environment.driver() == Driver::Simple && is_root && !is_isolated {
+        let text = "Jobs run as root of this host: job environment simple keeps nothing apart; give --isolation full, or run \
+             this node as another user";
+        tracing::warn!("{text}");
+        settings.alerts.push(Failure::new(text).with("alert_type", "jobs_run_as_root"));
+    }
+    if config.room.enable_tmpfs && !is_root {
         let text = "Memory file systems of jobs are plain directories: mounting them needs root";
         settings.alerts.push(Failure::new(text).with("not_enforced", vec![Value::from("tmpfs volumes")]));
     }
@@ -178,26 +201,25 @@ async fn node(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), N
     Ok(())
 }
 
-/// Tries the self-check again until it passes, then offers what the node has.
+/// Tries the self-check again until it passes, then offers what the node has and takes the alert back.
 async fn enable_later(
     config: NodeConfig,
     environment: Arc<dyn JobEnvironment>,
+    alert: String,
     news: UnboundedSender<News<RealNews>>,
 ) {
     loop {
         tokio::time::sleep(SELF_CHECK_PERIOD).await;
-        let (room, data, environment) =
-            (config.room.clone(), config.data_directory.clone(), Arc::clone(&environment));
-        let secrets: Vec<_> = config.token_file.iter().cloned().collect();
+        let (options, environment) = (config.clone(), Arc::clone(&environment));
         let passes = tokio::task::spawn_blocking(move || {
-            let layout = Layout::create(&data).ok()?;
-            let chosen = Isolator::choose(&room, &secrets, &layout, environment.as_ref()).ok()?;
+            let layout = Layout::create(&options.data_directory).ok()?;
+            let chosen = Isolator::choose(&options, &layout, environment.as_ref()).ok()?;
             Some(!chosen.disabled && chosen.isolator.is_some())
         });
         if passes.await.ok().flatten() == Some(true) {
             tracing::info!("jobs can be isolated again");
             let limits = NodeInput::ResourceLimits(config.resource_limits);
-            for input in [NodeInput::FaultPassed(DISABLED.to_owned()), limits] {
+            for input in [NodeInput::FaultPassed(alert.clone()), limits] {
                 let _ = news.send(News::Hands(RealNews::Input(input)));
             }
             return;

@@ -15,8 +15,8 @@ pub struct ConfiguredTokens {
 impl ConfiguredTokens {
     /// Empty lines and those that begin with `#` mean nothing.
     pub fn read(file: &Path) -> anyhow::Result<ConfiguredTokens> {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read the tokens in {}", file.display()))?;
+        let text = String::from_utf8(datadir::read_secret(file).context("cannot use tokens_file")?)
+            .with_context(|| format!("the tokens in {} are not UTF-8", file.display()))?;
         ConfiguredTokens::parse(&text).with_context(|| format!("the tokens in {}", file.display()))
     }
 

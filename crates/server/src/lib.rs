@@ -20,6 +20,7 @@ mod concatenate;
 mod configured_tokens;
 mod core_thread;
 mod event_log;
+mod exposure;
 mod files;
 mod garbage;
 mod hub;
@@ -39,5 +40,6 @@ mod streams;
 mod tables;
 
 pub use event_log::Limits as EventLogLimits;
+pub use exposure::exposure;
 pub use kernel::Retention;
 pub use run::{ServerConfig, run};

@@ -6,6 +6,7 @@ use crate::backend::ServerBackend;
 use crate::configured_tokens::ConfiguredTokens;
 use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
 use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
+use crate::exposure::exposure;
 use crate::files::Files;
 use crate::garbage::{Garbage, collect};
 use crate::hub::{Errand, Hub};
@@ -80,6 +81,10 @@ impl ServerConfig {
     pub fn is_authenticated(&self) -> bool {
         self.authentication.unwrap_or(!self.listen.ip().is_loopback())
     }
+    /// What a server with these settings that listens there lets others do without asking who they are.
+    pub fn exposure(&self, address: SocketAddr) -> Option<Failure> {
+        if self.is_authenticated() { None } else { exposure(address, self.authentication == Some(false)) }
+    }
 }
 
 /// The token of `root`, in the directory of the data.
@@ -100,6 +105,11 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
     if let Some(warning) = was_open.warning(&config.data) {
         tracing::warn!("{warning}");
     }
+    if let Err(error) = datadir::announce(&config.data) {
+        tracing::warn!(
+            "nodes of this host may show the data directory to jobs that run as the server's user: {error}"
+        );
+    }
     let store: Arc<dyn Store> = Arc::new(RedbStore::open(&config.data)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -118,8 +128,12 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
+    let exposed = config.exposure(address);
+    if let Some(failure) = &exposed {
+        tracing::warn!("{failure}");
+    }
     let event_files = open_event_log(&config, &*store)?;
-    let (kernel, effects) = recover(&config, address, &*store, event_files.as_ref())?;
+    let (kernel, effects) = recover(&config, address, &*store, event_files.as_ref(), exposed)?;
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -299,6 +313,7 @@ fn recover(
     address: SocketAddr,
     store: &dyn Store,
     events: Option<&EventFiles>,
+    exposed: Option<Failure>,
 ) -> anyhow::Result<(Kernel, Vec<kernel::Effect>)> {
     let mut records = Records::default();
     for table in Records::TABLES {
@@ -314,6 +329,7 @@ fn recover(
     settings.event_log = events.is_some();
     settings.retention = config.retention;
     settings.access_control = config.is_authenticated();
+    settings.alerts.extend(exposed);
     settings.first_event = events.map_or(1, |files| files.last() + 1);
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;

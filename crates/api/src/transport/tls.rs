@@ -93,7 +93,9 @@ fn configuration(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Fa
     if chain.is_empty() {
         return Err(bad(certificate, "no certificate in PEM form is in it".to_owned()));
     }
-    let secret = PrivateKeyDer::from_pem_file(key)
+    let secret = datadir::read_secret(key)
+        .map_err(|e| Failure::new(e.to_string()).with("path", key.display().to_string()))?;
+    let secret = PrivateKeyDer::from_pem_slice(&secret)
         .map_err(|e| bad(key, format!("cannot read a private key in PEM form: {e}")))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()

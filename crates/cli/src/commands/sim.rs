@@ -227,6 +227,7 @@ fn what_if(common: &Common, screen: Screen, args: &SimWhatIfArgs) -> Result<(), 
 fn faults(screen: Screen, args: &SimFaultsArgs) -> Result<(), CliError> {
     let interrupt = signals()?;
     let folder = std::env::temp_dir().join(format!("millpond-faults-{}", std::process::id()));
+    datadir::private_directory(&folder).map_err(|e| CliError::failed(e.to_string()))?;
     let last = if args.forever { u64::MAX } else { args.seed.saturating_add(args.count) };
     let (begun, mut told_at) = (Instant::now(), Instant::now());
     let (mut stories, mut jobs) = (0u64, 0u64);

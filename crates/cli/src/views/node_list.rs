@@ -46,7 +46,13 @@ impl Output for NodeTable {
                 .into(),
             ]);
         }
-        grid.finish()
+        let mut out = grid.finish();
+        for (address, node) in self.nodes.iter() {
+            if let Some(message) = disabled(node.as_map().unwrap_or(Map::EMPTY)) {
+                out.push_str(&format!("\n{}: {message}", String::from_utf8_lossy(address)));
+            }
+        }
+        out
     }
     fn json(&self) -> Value {
         self.nodes.clone().into()
@@ -54,6 +60,16 @@ impl Output for NodeTable {
     fn quiet(&self) -> String {
         self.nodes.key_strings().collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Why the node starts no jobs, if its alerts say so.
+fn disabled(node: &Map) -> Option<&str> {
+    let alerts = find(node, "alerts").and_then(Value::as_list)?;
+    let is_it = |alert: &&Value| {
+        let kind = alert.get("attributes").and_then(|attributes| attributes.get("alert_type"));
+        kind.and_then(Value::as_str) == Some("job_environment_disabled")
+    };
+    alerts.iter().find(is_it)?.get("message")?.as_str()
 }
 
 /// `3.5/8`.

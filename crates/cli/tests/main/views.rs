@@ -212,7 +212,10 @@ fn nodes() {
             last_seen_time="2026-01-02T03:09:58Z"; tree=physical;
             resource_usage={cpu=3.5; memory=1610612736; user_slots=3; gpu=0; network=0; user_memory=1610612736};
             resource_limits={cpu=8.; memory=17179869184; user_slots=32; gpu=0; network=0}};
-        "vm-8000-2"={state=offline; resource_limits={cpu=8.}};
+        "vm-8000-2"={state=offline; resource_limits={cpu=8.}; alerts=[
+            {code=1; message="Clock is late"};
+            {code=1; message="This node cannot isolate jobs"; attributes={alert_type=job_environment_disabled}};
+        ]};
     }"#;
     check(
         &NodeTable { nodes: map(nodes) },
@@ -220,6 +223,7 @@ fn nodes() {
         NODE       STATE    JOBS    CPU          MEMORY  SLOTS  GPU  JOBS HELD BY  TAGS        SEEN
         vm-8000-1  online      3  3.5/8  1.5 GiB/16 GiB   3/32    -  hybrid        ssd,rack-4  2s ago
         vm-8000-2  offline     0    0/8               -      -    -  -             -           -
+        vm-8000-2: This node cannot isolate jobs
     "#]],
         "vm-8000-1\nvm-8000-2",
     );

@@ -1,5 +1,7 @@
 //! S2, S3: only the user of the process can read a data directory, for every umask and for directories of earlier releases.
 
+mod secret;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -57,4 +59,19 @@ fn a_directory_of_somebody_else_is_refused() {
     let error = datadir::take(root.path(), &|_| false).expect_err("refused").to_string();
     assert!(error.contains("belongs to user 12345, not to user 0"), "{error}");
     assert_ne!(mode(root.path()) & 0o700, 0, "nothing was changed");
+}
+
+/// S3.
+#[test]
+fn announced_directories_are_known_until_they_are_removed() {
+    let root = tempfile::tempdir().expect("a directory");
+    let data = root.path().join("data");
+    datadir::take(&data, &|_| false).expect("made");
+    let data = data.canonicalize().expect("it is there");
+    for _ in 0..2 {
+        datadir::announce(&data).expect("announced");
+        assert_eq!(datadir::announced().iter().filter(|path| **path == data).count(), 1);
+    }
+    fs::remove_dir(&data).expect("empty");
+    assert!(!datadir::announced().contains(&data));
 }

@@ -240,6 +240,7 @@ impl Kernel {
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
             .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
             .chain(self.events.alerts())
+            .chain(self.config.alerts.iter().cloned())
     }
 
     fn orchid_operation(&self, now: Time, name: &str) -> Option<Value> {
@@ -266,6 +267,7 @@ impl Kernel {
             "resource_limits" => node.report.resource_limits.to_value(),
             "tags" => node.report.tags.iter().map(String::as_str).collect::<Vec<_>>(),
             "job_environment" => node.job_environment.as_str(),
+            "alerts" => node.alerts.iter().map(Failure::to_value).collect::<Vec<_>>(),
             "running_job_count" => node.jobs.len(),
             "last_seen_time" => node.last_seen,
             "last_heartbeat_time" => node.last_heartbeat,

@@ -51,6 +51,7 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
     let is_childrens =
         |path: &std::path::Path| path.is_dir() && path.file_name().is_none_or(|name| name != "logs");
     let was_open = datadir::take(&options.data, &is_childrens).map_err(told)?;
+    datadir::announce(&options.data).map_err(told)?;
     // Children may have other ideas of where they are.
     options.data = options.data.canonicalize().map_err(told)?;
     if let Some(warning) = was_open.warning(&options.data) {
@@ -134,6 +135,11 @@ async fn supervise(screen: &Screen, options: &Options, plan: Plan) -> Result<(),
     };
     let (sender, mut events) = unbounded_channel();
     screen.tell(&format!("starting a cluster in {}", options.data.display()));
+    if !options.is_authenticated()
+        && let Some(exposed) = server::exposure(options.listen, options.auth == Some(false))
+    {
+        screen.tell(&exposed.message);
+    }
     let mut server = Child::start(plan.server, sender.clone());
     let mut nodes = Vec::new();
 

@@ -22,14 +22,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("store", &["vocab"]),
     ("datadir", &[]),
     ("cage", &["yson", "vocab"]),
-    ("api", &["yson", "vocab", "kernel"]),
+    ("api", &["yson", "vocab", "kernel", "datadir"]),
     ("client", &["yson", "vocab"]),
     ("jobproxy", &["yson", "vocab", "reserve", "cage", "tables"]),
     ("server", &["yson", "vocab", "wire", "kernel", "datadir", "store", "api", "tables"]),
     ("node", &["yson", "vocab", "wire", "nodecore", "datadir", "cage", "jobproxy"]),
     ("sim", &["yson", "vocab", "wire", "reserve", "controller", "scheduler", "kernel", "nodecore"]),
-    ("cli", &["yson", "vocab", "client", "calc", "sim"]),
-    ("demo", &["yson", "vocab", "client"]),
+    ("cli", &["yson", "vocab", "client", "datadir", "calc", "sim"]),
+    ("demo", &["yson", "vocab", "client", "datadir"]),
     ("millpond", &["yson", "vocab", "client", "datadir", "cli", "demo", "server", "node", "jobproxy"]),
 ];
 

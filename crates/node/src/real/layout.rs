@@ -1,16 +1,13 @@
 //! Where things are in the data directory.
 
-use std::fs::File;
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{FlockOperation, flock};
 
 use crate::NodeError;
 
 /// ```text
 /// lock                      held while the node lives; its pid
+/// group                     name of the node's control group
 /// proxies.sock              proxies call here
 /// cache/<file>-<revision>   files of jobs; -x for executables
 /// slots/<index>/sandbox/    working directory of the job
@@ -48,6 +45,10 @@ impl Layout {
     }
     pub fn root(&self) -> &Path {
         &self.root
+    }
+    /// Name of the node's control group.
+    pub fn group(&self) -> PathBuf {
+        self.root.join("group")
     }
     /// For the self-check at the start.
     pub fn probe(&self) -> PathBuf {
@@ -91,39 +92,5 @@ impl Layout {
     }
     pub fn job(&self, slot: u32) -> PathBuf {
         self.slot(slot).join("job")
-    }
-}
-
-/// The right to use a data directory; given back when dropped, also by death.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _file: File,
-}
-
-impl Lock {
-    /// Fails at once if another process has it.
-    pub fn take(root: &Path) -> Result<Lock, NodeError> {
-        std::fs::create_dir_all(root).map_err(NodeError::io("create", root))?;
-        let path = root.join("lock");
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o644)
-            .open(&path)
-            .map_err(NodeError::io("open", &path))?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            return Err(NodeError::Locked { directory: root.to_owned(), pid: pid.trim().to_owned() });
-        }
-        let write = |file: &mut File| -> std::io::Result<()> {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "{}", std::process::id())
-        };
-        write(&mut file).map_err(NodeError::io("write", &path))?;
-        Ok(Lock { _file: file })
     }
 }

@@ -15,6 +15,7 @@ use yson::Value;
 use super::beneath::Directory;
 use super::clearing::remove_tree;
 use super::layout::Layout;
+use crate::NodeConfig;
 use crate::isolation::{IsolationChoice, RoomOptions};
 
 /// The sandbox in a root file system of layers (jobs-and-nodes.md 4.7).
@@ -102,9 +103,11 @@ pub(crate) struct Tenant<'a> {
     pub root: Option<RootFs>,
 }
 
-/// The alert of a node that could isolate jobs and for the moment cannot.
-pub(crate) const DISABLED: &str = "Job environment is disabled: jobs cannot be isolated now, although this host can do it; \
+/// Alerts of nodes that offer nothing because they cannot isolate jobs.
+const NOT_ISOLATED_NOW: &str = "Job environment is disabled: jobs cannot be isolated now, although this host can do it; \
      it is tried again every few seconds";
+const NOT_ISOLATED_HERE: &str = "Job environment is disabled: this node cannot isolate jobs, and with authentication it starts \
+     none without isolation; it is tried again every few seconds; --isolation none starts jobs as the user of the node";
 
 /// What became of the wish to isolate jobs.
 #[derive(Debug, Default)]
@@ -165,13 +168,15 @@ const RUN: &str = "/run";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 impl Isolator {
-    /// As the options want it and this host can. Jobs see no `secrets`, files of the node.
+    /// As the options want it and this host can. A node that has a token is one of a cluster whose users need not trust each
+    /// other: it starts no job that it cannot isolate, unless `--isolation none` says so.
     pub fn choose(
-        options: &RoomOptions,
-        secrets: &[PathBuf],
+        config: &NodeConfig,
         layout: &Layout,
         environment: &dyn JobEnvironment,
     ) -> Result<Chosen, CageError> {
+        let options = &config.room;
+        let is_authenticated = config.token_file.is_some();
         let simple = environment.driver() == cage::Driver::Simple;
         let by_runtime = environment.driver() == cage::Driver::Oci;
         if by_runtime && options.isolation == IsolationChoice::None {
@@ -179,7 +184,7 @@ impl Isolator {
             return Err(CageError::Unsupported { driver: cage::Driver::Oci, missing });
         }
         if options.isolation == IsolationChoice::None
-            || (simple && options.isolation == IsolationChoice::Auto)
+            || (simple && options.isolation == IsolationChoice::Auto && !is_authenticated)
         {
             return Ok(Chosen::default());
         }
@@ -190,13 +195,23 @@ impl Isolator {
         }
         // Also for root of a user namespace: outside it is somebody else.
         let own_users = environment.driver() == cage::Driver::Rootless;
-        let isolator = Isolator::new(options, secrets, layout, own_users);
+        let secrets: Vec<PathBuf> = config.token_file.iter().cloned().collect();
+        let isolator = Isolator::new(options, &secrets, layout, own_users);
+        let disabled = |text: &str, error: &CageError| {
+            let alert = Failure::new(text)
+                .because(Failure::new(error.to_string()))
+                .with("alert_type", "job_environment_disabled");
+            Chosen { isolator: Some(isolator.clone()), alert: Some(alert), disabled: true }
+        };
         match isolator.probe(layout, environment) {
             Ok(()) => Ok(Chosen { isolator: Some(isolator), ..Chosen::default() }),
             Err(e) if options.isolation == IsolationChoice::Full => Err(e),
             // Whoever asked for a runtime did not ask for jobs without it.
             Err(e) if by_runtime && is_beyond_this_host(&e) => Err(e),
             Err(e) if is_beyond_this_host(&e) || (own_users && no_user_namespaces(&e)) => {
+                if is_authenticated {
+                    return Ok(disabled(NOT_ISOLATED_HERE, &e));
+                }
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());
                 let what: Vec<Value> = ["users", "namespaces", "privileges"].map(Value::from).to_vec();
@@ -204,12 +219,7 @@ impl Isolator {
                 Ok(Chosen { alert: Some(alert), ..Chosen::default() })
             }
             // The host could do it yesterday and will be able to tomorrow: no job must see more today.
-            Err(e) => {
-                let alert = Failure::new(DISABLED)
-                    .because(Failure::new(e.to_string()))
-                    .with("alert_type", "job_environment_disabled");
-                Ok(Chosen { isolator: Some(isolator), alert: Some(alert), disabled: true })
-            }
+            Err(e) => Ok(disabled(NOT_ISOLATED_NOW, &e)),
         }
     }
 
@@ -238,8 +248,6 @@ impl Isolator {
             let home = std::env::var_os("HOME").and_then(|home| fs::canonicalize(home).ok());
             covers.extend(home.filter(|home| is_ours(home)));
         }
-        covers.sort_by_key(|path| path.components().count());
-        covers.dedup();
         let resolver = fs::canonicalize(RESOLVER).ok().filter(|real| real.starts_with(RUN));
         let resolver = resolver.map(|path| Bind { source: path.clone(), target: path, read_only: true });
         Isolator {
@@ -276,11 +284,27 @@ impl Isolator {
         Isolation {
             hostname: format!("slot_{slot}-{prefix}"),
             root,
-            covers: self.covers.clone(),
+            covers: self.covers_now(),
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
             own_users: self.own_users,
         }
+    }
+
+    /// With the data directories that other processes of this host have announced, also after this node had started: a job
+    /// with the node's own user could read them.
+    fn covers_now(&self) -> Vec<PathBuf> {
+        let mut covers = self.covers.clone();
+        if self.start_uid.is_none() {
+            let private = |path: PathBuf| match self.own_users {
+                true => cover_for(&path, &|path| !is_ours(path)),
+                false => cover_for(&path, &lets_others_pass),
+            };
+            covers.extend(datadir::announced().into_iter().map(private));
+            covers.sort_by_key(|path| path.components().count());
+            covers.dedup();
+        }
+        covers
     }
 
     /// By doing: a process as a job would have it (jobs-and-nodes.md 4.2).

@@ -17,7 +17,9 @@ fn main() -> ExitCode {
     let slots: i64 = slots.parse().expect("a number of slots");
     let limits =
         Resources { user_slots: slots, cpu: Cpu(slots * 100), memory: slots << 30, ..Resources::ZERO };
-    let mut config = node::NodeConfig::new(server, "test-node:1", data.as_ref(), limits);
+    // One node of a host has a name at a time, and tests run side by side.
+    let address = format!("test-node:{}", root_group.replace('/', "-"));
+    let mut config = node::NodeConfig::new(server, &address, data.as_ref(), limits);
     config.driver = driver.parse().expect("a driver");
     config.root_group = Some(root_group.clone());
     config.memory_watchdog_period = Span::from_millis(200);

@@ -158,10 +158,10 @@ impl Verdict {
             Verdict::WaitsForUpdate => "its demand is new: the next fair-share update counts it.".to_owned(),
             Verdict::NoNodes => "the tree has no nodes.".to_owned(),
             Verdict::NoSlots { nodes: 1 } => {
-                "jobs are disabled on the only node that it may use, or it offers no slots.".to_owned()
+                "jobs are disabled on the only node that it may use, or it offers no slots: `millpond node list` says why.".to_owned()
             }
             Verdict::NoSlots { nodes } => {
-                format!("jobs are disabled on all {nodes} nodes that it may use, or they offer no slots.")
+                format!("jobs are disabled on all {nodes} nodes that it may use, or they offer no slots: `millpond node list` says why.")
             }
             Verdict::NoMatchingNode { filter, element } => {
                 format!("no node matches the filter \"{filter}\" of {}.", whose(element))

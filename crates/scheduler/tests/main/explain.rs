@@ -251,7 +251,7 @@ fn nodes_without_slots() {
         1,
         expect![[r#"
         Operation ONE
-        In pool "/p" of tree "physical": jobs are disabled on the only node that it may use, or it offers no slots.
+        In pool "/p" of tree "physical": jobs are disabled on the only node that it may use, or it offers no slots: `millpond node list` says why.
           It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 75 %, demand 75 %.
           Below its fair share for 0 s; it starves in 30 s.
           To change that: jobs are enabled on a node, or nodes come.
@@ -264,7 +264,7 @@ fn nodes_without_slots() {
         1,
         expect![[r#"
         Operation ONE
-        In pool "/p" of tree "physical": jobs are disabled on all 2 nodes that it may use, or they offer no slots.
+        In pool "/p" of tree "physical": jobs are disabled on all 2 nodes that it may use, or they offer no slots: `millpond node list` says why.
           It has 0 allocations, wants 3 more; usage 0 % of the cluster, fair share 25 %, demand 25 %.
           Below its fair share for 0.2 s; it starves in 29.8 s.
           To change that: jobs are enabled on a node, or nodes come.

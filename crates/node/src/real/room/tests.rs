@@ -100,6 +100,66 @@ fn only_rights_and_the_kernel_are_beyond_a_host() {
     }
 }
 
+/// A host that lets nobody make namespaces.
+struct CannotIsolate(cage::Driver, Box<dyn JobEnvironment>);
+
+impl JobEnvironment for CannotIsolate {
+    fn driver(&self) -> cage::Driver {
+        self.0
+    }
+    fn prepare(&self) -> Result<(), CageError> {
+        self.1.prepare()
+    }
+    fn probe(&self) -> cage::Capabilities {
+        self.1.probe()
+    }
+    fn enter_proxies(&self, memory: Option<i64>) -> Result<(), CageError> {
+        self.1.enter_proxies(memory)
+    }
+    fn create(&self, _: JobId, _: &JobLimits) -> Result<Box<dyn cage::Container>, CageError> {
+        Err(CageError::Isolation {
+            what: "make namespaces".to_owned(),
+            source: rustix::io::Errno::PERM.into(),
+        })
+    }
+    fn reopen(&self, job_id: JobId) -> Option<Box<dyn cage::Container>> {
+        self.1.reopen(job_id)
+    }
+    fn existing(&self) -> Vec<JobId> {
+        self.1.existing()
+    }
+    fn remove_root(&self) -> Result<(), CageError> {
+        self.1.remove_root()
+    }
+}
+
+/// S5: with authentication users need not trust each other, and no job starts that is not kept apart from theirs.
+#[test]
+fn with_authentication_a_node_that_cannot_isolate_is_disabled() {
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    for driver in [cage::Driver::Simple, cage::Driver::Rootless] {
+        let config = cage::EnvironmentConfig::new("millpond/unused");
+        let simple = cage::open(cage::Driver::Simple, &config).expect("it needs nothing");
+        let environment = CannotIsolate(driver, simple);
+        let choose = |isolation, token: Option<&str>| {
+            let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
+            config.room.isolation = isolation;
+            config.token_file = token.map(PathBuf::from);
+            Isolator::choose(&config, &layout, &environment)
+        };
+        let chosen = choose(IsolationChoice::Auto, Some("/token")).expect("an answer");
+        assert!(chosen.disabled && chosen.isolator.is_some(), "{driver}: {chosen:?}");
+        let alert = chosen.alert.expect("it says why").to_string();
+        assert!(alert.contains("--isolation none") && alert.contains("make namespaces"), "{alert}");
+        assert!(choose(IsolationChoice::Full, Some("/token")).is_err());
+        let asked_for = choose(IsolationChoice::None, Some("/token")).expect("an answer");
+        assert!(!asked_for.disabled && asked_for.isolator.is_none());
+        let trusting = choose(IsolationChoice::Auto, None).expect("an answer");
+        assert!(!trusting.disabled && trusting.isolator.is_none(), "{driver}: {trusting:?}");
+    }
+}
+
 /// Something in the way at the start must not be the end of isolation.
 #[test]
 fn a_passing_fault_disables_the_node_and_not_the_isolation() {
@@ -112,8 +172,9 @@ fn a_passing_fault_disables_the_node_and_not_the_isolation() {
     let group = format!("millpond/test-fault-{}", std::process::id());
     let environment = cage::environment::open_auto(&cage::EnvironmentConfig::new(&group)).expect("any").0;
     let choose = |isolation| {
-        let options = RoomOptions { isolation, ..RoomOptions::default() };
-        Isolator::choose(&options, &[], &layout, environment.as_ref())
+        let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
+        config.room.isolation = isolation;
+        Isolator::choose(&config, &layout, environment.as_ref())
     };
     if environment.driver().has_groups() {
         let chosen = choose(IsolationChoice::Auto).expect("an answer");

@@ -1,0 +1,57 @@
+//! Files with keys and tokens.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why a secret cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// A system call failed.
+    #[error("cannot read {}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// Others than this process and root can read it, or replace what is in it.
+    #[error(
+        "{} has mode {mode:04o} and group {group}: a secret must be closed to others, and to its group unless that is the group \
+         of root or of this process (chmod 600)",
+        .path.display()
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+        /// Its group.
+        group: u32,
+    },
+}
+
+/// Reads a file of at most a megabyte that holds a secret. Links are followed, as secrets of Kubernetes are links.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
+    let failed = |source| SecretError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if is_open(&found) {
+        let (mode, group) = (found.mode() & 0o7777, found.gid());
+        return Err(SecretError::Open { path: path.to_owned(), mode, group });
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(failed(io::Error::other("it is larger than 1 MiB")));
+    }
+    Ok(bytes)
+}
+
+const LARGEST: u64 = 1 << 20;
+
+fn is_open(found: &Metadata) -> bool {
+    let trusted = found.gid() == 0 || found.gid() == rustix::process::getegid().as_raw();
+    found.mode() & 0o007 != 0 || (found.mode() & 0o070 != 0 && !trusted)
+}

@@ -1,0 +1,150 @@
+//! What a node has for itself on its host: its data directory, its name and its control groups.
+//!
+//! Two agents with one name would remove each other's control groups and kill each other's jobs. So an agent claims all three
+//! before it touches any, and its groups carry an identifier that is drawn once for each data directory: agents of two
+//! clusters never meet in one group, whatever their names are.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path};
+
+use super::layout::Layout;
+use super::lock::{Attempt, Lock};
+use super::records;
+use crate::{NodeConfig, NodeError};
+
+/// Given back when dropped, also by death.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    _locks: [Lock; 2],
+}
+
+/// Claims a data directory. Fails if another process has it.
+pub(crate) fn data_directory(root: &Path) -> Result<Lock, NodeError> {
+    match Lock::take(&root.join("lock"), &std::process::id().to_string())? {
+        Attempt::Taken(lock) => Ok(lock),
+        Attempt::HeldBy(pid) => Err(NodeError::Locked { directory: root.to_owned(), pid }),
+    }
+}
+
+impl Claims {
+    /// Claims the node's name and its control group on this host; `config` must name the group.
+    pub fn take(config: &NodeConfig, layout: &Layout) -> Result<Claims, NodeError> {
+        let directory = datadir::runtime_directory()?;
+        let holder =
+            format!("process {} with data directory {}", std::process::id(), layout.root().display());
+        let claim = |kind: &'static str, name: &str| {
+            let path = directory.join(format!("{kind}-{}.lock", name.replace(['/', '\0'], "_")));
+            match Lock::take(&path, &holder)? {
+                Attempt::Taken(lock) => Ok(lock.removed_at_end(&path)),
+                Attempt::HeldBy(holder) => Err(NodeError::Claimed { kind, name: name.to_owned(), holder }),
+            }
+        };
+        Ok(Claims { _locks: [claim("node", &config.address)?, claim("group", &config.root_group())?] })
+    }
+}
+
+/// Name of the node's control group, the same in each of its lives: from the file `group` of the data directory, drawn at the
+/// first start. Groups of the release 0.1 had no identifier: a data directory with jobs of such a node keeps its group.
+pub(crate) fn group_name(config: &NodeConfig, layout: &Layout) -> Result<String, NodeError> {
+    if config.root_group.is_some() {
+        return Ok(config.root_group());
+    }
+    let path = layout.group();
+    match std::fs::read_to_string(&path) {
+        Ok(text) => return checked(text.trim(), &path),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(NodeError::io("read", &path)(e)),
+    }
+    let name = match has_jobs(layout) {
+        true => config.root_group(),
+        false => format!("{}-{}", config.root_group(), draw()?),
+    };
+    let draft = path.with_extension("draft");
+    let write = || -> std::io::Result<()> {
+        let mut file =
+            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        writeln!(file, "{name}")?;
+        file.sync_all()?;
+        std::fs::rename(&draft, &path)
+    };
+    write().map_err(NodeError::io("write", &path))?;
+    Ok(name)
+}
+
+fn checked(name: &str, path: &Path) -> Result<String, NodeError> {
+    let is_plain =
+        !name.is_empty() && Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+    match is_plain {
+        true => Ok(name.to_owned()),
+        false => Err(NodeError::GroupFile { path: path.to_owned(), found: name.to_owned() }),
+    }
+}
+
+fn has_jobs(layout: &Layout) -> bool {
+    let entries = std::fs::read_dir(layout.slots()).into_iter().flatten().flatten();
+    let slots = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    slots.into_iter().any(|slot| !matches!(records::read(&layout.job(slot)), Ok(None)))
+}
+
+/// Eight hexadecimal digits.
+fn draw() -> Result<String, NodeError> {
+    let source = Path::new("/proc/sys/kernel/random/uuid");
+    let uuid = std::fs::read_to_string(source).map_err(NodeError::io("read", source))?;
+    Ok(uuid.chars().take(8).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::Resources;
+
+    fn node(directory: &Path, name: &str) -> (NodeConfig, Layout) {
+        let layout = Layout::create(directory).expect("a directory");
+        (NodeConfig::new("s:1", name, directory, Resources::ZERO), layout)
+    }
+
+    /// S10.
+    #[test]
+    fn a_group_is_the_same_in_each_life_and_differs_between_data_directories() {
+        let (one, other) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let name = |directory: &Path, name| {
+            let (config, layout) = node(directory, name);
+            group_name(&config, &layout).expect("a name")
+        };
+        let first = name(one.path(), "host");
+        assert!(first.starts_with("millpond/host-"), "{first}");
+        assert_eq!(name(one.path(), "host"), first);
+        assert_eq!(name(one.path(), "renamed"), first, "jobs of before are found after a change of the name");
+        assert_ne!(name(other.path(), "host"), first);
+    }
+
+    #[test]
+    fn a_file_that_leads_elsewhere_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (config, layout) = node(directory.path(), "host");
+        for text in ["", "/x", "a/../b"] {
+            std::fs::write(layout.group(), text).expect("written");
+            assert!(matches!(group_name(&config, &layout), Err(NodeError::GroupFile { .. })), "{text:?}");
+        }
+    }
+
+    /// S10.
+    #[test]
+    fn one_agent_of_a_host_has_a_name_at_a_time() {
+        let (one, other) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let name = format!("claims-test-{}", std::process::id());
+        let claim = |directory: &Path| {
+            let (mut config, layout) = node(directory, &name);
+            config.root_group = Some(group_name(&config, &layout).expect("a name"));
+            Claims::take(&config, &layout)
+        };
+        let first = claim(one.path()).expect("nobody has it");
+        let refused = claim(other.path()).expect_err("it is taken").to_string();
+        assert!(refused.contains(&name) && refused.contains(&one.path().display().to_string()), "{refused}");
+        drop(first);
+        claim(other.path()).expect("it is free again");
+    }
+}
