@@ -315,6 +315,8 @@ ROWS = [
       for a, b, expected in (("open", "common", ADMINS), ("common", "open", ADMINS), ("common", "anns", "-+-++"))],
     row("transfer_account_resources", "of nothing", ADMINS, source_account="tmp", destination_account="intermediate",
         resource_delta={}),
+    # --- the server itself: nothing waits for a confirmation here, which only those hear who may give it
+    row("gc_collect", "", "--eee"),
     # --- the rest; what is in a batch is asked for one by one
     row("execute_batch", "of nothing", ALL, requests=[]),
     row("get_version", "", ALL),

@@ -149,6 +149,7 @@ pub const COMMANDS: &[Command] = &[
     change("revoke_token"),
     look("list_user_tokens"),
     change("transfer_pool_resources"),
+    change("gc_collect"),
     change("execute_batch"),
     look("get_version"),
     look("get_supported_features"),

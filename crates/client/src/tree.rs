@@ -90,6 +90,12 @@ impl Client {
         self.field(&reply, "get_current_user", "user", |v| v.as_str().map(str::to_owned))
     }
 
+    /// `gc_collect`: garbage that waits for a confirmation is removed. Returns the number of blobs.
+    pub fn collect_garbage(&self) -> Result<u64, ClientError> {
+        let reply = self.command("gc_collect", Map::new(), None)?;
+        self.field(&reply, "gc_collect", "blob_count", Value::as_u64)
+    }
+
     /// A field of a reply that must be there.
     pub(crate) fn field<T>(
         &self,

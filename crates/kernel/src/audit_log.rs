@@ -197,6 +197,7 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
             "revoke_token",
             (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
         ),
+        Command::CollectGarbage => ("gc_collect", (None, Map::new())),
         Command::SetUserPassword { user, .. } => {
             ("set_user_password", (None, yson::map! {"of" => user.as_str()}))
         }

@@ -531,6 +531,8 @@ pub enum Command {
         /// Argon2 hash.
         hash: String,
     },
+    /// `gc_collect`: an administrator confirms that the garbage is removed which the start has held back.
+    CollectGarbage,
     /// Would this command be allowed? For what is costly to prepare: the content of a file, the hash of
     /// a password.
     Authorize(Box<Command>),

@@ -72,6 +72,12 @@ pub enum Effect {
         /// Which.
         blob: u64,
     },
+    /// Remove the blobs that the start has held back ([`Input::GarbageHeld`](crate::Input::GarbageHeld)), and say so
+    /// ([`Input::GarbageCollected`](crate::Input::GarbageCollected)).
+    CollectGarbage {
+        /// What must be durable first.
+        after: Seq,
+    },
 }
 
 /// An answer. Most are complete; some need records of finished operations and jobs, which the

@@ -1,8 +1,8 @@
 //! What the kernel is told.
 
-use crate::FailContext;
 use crate::command::Request;
 use crate::effect::NodeKey;
+use crate::{FailContext, HeldGarbage};
 use cypress::Chunk;
 use vocab::{Failure, JobId};
 use wire::NodeMessage;
@@ -59,6 +59,10 @@ pub enum Input {
         /// The last of them.
         to: u64,
     },
+    /// The start has not removed blobs that nothing refers to: an administrator has to confirm it.
+    GarbageHeld(HeldGarbage),
+    /// Blobs that nothing referred to at the start are removed.
+    GarbageCollected,
     /// Nothing happened but time: periodic work is due.
     Tick,
 }

@@ -43,6 +43,7 @@ mod audit_log;
 mod column_statistics;
 mod concatenate;
 mod finished;
+mod garbage;
 mod history_chart;
 mod id_times;
 mod invariants;
@@ -86,6 +87,7 @@ pub use cypress::Chunk;
 pub use cypress::attributes::COMMON as COMMON_ATTRIBUTES;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq, StderrPlace};
 pub use events::{EventFilter, events_of};
+pub use garbage::{GarbageDecision, HeldGarbage};
 pub use history_chart::Range;
 pub use input::Input;
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
@@ -195,6 +197,8 @@ pub struct Kernel {
     reviving: bool,
     /// Operations of the life before that this one could not make sense of.
     not_restored: recover::NotRestored,
+    /// Blobs that the start has not removed.
+    garbage: garbage::Garbage,
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,
@@ -304,6 +308,8 @@ impl Kernel {
             Input::EventsWritten(number) => self.events.written(number),
             Input::EventsFailing(why) => self.events.failing(why),
             Input::EventsLost { from, to } => self.events.lost(from, to),
+            Input::GarbageHeld(held) => self.hold_garbage(now, held),
+            Input::GarbageCollected => self.garbage_collected(),
             Input::Tick => {}
         }
     }
@@ -626,6 +632,7 @@ impl Kernel {
             Command::RevokeToken { user, token_sha256 } => {
                 self.revoke_token(now, &user, &token_sha256, out).map(nothing)
             }
+            Command::CollectGarbage => self.collect_garbage(out),
             Command::SetUserPassword { user, hash } => {
                 self.set_user_password(now, &user, hash, out).map(nothing)
             }

@@ -39,6 +39,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
         _ => return Err(CliError::usage("TLS needs both the certificate, tls_cert, and its key, tls_key")),
     };
     config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
+    config.new_cluster = args.new_cluster;
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
     let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let Cli { common, command } = Cli::parse();
     let result = match command {
         Command::Up(args) => up::run(&common, &args),
-        Command::Server(args) => bodies::server(&common, &args),
+        Command::Server(args) if args.command.is_none() => bodies::server(&common, &args),
         Command::Node(args) if args.command.is_none() => bodies::node(&common, &args),
         Command::Demo(args) => demonstration::run(args),
         Command::Burn(args) => demonstration::burn(args),

@@ -181,6 +181,7 @@ impl<D: Fn(Effect) + Send + Sync + 'static> Core<D> {
             | Effect::Events { after, .. }
             | Effect::ToNode { after, .. }
             | Effect::DeleteBlob { after, .. }
+            | Effect::CollectGarbage { after }
             | Effect::ForgetOperation { after, .. } => self.outbox.offer(after, effect),
             Effect::Disconnect(_) => self.outbox.offer(0, effect),
         }

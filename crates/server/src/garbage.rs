@@ -2,12 +2,12 @@
 //! any point: what is left is found again at the next start.
 
 use crate::hub::Errand;
-use kernel::{FailContext, STDERR_BLOB};
+use kernel::{FailContext, GarbageDecision, STDERR_BLOB};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use store::{Batch, Store, StoreError, Table, prefix_end};
+use store::{Batch, Store, StoreError, Table, life_of_blob, prefix_end};
 use vocab::{Guid, OperationId};
 
 /// The handle of the thread that does errands.
@@ -16,14 +16,27 @@ pub struct Garbage {
 }
 
 impl Garbage {
-    /// Starts the thread.
-    pub fn start(store: Arc<dyn Store>) -> Garbage {
+    /// Starts the thread. `held` are the blobs that the start has not removed: they go when an administrator has
+    /// confirmed it ([`Errand::CollectGarbage`]), and then `collected` is called.
+    pub fn start(store: Arc<dyn Store>, held: Vec<u64>, collected: impl Fn() + Send + 'static) -> Garbage {
         let (sender, receiver) = channel();
+        let mut held = held;
         let spawned = std::thread::Builder::new().name("garbage".into()).spawn(move || {
             while let Ok(first) = receiver.recv() {
                 // What came meanwhile is done with it: the store takes one change at a time.
-                let errands: Vec<Errand> =
+                let mut errands: Vec<Errand> =
                     std::iter::once(first).chain(receiver.try_iter().take(ERRANDS_AT_ONCE)).collect();
+                let before = errands.len();
+                errands.retain(|errand| !matches!(errand, Errand::CollectGarbage));
+                if errands.len() < before {
+                    let blobs = std::mem::take(&mut held);
+                    tracing::info!(
+                        removed = blobs.len(),
+                        "removed contents that nothing refers to, as confirmed"
+                    );
+                    blobs.into_iter().for_each(|blob| delete_blob(&*store, blob));
+                    collected();
+                }
                 if let Err(error) = carry_out(&*store, errands) {
                     tracing::warn!(%error, "cannot remove what is not needed any more");
                 }
@@ -52,7 +65,8 @@ fn carry_out(store: &dyn Store, errands: Vec<Errand>) -> Result<(), StoreError> 
         match errand {
             Errand::DeleteBlob(blob) => delete_blob(store, blob),
             Errand::ForgetOperation(id) => forgotten.push(id),
-            Errand::Log(..) => {} // not garbage: it does not come here
+            // The event log has a thread of its own; blobs that were held back are removed above.
+            Errand::Log(..) | Errand::CollectGarbage => {}
         }
     }
     forget(store, &forgotten)
@@ -63,6 +77,13 @@ const OF_JOBS: [Table; 3] = [Table::JobArchive, Table::Stderr, Table::FailContex
 
 /// Removes the archived jobs of operations, then the blobs that they have left.
 fn forget(store: &dyn Store, ids: &[OperationId]) -> Result<(), StoreError> {
+    let blobs = forget_rows(store, ids)?;
+    blobs.into_iter().for_each(|blob| delete_blob(store, blob));
+    Ok(())
+}
+
+/// Removes the archived jobs of operations. Returns the blobs that nothing refers to after that.
+fn forget_rows(store: &dyn Store, ids: &[OperationId]) -> Result<BTreeSet<u64>, StoreError> {
     let mut blobs = BTreeSet::new();
     let mut batch = Batch::new();
     for id in ids {
@@ -83,8 +104,7 @@ fn forget(store: &dyn Store, ids: &[OperationId]) -> Result<(), StoreError> {
     if !batch.is_empty() {
         store.write(&[batch])?;
     }
-    blobs.into_iter().for_each(|blob| delete_blob(store, blob));
-    Ok(())
+    Ok(blobs)
 }
 
 /// One that cannot be removed now stays until the next start; the others need not.
@@ -155,15 +175,94 @@ fn left_blobs(store: &dyn Store, prefix: &[u8], blobs: &mut BTreeSet<u64>) -> Re
     })
 }
 
-/// At start: removes what is left of forgotten operations, and blobs that neither a file or table nor
-/// a finished job refers to (a crash between the end of an upload and the batch that refers to it leaves one behind).
-pub fn collect(store: &dyn Store, of_files: impl Iterator<Item = u64>) -> Result<usize, StoreError> {
-    forget(store, &half_forgotten(store)?)?;
+/// What the store refers to, and what of it is there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct References {
+    /// Blobs that a file, a table or a finished job refers to.
+    pub total: usize,
+    /// Those that are not there.
+    pub missing: Vec<u64>,
+}
+
+impl References {
+    /// Looks whether what is referred to is there. Changes nothing.
+    pub fn look(store: &dyn Store, of_files: impl Iterator<Item = u64>) -> Result<References, StoreError> {
+        let live = live_blobs(store, of_files)?;
+        let there: BTreeSet<u64> = store.blob_ids()?.into_iter().collect();
+        Ok(References { total: live.len(), missing: live.difference(&there).copied().collect() })
+    }
+
+    /// Why store and blobs are not taken for those of one cluster; `None` if they fit. A few contents that got lost are
+    /// no reason.
+    pub fn refusal(&self) -> Option<String> {
+        let example = self.missing.first().filter(|_| is_large_part(self.missing.len(), self.total))?;
+        Some(format!(
+            "store.redb refers to {} blobs, {} of which are missing in blobs/, {example:016x} for one",
+            self.total,
+            self.missing.len()
+        ))
+    }
+}
+
+/// Blobs that something refers to. Number 0 is the content of a file that was never written.
+fn live_blobs(store: &dyn Store, of_files: impl Iterator<Item = u64>) -> Result<BTreeSet<u64>, StoreError> {
     let mut live: BTreeSet<u64> = of_files.collect();
     left_blobs(store, &[], &mut live)?;
-    let dead: Vec<u64> = store.blob_ids()?.into_iter().filter(|blob| !live.contains(blob)).collect();
+    live.remove(&0);
+    Ok(live)
+}
+
+/// More than a tenth.
+fn is_large_part(part: usize, total: usize) -> bool {
+    part * 10 > total
+}
+
+/// Blobs that a start removes without a question, whatever part of all they are: as many are left behind by a crash
+/// between the end of an upload and the batch that refers to it, or by an interrupted removal.
+const FEW: usize = 10;
+
+/// What a start did about blobs that nothing refers to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Collected {
+    /// Removed so many.
+    Removed(usize),
+    /// So many that the store may be an older copy, or that of another cluster: nothing is removed before an
+    /// administrator has confirmed it.
+    Held {
+        /// The blobs.
+        dead: Vec<u64>,
+        /// All blobs that there are.
+        total: usize,
+        /// Those that were written after what the store knows of.
+        newer: usize,
+    },
+}
+
+/// At start: removes what is left of forgotten operations, and blobs that neither a file or table nor
+/// a finished job refers to (a crash between the end of an upload and the batch that refers to it leaves one behind).
+/// `known_life` is the last life of which the store knows; with `decision` an earlier start, or an administrator, has
+/// decided already.
+pub fn collect(
+    store: &dyn Store,
+    of_files: impl Iterator<Item = u64>,
+    known_life: u64,
+    decision: Option<GarbageDecision>,
+) -> Result<Collected, StoreError> {
+    forget_rows(store, &half_forgotten(store)?)?;
+    let live = live_blobs(store, of_files)?;
+    let all = store.blob_ids()?;
+    let dead: Vec<u64> = all.iter().copied().filter(|blob| !live.contains(blob)).collect();
+    let newer = dead.iter().filter(|blob| life_of_blob(**blob) > known_life).count();
+    let is_held = match decision {
+        Some(GarbageDecision::Confirmed) => false,
+        Some(GarbageDecision::Held) => !dead.is_empty(),
+        None => newer > 0 || dead.len() > FEW && is_large_part(dead.len(), all.len()),
+    };
+    if is_held {
+        return Ok(Collected::Held { total: all.len(), newer, dead });
+    }
     dead.iter().try_for_each(|blob| store.delete_blob(*blob))?;
-    Ok(dead.len())
+    Ok(Collected::Removed(dead.len()))
 }
 
 #[cfg(test)]
@@ -232,7 +331,87 @@ mod tests {
         batch.put(Table::Operations, live, b"running".as_slice());
         store.write(&[batch]).expect("a store without faults");
         assert_eq!(half_forgotten(&store).expect("readable"), [operation(1), operation(4)]);
-        collect(&store, std::iter::empty()).expect("a store without faults");
+        collect(&store, std::iter::empty(), 1, None).expect("a store without faults");
         assert_eq!(counts(&store), [20, 2, 2, 20, 2]);
+    }
+
+    /// A store with so many blobs, and the numbers of them.
+    fn with_blobs(count: usize) -> (MemoryStore, Vec<u64>) {
+        let store = MemoryStore::new();
+        let blobs = (0..count).map(|_| written(&store)).collect();
+        (store, blobs)
+    }
+
+    /// S17: with a store of another time all blobs were removed in silence.
+    #[test]
+    fn a_start_asks_before_it_removes_more_than_a_tenth() {
+        // All blobs, those that something refers to, whether the start asks.
+        for (all, live, asks) in [
+            (0, 0, false),
+            (1, 0, false),
+            (10, 0, false),
+            (11, 0, true),
+            (11, 1, false),
+            (30, 19, true),
+            (30, 20, false),
+            (109, 98, true),
+            (110, 99, false),
+            (200, 180, false),
+            (200, 179, true),
+        ] {
+            let (store, blobs) = with_blobs(all);
+            let done = collect(&store, blobs[..live].iter().copied(), 1, None).expect("readable");
+            let there = store.blob_ids().expect("readable");
+            match asks {
+                true => {
+                    let expected = Collected::Held { dead: blobs[live..].to_vec(), total: all, newer: 0 };
+                    assert_eq!((done, there), (expected, blobs), "{live} of {all}");
+                }
+                false => {
+                    let left = blobs[..live].to_vec();
+                    assert_eq!((done, there), (Collected::Removed(all - live), left), "{live} of {all}");
+                }
+            }
+        }
+    }
+
+    /// S17: a single one that is newer than the store shows that this is an older copy.
+    #[test]
+    fn a_start_asks_before_it_removes_what_is_newer_than_the_store() {
+        let (store, blobs) = with_blobs(50);
+        let done = collect(&store, blobs[1..].iter().copied(), 0, None).expect("readable");
+        assert_eq!(done, Collected::Held { dead: vec![blobs[0]], total: 50, newer: 1 });
+    }
+
+    /// S17.
+    #[test]
+    fn what_was_held_waits_for_the_answer_over_starts() {
+        let (store, blobs) = with_blobs(50);
+        let live = || blobs[1..].iter().copied();
+        let held = collect(&store, live(), 1, Some(GarbageDecision::Held)).expect("readable");
+        assert_eq!(held, Collected::Held { dead: vec![blobs[0]], total: 50, newer: 0 });
+        let done = collect(&store, live(), 1, Some(GarbageDecision::Confirmed)).expect("readable");
+        assert_eq!(done, Collected::Removed(1));
+        let done = collect(&store, live(), 1, Some(GarbageDecision::Held)).expect("readable");
+        assert_eq!(done, Collected::Removed(0), "there is nothing to ask about any more");
+        let done = collect(&store, std::iter::empty(), 1, Some(GarbageDecision::Confirmed));
+        assert_eq!(done.expect("readable"), Collected::Removed(49));
+    }
+
+    /// S17: the store of one cluster beside the blobs of another one is not adopted.
+    #[test]
+    fn references_without_blobs_are_counted() {
+        let (store, blobs) = with_blobs(20);
+        let look = |of_files: Vec<u64>| References::look(&store, of_files.into_iter()).expect("readable");
+        assert_eq!(look(vec![0]), References::default(), "a file that was never written has no blob");
+        assert_eq!(look(blobs.clone()).refusal(), None);
+        let one_lost = look([blobs.clone(), vec![77]].concat());
+        assert_eq!((one_lost.total, one_lost.missing.as_slice()), (21, [77].as_slice()));
+        assert_eq!(one_lost.refusal(), None, "a lost blob or two do not stop a cluster");
+        let text = look(vec![blobs[0], 0x77, 0x78]).refusal().expect("most are missing");
+        assert!(
+            text.contains("3 blobs") && text.contains("2 of which") && text.contains("0000000000000077"),
+            "{text}"
+        );
     }
 }

@@ -31,6 +31,8 @@ pub enum Errand {
     DeleteBlob(u64),
     /// Remove everything that is archived of an operation.
     ForgetOperation(OperationId),
+    /// Remove what the start has held back.
+    CollectGarbage,
     /// Append to the event log: number of the first event, and the record of the store.
     Log(u64, Vec<u8>),
 }
@@ -86,6 +88,7 @@ impl Hub {
             Effect::DeleteBlob { blob, .. } => return Some(Errand::DeleteBlob(blob)),
             Effect::ForgetOperation { id, .. } => return Some(Errand::ForgetOperation(id)),
             Effect::Events { first, stored, .. } => return Some(Errand::Log(first, stored)),
+            Effect::CollectGarbage { .. } => return Some(Errand::CollectGarbage),
             Effect::Commit { .. } => {}
         }
         None

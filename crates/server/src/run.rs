@@ -8,7 +8,7 @@ use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
 use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
 use crate::exposure::exposure;
 use crate::files::Files;
-use crate::garbage::{Garbage, collect};
+use crate::garbage::{Collected, Garbage, References, collect};
 use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
 use crate::node_service::{Nodes, admission};
@@ -16,13 +16,13 @@ use crate::page::with_page;
 use crate::tables::Tables;
 use anyhow::Context;
 use api::Tls;
-use kernel::{Config, Input, Kernel, Records, Retention};
+use kernel::{Config, HeldGarbage, Input, Kernel, Records, Retention};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{RedbStore, Store, Table};
+use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::interceptor::InterceptedService;
@@ -56,6 +56,8 @@ pub struct ServerConfig {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// File with tokens that nobody had to issue: lines `USER TOKEN`.
     pub tokens_file: Option<PathBuf>,
+    /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
+    pub new_cluster: bool,
 }
 
 impl ServerConfig {
@@ -72,6 +74,7 @@ impl ServerConfig {
             authentication: None,
             tls: None,
             tokens_file: None,
+            new_cluster: false,
         }
     }
 }
@@ -110,7 +113,23 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
             "nodes of this host may show the data directory to jobs that run as the server's user: {error}"
         );
     }
-    let store: Arc<dyn Store> = Arc::new(RedbStore::open(&config.data)?);
+    let options = OpenOptions {
+        traces: &[ROOT_TOKEN, EVENT_LOG],
+        secrets: &[NODE_TOKEN],
+        new_cluster: config.new_cluster,
+    };
+    let store = Arc::new(RedbStore::open_as(&config.data, options)?);
+    match store.moved_aside() {
+        Some(folder) => {
+            tracing::warn!(folder = %folder.display(), "a new cluster begins: what was left of another one is in this folder");
+        }
+        None if config.new_cluster => {
+            tracing::warn!(
+                "--new-cluster changes nothing: the data directory held one whole cluster, or none"
+            );
+        }
+        None => {}
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -124,8 +143,9 @@ async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
     tls: Option<Tls>,
-    store: Arc<dyn Store>,
+    redb: Arc<RedbStore>,
 ) -> anyhow::Result<()> {
+    let store: Arc<dyn Store> = redb.clone();
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
     let exposed = config.exposure(address);
@@ -133,7 +153,7 @@ async fn serve(
         tracing::warn!("{failure}");
     }
     let event_files = open_event_log(&config, &*store)?;
-    let (kernel, effects) = recover(&config, address, &*store, event_files.as_ref(), exposed)?;
+    let (kernel, effects, held) = recover(&config, address, &redb, event_files.as_ref(), exposed)?;
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -144,7 +164,10 @@ async fn serve(
         }
         None => None,
     };
-    let garbage = Garbage::start(Arc::clone(&store));
+    let garbage = {
+        let mailbox = mailbox.clone();
+        Garbage::start(Arc::clone(&store), held, move || mailbox.send(Input::GarbageCollected))
+    };
     let measures = Arc::new(Measures::new());
     let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
     let core = {
@@ -307,14 +330,14 @@ async fn told_to_stop() {
     }
 }
 
-/// Reads the store and brings the kernel back.
+/// Reads the store and brings the kernel back. Gives the garbage, too, that waits for a confirmation.
 fn recover(
     config: &ServerConfig,
     address: SocketAddr,
-    store: &dyn Store,
+    store: &RedbStore,
     events: Option<&EventFiles>,
     exposed: Option<Failure>,
-) -> anyhow::Result<(Kernel, Vec<kernel::Effect>)> {
+) -> anyhow::Result<(Kernel, Vec<kernel::Effect>, Vec<u64>)> {
     let mut records = Records::default();
     for table in Records::TABLES {
         store.scan(*table, Bound::Unbounded, Bound::Unbounded, false, &mut |key, value| {
@@ -332,12 +355,62 @@ fn recover(
     settings.alerts.extend(exposed);
     settings.first_event = events.map_or(1, |files| files.last() + 1);
     let mut effects = Vec::new();
-    let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
-    let removed = collect(store, kernel.blobs())?;
-    if removed > 0 {
-        tracing::info!(removed, "removed contents that nothing refers to");
+    let mut kernel = Kernel::recover(settings, records, now(), &mut effects)?;
+    adopt(store, &kernel)?;
+    let decision = kernel.garbage_decision();
+    let mut held = Vec::new();
+    match collect(store, kernel.blobs(), store.known_life(), decision)? {
+        Collected::Removed(removed) => {
+            if removed > 0 {
+                tracing::info!(removed, "removed contents that nothing refers to");
+            }
+            if decision.is_some() {
+                kernel.handle(now(), Input::GarbageCollected, &mut effects);
+            }
+        }
+        Collected::Held { dead, total, newer } => {
+            let garbage = HeldGarbage { blobs: dead.len(), total, newer };
+            tracing::warn!(
+                blobs = garbage.blobs,
+                total,
+                newer,
+                "nothing refers to these blobs; they are so many that they are kept until \
+                 \"millpond server gc --confirm\": is the store an older copy?"
+            );
+            kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
+            held = dead;
+        }
     }
-    Ok((kernel, effects))
+    Ok((kernel, effects, held))
+}
+
+/// Looks whether store and blobs fit. A directory without the id of its cluster (of release 0.1, or of an interrupted first
+/// start) gets it then.
+fn adopt(store: &RedbStore, kernel: &Kernel) -> anyhow::Result<()> {
+    let references = References::look(store, kernel.blobs())?;
+    if let Some(example) = references.missing.first() {
+        let (missing, total) = (references.missing.len(), references.total);
+        tracing::warn!(
+            missing,
+            total,
+            example = format!("{example:016x}"),
+            "the store refers to blobs that are missing"
+        );
+    }
+    if store.is_adopted() {
+        return Ok(());
+    }
+    if let Some(refusal) = references.refusal() {
+        let id = store.cluster_id();
+        return Err(store
+            .not_whole(format!(
+                "{refusal}; to go on without them, write {id} into the files cluster_id and blobs/cluster_id of the directory"
+            ))
+            .into());
+    }
+    store.adopt()?;
+    tracing::info!(cluster_id = %store.cluster_id(), "the data directory has the id of its cluster");
+    Ok(())
 }
 
 /// Different for every life of every cluster: the life's number alone would give two clusters the same

@@ -50,6 +50,19 @@ pub enum StoreError {
         /// What is wrong.
         detail: String,
     },
+    /// Parts of a cluster are missing in the data directory, or belong to another cluster.
+    #[error(
+        "Data directory {} does not hold one whole cluster: {detail}. Nothing was removed. Restore the whole directory \
+         from a backup; or, to begin a new cluster in it, start the server with --new-cluster, which moves what is there \
+         into a folder of its own",
+        path.display()
+    )]
+    NotWhole {
+        /// The data directory.
+        path: PathBuf,
+        /// What is missing, or does not fit.
+        detail: String,
+    },
     /// An earlier write failed; what is on the disk is only known after a restart.
     #[error(
         "Store takes no writes after an earlier failure ({cause}); repair the cause and restart millpond"

@@ -18,9 +18,9 @@ mod group_commit;
 mod memory;
 mod store;
 
-pub use disk::RedbStore;
+pub use disk::{OpenOptions, RedbStore};
 pub use error::StoreError;
 pub use group_commit::{GroupBounds, GroupCommit};
 pub use memory::{Fault, MemoryStore};
-pub use store::{BlobWriter, Result, Store};
+pub use store::{BlobWriter, Result, Store, life_of_blob};
 pub use vocab::batch::{Batch, Op, Table, prefix_end};

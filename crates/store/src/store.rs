@@ -73,6 +73,11 @@ pub(crate) fn blob_id(life: u64, number: u64) -> u64 {
     (life << 32) | number
 }
 
+/// The life of the store in which a blob was written.
+pub fn life_of_blob(id: u64) -> u64 {
+    id >> 32
+}
+
 /// Bounds that are the wrong way round are an empty range here, not a panic as in `BTreeMap`.
 pub(crate) fn is_empty_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {

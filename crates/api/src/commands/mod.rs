@@ -363,6 +363,8 @@ pub static TABLE: &[Descriptor] = &[
     local("get_current_user", Reply::Bare, local::get_current_user),
     change("transfer_pool_resources", Reply::Empty, security::transfer_pool_resources),
     change("transfer_account_resources", Reply::Empty, security::transfer_account_resources),
+    // --- the server itself
+    change("gc_collect", Reply::Bare, security::gc_collect),
     // --- others
     Descriptor {
         name: "execute_batch",

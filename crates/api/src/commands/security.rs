@@ -73,6 +73,11 @@ pub(super) fn list_user_tokens(params: &Params) -> Result<Command> {
     Ok(Command::ListUserTokens { user: required("user", params.string("user"))?, with_metadata })
 }
 
+/// Millpond's meaning of the command: garbage that waits for a confirmation is collected, as is all else by itself.
+pub(super) fn gc_collect(_: &Params) -> Result<Command> {
+    Ok(Command::CollectGarbage)
+}
+
 /// The command, and the token that only the client gets to see.
 pub fn issue_token(params: &Params, token: String) -> Result<(Command, String)> {
     let command = Command::IssueToken {

@@ -17,7 +17,7 @@ pub use events::{AuditArgs, EventRange, EventsArgs};
 pub use jobs::JobCommand;
 pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
-pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, UpArgs};
+pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, ServerCommand, UpArgs};
 pub use run::{FileArg, RunArgs};
 pub use sim::{
     Moment, SimAssumptions, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat,

@@ -43,6 +43,10 @@ pub struct UpArgs {
     /// Let everybody in as root, whoever can reach the address
     #[arg(long, conflicts_with = "auth")]
     pub no_auth: bool,
+    /// If the server's part of the data does not hold one whole cluster: move what is there into a folder of its own,
+    /// and begin a new cluster. A whole cluster is started as without this
+    #[arg(long)]
+    pub new_cluster: bool,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -53,12 +57,19 @@ pub struct UpArgs {
 
 /// `millpond server`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = epilogue![
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = epilogue![
         "millpond server --listen 0.0.0.0:8000 --data /var/lib/millpond/server",
         "millpond server --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem",
         "millpond server --config /etc/millpond.toml",
-    ])]
+        "millpond server gc",
+    ],
+)]
 pub struct ServerArgs {
+    /// The other meaning of the command.
+    #[command(subcommand)]
+    pub command: Option<ServerCommand>,
     /// Address of the API and of the node protocol [default: 127.0.0.1:8000]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
@@ -79,12 +90,32 @@ pub struct ServerArgs {
     /// Let everybody in as root, whoever can reach the address
     #[arg(long, conflicts_with = "auth")]
     pub no_auth: bool,
+    /// If the data directory does not hold one whole cluster: move what is there into a folder of its own, and begin a
+    /// new cluster. A whole cluster is started as without this
+    #[arg(long)]
+    pub new_cluster: bool,
     /// Configuration file in TOML, section [server]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Stop when stdin ends: the process that started this one is gone
     #[arg(long, hide = true)]
     pub supervised: bool,
+}
+
+/// `millpond server ...`, seen from outside.
+#[derive(Subcommand, Clone, Debug)]
+pub enum ServerCommand {
+    /// Show the garbage that waits for a confirmation, or confirm that it is removed
+    ///
+    /// At its start the server removes contents that nothing refers to. If they are more than a tenth of all, or newer
+    /// than the store, they are kept, and the alert garbage_collection_held says so: the store may be an older copy.
+    /// Needs the rights of an administrator.
+    #[command(after_help = epilogue!["millpond server gc", "millpond server gc --confirm"])]
+    Gc {
+        /// Remove it
+        #[arg(long)]
+        confirm: bool,
+    },
 }
 
 /// `millpond node`.

@@ -12,6 +12,7 @@ mod pools;
 mod preemptions;
 mod progress;
 mod run;
+mod server;
 mod shell;
 mod sim;
 mod snapshot;
@@ -20,7 +21,7 @@ mod tree;
 
 pub use run::spec;
 
-use crate::args::{Cli, Command, Common, NodeCommand, Shell};
+use crate::args::{Cli, Command, Common, NodeCommand, ServerArgs, ServerCommand, Shell};
 use crate::error::CliError;
 use crate::output::{Form, Screen};
 use crate::views::Scalar;
@@ -78,6 +79,9 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Create(args) => tree::create(&session, args),
         Command::Remove(args) => tree::remove(&session, &args),
         Command::Top(args) => top::run(&session, &args),
+        Command::Server(ServerArgs { command: Some(ServerCommand::Gc { confirm }), .. }) => {
+            server::gc(&session, confirm)
+        }
         Command::Node(args) if matches!(args.command, Some(NodeCommand::List)) => nodes::list(&session),
         Command::Up(_)
         | Command::Server(_)

@@ -287,6 +287,9 @@ impl Kernel {
                 let object = Object::Node(node.unwrap_or_default());
                 demand(Administer, &object, &format!("user \"{user}\""))
             }
+            Command::CollectGarbage => {
+                demand(Administer, &Object::Node(self.tree.root()), "the garbage collection")
+            }
             Command::Authorize(command) => self.authorize(who, command),
             // Only the server itself asks these, as `root`.
             Command::LocateArtifact { .. }

@@ -239,6 +239,7 @@ impl Kernel {
             .map(|a| a.error.with("alert_type", a.name))
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
             .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
+            .chain(self.garbage.alert().map(|error| error.with("alert_type", "garbage_collection_held")))
             .chain(self.events.alerts())
             .chain(self.config.alerts.iter().cloned())
     }

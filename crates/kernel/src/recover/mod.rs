@@ -126,6 +126,7 @@ impl Kernel {
             expired_later: BTreeMap::new(),
             reviving: false,
             not_restored: Default::default(),
+            garbage: Default::default(),
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
             usage_history: UsageHistory::default(),
@@ -234,6 +235,7 @@ impl Kernel {
                 default_tree = Some(String::from_utf8_lossy(&value).into_owned());
             }
             self.id_times.restore(&key, &value);
+            self.garbage.restore(&key, &value);
         }
         self.begin_id_times(now);
         self.restore_default_tree(now, default_tree)?;

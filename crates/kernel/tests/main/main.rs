@@ -11,6 +11,7 @@ mod changes;
 mod console;
 mod events;
 mod expiration;
+mod garbage;
 mod learning;
 mod node;
 mod nodes;

@@ -267,7 +267,8 @@ impl World {
             Effect::Reply { after, .. }
             | Effect::Events { after, .. }
             | Effect::ForgetOperation { after, .. }
-            | Effect::DeleteBlob { after, .. } => after,
+            | Effect::DeleteBlob { after, .. }
+            | Effect::CollectGarbage { after } => after,
             Effect::Disconnect(_) => 0,
         };
         if after > self.durable_seq {
@@ -359,6 +360,7 @@ impl World {
                 self.events.push(Event::Deleted(format!("operation {id}")));
             }
             Effect::Events { first, stored, .. } => self.write_log(first, &stored),
+            Effect::CollectGarbage { .. } => self.events.push(Event::Deleted("garbage".to_owned())),
             Effect::DeleteBlob { blob, .. } => self.events.push(Event::Deleted(format!("blob {blob}"))),
         }
     }

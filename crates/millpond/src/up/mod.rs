@@ -89,6 +89,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         job_environment: args.job_environment.clone(),
         isolation: args.isolation.clone(),
         auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),
+        new_cluster: args.new_cluster,
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),

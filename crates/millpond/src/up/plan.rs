@@ -23,6 +23,8 @@ pub struct Options {
     pub isolation: Option<String>,
     /// `--auth` or `--no-auth` of the server.
     pub auth: Option<bool>,
+    /// `--new-cluster` of the server.
+    pub new_cluster: bool,
     /// Given to everybody.
     pub config: Option<PathBuf>,
     /// Logs go to our stderr.
@@ -97,6 +99,9 @@ pub fn plan(options: &Options) -> Plan {
         Some(false) => server.push("--no-auth".into()),
         None => {}
     }
+    if options.new_cluster {
+        server.push("--new-cluster".into());
+    }
     let node = |number: u16| {
         let name = format!("node-{number}");
         let mut arguments: Vec<OsString> = vec![
@@ -167,6 +172,7 @@ mod tests {
             resources: Resources { cpu: Cpu(150), memory: 3 << 30, user_slots: 12_345, ..Resources::ZERO },
             job_environment: Some("simple".into()),
             auth: None,
+            new_cluster: true,
             isolation: Some("none".into()),
             config: Some("/etc/m.toml".into()),
             verbose: false,
@@ -184,6 +190,7 @@ mod tests {
         match parse(&plan.server) {
             Command::Server(args) => {
                 assert_eq!((args.listen, args.supervised), (Some(options().listen), true));
+                assert!(args.new_cluster);
                 assert_eq!(args.data, Some("/data/server".into()));
                 assert_eq!(args.config, Some("/etc/m.toml".into()));
             }

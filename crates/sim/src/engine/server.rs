@@ -225,7 +225,8 @@ impl Server {
             | Effect::ToNode { after, .. }
             | Effect::Events { after, .. }
             | Effect::ForgetOperation { after, .. }
-            | Effect::DeleteBlob { after, .. } => after,
+            | Effect::DeleteBlob { after, .. }
+            | Effect::CollectGarbage { after } => after,
             Effect::Disconnect(_) => 0,
         };
         match after > self.durable {
@@ -270,7 +271,10 @@ impl Server {
                     kernel.handle(now, Input::EventsWritten(self.logged), &mut self.effects);
                 }
             }
-            Effect::Commit { .. } | Effect::ForgetOperation { .. } | Effect::DeleteBlob { .. } => {}
+            Effect::Commit { .. }
+            | Effect::ForgetOperation { .. }
+            | Effect::DeleteBlob { .. }
+            | Effect::CollectGarbage { .. } => {}
         }
     }
 }

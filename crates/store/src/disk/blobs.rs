@@ -1,7 +1,7 @@
 //! Blobs as files: written beside their final name, synced, then renamed.
 
 use super::ahead::Ahead;
-use crate::store::blob_id;
+use crate::store::{blob_id, life_of_blob};
 use crate::{BlobWriter, Result, StoreError};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -74,8 +74,7 @@ impl Blobs {
     }
 
     pub fn ids(&self) -> Result<Vec<u64>> {
-        let mut ids: Vec<u64> =
-            names(&self.folder)?.iter().filter_map(|n| u64::from_str_radix(n, 16).ok()).collect();
+        let mut ids: Vec<u64> = names(&self.folder)?.iter().filter_map(|name| id_of(name)).collect();
         ids.sort_unstable();
         Ok(ids)
     }
@@ -92,6 +91,18 @@ impl Blobs {
             Err(e) => Err(StoreError::io("open", &path)(e)),
         }
     }
+}
+
+fn id_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name, 16).ok().filter(|_| name.len() == 16)
+}
+
+/// The last life in which a blob of the folder was written; 0 without any.
+pub(super) fn newest_life(folder: &Path) -> Result<u64> {
+    if !folder.is_dir() {
+        return Ok(0);
+    }
+    Ok(names(folder)?.iter().filter_map(|name| id_of(name)).map(life_of_blob).max().unwrap_or(0))
 }
 
 fn names(folder: &Path) -> Result<Vec<String>> {

@@ -9,8 +9,9 @@
 //! Keys that are near each other are cheap to write together: a group touches few pages. Random keys
 //! in a table much larger than the cache cost ten times as much.
 
-use super::blobs::{Blobs, sync_folder};
+use super::blobs::{self, Blobs, sync_folder};
 use super::errors::explain;
+use super::identity::{self, OwnRecord, Parts, StoreFile};
 use super::lock::DirectoryLock;
 use super::overlay::Overlay;
 use crate::store::is_empty_range;
@@ -22,8 +23,9 @@ use std::fs::{DirBuilder, File};
 use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use vocab::{Batch, Op, Table};
+use vocab::{Batch, Guid, Op, Table};
 
 /// Layout of the data directory; another number is refused.
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -40,12 +42,31 @@ const fn definition(table: Table) -> Definition {
     TableDefinition::new(table.as_str())
 }
 
+/// How a data directory is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenOptions<'a> {
+    /// Names in the data directory that only a cluster that has run leaves there, beside the store's own. A directory
+    /// with one of them and without a store is refused.
+    pub traces: &'a [&'a str],
+    /// Other names that go with a cluster when it is moved aside.
+    pub secrets: &'a [&'a str],
+    /// If the directory does not hold one whole cluster: move what is there aside, and begin a new one. A whole cluster
+    /// is opened as without this.
+    pub new_cluster: bool,
+}
+
 /// The durable store in one data directory; see the module page.
 pub struct RedbStore {
+    directory: PathBuf,
     path: PathBuf,
     state: RwLock<State>,
     blobs: Blobs,
     life: u64,
+    /// The number of lives that the store knew of before this one.
+    known_life: u64,
+    id: Guid,
+    adopted: AtomicBool,
+    moved_aside: Option<PathBuf>,
     _lock: DirectoryLock,
 }
 
@@ -57,15 +78,22 @@ struct State {
 
 impl RedbStore {
     /// Opens a data directory, creating it if it does not exist (readable for this user only: it
-    /// will hold users' secrets), and starts a new life in it.
+    /// will hold users' secrets), and starts a new life in it. A directory that does not hold one whole cluster is
+    /// refused ([`StoreError::NotWhole`]); one with nothing of a cluster in it gets a new one.
     pub fn open(directory: &Path) -> Result<RedbStore> {
-        RedbStore::open_with(directory, |file| Box::new(file))
+        RedbStore::open_as(directory, OpenOptions::default())
     }
 
-    /// [`RedbStore::open`] with something between redb and its file.
+    /// [`RedbStore::open`] with options.
+    pub fn open_as(directory: &Path, options: OpenOptions<'_>) -> Result<RedbStore> {
+        RedbStore::open_with(directory, options, |file| Box::new(file))
+    }
+
+    /// [`RedbStore::open_as`] with something between redb and its file.
     pub(super) fn open_with(
         directory: &Path,
-        wrap: impl FnOnce(redb::backends::FileBackend) -> Box<dyn StorageBackend>,
+        options: OpenOptions<'_>,
+        wrap: impl Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend>,
     ) -> Result<RedbStore> {
         DirBuilder::new()
             .recursive(true)
@@ -73,25 +101,83 @@ impl RedbStore {
             .create(directory)
             .map_err(StoreError::io("create", directory))?;
         let lock = DirectoryLock::acquire(directory)?;
-        let path = directory.join("store.redb");
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(StoreError::io("open", &path))?;
-        let backend = wrap(redb::backends::FileBackend::new(file).map_err(explain("open", &path))?);
-        let database = builder().create_with_backend(Boxed(backend)).map_err(explain("open", &path))?;
-        let life = begin_life(&database, directory, &path)?;
+        let path = directory.join(identity::STORE);
+        let mut moved_aside = None;
+        let (parts, database, begun) = loop {
+            match begin(directory, &path, options.traces, &wrap) {
+                Err(StoreError::NotWhole { .. }) if options.new_cluster && moved_aside.is_none() => {
+                    let names = [options.traces, options.secrets].concat();
+                    moved_aside = Some(identity::move_aside(directory, &names)?);
+                }
+                begun => break begun?,
+            }
+        };
         sync_folder(directory)?;
-        Ok(RedbStore {
+        let store = RedbStore {
             state: RwLock::new(State { database: Arc::new(database), poisoned: None }),
-            blobs: Blobs::open(directory.join("blobs"), life)?,
+            blobs: Blobs::open(directory.join(identity::BLOBS), begun.life)?,
+            directory: directory.to_owned(),
             path,
-            life,
+            life: begun.life,
+            known_life: begun.own.life.unwrap_or_default(),
+            id: begun.id,
+            adopted: AtomicBool::new(begun.own.placed),
+            moved_aside,
             _lock: lock,
-        })
+        };
+        // A new cluster has nothing that might not fit; ids that somebody has written by hand are an answer.
+        if begun.own.life.is_none() || parts.has_ids(begun.id) {
+            store.adopt()?;
+        }
+        Ok(store)
+    }
+
+    /// Id of the cluster, the same for all its lives.
+    pub fn cluster_id(&self) -> Guid {
+        self.id
+    }
+
+    /// Whether the id of the cluster lies beside store and blobs. Without that whoever knows the references to blobs
+    /// looks whether they fit, and then says so by [`RedbStore::adopt`].
+    pub fn is_adopted(&self) -> bool {
+        self.adopted.load(Ordering::Acquire)
+    }
+
+    /// Writes the id of the cluster beside store and blobs: they belong together.
+    pub fn adopt(&self) -> Result<()> {
+        if self.is_adopted() {
+            return Ok(());
+        }
+        identity::place(&self.directory, self.id)?;
+        self.put_own(PLACED, b"1")?;
+        self.adopted.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// An error about the parts of this data directory.
+    pub fn not_whole(&self, detail: String) -> StoreError {
+        StoreError::NotWhole { path: self.directory.clone(), detail }
+    }
+
+    /// How many lives the store knew of when it was opened. A blob of a later life was written by a newer store than this
+    /// one, which is then an older copy.
+    pub fn known_life(&self) -> u64 {
+        self.known_life
+    }
+
+    /// Where the parts of an earlier cluster were moved to by [`OpenOptions::new_cluster`].
+    pub fn moved_aside(&self) -> Option<&Path> {
+        self.moved_aside.as_deref()
+    }
+
+    fn put_own(&self, key: &str, value: &[u8]) -> Result<()> {
+        let write = || -> std::result::Result<(), redb::Error> {
+            let transaction = self.database().begin_write()?;
+            transaction.open_table(OWN)?.insert(key.as_bytes(), value)?;
+            transaction.commit()?;
+            Ok(())
+        };
+        write().map_err(explain("write", &self.path))
     }
 
     fn database(&self) -> Arc<Database> {
@@ -129,10 +215,45 @@ fn builder() -> redb::Builder {
     builder
 }
 
-/// Checks the version, creates the tables, counts the life up.
-fn begin_life(database: &Database, directory: &Path, path: &Path) -> Result<u64> {
+/// Keys of the store's own records.
+const ID: &str = "cluster_id";
+const PLACED: &str = "cluster_id_placed";
+
+/// A life that has begun.
+struct Begun {
+    life: u64,
+    id: Guid,
+    /// What the store said before it.
+    own: OwnRecord,
+}
+
+/// Looks whether the directory holds one whole cluster or nothing of one, opens the database, begins a life.
+fn begin(
+    directory: &Path,
+    path: &Path,
+    traces: &[&str],
+    wrap: &dyn Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend>,
+) -> Result<(Parts, Database, Begun)> {
+    let parts = Parts::look(directory, traces)?;
+    parts.demand_store()?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        // Of an empty one nothing is lost, and redb takes zeros for a damaged database.
+        .truncate(parts.store == StoreFile::Empty)
+        .open(path)
+        .map_err(StoreError::io("open", path))?;
+    let backend = wrap(redb::backends::FileBackend::new(file).map_err(explain("open", path))?);
+    let database = builder().create_with_backend(Boxed(backend)).map_err(explain("open", path))?;
+    let begun = begin_life(&database, &parts, directory, path)?;
+    Ok((parts, database, begun))
+}
+
+/// Checks version and parts, creates the tables, counts the life up.
+fn begin_life(database: &Database, parts: &Parts, directory: &Path, path: &Path) -> Result<Begun> {
     let transaction = database.begin_write().map_err(explain("open", path))?;
-    let life = {
+    let begun = {
         let mut own = transaction.open_table(OWN).map_err(explain("open", path))?;
         let read = |key: &str| -> Result<Option<Vec<u8>>> {
             let found = own.get(key.as_bytes()).map_err(explain("read", path))?;
@@ -144,25 +265,40 @@ fn begin_life(database: &Database, directory: &Path, path: &Path) -> Result<u64>
             let found = String::from_utf8_lossy(&found).into_owned();
             return Err(StoreError::Version { path: directory.to_owned(), found, supported: FORMAT_VERSION });
         }
-        let life = match read("life")? {
-            None => 1,
-            Some(bytes) => match <[u8; 8]>::try_from(bytes.as_slice()) {
-                Ok(b) => u64::from_be_bytes(b) + 1,
-                Err(_) => {
-                    let detail = format!("the record of lives has {} bytes instead of 8", bytes.len());
-                    return Err(StoreError::Corrupt { path: path.to_owned(), detail });
-                }
-            },
+        let corrupt = |name: &str, found: usize, expected: usize| StoreError::Corrupt {
+            path: path.to_owned(),
+            detail: format!("the record of {name} has {found} bytes instead of {expected}"),
         };
+        let life = match read("life")? {
+            None => None,
+            Some(bytes) => {
+                let array = <[u8; 8]>::try_from(bytes.as_slice());
+                Some(u64::from_be_bytes(array.map_err(|_| corrupt("lives", bytes.len(), 8))?))
+            }
+        };
+        let id = match read(ID)? {
+            None => None,
+            Some(bytes) => {
+                let array = <[u8; 16]>::try_from(bytes.as_slice());
+                Some(Guid::from_bytes(array.map_err(|_| corrupt("the cluster's id", bytes.len(), 16))?))
+            }
+        };
+        let found = OwnRecord { life, id, placed: read(PLACED)?.is_some() };
+        parts.demand_whole(found)?;
+        let id = id.map_or_else(identity::new_id, Ok)?;
+        // An older copy of the store knows of fewer lives than the blobs: no id is given twice.
+        let newest_blob = blobs::newest_life(&directory.join(identity::BLOBS))?;
+        let life = life.unwrap_or_default().max(newest_blob) + 1;
         own.insert(b"format_version".as_slice(), supported.as_bytes()).map_err(explain("write", path))?;
         own.insert(b"life".as_slice(), life.to_be_bytes().as_slice()).map_err(explain("write", path))?;
-        life
+        own.insert(ID.as_bytes(), id.to_bytes().as_slice()).map_err(explain("write", path))?;
+        Begun { life, id, own: found }
     };
     for table in Table::ALL {
         transaction.open_table(definition(*table)).map_err(explain("open", path))?;
     }
     transaction.commit().map_err(explain("write", path))?;
-    Ok(life)
+    Ok(begun)
 }
 
 fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> std::result::Result<(), redb::Error> {

@@ -1,6 +1,6 @@
 //! The disk fails under redb.
 
-use super::RedbStore;
+use super::{OpenOptions, RedbStore};
 use crate::{Batch, Store as _, StoreError, Table};
 use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -55,8 +55,10 @@ fn a_full_disk_stops_writes_but_not_reads(only_sync: bool) {
     let directory = tempfile::tempdir().expect("a directory");
     let full = Arc::new(AtomicBool::new(false));
     let switch = full.clone();
-    let store = RedbStore::open_with(directory.path(), |file| Box::new(FullDisk { file, full, only_sync }))
-        .expect("a new store");
+    let store = RedbStore::open_with(directory.path(), OpenOptions::default(), move |file| {
+        Box::new(FullDisk { file, full: full.clone(), only_sync })
+    })
+    .expect("a new store");
     for i in 0..100 {
         store.write(&[put(&format!("k{i}"), &"v".repeat(1000))]).expect("there is space");
     }

@@ -4,4 +4,5 @@ mod crash;
 mod group;
 mod kill;
 mod model;
+mod parts;
 mod reopen;
