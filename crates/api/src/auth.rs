@@ -17,11 +17,14 @@ pub struct Credentials {
     pub changes_something: bool,
     /// `X-YT-User-Name` or `X-YT-Testing-User-Name`: act as this user.
     pub act_as: Option<String>,
+    /// Address of the connection.
+    pub from: Option<IpAddr>,
 }
 
 /// Turns credentials into the name of a user.
 ///
-/// Failures with the codes 109..111 are answered with 401, 903 (banned) with 403.
+/// Failures with the codes 109..111 are answered with 401, 903 (banned) with 403, 904 (too many tries) with 429. The
+/// attribute `retry_after` of a failure, whole seconds, becomes the header `Retry-After`.
 pub trait Authenticator: Send + Sync + 'static {
     /// The user that the request runs as.
     fn authenticate(&self, credentials: Credentials) -> BoxFuture<Result<String, Failure>>;

@@ -1,10 +1,14 @@
-//! The audit log: every change that somebody asked for and got, as events `audit` of the event log. Who,
-//! what, and the value before and after. The start of an operation has an event of its own already.
+//! The audit log: events `audit` of the event log.
+//!
+//! - Every change that a user asked for and got: the user, the command, and the value before and after. The start of an
+//!   operation has an event of its own already.
+//! - With `denied`: changes that were refused because the user may not make them, and passwords and tokens that were
+//!   refused.
 
 use crate::command::{Command, OperationRef};
-use crate::{Body, Kernel};
+use crate::{Body, Kernel, RefusedSignIn};
 use cypress::{GetOptions, Last, Resolved};
-use vocab::Time;
+use vocab::{Failure, Time};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
@@ -60,6 +64,32 @@ impl Kernel {
         self.log("audit", fields.collect());
     }
 
+    /// Writes down a change that was refused. `change` is from [`denied_change`]; `None` is not audited.
+    pub(crate) fn log_denial(&mut self, user: &str, change: Option<(&'static str, Map)>, failure: &Failure) {
+        let Some((action, details)) = change.filter(|_| self.events.is_enabled()) else { return };
+        let fields = yson::map! {"user" => user, "action" => action}
+            .into_iter()
+            .chain(details)
+            .chain(yson::map! {"denied" => true, "error" => failure.to_value()})
+            .map(|(name, value)| (name, brief(value)));
+        self.log("audit", fields.collect());
+    }
+
+    /// Writes down a password or token that was refused.
+    pub(crate) fn log_refused_sign_in(&mut self, refused: RefusedSignIn) {
+        let RefusedSignIn { shown, user, address, error, retry_after, unreported } = refused;
+        let fields = Map::new()
+            .with_some("user", user)
+            .with("action", "sign_in")
+            .with("shown", shown)
+            .with_some("address", address.map(|address| address.to_string()))
+            .with("denied", true)
+            .with("error", error.to_value())
+            .with_some("retry_after", retry_after.map(|span| span.as_millis() as i64))
+            .with_some("unreported", (unreported > 0).then_some(unreported));
+        self.log("audit", fields);
+    }
+
     /// Not a whole subtree.
     fn is_one_value(&self, path: &YPath) -> bool {
         let is_attribute = path.steps.iter().any(|step| matches!(step, Step::Attribute(_)));
@@ -91,6 +121,39 @@ impl Kernel {
 fn brief(value: Value) -> Value {
     let size = yson::to_binary(&value).len();
     if size <= LIMIT { value } else { format!("({size} bytes)").into() }
+}
+
+/// Name and details of a change, for [`Kernel::log_denial`]; `None` for commands that change nothing.
+pub(crate) fn denied_change(command: &Command) -> Option<(&'static str, Map)> {
+    let at = |path: &YPath| yson::map! {"path" => path.text()};
+    match command.inner() {
+        // The upload that is refused before it begins.
+        Command::LocateFile { path, to_write: true } => Some(("write_file", at(path))),
+        Command::LocateTable { path, to_write: true } => Some(("write_table", at(path))),
+        // The change that is refused before it is prepared.
+        Command::Authorize(command) => denied_change(command),
+        Command::StartOperation { operation_type, spec } => {
+            let details = yson::map! {"type" => *operation_type}
+                .with_some("pool", spec.get("pool").filter(|pool| pool.as_str().is_some()).cloned());
+            Some(("start_operation", details))
+        }
+        Command::OpenJobShell { job_id, shell_name, .. } => {
+            let details = yson::map! {"job_id" => *job_id}.with_some("shell_name", shell_name.as_deref());
+            Some(("open_job_shell", details))
+        }
+        Command::Lock { path, .. } => Some(("lock", at(path))),
+        Command::Unlock { path } => Some(("unlock", at(path))),
+        Command::PingTransaction { transaction, .. } => {
+            Some(("ping_transaction", yson::map! {"transaction_id" => *transaction}))
+        }
+        Command::StartTransaction(_) => Some(("start_transaction", Map::new())),
+        // Its attributes may be long, and are not set.
+        Command::Create { object_type, path: None, attributes, .. } => {
+            let name = attributes.get("name").filter(|name| name.as_str().is_some()).cloned();
+            Some(("create", yson::map! {"type" => object_type.as_str()}.with_some("name", name)))
+        }
+        command => describe(command).map(|(action, _, details)| (action, details)),
+    }
 }
 
 /// Name of the command, what shows the change, and its own words; none for what is not audited.

@@ -4,7 +4,8 @@ use crate::command::Request;
 use crate::effect::NodeKey;
 use crate::{FailContext, HeldGarbage};
 use cypress::Chunk;
-use vocab::{Failure, JobId};
+use std::net::IpAddr;
+use vocab::{Failure, JobId, Span};
 use wire::NodeMessage;
 
 /// See the module page.
@@ -63,6 +64,25 @@ pub enum Input {
     GarbageHeld(HeldGarbage),
     /// Blobs that nothing referred to at the start are removed.
     GarbageCollected,
+    /// The edge has refused a client that showed a wrong password or token, for the audit log.
+    SignInRefused(Box<RefusedSignIn>),
     /// Nothing happened but time: periodic work is due.
     Tick,
+}
+
+/// A password or token that was refused.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RefusedSignIn {
+    /// What the client has shown: `password`, `token`, `node_token`.
+    pub shown: &'static str,
+    /// Name that the client gave, or user of the token; there need not be such a user.
+    pub user: Option<String>,
+    /// Address of the client; `None` if the connection does not tell.
+    pub address: Option<IpAddr>,
+    /// What the client was answered.
+    pub error: Failure,
+    /// Delay before the next try of the same client is looked at.
+    pub retry_after: Option<Span>,
+    /// Refusals since the last record that have no record of their own.
+    pub unreported: u64,
 }

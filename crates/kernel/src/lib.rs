@@ -89,7 +89,7 @@ pub use effect::{Body, Effect, NodeKey, OperationRow, Seq, StderrPlace};
 pub use events::{EventFilter, events_of};
 pub use garbage::{GarbageDecision, HeldGarbage};
 pub use history_chart::Range;
-pub use input::Input;
+pub use input::{Input, RefusedSignIn};
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed, no_fail_context};
@@ -102,6 +102,7 @@ pub use table::TableRows;
 pub use usage_history::HistoryOf;
 
 use access::Who;
+use audit_log::denied_change;
 use controller::ControllerOptions;
 use cypress::GetOptions;
 use finished::Finished;
@@ -113,6 +114,7 @@ use scheduler::Scheduler;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vocab::batch::Batch;
+use vocab::code::ACCESS_DENIED;
 use vocab::{Failure, GuidGenerator, OperationId, Span, Time};
 
 /// What a path leads to inside of a value, with the errors that users see.
@@ -310,6 +312,7 @@ impl Kernel {
             Input::EventsLost { from, to } => self.events.lost(from, to),
             Input::GarbageHeld(held) => self.hold_garbage(now, held),
             Input::GarbageCollected => self.garbage_collected(),
+            Input::SignInRefused(refused) => self.log_refused_sign_in(*refused),
             Input::Tick => {}
         }
     }
@@ -404,6 +407,9 @@ impl Kernel {
             .demand_prerequisites(&user, &prerequisites)
             .and_then(|()| transaction.map_or(Ok(()), |id| self.enter_transaction(&user, id, &command)));
         if let Err(failure) = entered {
+            if failure.contains_code(ACCESS_DENIED) {
+                self.log_denial(&user, denied_change(&command), &failure);
+            }
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
             return;
         }
@@ -418,6 +424,10 @@ impl Kernel {
         if let Some(who) = &who
             && let Some(answer) = self.answer_about_nobody(who, &command)
         {
+            // A path with the id of something that is hidden from the user: a denial in other words.
+            if let Err(failure) = &answer {
+                self.log_denial(&user, denied_change(&command), failure);
+            }
             let body = answer.map(Body::Value);
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body });
             return;
@@ -425,6 +435,9 @@ impl Kernel {
         if let Some(who) = &who
             && let Err(failure) = self.authorize(who, &command)
         {
+            if failure.contains_code(ACCESS_DENIED) {
+                self.log_denial(&user, denied_change(&command), &failure);
+            }
             out.push(Effect::Reply { request: id, after: self.open.tree_seq, body: Err(failure) });
             return;
         }
@@ -456,11 +469,15 @@ impl Kernel {
             return;
         }
         let audited = self.before_change(now, &command);
+        // What only the command itself finds out, as the pools of a specification.
+        let deniable = who.as_ref().filter(|who| !who.is_superuser()).and_then(|_| denied_change(&command));
         let reply = self.execute(now, &user, command, out);
-        if let Some(audited) = audited
-            && reply.is_ok()
-        {
-            self.after_change(now, &user, audited);
+        match (&reply, audited) {
+            (Ok(_), Some(audited)) => self.after_change(now, &user, audited),
+            (Err(failure), _) if failure.contains_code(ACCESS_DENIED) => {
+                self.log_denial(&user, deniable, failure);
+            }
+            _ => {}
         }
         if let Some(mutation) = mutation_id {
             let seq = self.open.seq;

@@ -6,6 +6,7 @@
 use crate::backend::ServerBackend;
 use crate::configured_tokens::ConfiguredTokens;
 use crate::password_checks::PasswordChecks;
+use crate::refusals::{Refusals, Shown};
 use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
 use api::{Authenticator, BoxFuture, Credentials, Proof, Session};
 use kernel::{Command, command};
@@ -40,6 +41,7 @@ struct Inner {
     tokens: ConfiguredTokens,
     state: Mutex<State>,
     password_checks: PasswordChecks,
+    refusals: Arc<Refusals>,
 }
 
 #[derive(Default)]
@@ -87,12 +89,14 @@ impl State {
 
 /// Code of a request with a cookie and without the token that goes with it.
 const CSRF: i64 = 110;
+/// Code of a request of a user who may not come in.
+const BANNED: i64 = 903;
 
 impl Access {
     /// Users are the kernel's, and so are the tokens that are not of the configuration.
-    pub fn new(backend: ServerBackend, tokens: ConfiguredTokens) -> Access {
+    pub fn new(backend: ServerBackend, tokens: ConfiguredTokens, refusals: Arc<Refusals>) -> Access {
         let password_checks = PasswordChecks::default();
-        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks }))
+        Access(Arc::new(Inner { backend, tokens, state: Mutex::default(), password_checks, refusals }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -147,7 +151,8 @@ impl Access {
                 return Ok(user.clone());
             }
         }
-        let user = self.identify(proof, credentials.act_as).await?;
+        let shown = credentials.token.as_deref();
+        let user = self.let_in(shown, proof, credentials.act_as, credentials.from).await?;
         let mut state = self.state();
         if state.generation == generation {
             state.remembered.insert(key, (Instant::now(), user.clone()));
@@ -161,7 +166,42 @@ impl Access {
         user.map(str::to_owned).ok_or_else(|| refused("Nobody knows who this is"))
     }
 
+    /// The user that a proof stands for. A token that nobody knows counts towards the back-off of its address.
+    ///
+    /// A right token is let in during a back-off, too, unless it is short enough to be guessed: it is how a user comes in
+    /// when others guess passwords at the same address.
+    async fn let_in(
+        &self,
+        token: Option<&str>,
+        proof: command::Proof,
+        act_as: Option<String>,
+        from: Option<IpAddr>,
+    ) -> Result<String, Failure> {
+        let refusals = &self.0.refusals;
+        let is_short = token.is_some_and(|token| self.0.tokens.is_short(&sha256(token)));
+        let allowed = if is_short { refusals.demand_token(from) } else { Ok(()) };
+        let shown = match proof {
+            command::Proof::Password { .. } => Shown::Password,
+            command::Proof::Token(_) | command::Proof::Configured(_) => Shown::Token,
+        };
+        let identified = self.identify(proof, act_as).await;
+        // Only now: a short token that is right must not be answered faster than a wrong one.
+        allowed?;
+        identified.map_err(|failure| match failure.code {
+            code::INVALID_CREDENTIALS if token.is_some() => refusals.wrong_token(from, failure),
+            BANNED | code::AUTHENTICATION => {
+                refusals.not_admitted(shown, from, &failure);
+                failure
+            }
+            _ => failure,
+        })
+    }
+
     async fn open_session(self, proof: Proof, from: Option<IpAddr>) -> Result<Session, Failure> {
+        let token = match &proof {
+            Proof::Token(token) => Some(token.clone()),
+            Proof::Password { .. } => None,
+        };
         let proof = match proof {
             Proof::Token(token) => self.of_token(&token),
             Proof::Password { user, password } => {
@@ -169,7 +209,7 @@ impl Access {
                 command::Proof::Password { user, hash }
             }
         };
-        let user = self.identify(proof.clone(), None).await?;
+        let user = self.let_in(token.as_deref(), proof.clone(), None, from).await?;
         let (id, csrf) = (random_token()?, random_token()?);
         let mut state = self.state();
         state.make_room(&user)?;
@@ -187,11 +227,15 @@ impl Access {
         from: Option<IpAddr>,
     ) -> Result<String, Failure> {
         static NOBODYS: OnceLock<String> = OnceLock::new();
+        let (checks, refusals) = (&self.0.password_checks, &self.0.refusals);
+        refusals.demand_password(user, from, checks.is_known(user, from))?;
         let asked = Command::PasswordHash { user: user.to_owned() };
         let hash = self.0.backend.value("root".into(), asked).await?;
         let hash = hash.as_str().map(str::to_owned);
         let password = sha256(password);
-        let _turn = self.0.password_checks.turn(user, from).await?;
+        let _turn = checks.turn(user, from).await?;
+        // Those before it in the lane may have been wrong.
+        refusals.demand_password(user, from, checks.is_known(user, from))?;
         let check = tokio::task::spawn_blocking(move || match hash {
             Some(hash) => is_password(&password, &hash).then_some(hash),
             None => {
@@ -202,10 +246,15 @@ impl Access {
         });
         match check.await {
             Ok(Some(hash)) => {
-                self.0.password_checks.succeeded(user, from);
+                checks.succeeded(user, from);
+                refusals.right_password(user, from);
                 Ok(hash)
             }
-            _ => Err(refused("Invalid credentials: the user or the password is wrong")),
+            _ => {
+                let failure = refused("Invalid credentials: the user or the password is wrong");
+                refusals.wrong_password(user, from, &failure);
+                Err(failure)
+            }
         }
     }
 }

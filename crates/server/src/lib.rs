@@ -15,6 +15,7 @@
 
 mod access;
 mod archive;
+mod back_off;
 mod backend;
 mod concatenate;
 mod configured_tokens;
@@ -33,6 +34,7 @@ mod node_service;
 mod outbox;
 mod page;
 mod password_checks;
+mod refusals;
 mod rows;
 mod run;
 mod shells;

@@ -33,6 +33,7 @@ pub struct Measures {
     on_their_way: Mutex<VecDeque<(Seq, Instant)>>,
     latencies: Family<Labels<1>, Histogram>,
     requests: Family<Labels<2>, Counter>,
+    refused: Family<Labels<2>, Counter>,
 }
 
 /// From 10 microseconds to 20 seconds.
@@ -50,6 +51,7 @@ impl Measures {
             on_their_way: Mutex::default(),
             latencies: Family::new_with_constructor(histogram),
             requests: Family::default(),
+            refused: Family::default(),
         };
         let mut registry = Registry::default();
         let phases = measures.phases.clone();
@@ -66,6 +68,11 @@ impl Measures {
             "millpond_requests",
             "Requests, by status of the answer",
             measures.requests.clone(),
+        );
+        registry.register(
+            "millpond_refused_sign_ins",
+            "Requests without a right password or token, by what was shown and why",
+            measures.refused.clone(),
         );
         let version = Family::<Labels<1>, Gauge>::default();
         version.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
@@ -98,6 +105,12 @@ impl Measures {
     fn answered(&self, what: String, status: u16, time: Duration) {
         self.latencies.get_or_create(&[("command", what.clone())]).observe(time.as_secs_f64());
         self.requests.get_or_create(&[("command", what), ("status", status.to_string())]).inc();
+    }
+
+    /// A password or token was refused.
+    pub fn refused(&self, shown: &'static str, reason: &'static str) {
+        let labels = [("shown", shown.to_owned()), ("reason", reason.to_owned())];
+        self.refused.get_or_create(&labels).inc();
     }
 
     /// Everything, in the text form.

@@ -2,6 +2,7 @@
 
 use crate::backend::{ServerBackend, wait};
 use crate::job_rows::{self, JobInput};
+use crate::refusals::Refusals;
 use api::secrets::same_secret;
 use kernel::{Body, Command, FailContext, Input, NodeKey};
 use std::pin::Pin;
@@ -25,7 +26,7 @@ pub struct Nodes {
 
 /// Refuses calls without the token of the nodes, before anything of what they carry is read; none: everybody
 /// may be one.
-pub(crate) fn admission(token: Option<String>) -> impl Interceptor + Clone {
+pub(crate) fn admission(token: Option<String>, refusals: Arc<Refusals>) -> impl Interceptor + Clone {
     move |request: Request<()>| {
         // A browser can be made to send this by any page, and where nodes show no token that would be enough.
         if ["origin", "sec-fetch-site"].iter().any(|name| request.metadata().contains_key(*name)) {
@@ -35,7 +36,10 @@ pub(crate) fn admission(token: Option<String>) -> impl Interceptor + Clone {
         let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         match shown.and_then(|text| text.strip_prefix("OAuth ")) {
             Some(shown) if same_secret(shown.trim(), token) => Ok(request),
-            Some(_) => Err(Status::unauthenticated("The server does not know the node's token")),
+            Some(_) => {
+                refusals.wrong_node_token(request.extensions().get::<api::Peer>().map(|peer| peer.0));
+                Err(Status::unauthenticated("The server does not know the node's token"))
+            }
             None => Err(Status::unauthenticated(
                 "The server asks nodes for a token: give the node a copy of the server's node.token by --token-file",
             )),

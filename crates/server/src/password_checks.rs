@@ -38,6 +38,12 @@ struct State {
     signed_in: VecDeque<(String, Option<IpAddr>)>,
 }
 
+impl State {
+    fn is_known(&self, user: &str, from: Option<IpAddr>) -> bool {
+        self.signed_in.iter().any(|(name, address)| name == user && *address == from)
+    }
+}
+
 /// A check that may be made now; over when it is dropped.
 pub struct Turn<'a> {
     _place: Place<'a>,
@@ -60,6 +66,11 @@ impl PasswordChecks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has this user signed in from this address before, in this life of the server?
+    pub fn is_known(&self, user: &str, from: Option<IpAddr>) -> bool {
+        self.state().is_known(user, from.map(network))
+    }
+
     /// Waits until a password of this user may be looked at. Code 904 if too many wait already.
     pub async fn turn(&self, user: &str, from: Option<IpAddr>) -> Result<Turn<'_>, Failure> {
         let place = self.enter(user, from.map(network))?;
@@ -70,13 +81,13 @@ impl PasswordChecks {
 
     fn enter(&self, user: &str, from: Option<IpAddr>) -> Result<Place<'_>, Failure> {
         let mut state = self.state();
-        let is_known = state.signed_in.iter().any(|(name, address)| name == user && *address == from);
+        let is_known = state.is_known(user, from);
         let key = (from, is_known.then(|| user.to_owned()));
         let of_one = state.waiting.get(&key).copied().unwrap_or(0);
         let of_all = &mut state.in_all[usize::from(is_known)];
         if of_one >= OF_ONE || *of_all >= OF_ALL {
             let text = "Too many people sign in at this moment: try again in a minute";
-            return Err(Failure::coded(code::REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED, text));
+            return Err(Failure::coded(code::TOO_MANY_REQUESTS_OF_USER, text).with("retry_after", 60));
         }
         *of_all += 1;
         state.waiting.insert(key.clone(), of_one + 1);
@@ -108,7 +119,7 @@ impl Drop for Place<'_> {
 }
 
 /// Whoever has one address of version 6 has all of its network.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
         address @ IpAddr::V4(_) => address,
@@ -154,7 +165,7 @@ mod tests {
         let places: Vec<_> =
             (0..OF_ONE).map(|_| checks.enter("x", at("10.0.0.2")).expect("a place")).collect();
         let refused = checks.enter("y", at("10.0.0.2")).err().map(|failure| failure.code);
-        assert_eq!(refused, Some(code::REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED));
+        assert_eq!(refused, Some(code::TOO_MANY_REQUESTS_OF_USER));
         assert!(checks.enter("x", at("10.0.0.3")).is_ok(), "another address has places of its own");
         drop(places);
         assert!(checks.enter("y", at("10.0.0.2")).is_ok());

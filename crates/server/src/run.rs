@@ -3,7 +3,7 @@
 use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
-use crate::configured_tokens::ConfiguredTokens;
+use crate::configured_tokens::{ConfiguredTokens, ENOUGH};
 use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
 use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
 use crate::exposure::exposure;
@@ -13,6 +13,7 @@ use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
 use crate::node_service::{Nodes, admission};
 use crate::page::with_page;
+use crate::refusals::Refusals;
 use crate::tables::Tables;
 use anyhow::Context;
 use api::Tls;
@@ -215,6 +216,7 @@ async fn serve(
         only_near: !config.is_authenticated() && address.ip().is_loopback(),
         tls: tls.is_some(),
     };
+    let refusals = Arc::new(Refusals::new(Arc::clone(&measures), backend.mailbox.clone()));
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
         false => (Arc::new(api::OpenAccess), None),
         true => {
@@ -224,14 +226,21 @@ async fn serve(
             let token =
                 node_token(&config.data.join(NODE_TOKEN)).context("cannot make the token of nodes")?;
             let tokens = config.tokens_file.as_deref().map(ConfiguredTokens::read).transpose()?;
-            (Arc::new(Access::new(backend.clone(), tokens.unwrap_or_default())), Some(token))
+            let tokens = tokens.unwrap_or_default();
+            if let users @ [_, ..] = &tokens.users_with_short_tokens()[..] {
+                tracing::warn!(
+                    users = users.join(", "),
+                    "tokens_file: tokens of less than {ENOUGH} characters can be guessed: replace them"
+                );
+            }
+            (Arc::new(Access::new(backend.clone(), tokens, Arc::clone(&refusals))), Some(token))
         }
     };
     let api = api::Api::new(Arc::new(backend.clone()), authenticator, settings);
     let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
-    let nodes = InterceptedService::new(nodes, admission(node_token));
+    let nodes = InterceptedService::new(nodes, admission(node_token, refusals));
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
     let router = measured(router, measures);
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {

@@ -33,6 +33,8 @@ pub mod code {
     pub const AUTHENTICATION: i64 = 900;
     pub const ACCESS_DENIED: i64 = 901;
     pub const ACCOUNT_LIMIT: i64 = 902;
+    /// The user, or the address, asks too often. Clients try again later.
+    pub const TOO_MANY_REQUESTS_OF_USER: i64 = 904;
     pub const PREREQUISITE_FAILED: i64 = 1000;
     pub const RESOURCE_OVERDRAFT: i64 = 1102;
     pub const WAITING_JOB_TIMEOUT: i64 = 1103;

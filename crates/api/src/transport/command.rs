@@ -3,6 +3,7 @@
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
 use super::reply::{self, LARGE, away_if};
+use super::serve::peer;
 use super::{body, headers, origin, query, session};
 use crate::api::{Api, Caller};
 use crate::commands::{
@@ -14,6 +15,7 @@ use crate::{Backend, BoxFuture, ByteStream, Credentials, JobDataRequest};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use std::net::IpAddr;
 use std::sync::Arc;
 use vocab::{Failure, code};
 use yson::{Format, FormatError, Map, Value};
@@ -70,7 +72,7 @@ async fn handle(
 ) -> Result<Response<Body>, HttpFailure> {
     let (descriptor, implied) = commands::find(version, name).ok_or_else(|| unknown(name))?;
     check_method(descriptor, &parts.method)?;
-    let user = authenticate(&api, descriptor.changes, &parts.headers).await?;
+    let user = authenticate(&api, descriptor.changes, &parts.headers, peer(&parts.extensions)).await?;
     let header_format = HeaderFormat::of(&parts.headers)?;
     let (params, body) = parameters(descriptor, implied, &parts, &header_format, body).await?;
     tracing::debug!(user, command = name, "request");
@@ -139,11 +141,12 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
     known.then(|| token.trim().to_owned())
 }
 
-/// The user that a request runs as (http-api.md 2.9).
+/// The user that a request from this address runs as (http-api.md 2.9).
 pub(super) async fn authenticate(
     api: &Api,
     changes_something: bool,
     headers: &HeaderMap,
+    from: Option<IpAddr>,
 ) -> Result<String, HttpFailure> {
     let token = bearer(headers);
     origin::refuse_foreign_name(api, headers)?;
@@ -161,6 +164,7 @@ pub(super) async fn authenticate(
         csrf_token: headers::text(headers, "x-csrf-token").map(str::to_owned),
         changes_something,
         act_as,
+        from,
     };
     api.authenticator.authenticate(credentials).await.map_err(HttpFailure::of_authentication)
 }

@@ -34,6 +34,7 @@ impl HttpFailure {
         let status = match failure.code {
             109..=code::INVALID_CREDENTIALS => StatusCode::UNAUTHORIZED,
             BANNED => StatusCode::FORBIDDEN,
+            code::TOO_MANY_REQUESTS_OF_USER => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,
         };
         HttpFailure::new(status, failure)
@@ -66,6 +67,9 @@ impl HttpFailure {
         headers.insert("x-yt-error-content-type", HeaderValue::from_static(line_type));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = failure.attributes.get("retry_after").and_then(Value::as_u64) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if let Some(allow) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }

@@ -25,5 +25,5 @@ mod reply;
 mod trailers;
 
 pub(crate) use failure::panic_failure;
-pub use serve::serve;
+pub use serve::{Peer, serve};
 pub use tls::Tls;

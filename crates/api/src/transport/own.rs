@@ -4,6 +4,7 @@ use super::command::authenticate;
 use super::failure::{HttpFailure, panic_failure};
 use super::query;
 use super::routes::{json, not_found, wrong_method};
+use super::serve::peer;
 use crate::api::Api;
 use crate::commands::{Params, QUESTIONS};
 use axum::body::Body;
@@ -30,7 +31,7 @@ async fn handle(api: &Api, name: &str, request: Request) -> Result<Response<Body
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return Err(wrong_method(request.method(), "GET, HEAD"));
     }
-    let user = authenticate(api, false, request.headers()).await?;
+    let user = authenticate(api, false, request.headers(), peer(request.extensions())).await?;
     let params = Params::from_query(query::parse(request.uri().query().unwrap_or_default())?);
     let value = api.backend.execute(user, None, parse(&params)?).await?;
     Ok(json(&value))

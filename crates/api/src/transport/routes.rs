@@ -1,6 +1,7 @@
 //! All end points (http-api.md 1).
 
 use super::failure::HttpFailure;
+use super::serve::peer;
 use super::{command, own, session, stream};
 use crate::api::Api;
 use crate::commands::{Version, descriptors};
@@ -116,12 +117,13 @@ async fn health(State(api): Shared, method: Method) -> Response<Body> {
 }
 
 /// For Prometheus, which shows its token as everybody does.
-async fn metrics(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
-    if method != Method::GET && method != Method::HEAD {
-        return wrong_method(&method, "GET, HEAD").into_response(&api);
+async fn metrics(State(api): Shared, request: Request) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    if parts.method != Method::GET && parts.method != Method::HEAD {
+        return wrong_method(&parts.method, "GET, HEAD").into_response(&api);
     }
     let told = async {
-        let user = command::authenticate(&api, false, &headers).await?;
+        let user = command::authenticate(&api, false, &parts.headers, peer(&parts.extensions)).await?;
         Ok::<_, HttpFailure>(api.backend.metrics(user).await?)
     };
     match told.await {

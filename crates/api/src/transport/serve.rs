@@ -4,7 +4,7 @@ use super::crowd::{Crowd, Member};
 use super::tls::Tls;
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Extensions, Request};
 use axum::middleware::map_request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -44,7 +44,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where a request comes from, as far as the connection tells: with each request, as an extension.
 #[derive(Clone, Copy)]
-pub(super) struct Peer(pub IpAddr);
+pub struct Peer(pub IpAddr);
+
+/// Address of the connection that brought a request.
+pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<Peer>().map(|peer| peer.0)
+}
 
 /// Serves at most so many connections, with TLS if there is something for it, until `shutdown` resolves; then takes
 /// no more, lets running requests end for at most `grace`, and returns.

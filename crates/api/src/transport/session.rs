@@ -9,7 +9,7 @@ use super::failure::HttpFailure;
 use super::headers;
 use super::origin::refuse_foreign_page;
 use super::routes::{Shared, json, wrong_method};
-use super::serve::Peer;
+use super::serve::peer;
 use crate::Proof;
 use crate::api::Api;
 use axum::body::Body;
@@ -32,16 +32,17 @@ pub(super) fn cookie(headers: &HeaderMap) -> Option<String> {
     pairs.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value.to_owned())
 }
 
-pub(super) async fn whoami(State(api): Shared, method: Method, headers: HeaderMap) -> Response<Body> {
+pub(super) async fn whoami(State(api): Shared, request: Request) -> Response<Body> {
+    let (method, headers) = (request.method(), request.headers());
     if method != Method::GET && method != Method::POST {
-        return wrong_method(&method, "GET, POST").into_response(&api);
+        return wrong_method(method, "GET, POST").into_response(&api);
     }
     // It changes nothing, and it is where the csrf token comes from.
-    let user = match authenticate(&api, false, &headers).await {
+    let user = match authenticate(&api, false, headers, peer(request.extensions())).await {
         Ok(user) => user,
         Err(failure) => return failure.into_response(&api),
     };
-    identity(&api, user, csrf(&api, &headers)).await.unwrap_or_else(|failure| failure.into_response(&api))
+    identity(&api, user, csrf(&api, headers)).await.unwrap_or_else(|failure| failure.into_response(&api))
 }
 
 pub(super) async fn login(State(api): Shared, request: Request) -> Response<Body> {
@@ -62,18 +63,22 @@ async fn sign_in(api: &Api, parts: Parts, content: Body) -> Result<Response<Body
         Some(proof) => proof,
         None => from_body(&bytes).map_err(HttpFailure::of_authentication)?,
     };
-    let from = parts.extensions.get::<Peer>().map(|peer| peer.0);
-    let session = api.authenticator.sign_in(proof, from).await.map_err(HttpFailure::of_authentication)?;
+    let session = api
+        .authenticator
+        .sign_in(proof, peer(&parts.extensions))
+        .await
+        .map_err(HttpFailure::of_authentication)?;
     let mut response = identity(api, session.user, session.csrf).await?;
     set_cookie(api, &mut response, &session.id, session.seconds);
     Ok(response)
 }
 
-pub(super) async fn logout(State(api): Shared, headers: HeaderMap) -> Response<Body> {
-    if let Err(failure) = authenticate(&api, true, &headers).await {
+pub(super) async fn logout(State(api): Shared, request: Request) -> Response<Body> {
+    let headers = request.headers();
+    if let Err(failure) = authenticate(&api, true, headers, peer(request.extensions())).await {
         return failure.into_response(&api);
     }
-    if let Some(session) = cookie(&headers) {
+    if let Some(session) = cookie(headers) {
         api.authenticator.sign_out(&session);
     }
     let mut response = json(&yson::Map::new().into());

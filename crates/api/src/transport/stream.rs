@@ -17,12 +17,14 @@ use super::command::authenticate;
 use super::failure::HttpFailure;
 use super::headers;
 use super::routes::{Shared, wrong_method};
+use super::serve::peer;
 use crate::api::Api;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, header};
 use bytes::Bytes;
 use kernel::{Topic, Versions};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -45,17 +47,21 @@ pub(super) async fn answer(State(api): Shared, request: Request) -> Response<Bod
     if method != Method::GET {
         return wrong_method(method, "GET").into_response(&api);
     }
-    match open(&api, request.headers()).await {
+    match open(&api, request.headers(), peer(request.extensions())).await {
         Ok(response) => response,
         Err(failure) => failure.into_response(&api),
     }
 }
 
-async fn open(api: &Arc<Api>, headers: &HeaderMap) -> Result<Response<Body>, HttpFailure> {
-    authenticate(api, false, headers).await?;
+async fn open(
+    api: &Arc<Api>,
+    headers: &HeaderMap,
+    from: Option<IpAddr>,
+) -> Result<Response<Body>, HttpFailure> {
+    authenticate(api, false, headers, from).await?;
     let seen = headers::text(headers, "last-event-id").and_then(|id| parse_id(api, id));
     let (lines, body) = mpsc::channel(1);
-    let client = Client { api: Arc::clone(api), headers: headers.clone(), lines };
+    let client = Client { api: Arc::clone(api), headers: headers.clone(), from, lines };
     tokio::spawn(client.tell(api.backend.changes(), seen));
     let body = ReceiverStream::new(body).map(Ok::<_, std::convert::Infallible>);
     let mut response = Response::new(Body::from_stream(body));
@@ -71,6 +77,7 @@ async fn open(api: &Arc<Api>, headers: &HeaderMap) -> Result<Response<Body>, Htt
 struct Client {
     api: Arc<Api>,
     headers: HeaderMap,
+    from: Option<IpAddr>,
     lines: mpsc::Sender<Bytes>,
 }
 
@@ -96,7 +103,7 @@ impl Client {
                 () = self.lines.closed() => return,
             };
             // Who was let in may have been locked out since.
-            if authenticate(&self.api, false, &self.headers).await.is_err() {
+            if authenticate(&self.api, false, &self.headers, self.from).await.is_err() {
                 return;
             }
             if !news {

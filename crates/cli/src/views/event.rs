@@ -47,7 +47,8 @@ pub fn audit_line(event: &Map) -> String {
     let when: String = text(event, "time").chars().take(19).collect();
     let (user, action) = (text(event, "user"), text(event, "action"));
     let mut line = format!("{number:>8}  {when:<19}  {user:<12} {action} ");
-    const KNOWN: [&str; 7] = ["number", "time", "event", "user", "action", "before", "after"];
+    const KNOWN: [&str; 9] =
+        ["number", "time", "event", "user", "action", "before", "after", "denied", "error"];
     let about = event.iter().filter(|(name, _)| !KNOWN.iter().any(|known| known.as_bytes() == *name));
     let about: Vec<String> = about
         .map(|(name, value)| match (name, value.as_str()) {
@@ -57,6 +58,12 @@ pub fn audit_line(event: &Map) -> String {
         })
         .collect();
     line.push_str(&about.join(" "));
+    if event.get("denied").and_then(Value::as_bool) == Some(true) {
+        line.push_str(" denied");
+        if let Some(message) = find(event, "error/message").and_then(Value::as_str) {
+            line.push_str(&format!(": {message}"));
+        }
+    }
     match (event.get("before"), event.get("after")) {
         (None, None) => {}
         (before, after) => {

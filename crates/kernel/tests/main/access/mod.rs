@@ -1,6 +1,7 @@
 //! Who may do what: users x objects x commands as a table (http-api.md 8.4), and what surrounds it.
 
 mod columns;
+mod denials;
 mod effective;
 mod hidden;
 mod joined;
