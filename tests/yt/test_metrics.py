@@ -80,14 +80,24 @@ def test_the_dashboard_asks_for_what_there_is(cluster):
         assert set(families[family].samples[0].labels) == labels
 
 
-def test_who_may_see_what():
+def test_without_a_token_there_is_nothing_but_health():
+    """Neither numbers, nor the process and the address of the server."""
     with make_cluster(nodes=0, auth=True) as cluster:
-        for path, status in (("/metrics", 401), ("/health", 200)):
+        for path, token, status in (("/metrics", None, 401), ("/metrics", "wrong", 401), ("/health", None, 200), ("/health", "wrong", 200)):
+            request = urllib.request.Request(f"http://{cluster.address}{path}", headers={"Authorization": f"OAuth {token}"} if token else {})
             try:
-                with urllib.request.urlopen(f"http://{cluster.address}{path}", timeout=30) as reply:
-                    assert reply.status == status
+                reply = urllib.request.urlopen(request, timeout=30)
             except urllib.error.HTTPError as error:
-                assert error.code == status and b"millpond_" not in error.read()
+                reply = error
+            with reply:
+                told = json.loads(reply.read())
+                assert reply.status == status, path
+                assert told == {"status": "ok"} if status == 200 else told["attributes"] == {} and told["code"] == 111, told
+                assert "millpond" not in json.dumps(told)
+
+
+def test_who_may_see_what():
+    with make_cluster(nodes=1, auth=True) as cluster:
         cluster.command("create", type="user", attributes={"name": "bob"})
         bob = cluster.command("issue_token", user="bob")
         cluster.create_pool("open")
@@ -97,6 +107,19 @@ def test_who_may_see_what():
             samples = scrape(cluster, token)["millpond_pool_usage_ratio"].samples
             return {s.labels["pool"] for s in samples}
         wait_for(lambda: {"open", "secret"} <= pools(cluster.token), what="root to see both")
+        # Ephemeral pools are as closed as the pool that they are in, in every family.
+        deny = {"action": "deny", "subjects": ["bob"], "permissions": ["read"]}
+        cluster.create_pool("closed", acl=[deny], create_ephemeral_subpools=True)
+        operation = cluster.start_vanilla("sleep 1000", pool="closed", spec={"title": "planted title"})
+        cluster.wait_jobs(operation)
+
+        def labels(token):
+            return {(name, text) for name, family in scrape(cluster, token).items() for s in family.samples for text in s.labels.values()}
+        wait_for(lambda: ("millpond_pool_ordered_core_seconds", "closed$root") in labels(cluster.token), what="savings of the ephemeral pool",
+                 seen=lambda: labels(cluster.token))
+        assert not [label for label in labels(bob) if "closed" in label[1]]
+        assert not [label for label in labels(cluster.token) if "planted" in label[1] or operation in label[1]]
+        cluster.command("abort_operation", operation_id=operation)
         assert "open" in pools(bob) and "secret" not in pools(bob)
         # The tree tells as much as the metrics do: that there is such a pool, and no more.
         tree = cluster.command("get", token=bob, path="//sys/pool_trees/physical", attributes=["name"])["value"]

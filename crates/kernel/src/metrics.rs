@@ -5,6 +5,7 @@
 //! adds. How long things take is measured at the edge: there is no clock here.
 
 use crate::access::Who;
+use crate::pools::ROOT;
 use crate::{Body, Kernel};
 use controller::{JobRecord, Savings};
 use scheduler::{
@@ -77,14 +78,44 @@ pub struct Metrics {
     snapshot: Arc<Snapshot>,
     trees: Vec<OfTree>,
     counters: Counters,
-    /// Pools that whoever asked may not read: tree and name.
-    hidden: BTreeSet<(String, String)>,
+    /// Pools that the asking user may not read; `None`: the user may read all.
+    hidden: Option<Hidden>,
     operations: BTreeMap<OperationState, u64>,
     running_jobs: usize,
     nodes: BTreeMap<&'static str, u64>,
     archived_operations: usize,
     archived_bytes: u64,
     alerts: usize,
+}
+
+/// What a user may not be told.
+#[derive(Debug)]
+struct Hidden {
+    /// Trees and names of pools, ephemeral ones as well.
+    pools: BTreeSet<(String, String)>,
+    /// The pools that there are. Others are not told of: whether they are hidden is not known.
+    known: Arc<Snapshot>,
+}
+
+impl Hidden {
+    /// An ephemeral pool is as secret as the pool that it is in.
+    fn of(snapshot: &Arc<Snapshot>, mut pools: BTreeSet<(String, String)>) -> Hidden {
+        let mut ephemeral = Vec::new();
+        for tree in snapshot.trees() {
+            for pool in tree.pool_names() {
+                let Some(map) = tree.pool_attributes(pool, Some(&["parent", "is_ephemeral"])) else {
+                    continue;
+                };
+                let parent = map.get("parent").and_then(Value::as_str).unwrap_or_default();
+                let is_ephemeral = map.get("is_ephemeral").and_then(Value::as_bool).unwrap_or(false);
+                if is_ephemeral && pools.contains(&(tree.name.to_string(), parent.to_owned())) {
+                    ephemeral.push((tree.name.to_string(), pool.to_string()));
+                }
+            }
+        }
+        pools.extend(ephemeral);
+        Hidden { pools, known: Arc::clone(snapshot) }
+    }
 }
 
 #[derive(Debug)]
@@ -111,11 +142,13 @@ impl Kernel {
             Some(OfTree { name: name.clone(), metrics: self.scheduler.metrics(name).ok()?, savings })
         });
         let (archived_operations, archived_bytes) = self.finished.size();
+        let snapshot = self.scheduler.snapshot();
+        let hidden = self.hidden_pools(who).map(|pools| Hidden::of(&snapshot, pools));
         Body::Metrics(Box::new(Metrics {
-            snapshot: self.scheduler.snapshot(),
+            snapshot,
             trees: trees.collect(),
             counters: self.counters.clone(),
-            hidden: self.hidden_pools(who),
+            hidden,
             operations,
             running_jobs: self.jobs.ids().count(),
             nodes,
@@ -163,7 +196,7 @@ const POOL_NUMBERS: &[(&str, &str, &str)] = &[
 ];
 
 /// Attributes that say who the pool is.
-const POOL_WORDS: &[&str] = &["parent", "is_ephemeral", "starvation_status"];
+const POOL_WORDS: &[&str] = &["starvation_status"];
 
 const BY_POOL: &[&str] = &["tree", "pool"];
 const BY_RESOURCE: &[&str] = &["tree", "pool", "resource"];
@@ -204,6 +237,20 @@ impl Metrics {
         families.0
     }
 
+    /// May the asking user be told of this pool?
+    fn shows(&self, tree: &str, pool: &str) -> bool {
+        let Some(hidden) = &self.hidden else { return true };
+        let mut trees = hidden.known.trees();
+        let is_known =
+            trees.any(|known| &*known.name == tree && known.pool_attributes(pool, Some(&[])).is_some());
+        is_known && !hidden.pools.contains(&(tree.to_owned(), pool.to_owned()))
+    }
+
+    /// Trees that the asking user may be told of.
+    fn shown_trees(&self) -> impl Iterator<Item = &OfTree> {
+        self.trees.iter().filter(|tree| self.shows(&tree.name, ROOT))
+    }
+
     fn pools(&self, families: &mut Families) {
         let mut resources: Vec<Vec<(Vec<String>, f64)>> = vec![Vec::new(); POOL_RESOURCES.len()];
         let mut numbers: Vec<Vec<(Vec<String>, f64)>> = vec![Vec::new(); POOL_NUMBERS.len()];
@@ -218,10 +265,7 @@ impl Metrics {
             for pool in tree.pool_names() {
                 let Some(map) = tree.pool_attributes(pool, Some(&fields)) else { continue };
                 let word = |name: &str| map.get(name).and_then(Value::as_str).unwrap_or_default();
-                let is_ephemeral = map.get("is_ephemeral").and_then(Value::as_bool).unwrap_or(false);
-                // An ephemeral pool is as secret as the one that it is in.
-                let named = if is_ephemeral { word("parent") } else { pool };
-                if self.hidden.contains(&(tree.name.to_string(), named.to_owned())) {
+                if !self.shows(&tree.name, pool) {
                     continue;
                 }
                 for ((field, ..), samples) in POOL_RESOURCES.iter().zip(&mut resources) {
@@ -282,10 +326,7 @@ impl Metrics {
         ];
         for (name, help, figure) in figures {
             let of_tree = |tree: &OfTree| {
-                let visible = tree
-                    .savings
-                    .iter()
-                    .filter(|(pool, _)| !self.hidden.contains(&(tree.name.to_string(), (*pool).clone())));
+                let visible = tree.savings.iter().filter(|(pool, _)| self.shows(&tree.name, pool));
                 visible
                     .map(|(pool, savings)| (words([&tree.name, pool]), figure(savings)))
                     .collect::<Vec<_>>()
@@ -302,18 +343,20 @@ impl Metrics {
             ("millpond_tree_resource_usage", "What is taken of it.", |t| t.resource_usage),
         ];
         for (name, help, amounts) in figures {
-            let samples = self.snapshot.trees().flat_map(|tree| {
-                let map = amounts(tree).to_value();
-                RESOURCES.map(|resource| {
-                    let amount = map.get(resource.as_str()).and_then(Value::as_f64).unwrap_or(0.0);
-                    (words([&tree.name, resource.as_str()]), amount)
-                })
-            });
+            let samples =
+                self.snapshot.trees().filter(|tree| self.shows(&tree.name, ROOT)).flat_map(|tree| {
+                    let map = amounts(tree).to_value();
+                    RESOURCES.map(|resource| {
+                        let amount = map.get(resource.as_str()).and_then(Value::as_f64).unwrap_or(0.0);
+                        (words([&tree.name, resource.as_str()]), amount)
+                    })
+                });
             families.add((MetricKind::Gauge, name, help), &["tree", "resource"], samples);
         }
-        let nodes = self.snapshot.trees().map(|t| (words([&t.name]), t.node_names.len() as f64));
+        let nodes = self.snapshot.trees().filter(|t| self.shows(&t.name, ROOT));
+        let nodes = nodes.map(|t| (words([&t.name]), t.node_names.len() as f64));
         families.add((MetricKind::Gauge, "millpond_tree_nodes", "Nodes of the tree."), &["tree"], nodes);
-        let preemptions = self.counters.preemptions.iter();
+        let preemptions = self.counters.preemptions.iter().filter(|((tree, _), _)| self.shows(tree, ROOT));
         families.add(
             (MetricKind::Counter, "millpond_preemptions", "Allocations that were told to give way, by why."),
             &["tree", "kind"],
@@ -333,10 +376,10 @@ impl Metrics {
                 })
                 .collect::<Vec<_>>()
             };
-            let samples = self.trees.iter().flat_map(of_tree);
+            let samples = self.shown_trees().flat_map(of_tree);
             families.add((MetricKind::Counter, name, help), &["tree", "end"], samples);
         }
-        let hungry = self.trees.iter().flat_map(|tree| {
+        let hungry = self.shown_trees().flat_map(|tree| {
             let counts = tree.metrics.operation_count_by_preemption_priority;
             let named = PreemptionPriority::ALL.iter().zip(counts);
             named.map(|(p, n)| (words([&tree.name, p.as_str()]), n as f64)).collect::<Vec<_>>()
@@ -354,14 +397,14 @@ impl Metrics {
 
     /// Heartbeats: passes over nodes, and what became of them.
     fn passes(&self, families: &mut Families) {
-        let passes = self.trees.iter().flat_map(|tree| {
+        let passes = self.shown_trees().flat_map(|tree| {
             let kinds = ["non_preemptive", "preemptive"].into_iter().zip(tree.metrics.passes);
             kinds.map(|(kind, n)| (words([&tree.name, kind]), n as f64)).collect::<Vec<_>>()
         });
         let help = "Heartbeats: passes over nodes, without and with preemption.";
         families.add((MetricKind::Counter, "millpond_heartbeats", help), &["tree", "kind"], passes);
         let by_stage = |count: fn(&TreeMetrics, usize) -> u64| {
-            self.trees.iter().flat_map(move |tree| {
+            self.shown_trees().flat_map(move |tree| {
                 let counted = Stage::ALL.iter().map(move |stage| {
                     (words([&tree.name, stage.as_str()]), count(&tree.metrics, *stage as usize) as f64)
                 });
@@ -378,7 +421,7 @@ impl Metrics {
             &["tree", "stage"],
             by_stage(|m, stage| m.stages[stage].1),
         );
-        let passed_over = self.trees.iter().flat_map(|tree| {
+        let passed_over = self.shown_trees().flat_map(|tree| {
             let counted = Deactivation::ALL.iter().zip(tree.metrics.deactivations);
             counted.map(|(why, n)| (words([&tree.name, why.as_str()]), n as f64)).collect::<Vec<_>>()
         });

@@ -21,11 +21,13 @@ pub(super) struct HttpFailure {
     pub failure: Box<Failure>,
     /// Methods for the `Allow` header of a 405.
     pub allow: Option<&'static str>,
+    /// The client has not said who it is: it is not told about the host and the process.
+    pub is_for_anybody: bool,
 }
 
 impl HttpFailure {
     pub fn new(status: StatusCode, failure: Failure) -> HttpFailure {
-        HttpFailure { status, failure: Box::new(failure), allow: None }
+        HttpFailure { status, failure: Box::new(failure), allow: None, is_for_anybody: false }
     }
 
     /// A failure of authentication: clients turn any 401 into their own error about the token.
@@ -37,7 +39,8 @@ impl HttpFailure {
             code::TOO_MANY_REQUESTS_OF_USER => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,
         };
-        HttpFailure::new(status, failure)
+        let is_for_anybody = status == StatusCode::UNAUTHORIZED;
+        HttpFailure { is_for_anybody, ..HttpFailure::new(status, failure) }
     }
 
     pub fn into_response(self, api: &Api) -> Response<Body> {
@@ -46,7 +49,8 @@ impl HttpFailure {
 
     /// In a style of YSON, or in JSON.
     pub fn into_response_in(self, api: &Api, style: Option<Style>) -> Response<Body> {
-        let failure = fit(with_details(*self.failure, api), MAX_ERROR_BYTES);
+        let failure = if self.is_for_anybody { *self.failure } else { with_details(*self.failure, api) };
+        let failure = fit(failure, MAX_ERROR_BYTES);
         // A header is a line of text, whatever the body is.
         let (line, line_type, body, body_type) = match style {
             None => {

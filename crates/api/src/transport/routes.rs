@@ -112,6 +112,11 @@ async fn service(State(api): Shared, method: Method) -> Response<Body> {
 async fn health(State(api): Shared, method: Method) -> Response<Body> {
     simple(&api, &method, || match api.backend.health() {
         Ok(()) => Ok(json(&yson::map! {"status" => "ok"}.into())),
+        // Where users are asked who they are, reasons are not for everybody: paths, errors of the system.
+        Err(_) if api.authenticator.is_on() => {
+            let failure = Failure::new("The server is not healthy: see its log");
+            Err(HttpFailure { is_for_anybody: true, ..HttpFailure::new(StatusCode::BAD_REQUEST, failure) })
+        }
         Err(failure) => Err(failure.into()),
     })
 }

@@ -14,7 +14,7 @@ use crate::account_transfer::account_path;
 use crate::command::{Command, LockMode, OperationRef};
 use crate::file_cache::place_in;
 use crate::mounts::{OPERATIONS, POOL_TREES};
-use crate::pools::PoolObject;
+use crate::pools::{PoolObject, ROOT};
 use cypress::{Last, NodeType, Permission, Subjects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -354,10 +354,16 @@ impl Kernel {
         })
     }
 
-    /// Tree and name of pools that whoever asks must not be told of.
-    pub(crate) fn hidden_pools(&self, who: Option<&Who>) -> BTreeSet<(String, String)> {
-        let who = who.filter(|who| !who.is_superuser());
-        who.into_iter().flat_map(|who| self.unreadable_pools(who)).map(|(place, _)| place.clone()).collect()
+    /// Tree and name of pools that the asking user must not be told of. The root pool stands for a tree that the user may
+    /// not read. `None`: all may be told.
+    pub(crate) fn hidden_pools(&self, who: Option<&Who>) -> Option<BTreeSet<(String, String)>> {
+        let who = who.filter(|who| !who.is_superuser())?;
+        let pools = self.unreadable_pools(who).map(|(place, _)| place.clone());
+        let trees = self.scheduler.tree_names().filter(|tree| {
+            !self.decision(who, Permission::Read, &Object::Tree(tree.to_string())).is_allowed()
+        });
+        let roots: Vec<_> = trees.map(|tree| (tree.to_string(), ROOT.to_owned())).collect();
+        Some(pools.chain(roots).collect())
     }
 
     /// Permission `use` of the pools that an operation of this user would be put into; of ephemeral

@@ -5,6 +5,7 @@ mod denials;
 mod effective;
 mod hidden;
 mod joined;
+mod metrics;
 mod names;
 
 use crate::console::Console;
