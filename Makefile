@@ -6,7 +6,7 @@ BIN := target/release/millpond
 # Where rustup and pip put the tools.
 export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: demo test quick build setup page bench bench-check soak fmt lint unit nightly e2e clean
+.PHONY: demo test quick build setup page bench bench-check soak soak-kill fmt lint unit nightly e2e clean
 
 build: setup page ## build the one binary
 	cargo build --release --locked -p millpond
@@ -35,6 +35,10 @@ bench-check: setup ## counts against bench/baseline.toml; `BASE=REV` against a c
 	bash tests/setup.sh python
 	bash tests/setup.sh counters || true
 	.venv/bin/python -m bench.check $(if $(BASE),--base $(BASE)) $(if $(UPDATE),--update --reason "$(UPDATE)")
+
+soak-kill: build ## kill -9 of server, agents, spawners and proxies under load for MINUTES=10, every acknowledged change is checked
+	bash tests/setup.sh python
+	MILLPOND_BINARY=$(CURDIR)/$(BIN) .venv/bin/python tests/faults/soak_kill.py $(or $(MINUTES),10) $(SEED)
 
 soak: build ## faults on small simulated clusters, seed after seed, until stopped
 	$(BIN) sim faults --forever
