@@ -97,10 +97,9 @@ const ROOT_TOKEN: &str = "root.token";
 const NODE_TOKEN: &str = "node.token";
 
 /// Runs the server until SIGTERM or SIGINT, or until it cannot go on.
-pub fn run(config: ServerConfig) -> anyhow::Result<()> {
+pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
     // The port first: two servers on one port is the more frequent mistake, and its message the clearer.
-    let listener = std::net::TcpListener::bind(config.listen)
-        .with_context(|| format!("cannot listen on {}: is another server running there?", config.listen))?;
+    let listener = listener(&mut config)?;
     let tls = config.tls.as_ref().map(|(certificate, key)| Tls::read(certificate, key)).transpose();
     let tls = tls.map_err(|failure| anyhow::anyhow!("{failure}")).context("cannot use TLS")?;
     listener.set_nonblocking(true).context("cannot use the listener")?;
@@ -138,6 +137,20 @@ pub fn run(config: ServerConfig) -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(serve(config, listener, tls, store))
+}
+
+/// The socket that systemd or `millpond up` has handed over (`LISTEN_FDS`), whose address counts then; else a new one. Only a
+/// socket that outlives the server keeps the port: jobs share the host's network and could take it while the server restarts.
+fn listener(config: &mut ServerConfig) -> anyhow::Result<std::net::TcpListener> {
+    let handed = listenfd::ListenFd::from_env().take_tcp_listener(0);
+    let Some(listener) = handed.context("cannot use the socket that was handed over in LISTEN_FDS")? else {
+        return std::net::TcpListener::bind(config.listen).with_context(|| {
+            format!("cannot listen on {}: is another server running there?", config.listen)
+        });
+    };
+    config.listen =
+        listener.local_addr().context("cannot use the socket that was handed over in LISTEN_FDS")?;
+    Ok(listener)
 }
 
 async fn serve(

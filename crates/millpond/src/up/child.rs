@@ -2,12 +2,16 @@
 
 use super::plan::ChildPlan;
 use cli::CliError;
+use command_fds::FdMapping;
+use command_fds::tokio::CommandFdAsyncExt;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::mpsc::UnboundedSender;
@@ -79,10 +83,11 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it. If it ends before [`Child::keep_alive`], it stays so.
-    pub fn start(plan: ChildPlan, events: UnboundedSender<Event>) -> Child {
+    /// Starts it. If it ends before [`Child::keep_alive`], it stays so. Each of its lives gets the listening socket, if there
+    /// is one, as systemd would hand it over.
+    pub fn start(plan: ChildPlan, socket: Option<Arc<TcpListener>>, events: UnboundedSender<Event>) -> Child {
         let (orders, receiver) = watch::channel(Order::Try);
-        Child { orders, task: Some(tokio::spawn(live(plan, receiver, events))) }
+        Child { orders, task: Some(tokio::spawn(live(plan, socket, receiver, events))) }
     }
 
     /// From now on it is started again when it ends.
@@ -108,11 +113,16 @@ impl Child {
     }
 }
 
-async fn live(plan: ChildPlan, mut orders: watch::Receiver<Order>, events: UnboundedSender<Event>) {
+async fn live(
+    plan: ChildPlan,
+    socket: Option<Arc<TcpListener>>,
+    mut orders: watch::Receiver<Order>,
+    events: UnboundedSender<Event>,
+) {
     let mut pause = FIRST_PAUSE;
     while *orders.borrow() < Order::Stop {
         let started = Instant::now();
-        let how = match spawn(&plan) {
+        let how = match spawn(&plan, socket.as_deref()) {
             Ok(process) => match run(process, &mut orders).await {
                 Some(status) => ended(status),
                 None => return,
@@ -166,7 +176,10 @@ async fn run(mut process: tokio::process::Child, orders: &mut watch::Receiver<Or
     }
 }
 
-fn spawn(plan: &ChildPlan) -> io::Result<tokio::process::Child> {
+/// Where a process finds the first socket that is handed to it.
+const FIRST_SOCKET: i32 = 3;
+
+fn spawn(plan: &ChildPlan, socket: Option<&TcpListener>) -> io::Result<tokio::process::Child> {
     let mut command = Command::new("/proc/self/exe");
     // Whatever has become of the file since we were started, it is this program that runs; `ps` shall
     // show its name.
@@ -174,6 +187,14 @@ fn spawn(plan: &ChildPlan) -> io::Result<tokio::process::Child> {
     if let Some(log) = &plan.log {
         let file = File::options().create(true).append(true).open(log)?;
         command.stdout(file.try_clone()?).stderr(file);
+    }
+    // What was handed to this process is not for its children.
+    for variable in ["LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"] {
+        command.env_remove(variable);
+    }
+    if let Some(socket) = socket {
+        let mapping = FdMapping { parent_fd: socket.try_clone()?.into(), child_fd: FIRST_SOCKET };
+        command.env("LISTEN_FDS", "1").fd_mappings(vec![mapping]).map_err(io::Error::other)?;
     }
     command.spawn()
 }

@@ -28,6 +28,7 @@ use client::{Client, Retries};
 use plan::{Options, Plan};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -58,12 +59,13 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
         screen.tell(&warning);
     }
     let lock = lock::take(&options.data)?;
-    options.listen = free_port(options.listen, if lock.was_killed { PORT_PATIENCE } else { Duration::ZERO })?;
+    let socket = listen(options.listen, if lock.was_killed { PORT_PATIENCE } else { Duration::ZERO })?;
+    options.listen = socket.local_addr().map_err(told)?;
     let plan = plan::plan(&options);
     child::keep_old_logs(&plan.logs).map_err(told)?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(told)?;
-    let result = runtime.block_on(supervise(&screen, &options, plan));
+    let result = runtime.block_on(supervise(&screen, &options, plan, socket));
     // A request to a server that has gone may still be waiting for its timeout.
     runtime.shutdown_background();
     drop(lock);
@@ -96,12 +98,13 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
     })
 }
 
-/// The address if nobody has it, before anything is started; for port 0 a free one.
-fn free_port(listen: SocketAddr, patience: Duration) -> Result<SocketAddr, CliError> {
+/// The server's socket, before anything is started. This process keeps it open: jobs share the host's network, and between two
+/// lives of the server one of them could take the port and be shown tokens.
+fn listen(listen: SocketAddr, patience: Duration) -> Result<TcpListener, CliError> {
     let give_up = std::time::Instant::now() + patience;
     loop {
-        match TcpListener::bind(listen).and_then(|listener| listener.local_addr()) {
-            Ok(address) => return Ok(address),
+        match TcpListener::bind(listen) {
+            Ok(listener) => return Ok(listener),
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
                 if std::time::Instant::now() < give_up {
                     std::thread::sleep(Duration::from_millis(200));
@@ -129,7 +132,12 @@ impl Signals {
     }
 }
 
-async fn supervise(screen: &Screen, options: &Options, plan: Plan) -> Result<(), CliError> {
+async fn supervise(
+    screen: &Screen,
+    options: &Options,
+    plan: Plan,
+    socket: TcpListener,
+) -> Result<(), CliError> {
     let mut signals = Signals {
         interrupt: signal(SignalKind::interrupt()).map_err(told)?,
         terminate: signal(SignalKind::terminate()).map_err(told)?,
@@ -141,7 +149,7 @@ async fn supervise(screen: &Screen, options: &Options, plan: Plan) -> Result<(),
     {
         screen.tell(&exposed.message);
     }
-    let mut server = Child::start(plan.server, sender.clone());
+    let mut server = Child::start(plan.server, Some(Arc::new(socket)), sender.clone());
     let mut nodes = Vec::new();
 
     let begun = tokio::select! {
@@ -152,7 +160,7 @@ async fn supervise(screen: &Screen, options: &Options, plan: Plan) -> Result<(),
     match begun {
         Ok(true) => {
             server.keep_alive();
-            nodes = plan.nodes.into_iter().map(|plan| Child::start(plan, sender.clone())).collect();
+            nodes = plan.nodes.into_iter().map(|plan| Child::start(plan, None, sender.clone())).collect();
             let count = nodes.len();
             let online = tokio::select! {
                 answer = wait_for_nodes(options, count, &mut events, screen) => answer.map(|()| true),
@@ -187,11 +195,11 @@ async fn wait_for_server(options: &Options, events: &mut UnboundedReceiver<Event
     loop {
         tokio::select! {
             Some(event) = events.recv() => return Err(event.into_error("could not be started")),
-            () = tokio::time::sleep(Duration::from_millis(30)) => {}
+            // Until the server accepts connections, the question waits in the queue of the socket.
+            online = online_nodes(options) => if online.is_some() { return Ok(()) },
+            () = tokio::time::sleep(SERVER_START) => {}
         }
-        if online_nodes(options).await.is_some() {
-            return Ok(());
-        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
         if tokio::time::Instant::now() > give_up {
             let log = options.log("server");
             return Err(CliError::failed(format!("the server does not answer on {}", options.listen))
