@@ -18,6 +18,7 @@ async fn main() {
         public_address: None,
         only_near: false,
         tls: false,
+        in_flight: api::InFlightLimits::default(),
         host_name: "localhost".to_owned(),
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);

@@ -5,6 +5,7 @@ use crate::commands::{
     refuse_prerequisites, set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
+use crate::transport::{InFlight, InFlightLimits};
 use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
 use kernel::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,8 @@ pub struct Settings {
     pub only_near: bool,
     /// Clients come by TLS: browsers are told to send cookies no other way.
     pub tls: bool,
+    /// Bytes of replies that wait for their readers.
+    pub in_flight: InFlightLimits,
 }
 
 /// The API of one server. [`Api::router`] makes routes of it.
@@ -34,6 +37,7 @@ pub struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) settings: Settings,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) started: Time,
     requests: AtomicU64,
     /// True when streams that never end by themselves must.
@@ -54,7 +58,18 @@ impl Api {
         let (requests, stop) = (AtomicU64::new(0), watch::Sender::new(false));
         let hashing = Semaphore::new(1);
         let secret = OnceLock::new();
-        Arc::new(Api { backend, authenticator, settings, started: now(), requests, stop, hashing, secret })
+        let in_flight = InFlight::new(settings.in_flight);
+        Arc::new(Api {
+            backend,
+            authenticator,
+            settings,
+            in_flight,
+            started: now(),
+            requests,
+            stop,
+            hashing,
+            secret,
+        })
     }
 
     /// What nobody outside of this process knows, to make things of that nobody else can make.

@@ -5,7 +5,7 @@ use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
 use node::{Accounting, DriverChoice, NodeConfig, Stop};
-use server::{EventLogLimits, Retention, ServerConfig};
+use server::{EventLogLimits, InFlightLimits, Retention, ServerConfig};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -40,6 +40,11 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     };
     config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
     config.new_cluster = args.new_cluster;
+    let usual = config.in_flight;
+    config.in_flight = InFlightLimits {
+        per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),
+        total: file.max_unread_bytes.map_or(usual.total, i64::unsigned_abs),
+    };
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
     let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);

@@ -51,6 +51,12 @@ pub struct ServerSection {
     pub event_log_file_size: Option<i64>,
     /// Files of the event log that are kept, 16; 0: there is no event log.
     pub event_log_files: Option<u32>,
+    /// Bytes of large replies that one user has not read yet, `"64MiB"`.
+    #[serde(deserialize_with = "size")]
+    pub max_unread_bytes_per_user: Option<i64>,
+    /// Bytes of large replies that all users together have not read yet, `"512MiB"`.
+    #[serde(deserialize_with = "size")]
+    pub max_unread_bytes: Option<i64>,
     /// Finished operations that are kept, 100000.
     pub archive_operations: Option<u32>,
     /// How long they are kept after their end, `"30d"`.

@@ -41,6 +41,7 @@ mod shells;
 mod streams;
 mod tables;
 
+pub use api::InFlightLimits;
 pub use event_log::Limits as EventLogLimits;
 pub use exposure::exposure;
 pub use kernel::Retention;

@@ -16,7 +16,7 @@ use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::tables::Tables;
 use anyhow::Context;
-use api::Tls;
+use api::{InFlightLimits, Tls};
 use kernel::{Config, HeldGarbage, Input, Kernel, Records, Retention};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub event_log: Option<Limits>,
     /// How long finished operations are kept.
     pub retention: Retention,
+    /// Bytes of replies that wait for their readers.
+    pub in_flight: InFlightLimits,
     /// Must users and nodes show who they are? None: if the server listens not only on this machine.
     pub authentication: Option<bool>,
     /// Files with the certificate (and those above it) and its private key, in PEM form; none: no TLS.
@@ -72,6 +74,7 @@ impl ServerConfig {
             heartbeat_period: Span::from_secs(5),
             event_log: Some(Limits::default()),
             retention: Retention::default(),
+            in_flight: InFlightLimits::default(),
             authentication: None,
             tls: None,
             tokens_file: None,
@@ -228,6 +231,7 @@ async fn serve(
         host_name: address.to_string(),
         only_near: !config.is_authenticated() && address.ip().is_loopback(),
         tls: tls.is_some(),
+        in_flight: config.in_flight,
     };
     let refusals = Arc::new(Refusals::new(Arc::clone(&measures), backend.mailbox.clone()));
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {

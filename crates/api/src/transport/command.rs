@@ -84,7 +84,7 @@ async fn handle(
         Run::Stderr => exchange.stderr(params).await,
         Run::JobTrace => {
             job_traces(&params)?;
-            Ok(reply::binary(&parts.headers, bytes::Bytes::new().into()).await)
+            Ok(reply::binary(&caller, &parts.headers, Vec::new()).await?)
         }
         Run::JobData(data) => exchange.job_data(get_job_data(&params, data)?).await,
         Run::ShellCommand => exchange.shell_command(params).await,
@@ -261,7 +261,7 @@ impl Exchange<'_> {
             _ => None,
         };
         match self.caller.run(descriptor, params, input, mutation_id).await? {
-            Some(value) => Ok(reply::structured(headers, output, value).await),
+            Some(value) => Ok(reply::structured(self.caller, headers, output, value).await?),
             None => Ok(reply::empty()),
         }
     }
@@ -271,7 +271,7 @@ impl Exchange<'_> {
             Some(request) => self.caller.api.backend.read_stderr(self.caller.user.clone(), request).await?,
             None => bytes::Bytes::new(),
         };
-        Ok(reply::binary(&self.parts.headers, bytes.into()).await)
+        Ok(reply::binary(self.caller, &self.parts.headers, bytes.into()).await?)
     }
 
     async fn job_data(self, request: JobDataRequest) -> Result<Response<Body>, HttpFailure> {
@@ -321,7 +321,7 @@ impl Exchange<'_> {
         write(&*self.caller.api.backend, self.caller.user.clone(), body).await?;
         let shaped = commands::shape(descriptor.reply, self.caller.version, false, Value::Entity);
         match shaped {
-            Some(value) => Ok(reply::structured(headers, output, value).await),
+            Some(value) => Ok(reply::structured(self.caller, headers, output, value).await?),
             None => Ok(reply::empty()),
         }
     }

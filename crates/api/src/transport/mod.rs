@@ -21,9 +21,12 @@ mod encoding;
 mod formats;
 
 mod failure;
+mod in_flight;
 mod reply;
 mod trailers;
 
 pub(crate) use failure::panic_failure;
+pub(crate) use in_flight::InFlight;
+pub use in_flight::InFlightLimits;
 pub use serve::{Peer, serve};
 pub use tls::Tls;

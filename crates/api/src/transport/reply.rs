@@ -1,8 +1,9 @@
 //! Successful replies (http-api.md 2.5, 2.6).
 
 use super::encoding::Encoding;
+use super::in_flight::{self, Pieces, Reservation};
 use super::{headers, trailers};
-use crate::api::Api;
+use crate::api::{Api, Caller};
 use crate::{ByteStream, FileContent};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, Version, header};
@@ -14,17 +15,32 @@ use yson::{Format, Value};
 /// Larger bodies are parsed, formatted and compressed away from the threads that serve connections.
 pub(super) const LARGE: usize = 1 << 20;
 
-/// A value in a format.
-pub(super) async fn structured(request: &HeaderMap, format: Format, value: Value) -> Response<Body> {
+/// A value in a format. Refused while too many bytes wait for this user, or for all.
+pub(super) async fn structured(
+    caller: &Caller,
+    request: &HeaderMap,
+    format: Format,
+    value: Value,
+) -> Result<Response<Body>, Failure> {
     let mime = HeaderValue::from_static(format.mime());
     let large = looks_large(&value);
+    let reservation = match large {
+        true => caller.api.in_flight.reserve(&caller.user, in_flight::weight(&value))?,
+        false => None,
+    };
     let body = away_if(large, move || format.serialize(&value)).await;
-    buffered(request, mime, body).await
+    Ok(buffered(request, mime, body, reservation).await)
 }
 
-/// Bytes of no format.
-pub(super) async fn binary(request: &HeaderMap, body: Vec<u8>) -> Response<Body> {
-    buffered(request, HeaderValue::from_static("application/octet-stream"), body).await
+/// Bytes of no format. Refused as a value is.
+pub(super) async fn binary(
+    caller: &Caller,
+    request: &HeaderMap,
+    body: Vec<u8>,
+) -> Result<Response<Body>, Failure> {
+    let reservation = caller.api.in_flight.reserve(&caller.user, body.len() as u64)?;
+    let mime = HeaderValue::from_static("application/octet-stream");
+    Ok(buffered(request, mime, body, reservation).await)
 }
 
 /// A reply without a body, as v3 has them.
@@ -32,12 +48,21 @@ pub(super) fn empty() -> Response<Body> {
     common(Response::new(Body::empty()))
 }
 
-async fn buffered(request: &HeaderMap, mime: HeaderValue, body: Vec<u8>) -> Response<Body> {
+async fn buffered(
+    request: &HeaderMap,
+    mime: HeaderValue,
+    body: Vec<u8>,
+    reservation: Option<Reservation>,
+) -> Response<Body> {
     let accept = headers::text(request, header::ACCEPT_ENCODING.as_str());
     let encoding = Encoding::choose(accept, body.len());
     let large = body.len() > LARGE && encoding != Encoding::Identity;
     let body = away_if(large, move || encoding.compress(body)).await;
-    let mut response = common(Response::new(Body::from(body)));
+    let body = match reservation {
+        None => Body::from(body),
+        Some(_) => Body::new(Pieces::new(body.into(), reservation)),
+    };
+    let mut response = common(Response::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, mime);
     if let Some(name) = encoding.name() {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));

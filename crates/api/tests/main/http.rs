@@ -37,6 +37,7 @@ impl Server {
             only_near,
             host_name: "test-host".to_owned(),
             tls: false,
+            in_flight: api::InFlightLimits::default(),
         };
         let api = Api::new(Arc::new(fake.clone()), authenticator, settings);
         let (tell, told) = std::sync::mpsc::channel();
