@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod blame;
 pub mod clock;
 pub mod environment;
 pub mod failure;
@@ -18,6 +19,7 @@ pub mod states;
 pub mod time;
 
 pub use batch::{Batch, Op, Table};
+pub use blame::{Blame, Consequences};
 pub use clock::SteadyClock;
 pub use environment::Environment;
 pub use failure::{Failure, code};
