@@ -234,6 +234,19 @@ impl Scheduler {
         true
     }
 
+    /// Nothing is started for the operation on this node before `until`. A node or operation that is not known is no
+    /// error: it may have gone meanwhile.
+    pub fn back_off_on_node(&mut self, now: Time, id: OperationId, node: &str, until: Time) {
+        let (Ok(operation), Some(node)) = (self.operation_index(id), self.node_by_name.get(node).copied())
+        else {
+            return;
+        };
+        let backoffs = &mut self.operations[operation].node_backoffs;
+        backoffs.retain(|_, until| now < *until);
+        let known = backoffs.entry(node).or_insert(until);
+        *known = until.max(*known);
+    }
+
     /// Takes in an allocation that runs already, without asking any limit (scheduling.md 21). Call it
     /// in the order of the start of the current jobs.
     pub fn revive_allocation(&mut self, revived: &RevivedAllocation) -> Result<(), Failure> {

@@ -5,9 +5,10 @@ use crate::messages::{
     Admission, DemandGroup, Joined, OperationDesc, Registered, RuntimeParameters, TreeParameters,
 };
 use crate::scheduler::Scheduler;
-use crate::slab::{Key, LeafIdx, OpIdx, TreeIdx};
+use crate::slab::{Key, LeafIdx, NodeIdx, OpIdx, TreeIdx};
 use crate::tree::place::{Context, Placement};
 use crate::tree::{Ephemeral, ROOT};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vocab::{AllocationId, Failure, OperationId, Resources, Span, Time, code};
 
@@ -25,6 +26,8 @@ pub(crate) struct Operation {
     pub pending_count: i64,
     /// Nothing is started for it before (scheduling.md 17.3).
     pub backoff_until: Time,
+    /// Nothing is started for it on these nodes before.
+    pub node_backoffs: BTreeMap<NodeIdx, Time>,
     /// Length of the last backoff because of throttling.
     pub throttling_backoff: Span,
     /// Componentwise minimum of what is to be started (scheduling.md 5.3); kept with `groups`.
@@ -33,6 +36,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// It starts nothing on a node at this moment.
+    pub fn backs_off(&self, now: Time, node: NodeIdx) -> bool {
+        now < self.backoff_until || self.node_backoffs.get(&node).is_some_and(|until| now < *until)
+    }
+
     /// Everything it still wants to start.
     pub fn total_needed(&self) -> Resources {
         self.groups.iter().fold(Resources::ZERO, |sum, g| sum + g.min_needed.times(g.count))
@@ -208,6 +216,7 @@ impl Scheduler {
             groups: Arc::default(),
             pending_count: 0,
             backoff_until: Time::ZERO,
+            node_backoffs: BTreeMap::new(),
             throttling_backoff: Span::ZERO,
             need: Resources::ZERO,
             leaves,

@@ -292,6 +292,7 @@ impl NodeReasons {
             }
             Deactivation::UnmatchedSchedulingTag => "that filters exclude".to_owned(),
             Deactivation::ResourceLimitsExceeded => "where limits of pools stop it".to_owned(),
+            Deactivation::RecentScheduleAllocationFailed => "that it leaves alone for a while".to_owned(),
             Deactivation::ScheduleAllocationFailed => "where no kind of its jobs fits".to_owned(),
             other => format!("passed over ({other})"),
         }

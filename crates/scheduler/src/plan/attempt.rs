@@ -35,7 +35,7 @@ impl Trial<'_> {
             }
             _ => {}
         }
-        if self.now < operation.backoff_until {
+        if operation.backs_off(self.now, self.node) {
             return Err(Deactivation::RecentScheduleAllocationFailed);
         }
         if l.is_graceful() && l.published.has_its_share {

@@ -193,3 +193,29 @@ fn revived_allocations_are_forced_in() {
     assert_eq!(pool_cpu(&mut w), 3.0);
     assert_eq!(node_cpu(&w, "n"), 6.0, "until it is gone");
 }
+
+/// S12: jobs of an operation were aborted on one node more than 100 times a second.
+#[test]
+fn s12_an_operation_leaves_a_node_alone_for_a_while() {
+    let mut w = world();
+    w.node("other", 2.0, 10);
+    w.run(2, "p", 2.0, 1);
+    w.update();
+    let until = w.now + Span::from_secs(2);
+    w.s.back_off_on_node(w.now, op(1), "n", until);
+    // An earlier end does not shorten the pause, and what is not known does no harm.
+    w.s.back_off_on_node(w.now, op(1), "n", w.now + Span::from_secs(1));
+    w.s.back_off_on_node(w.now, op(1), "nowhere", until);
+    w.s.back_off_on_node(w.now, op(7), "n", until);
+    let owners = |w: &mut World, node: &str| -> Vec<OperationId> {
+        w.schedule(node).iter().map(|start| start.operation).collect()
+    };
+    assert_eq!(owners(&mut w, "n"), [op(2)], "others are not held back");
+    assert_eq!(owners(&mut w, "other"), [op(1)], "nor is it, elsewhere");
+    let plan = w.s.plan(until - Span::from_micros(1), "n");
+    assert_eq!(plan.refusals[0].reason, Deactivation::RecentScheduleAllocationFailed);
+    let told = w.s.explain(op(1), w.now).unwrap().to_string();
+    assert!(told.contains("1 that it leaves alone for a while"), "{told}");
+    w.now = until;
+    assert_eq!(owners(&mut w, "n"), [op(1), op(1)]);
+}
