@@ -54,6 +54,7 @@ pub mod record;
 pub mod statistics;
 pub mod units;
 
+mod backoff;
 mod copies;
 mod durations;
 mod environment;
@@ -64,12 +65,13 @@ mod packed;
 mod savings;
 mod task;
 
+pub use backoff::BackoffOptions;
 pub use figures::{JobFigures, Spent};
 pub use job::JobView;
 pub use operation::alerts::ALERTS;
 pub use operation::{
     AdoptError, Deadline, Demand, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,
-    OperationEvent, Resized, Reuse, SettleError, StateError, StatePart,
+    OperationEvent, Resized, Reuse, Setback, SettleError, StateError, StatePart,
 };
 pub use options::ControllerOptions;
 pub use record::{JobRecord, MalformedRecord};

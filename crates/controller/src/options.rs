@@ -1,8 +1,9 @@
 //! Options of all controllers of a cluster (jobs-and-nodes.md 10): the document
 //! `//sys/controller_agents/config`.
 
+use crate::backoff::BackoffOptions;
 use reserve::memory_digest::ClusterOptions;
-use vocab::{Cpu, Failure};
+use vocab::{Cpu, Failure, Span};
 use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
 
@@ -15,6 +16,9 @@ pub struct ControllerOptions {
     pub memory_digest: ClusterOptions,
     /// Failed and user-aborted jobs of one operation whose stderr is kept. Default 200.
     pub max_job_nodes_per_operation: u64,
+    /// `job_abort_backoff`: pauses after aborts that nodes cause: `min`, `max` (milliseconds), `multiplier`. Default
+    /// 1 s, 60 s, 2.
+    pub job_abort_backoff: BackoffOptions,
     /// `vanilla_operation_options/max_task_count`: most tasks of an operation. Default 100.
     pub max_task_count: usize,
     /// `vanilla_operation_options/max_total_job_count`: most jobs of an operation. Default 100,000.
@@ -41,6 +45,7 @@ impl Default for ControllerOptions {
             footprint_memory: 128 << 20,
             memory_digest: ClusterOptions::default(),
             max_job_nodes_per_operation: 200,
+            job_abort_backoff: BackoffOptions::default(),
             max_task_count: 100,
             max_total_job_count: 100_000,
             custom_statistics_count_limit: 1024,
@@ -54,6 +59,8 @@ impl Default for ControllerOptions {
 
 /// Section of the options of one type of operations.
 const VANILLA: &str = "vanilla_operation_options";
+/// Section of the pauses after aborts.
+const BACKOFF: &str = "job_abort_backoff";
 
 impl ControllerOptions {
     /// Reads the document. Unknown options are refused, so that a typing error does not go unseen.
@@ -82,6 +89,11 @@ impl ControllerOptions {
         let own = yson::map! {
             "footprint_memory" => self.footprint_memory,
             "max_job_nodes_per_operation" => self.max_job_nodes_per_operation,
+            BACKOFF => yson::map! {
+                "min" => self.job_abort_backoff.min.as_millis() as i64,
+                "max" => self.job_abort_backoff.max.as_millis() as i64,
+                "multiplier" => self.job_abort_backoff.multiplier,
+            },
         };
         own.into_iter().chain(self.memory_digest.to_map()).chain(yson::map! {VANILLA => vanilla}).collect()
     }
@@ -107,8 +119,27 @@ fn read(f: &mut Fields<'_>) -> Result<ControllerOptions, FieldError> {
     };
     let nodes = int(f, "max_job_nodes_per_operation", 0..=1_000_000)?;
     out.max_job_nodes_per_operation = nodes.map_or(out.max_job_nodes_per_operation, i64::unsigned_abs);
+    f.nested(BACKOFF, |f| read_backoff(f, &mut out.job_abort_backoff))?;
     f.nested(VANILLA, |f| read_vanilla(f, &mut out))?;
     Ok(out)
+}
+
+fn read_backoff(f: &mut Fields<'_>, out: &mut BackoffOptions) -> Result<(), FieldError> {
+    const DAY: i64 = 24 * 3600 * 1000;
+    if let Some(min) = int(f, "min", 1..=DAY)? {
+        out.min = Span::from_millis(min.unsigned_abs());
+    }
+    if let Some(max) = int(f, "max", 1..=DAY)? {
+        out.max = Span::from_millis(max.unsigned_abs());
+    }
+    if out.max < out.min {
+        let most = out.max.as_millis();
+        return Err(f.error("min", &format!("expected at most \"max\", which is {most}")));
+    }
+    let good = |v: &&Value| v.as_f64().is_some_and(|x| (1.0..=1000.0).contains(&x));
+    let multiplier = f.take_value("multiplier").check("a number from 1 to 1000", good).optional()?;
+    out.multiplier = multiplier.and_then(Value::as_f64).unwrap_or(out.multiplier);
+    refuse_unknown(f)
 }
 
 fn read_vanilla(f: &mut Fields<'_>, out: &mut ControllerOptions) -> Result<(), FieldError> {
@@ -172,6 +203,7 @@ mod tests {
         assert_eq!(ControllerOptions::parse(&defaults.to_map()), Ok(defaults));
         let changed = parse(
             "{footprint_memory=44040192; user_job_memory_reserve_quantile=0.8; max_job_nodes_per_operation=3;
+              job_abort_backoff={min=10; max=20; multiplier=1};
               user_job_resource_overdraft_memory_multiplier=1.5;
               vanilla_operation_options={max_task_count=7; gang_manager={enabled=%false};
                 set_container_cpu_limit=%true; cpu_limit_overcommit_multiplier=2; initial_cpu_limit_overcommit=0.05}}",
@@ -179,6 +211,8 @@ mod tests {
         .expect("good");
         assert_eq!(changed.footprint_memory, 42 << 20);
         assert_eq!(changed.memory_digest.user_job_resource_overdraft_memory_multiplier, Some(1.5));
+        let backoff = changed.job_abort_backoff;
+        assert_eq!((backoff.min, backoff.max), (Span::from_millis(10), Span::from_millis(20)));
         assert_eq!((changed.max_task_count, changed.gang_manager_enabled), (7, false));
         assert_eq!(ControllerOptions::parse(&changed.to_map()), Ok(changed));
     }
@@ -194,6 +228,8 @@ mod tests {
             ("{footprnt=1}", &["footprnt", "unknown"]),
             ("{vanilla_operation_options={max_task_count=0}}", &["vanilla_operation_options/max_task_count"]),
             ("{vanilla_operation_options={gang_manager={on=1}}}", &["gang_manager/on", "unknown"]),
+            ("{job_abort_backoff={min=2000; max=1000}}", &["job_abort_backoff/min", "at most", "1000"]),
+            ("{job_abort_backoff={multiplier=0}}", &["job_abort_backoff/multiplier", "from 1 to 1000"]),
             ("{vanilla_operation_options=7}", &["vanilla_operation_options", "map"]),
         ] {
             let error = parse(text).expect_err(text).to_string();

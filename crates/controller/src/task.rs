@@ -1,5 +1,6 @@
 //! One task of a running operation: its units, counters, statistics, and what a job of it needs.
 
+use crate::backoff::FirstStart;
 use crate::copies::Copies;
 use crate::counter::{JobCounter, Totals};
 use crate::cut::UnitRows;
@@ -45,6 +46,8 @@ pub(crate) struct Task {
     pub tables: Option<TaskTables>,
     /// Units whose job was interrupted in the middle, and the row with which a new unit begins; oldest first.
     pub splits: Vec<(u32, u64)>,
+    /// Whether a job of it has ever started, and the aborts before that.
+    pub first_start: FirstStart,
     /// Changed since its state was last taken.
     pub dirty: bool,
 }
@@ -77,6 +80,7 @@ impl Task {
             ready: ReadyTime::default(),
             tables: None,
             splits: Vec::new(),
+            first_start: FirstStart::default(),
             dirty: true,
             spec,
         }

@@ -2,11 +2,12 @@
 
 use crate::command::OperationRef;
 use crate::{Body, Kernel};
+use controller::Setback;
 use scheduler::{PreemptionRecord, StarvationNotice};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use vocab::{Failure, JobId, OperationId, Time, code};
-use yson::{Value, map};
+use vocab::{Failure, JobId, OperationId, Span, Time, code};
+use yson::{Map, Value, map};
 
 /// Which preemptions are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,69 @@ impl StarvationLog {
     }
 }
 
+/// Pauses that are told of one operation.
+const SETBACKS_SHOWN: usize = 20;
+
+/// Adds `job_aborts`, and a sentence for each behind the first line of `text`.
+fn tell_setbacks(explanation: &mut Map, now: Time, setbacks: &[Setback<'_>]) {
+    if setbacks.is_empty() {
+        return;
+    }
+    let shown = &setbacks[..setbacks.len().min(SETBACKS_SHOWN)];
+    let maps: Vec<Value> = shown.iter().map(|setback| setback_map(setback).into()).collect();
+    let mut text: Vec<Value> = explanation.get("text").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let at = text.len().min(1);
+    text.splice(at..at, shown.iter().map(|setback| setback_text(now, setback).into()));
+    if shown.len() < setbacks.len() {
+        let rest = setbacks.len() - shown.len();
+        text.insert(
+            at + shown.len(),
+            format!("  {rest} more nodes pause for the same kind of reason").into(),
+        );
+    }
+    explanation.insert("text", text);
+    explanation.insert("job_aborts", maps);
+    explanation.insert("job_abort_count", setbacks.len());
+}
+
+fn setback_map(setback: &Setback<'_>) -> Map {
+    let map = map! {"aborts" => i64::from(setback.aborts), "until" => setback.until};
+    map.with_some("task_name", setback.task)
+        .with_some("node", setback.node)
+        .with_some("max_aborts_before_start", setback.limit.map(i64::from))
+        .with_some("last_abort", setback.last.map(Failure::to_value))
+}
+
+fn setback_text(now: Time, setback: &Setback<'_>) -> String {
+    let Setback { aborts, until, last, .. } = setback;
+    let times = if *aborts == 1 { "once".to_owned() } else { format!("{aborts} times in a row") };
+    let pause = match until.since(now) {
+        Span::ZERO => "it is tried again now".to_owned(),
+        rest => format!("it is tried again in {rest}"),
+    };
+    let last = last.map(|error| format!("; the last abort: {}", whole_message(error))).unwrap_or_default();
+    match (setback.task, setback.node, setback.limit) {
+        (Some(task), _, Some(limit)) => format!(
+            "  No job of task \"{task}\" has started: its jobs were aborted {times}, {pause}; {limit} times fail the operation{last}"
+        ),
+        (_, node, _) => format!(
+            "  Jobs on node \"{}\" were aborted {times}, {pause} there{last}",
+            node.unwrap_or_default()
+        ),
+    }
+}
+
+/// The messages of an error and of what led to it.
+fn whole_message(error: &Failure) -> String {
+    let mut messages = vec![error.message.as_str()];
+    let mut at = error;
+    while let (Some(inner), true) = (at.inner_errors.first(), messages.len() < 5) {
+        messages.push(&inner.message);
+        at = inner;
+    }
+    messages.join(": ")
+}
+
 impl Kernel {
     /// `ExplainOperation`.
     pub(crate) fn explain_operation(&self, now: Time, operation: &OperationRef) -> Result<Body, Failure> {
@@ -84,6 +148,7 @@ impl Kernel {
         let mut explanation = self.scheduler.explain(id, now)?.to_value();
         if let (Value::Map(map), Some(operation)) = (&mut explanation, self.operations.get(&id)) {
             map.insert("state", operation.state);
+            tell_setbacks(map, now, &operation.controller.setbacks(now));
         }
         Ok(explanation)
     }

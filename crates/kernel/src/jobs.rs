@@ -124,6 +124,8 @@ impl Kernel {
                     if let Some(operation) = self.operation_of(job_id) {
                         operation.controller.job_started(job_id, start_time);
                         operation.controller.job_placed(job_id, slot_index);
+                        // That a job of its task has started is written with the next change: a job that runs tells
+                        // it again after a restart.
                     }
                 }
                 JobEvent::ResourceUsage { job_id, resource_usage } => {
@@ -206,6 +208,7 @@ impl Kernel {
             operation.controller.job_placed(job_id, finished.slot_index);
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();
+                self.pause_on_node(now, &job, verdict.pause_on_node);
                 if let Some(place) = verdict.unit_done {
                     dropped.clear();
                     self.note_output(job.operation, &verdict.record.identity.task, place, output);
@@ -434,6 +437,7 @@ impl Kernel {
         let error = Failure::new(text).with("abort_reason", reason);
         let Some(mut verdict) = operation.controller.give_up_job(now, job_id, reason, error) else { return };
         let event = verdict.operation_event.take();
+        self.pause_on_node(now, &job, verdict.pause_on_node);
         self.archive_job(&mut verdict, Some(&job), Left::default(), out);
         self.pending_work.dirty.insert(job.operation);
         self.pending_work.demand.insert(job.operation);
@@ -442,6 +446,13 @@ impl Kernel {
         self.begin_anew(now, job.operation, others, reuse, out);
         if let Some(event) = event {
             self.operation_event(now, job.operation, event, out);
+        }
+    }
+
+    /// The node of an aborted job gets nothing of its operation for a while.
+    fn pause_on_node(&mut self, now: Time, job: &Job, until: Option<Time>) {
+        if let Some(until) = until {
+            self.scheduler.back_off_on_node(now, job.operation, &job.node, until);
         }
     }
 

@@ -738,6 +738,7 @@ impl Kernel {
         self.remove_expired(now, out);
         self.check_nodes(now, out);
         self.check_deadlines(now, out);
+        self.resume_tasks(now);
         self.copy_slow_jobs(now);
         self.check_bans(now, out);
         self.fail_stuck_operations(now, out);

@@ -16,6 +16,7 @@
 
 use super::limits::Life;
 use super::{OperationController, gang};
+use crate::backoff::{FirstStart, Series};
 use crate::copies::Copies;
 use crate::counter::JobCounter;
 use crate::durations::Durations;
@@ -29,7 +30,7 @@ use crate::task::{ReadyTime, Task};
 use crate::units::UnitPool;
 use std::collections::BTreeMap;
 use std::str::FromStr;
-use vocab::{OperationId, Span, Time};
+use vocab::{Failure, OperationId, Span, Time};
 use yson::{Map, Value};
 
 /// One record of the store.
@@ -165,7 +166,9 @@ fn task_state(task: &Task) -> Map {
         "splits" => Value::String(pack_splits(&task.splits)),
         "ready_time" => task.ready.past.as_micros(),
         "ready_since" => task.ready.since.map(Time::as_micros),
+        "started_on" => task.first_start.started_on().iter().map(|n| n.as_str().into()).collect::<Vec<Value>>(),
     };
+    let own = own.with_some("aborts", pack_aborts(&task.first_start));
     own.into_iter().chain(counter(&task.counter)).collect()
 }
 
@@ -226,10 +229,38 @@ fn read_task(task: &mut Task, state: &mut State<'_>) -> Option<()> {
     if let Some(past) = state.later("ready_time") {
         task.ready = ReadyTime { past: Span(past.as_u64()?), since: state.time("ready_since")? };
     }
+    task.first_start = read_first_start(state)?;
     state.missing = "done";
     let agree = task.counter.completed.values().sum::<u64>() == u64::from(units.done());
     task.units = units;
     agree.then_some(())
+}
+
+/// Aborts before the first start of a job, if there were any.
+fn pack_aborts(first: &FirstStart) -> Option<Map> {
+    let Series { rounds, until, last } = &first.aborts;
+    (*rounds > 0).then(|| {
+        let map = yson::map! {
+            "rounds" => u64::from(*rounds), "until" => until.as_micros(), "paused" => first.is_paused(),
+        };
+        map.with_some("last", last.as_ref().map(|error| error.to_value()))
+    })
+}
+
+/// Older programs did not write it. Jobs that run are adopted, and tell that they have started.
+fn read_first_start(state: &mut State<'_>) -> Option<FirstStart> {
+    let Some(nodes) = state.later("started_on") else { return Some(FirstStart::default()) };
+    let nodes = nodes.as_list()?.iter().map(|node| node.as_str().map(str::to_owned));
+    let started_on = nodes.collect::<Option<_>>()?;
+    let Some(aborts) = state.later("aborts") else {
+        return Some(FirstStart::restored(started_on, Series::default(), false));
+    };
+    let series = Series {
+        rounds: aborts.get("rounds")?.as_u64()?.try_into().ok()?,
+        until: Time(aborts.get("until")?.as_u64()?),
+        last: aborts.get("last").map(|error| Box::new(Failure::from_value(error))),
+    };
+    Some(FirstStart::restored(started_on, series, aborts.get("paused")?.as_bool()?))
 }
 
 fn pack_splits(splits: &[(u32, u64)]) -> Vec<u8> {

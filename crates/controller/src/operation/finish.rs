@@ -45,6 +45,8 @@ pub struct JobVerdict {
     pub unit_done: Option<u64>,
     /// For the archive.
     pub record: JobRecord,
+    /// An abort that its node caused: no job of the operation is to be started there before.
+    pub pause_on_node: Option<Time>,
     /// What it means for the operation.
     pub operation_event: Option<OperationEvent>,
     /// Jobs that the controller has given up because of this end (a gang's restart, the competitor that
@@ -166,10 +168,12 @@ impl OperationController {
             self.failed_job_count += 1;
             self.dirty = true;
         }
+        let pause_on_node = self.back_off(now, &joblet, &outcome);
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
         let mut verdict = self.close(&joblet, outcome.clone(), finish_time, fail_context_size, counts, word);
         verdict.record.rows = rows;
+        verdict.pause_on_node = pause_on_node;
         verdict.unit_done = settled.output_counts.then_some(place);
         // The other job of a unit that is done has lost, the other one of a unit that is not goes on.
         let loser =
@@ -309,6 +313,7 @@ impl OperationController {
             keep_fail_context,
             is_owed: is_owed && kept.stderr,
             unit_done: None,
+            pause_on_node: None,
             record,
             operation_event: None,
             aborted_with_it: Vec::new(),

@@ -55,6 +55,7 @@ impl OperationController {
             .jobs
             .values()
             .filter(stays)
+            .filter(|joblet| !self.tasks[joblet.task as usize].first_start.is_paused())
             .filter(|joblet| {
                 !self.tasks[joblet.task as usize]
                     .copies

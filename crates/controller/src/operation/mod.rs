@@ -2,9 +2,10 @@
 //!
 //! Reading order: this file (what it is, demand, looking at it), [`settle`](mod@settle) (a grant becomes a
 //! job), [`finish`] (a job ends), [`rules`] (when that ends the operation), [`gang`], [`resize`],
-//! [`limits`] (time), [`speculation`] (copies of slow jobs), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
+//! [`limits`] (time), [`backoff`] (pauses after aborts), [`speculation`] (copies of slow jobs), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
 
 pub mod alerts;
+pub mod backoff;
 pub mod durable;
 pub mod finish;
 pub mod gang;
@@ -16,6 +17,7 @@ pub mod rules;
 pub mod settle;
 pub mod speculation;
 
+pub use backoff::Setback;
 pub use durable::{StateError, StatePart};
 pub use finish::{FinishedJob, JobVerdict, OperationEvent};
 pub use gang::Reuse;
@@ -24,6 +26,7 @@ pub use resize::Resized;
 pub use revive::{AdoptError, HeldJob};
 pub use settle::{Grant, SettleError};
 
+use crate::backoff::NodePauses;
 use crate::cut::UnitRows;
 use crate::job::{JobView, Joblet};
 use crate::memory::Group;
@@ -73,6 +76,8 @@ pub struct OperationController {
     retained_job_count: u64,
     /// Nodes that get no more jobs of this operation.
     banned_nodes: BTreeSet<String>,
+    /// Nodes that get no job of this operation for a while.
+    node_pauses: NodePauses,
     /// Custom statistics seen so far, bounded.
     custom_names: BTreeSet<String>,
     custom_names_overflow: bool,
@@ -100,6 +105,7 @@ impl OperationController {
             stored_stderr_count: 0,
             retained_job_count: 0,
             banned_nodes: BTreeSet::new(),
+            node_pauses: NodePauses::default(),
             custom_names: BTreeSet::new(),
             custom_names_overflow: false,
             life: Life::Running,
@@ -196,7 +202,7 @@ impl OperationController {
         }
         let mut demand = Vec::new();
         let tasks = self.tasks.len() as u32;
-        let wants = |t: &Task| t.units.pending() > 0 || t.copies.wanted() > 0;
+        let wants = |t: &Task| !t.first_start.is_paused() && (t.units.pending() > 0 || t.copies.wanted() > 0);
         for (number, task) in (0u32..).zip(&self.tasks).filter(|(_, t)| wants(t)) {
             // Units that were begun before come first, what is at work already last.
             let groups = [
@@ -255,8 +261,13 @@ impl OperationController {
     /// The user's process of a job runs. False: no such job here.
     pub fn job_started(&mut self, job_id: JobId, start_time: Time) -> bool {
         let Some(joblet) = self.jobs.get_mut(&job_id) else { return false };
+        let is_news = joblet.exec_start_time.is_none();
         joblet.exec_start_time.get_or_insert(start_time);
         joblet.phase = joblet.phase.max(JobPhase::Running);
+        if is_news {
+            let (task, node) = (joblet.task, joblet.node.clone());
+            self.note_start(task, &node);
+        }
         true
     }
 

@@ -113,6 +113,9 @@ impl OperationController {
             preempted_for: None,
         };
         self.jobs.insert(identity.job_id, joblet);
+        if held.exec_start_time.is_some() {
+            self.note_start(number as u32, held.node_address);
+        }
         Ok(())
     }
 

@@ -44,7 +44,7 @@ impl OperationController {
     fn after_abort(&self, joblet: &Joblet, reason: AbortReason, error: &Failure) -> Option<OperationEvent> {
         // Jobs that never started are not restarted when their unit is tried again.
         if reason.is_scheduling() || !self.restart_is_forbidden(joblet) {
-            return None;
+            return self.after_many_aborts(joblet, reason);
         }
         let failure = Failure::coded(
             code::OPERATION_FAILED_ON_JOB_RESTART,

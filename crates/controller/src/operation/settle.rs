@@ -49,6 +49,9 @@ pub enum SettleError {
     /// The operation starts no more jobs.
     #[error("Operation is not running")]
     NotRunning,
+    /// Jobs of the task were aborted before one of them started, and it pauses.
+    #[error("Task waits before it starts another job")]
+    Paused,
 }
 
 impl SettleError {
@@ -59,6 +62,7 @@ impl SettleError {
             SettleError::NotEnoughResources { .. } => "not_enough_resources",
             SettleError::NodeBanned(_) => "node_banned",
             SettleError::NotRunning => "operation_not_running",
+            SettleError::Paused => "task_paused",
         }
     }
 }
@@ -117,6 +121,9 @@ impl OperationController {
     ) -> Result<(JobIdentity, JobDescription), SettleError> {
         let host = host_of(grant.node_address);
         let task = &mut self.tasks[task_number as usize];
+        if task.first_start.is_paused() {
+            return Err(SettleError::Paused);
+        }
         let factors = task.memory.factors(cookie);
         let needed = task.needed(factors);
         if !grant.resources.dominates(&needed) {

@@ -20,6 +20,8 @@ pub struct RootOptions {
     pub add_authenticated_user_to_acl: bool,
     /// The failure that reaches this number ends the operation.
     pub max_failed_job_count: i64,
+    /// Aborts in a row that nodes cause, before the first start of a job of a task: this many end the operation.
+    pub max_aborts_before_start: u32,
     /// Stderrs kept of jobs that did not fail.
     pub max_stderr_count: i64,
     /// Any restart fails the operation.
@@ -74,6 +76,7 @@ impl RootOptions {
             acl: r.list("acl").or(Vec::new())?,
             add_authenticated_user_to_acl: r.bool("add_authenticated_user_to_acl").or(true)?,
             max_failed_job_count: r.int("max_failed_job_count", 0..=10_000).or(10)?,
+            max_aborts_before_start: r.int("max_aborts_before_start", 1..=10_000).or(20)? as u32,
             max_stderr_count: r.int("max_stderr_count", 0..=150).or(10)?,
             fail_on_job_restart: r.bool("fail_on_job_restart").or(false)?,
             suspend_on_job_failure: r.bool("suspend_on_job_failure").or(false)?,

@@ -107,6 +107,7 @@ impl World {
                     let twin = |j: &&JobIdentity| j.task == identity.task && j.cookie == identity.cookie;
                     assert!(self.running.values().find(twin).is_none(), "two jobs of one unit");
                     assert_eq!(*identity.task, *NAMES[task as usize]);
+                    self.b.controller.job_started(identity.job_id, self.b.now);
                     self.running.insert(job, identity);
                 }
             }

@@ -29,6 +29,16 @@ impl Kernel {
         }
     }
 
+    /// Tasks that have paused long enough after aborts (jobs-and-nodes.md 6.5).
+    pub(crate) fn resume_tasks(&mut self, now: Time) {
+        for operation in self.operations.values_mut() {
+            if operation.controller.resume_tasks(now) {
+                self.pending_work.demand.insert(operation.id);
+                self.pending_work.dirty.insert(operation.id);
+            }
+        }
+    }
+
     /// Jobs that take too long get copies (jobs-and-nodes.md 6.7).
     pub(crate) fn copy_slow_jobs(&mut self, now: Time) {
         for operation in self.operations.values_mut() {

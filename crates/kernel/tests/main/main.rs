@@ -3,6 +3,7 @@
 // The environment chooses the number of random scripts; the kernel itself does not read it.
 #![allow(clippy::disallowed_methods)]
 
+mod aborts;
 mod access;
 mod alerts;
 mod archive;

@@ -28,6 +28,10 @@ pub struct Node {
     /// Jobs take a while to die: they go on running until [`Node::reap`].
     pub slow: bool,
     pub dying: BTreeMap<JobId, JobOutcome>,
+    /// The end of every job that it is told to start, before its process starts.
+    pub prevents: Option<JobOutcome>,
+    /// Bytes of disk that it says it has.
+    pub disk_capacity: Option<i64>,
 }
 
 /// A job that runs.
@@ -66,6 +70,8 @@ impl Node {
             finished: BTreeMap::new(),
             slow: false,
             dying: BTreeMap::new(),
+            prevents: None,
+            disk_capacity: None,
         }
     }
 
@@ -117,6 +123,12 @@ impl Node {
             ServerMessage::Start(jobs) => {
                 for start in jobs {
                     let job_id = start.identity.job_id;
+                    if let Some(outcome) = self.prevents.clone() {
+                        let report = unstarted(start.identity.clone(), start.resources, now, outcome);
+                        self.finished.insert(job_id, Kept { report: report.clone() });
+                        events.push(JobEvent::Finished(Box::new(report)));
+                        continue;
+                    }
                     // A repeated order is harmless.
                     if !self.finished.contains_key(&job_id) {
                         let usage = start.resources;
@@ -226,22 +238,26 @@ impl Node {
 /// The answer to an order about a job that the node does not know.
 fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
     let reason = AbortReason::DisappearedFromNode;
+    let identity = JobIdentity {
+        job_id,
+        allocation_id: vocab::AllocationId::default(),
+        operation_id: vocab::OperationId::default(),
+        tree: "".into(),
+        task: "".into(),
+        cookie: 0,
+        job_index: 0,
+        task_job_index: 0,
+    };
+    let error = Failure::new("The node does not know the job").with("abort_reason", reason);
+    unstarted(identity, Resources::ZERO, now, JobOutcome::Aborted { reason, error })
+}
+
+/// The end of a job that has no process.
+fn unstarted(identity: JobIdentity, granted: Resources, now: Time, outcome: JobOutcome) -> FinishedJob {
     FinishedJob {
-        identity: JobIdentity {
-            job_id,
-            allocation_id: vocab::AllocationId::default(),
-            operation_id: vocab::OperationId::default(),
-            tree: "".into(),
-            task: "".into(),
-            cookie: 0,
-            job_index: 0,
-            task_job_index: 0,
-        },
-        granted: Resources::ZERO,
-        outcome: JobOutcome::Aborted {
-            reason,
-            error: Failure::new("The node does not know the job").with("abort_reason", reason),
-        },
+        identity,
+        granted,
+        outcome,
         start_time: None,
         finish_time: now,
         statistics: JobStatistics::default(),
