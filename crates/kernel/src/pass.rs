@@ -6,8 +6,11 @@ use controller::{Grant, SettleError};
 use scheduler::{SettleFailure, Start, UpdateKind};
 use std::sync::Arc;
 use vocab::batch::Table;
-use vocab::{AllocationId, JobId, OperationState, Resources, Time, object_type};
+use vocab::{AllocationId, JobId, JobIdentity, OperationState, Resources, Span, Time, object_type};
 use wire::{ServerMessage, StartJob};
+
+/// A node whose disk is too small for a job of an operation is not offered to it for this long.
+const TOO_LITTLE_DISK_BACKOFF: Span = Span::from_secs(60);
 
 impl Kernel {
     /// Runs the update that is due, or an extra one that somebody waits for (scheduling.md 5.1).
@@ -123,8 +126,11 @@ impl Kernel {
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
                 self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
+                let has_started_elsewhere = self.has_started_elsewhere(&identity, node);
                 let Start { resources, waiting_timeout, .. } = start;
-                Some((StartJob { identity, resources, description, waiting_timeout }, durable))
+                let order =
+                    StartJob { identity, resources, description, waiting_timeout, has_started_elsewhere };
+                Some((order, durable))
             }
             Err(error) => {
                 let failure = match error {
@@ -137,6 +143,12 @@ impl Kernel {
                 None
             }
         }
+    }
+
+    /// A job of the same task has started on another node.
+    pub(crate) fn has_started_elsewhere(&self, identity: &JobIdentity, node: &str) -> bool {
+        let operation = self.operations.get(&identity.operation_id);
+        operation.is_some_and(|o| o.controller.has_started_elsewhere(&identity.task, node))
     }
 
     /// Nodes have come back in any order; groups of preemption go by the start of the jobs, as before

@@ -103,7 +103,9 @@ impl Kernel {
         self.log_start(&identity, &job, now, false);
         self.add_job(job_id, job);
         // It waits for the end of the job before it, and for nobody else: as long as its node likes.
-        let order = StartJob { identity, resources, description, waiting_timeout: None };
+        let has_started_elsewhere = self.has_started_elsewhere(&identity, &node);
+        let order =
+            StartJob { identity, resources, description, waiting_timeout: None, has_started_elsewhere };
         self.tell_node(&node, ServerMessage::Start(vec![order]), durable, out);
     }
 }

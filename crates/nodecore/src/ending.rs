@@ -152,7 +152,7 @@ impl NodeCore {
 
     /// Fixes what will be reported, though something of the job may still live.
     fn settle_end(&mut self, id: JobId, result: JobResult, decided_here: bool, fx: &mut Vec<NodeEffect>) {
-        self.count_end(&result.outcome);
+        self.count_end(id, &result.outcome);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.stderr_size = result.stderr_size;
         let stderr = job.keep_stderr(result.stderr);

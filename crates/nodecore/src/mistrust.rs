@@ -1,18 +1,27 @@
-//! A node on which one job after another comes to nothing takes no more jobs for a while (jobs-and-nodes.md
-//! 3.9): elsewhere they may do better, and here somebody is to look.
+//! A node on which jobs of several operations are aborted, one after the other, although they start on other nodes, takes
+//! no more jobs for a while (jobs-and-nodes.md 3.9): an administrator should look at it.
+//!
+//! Jobs that have started nowhere yet say nothing about the node: it may be that they can start nowhere (S4, S12). The
+//! server knows, and tells it with the order to start.
 
-use vocab::{AbortReason, Failure, JobOutcome, Resources, Span, Time};
+use std::collections::BTreeMap;
+
+use vocab::{Failure, JobId, JobOutcome, OperationId, Resources, Span, Time};
 
 use crate::NodeCore;
 
-/// How long, and how much less or more: nodes with one common trouble must not all come back at once.
+/// Length of the pause, and the most that it is longer or shorter: nodes with one common trouble must not all come back
+/// at once.
 const BACKOFF: Span = Span::from_secs(600);
 const JITTER: Span = Span::from_secs(60);
+/// The aborts must be of so many different operations: one or two may have a fault that only some nodes bring out.
+const OPERATIONS: usize = 3;
 
 /// What speaks against this node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Mistrust {
-    aborts_in_a_row: u32,
+    /// Aborts since the last job that ended by itself, by operation.
+    aborts: BTreeMap<OperationId, u32>,
     until: Option<Time>,
 }
 
@@ -21,27 +30,42 @@ impl Mistrust {
     pub fn ends(&self) -> Option<Time> {
         self.until
     }
+
+    fn count(&self) -> u32 {
+        self.aborts.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
 }
 
 impl NodeCore {
-    /// A job was brought to an end here. Aborts that somebody ordered say nothing about the node.
-    pub(crate) fn count_end(&mut self, outcome: &JobOutcome) {
-        let count = &mut self.mistrust.aborts_in_a_row;
+    /// A job was brought to an end here. Aborts that were ordered say nothing about the node, and neither do failures in
+    /// the preparation, which the job's specification causes.
+    pub(crate) fn count_end(&mut self, id: JobId, outcome: &JobOutcome) {
+        let Some(job) = self.jobs.get(&id) else { return };
         match outcome {
-            JobOutcome::Aborted { reason, .. } if is_trouble(*reason) => *count = count.saturating_add(1),
+            JobOutcome::Aborted { reason, .. } if reason.consequences().counts_for_node => {
+                if job.start.has_started_elsewhere {
+                    let count = self.mistrust.aborts.entry(job.start.identity.operation_id).or_default();
+                    *count = count.saturating_add(1);
+                }
+            }
             JobOutcome::Aborted { .. } => {}
-            JobOutcome::Completed { .. } | JobOutcome::Failed { .. } => *count = 0,
+            JobOutcome::Completed { .. } | JobOutcome::Failed { .. } => {
+                if job.start_time.is_some() {
+                    self.mistrust.aborts.clear();
+                }
+            }
         }
     }
 
     /// Begins and ends the pause.
     pub(crate) fn watch_aborts(&mut self, now: Time) {
+        let too_many = self.mistrust.count() > self.settings.max_consecutive_job_aborts;
         match self.mistrust.until {
             Some(until) if until <= now => {
                 self.mistrust = Mistrust::default();
                 self.look_at_waiting = true;
             }
-            None if self.mistrust.aborts_in_a_row > self.settings.max_consecutive_job_aborts => {
+            None if too_many && self.mistrust.aborts.len() >= OPERATIONS => {
                 let jitter = self.settings.incarnation % (2 * JITTER.0 + 1);
                 self.mistrust.until = Some(now + BACKOFF + Span(jitter) - JITTER);
             }
@@ -66,15 +90,11 @@ impl NodeCore {
     pub(crate) fn alert_of_mistrust(&self) -> Option<Failure> {
         let until = self.mistrust.until?;
         let most = self.settings.max_consecutive_job_aborts;
-        let text = format!("More than {most} jobs in a row were aborted here: no job starts for a while");
+        let operations = self.mistrust.aborts.len();
+        let text = format!(
+            "More than {most} jobs in a row were aborted here, of {operations} operations whose jobs start on other nodes: no job \
+             starts for a while"
+        );
         Some(Failure::new(text).with("until", until).with("max_consecutive_job_aborts", i64::from(most)))
     }
-}
-
-/// Reasons that lie in the node or its host (3.8).
-fn is_trouble(reason: AbortReason) -> bool {
-    matches!(
-        reason,
-        AbortReason::Other | AbortReason::JobProxyFailed | AbortReason::RootVolumePreparationFailed
-    )
 }

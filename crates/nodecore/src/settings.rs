@@ -37,7 +37,8 @@ pub struct Settings {
     pub ahead_memory_reserve: i64,
     /// A job above its reserve is aborted at once, whether the node has memory or not.
     pub always_abort_on_memory_reserve_overdraft: bool,
-    /// After more aborts in a row that are not ordered by anybody the node starts no jobs for a while (3.9).
+    /// After more aborts in a row, of several operations whose jobs start on other nodes, the node starts no jobs for a
+    /// while (3.9). Aborts that are ordered do not count.
     pub max_consecutive_job_aborts: u32,
     /// A job starts only if the host has so much free memory beside what the job asks for (3.3); none: the
     /// ledger alone decides.

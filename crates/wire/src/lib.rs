@@ -232,6 +232,8 @@ pub struct StartJob {
     pub description: JobDescription,
     /// How long it may wait for its resources; none: as the node likes.
     pub waiting_timeout: Option<Span>,
+    /// A job of its task has started on another node: an abort that this node causes speaks against the node.
+    pub has_started_elsewhere: bool,
 }
 
 /// One job to stop.

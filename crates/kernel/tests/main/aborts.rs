@@ -101,3 +101,28 @@ fn s12_the_bound_is_an_option_of_the_operation() {
     c.world.pass(Span::from_secs(3));
     assert_eq!(state(&mut c, "o"), "failed");
 }
+
+/// A node that cannot start jobs which start elsewhere pauses for their operation, and the others go on.
+#[test]
+fn s12_a_bad_node_pauses_for_an_operation_that_runs_elsewhere() {
+    let mut c = Console::new();
+    node(&mut c, "good", None);
+    start(&mut c, "o", yson::map! { "job_count" => 80 }, Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(1));
+    assert_eq!(c.world.nodes["good"].running.len(), 50);
+    assert!(c.world.nodes["good"].running.values().all(|job| !job.start.has_started_elsewhere));
+    node(&mut c, "bad", Some(no_disk()));
+    c.world.pass(Span::from_secs(10));
+    let text = String::from_utf8_lossy(&yson::to_text(&explanation(&mut c, "o"))).into_owned();
+    assert!(
+        text.contains("Jobs on node \\\"bad\\\" were aborted") && text.contains("no such disk"),
+        "{text}"
+    );
+    assert_eq!(state(&mut c, "o"), "running");
+    // It is well again: the pause ends within a minute, and the orders say that the jobs run elsewhere.
+    c.world.nodes.get_mut("bad").expect("there").prevents = None;
+    c.world.pass(Span::from_secs(61));
+    assert_eq!(c.world.nodes["bad"].running.len(), 30);
+    assert!(c.world.nodes["bad"].running.values().all(|job| job.start.has_started_elsewhere));
+    assert_eq!(state(&mut c, "o"), "running", "no bound once a job has started");
+}

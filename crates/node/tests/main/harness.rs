@@ -322,6 +322,7 @@ pub fn description(command: &str) -> JobDescription {
 pub fn start_job(description: JobDescription) -> StartJob {
     StartJob {
         waiting_timeout: None,
+        has_started_elsewhere: false,
         identity: JobIdentity {
             job_id: JobId(new_id(object_type::JOB)),
             allocation_id: AllocationId(new_id(object_type::OTHER)),

@@ -29,6 +29,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
     };
     StartJob {
         waiting_timeout: None,
+        has_started_elsewhere: false,
         identity: JobIdentity {
             job_id: job_id(n),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),

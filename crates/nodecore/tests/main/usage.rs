@@ -248,12 +248,62 @@ fn a_host_without_free_memory_starts_nothing() {
     assert_eq!(order(&mut d, &[1]), [1]);
 }
 
+/// S4, S12: the jobs of an operation that could start nowhere made every node switch itself off for ten minutes. Something
+/// is wrong with the node itself if jobs of several operations do not start that start elsewhere (3.9).
+#[test]
+fn s12_a_node_mistrusts_itself_only_for_several_operations_that_run_elsewhere() {
+    let mut d = busy(cores(9, 9, 1000), 1, |s| s.max_consecutive_job_aborts = 4);
+    let order = |n: u32, operation: u32, elsewhere: bool| {
+        let mut start = start(n, 0);
+        start.identity.operation_id = OperationId(Guid([operation, 0, 0, 0x3e8]));
+        start.has_started_elsewhere = elsewhere;
+        ServerMessage::Start(vec![start])
+    };
+    let prevent = |d: &mut Desk, n: u32, error: Failure| {
+        d.tell(NodeInput::SandboxReady { job_id: job_id(n), result: Err(error) })
+    };
+    let starts = |effects: &[NodeEffect]| effects.iter().any(|e| matches!(e, NodeEffect::WriteRecord(_)));
+    let mut next = 2;
+    // Aborts a job of each of these operations, in turn.
+    let mut abort_in_turn = |d: &mut Desk, operations: &[u32], elsewhere: bool, times: u32| {
+        for n in 0..times {
+            let operation = operations[n as usize % operations.len()];
+            assert!(starts(&d.order(order(next, operation, elsewhere))), "abort {n} of {operations:?}");
+            prevent(d, next, Failure::new("no such disk"));
+            next += 1;
+        }
+        next += 1;
+        next - 1
+    };
+    abort_in_turn(&mut d, &[1], false, 501);
+    abort_in_turn(&mut d, &[1, 2, 3, 4], false, 501);
+    abort_in_turn(&mut d, &[1], true, 501);
+    let n = abort_in_turn(&mut d, &[1, 2], true, 501);
+    // The end of a job that has run shows that all is well; a failure in its preparation does not.
+    d.order(order(n, 9, true));
+    prevent(&mut d, n, Failure::new("a long name").with("user_fault", true));
+    let n = abort_in_turn(&mut d, &[], true, 0);
+    d.order(order(n, 9, true));
+    d.bring_up(n);
+    let now = d.now;
+    d.end(n, super::script::completed(now));
+    let n = abort_in_turn(&mut d, &[1, 2, 3], true, 5);
+    assert!(!starts(&d.order(order(n, 4, true))), "five of three operations, and four are too many");
+}
+
 /// Something is wrong with the node: it fails to start whatever it is given (3.9).
 #[test]
 fn a_node_that_only_aborts_takes_a_rest() {
     let mut d = busy(cores(9, 9, 1000), 1, |s| s.max_consecutive_job_aborts = 2);
+    // Each of another operation, whose jobs start elsewhere.
+    let order = |n: u32| {
+        let mut start = start(n, 0);
+        start.identity.operation_id = OperationId(Guid([n, 0, 0, 0x3e8]));
+        start.has_started_elsewhere = true;
+        ServerMessage::Start(vec![start])
+    };
     let abort_here = |d: &mut Desk, n: u32| {
-        d.start([(n, 0)]);
+        d.order(order(n));
         let error = Failure::new("no such disk");
         d.tell(NodeInput::SandboxReady { job_id: job_id(n), result: Err(error) })
     };
@@ -278,18 +328,18 @@ fn a_node_that_only_aborts_takes_a_rest() {
     d.end(5, super::script::completed(now));
     abort_here(&mut d, 6);
     abort_here(&mut d, 7);
-    assert!(starts(&d.order(ServerMessage::Start(vec![start(8, 0)]))), "two are not too many");
+    assert!(starts(&d.order(order(8))), "two are not too many");
     assert_eq!(heartbeat(&mut d, 5).map(|(slots, alerts)| (slots, alerts.len())), Some((9, 0)));
     let error = Failure::new("no such disk");
     d.tell(NodeInput::SandboxReady { job_id: job_id(8), result: Err(error) });
 
-    assert!(!starts(&d.order(ServerMessage::Start(vec![start(9, 0)]))), "now it rests");
+    assert!(!starts(&d.order(order(9))), "now it rests");
     let (slots, alerts) = heartbeat(&mut d, 5).expect("a heartbeat");
     assert_eq!(slots, 1, "that of the job which runs");
     assert!(alerts[0].message.contains("More than 2 jobs in a row"), "{alerts:?}");
     let (slots, alerts) = heartbeat(&mut d, 11 * 60).expect("a heartbeat");
     assert_eq!((slots, alerts), (9, Vec::new()));
-    assert!(starts(&d.order(ServerMessage::Start(vec![start(10, 0)]))));
+    assert!(starts(&d.order(order(10))));
     assert!(abort_here(&mut d, 11).iter().any(|e| matches!(e, NodeEffect::Send(_))));
-    assert!(starts(&d.order(ServerMessage::Start(vec![start(12, 0)]))), "it counts from the beginning");
+    assert!(starts(&d.order(order(12))), "it counts from the beginning");
 }

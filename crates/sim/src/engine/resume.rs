@@ -139,6 +139,6 @@ impl Engine<'_> {
             file_system: Default::default(),
             tables: None,
         };
-        StartJob { identity, resources, description, waiting_timeout: None }
+        StartJob { identity, resources, description, waiting_timeout: None, has_started_elsewhere: false }
     }
 }

@@ -262,6 +262,7 @@ impl From<&StartJob> for pb::StartJob {
             resources: Some((&s.resources).into()),
             description: Some((&s.description).into()),
             waiting_timeout: s.waiting_timeout.map(|t| t.0),
+            has_started_elsewhere: s.has_started_elsewhere,
         }
     }
 }
@@ -273,6 +274,7 @@ impl TryFrom<pb::StartJob> for StartJob {
             resources: required("resources", s.resources)?.into(),
             description: required("description", s.description)?.try_into()?,
             waiting_timeout: s.waiting_timeout.map(Span),
+            has_started_elsewhere: s.has_started_elsewhere,
         })
     }
 }

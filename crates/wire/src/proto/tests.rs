@@ -384,6 +384,7 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
             resources,
             description,
             waiting_timeout: timeout.map(Span),
+            has_started_elsewhere: timeout.is_none(),
         },
     );
     let abort = (id(), reason(AbortReason::ALL), text()).prop_map(|(job, reason, text)| AbortJob {
