@@ -40,6 +40,8 @@ pub(crate) struct Node {
     pub incarnation: u64,
     pub report: NodeReport,
     pub job_environment: String,
+    /// Bytes of disk that jobs may ask for together; `None` if the node does not count them.
+    pub disk_capacity: Option<i64>,
     pub alerts: Vec<Failure>,
     pub register_time: Time,
     pub last_seen: Time,
@@ -77,6 +79,7 @@ impl Node {
             incarnation: 0,
             report: NodeReport::default(),
             job_environment: String::new(),
+            disk_capacity: None,
             alerts: Vec::new(),
             register_time: Time::ZERO,
             last_seen: Time::ZERO,
@@ -250,6 +253,7 @@ impl Kernel {
         let node = self.nodes.get_or_add(&address);
         node.incarnation = hello.incarnation;
         node.job_environment = hello.job_environment.clone();
+        node.disk_capacity = hello.disk_capacity;
         node.alerts = hello.alerts.clone();
         node.register_time = now;
         // Nothing is started on a node that the next life would not wait for.

@@ -99,10 +99,19 @@ impl Kernel {
     fn settle(&mut self, now: Time, node: &str, start: Start) -> Option<(StartJob, Seq)> {
         let tree = self.scheduler.allocation(start.allocation)?.tree;
         let job_id = JobId(self.ids.next(object_type::JOB));
+        let capacity = self.nodes.get(node).and_then(|node| node.disk_capacity);
         let Some(operation) = self.operations.get_mut(&start.operation) else {
             self.scheduler.allocation_failed(now, start.allocation, SettleFailure::Other);
             return None;
         };
+        let disk = operation.controller.disk_space(start.task);
+        if capacity.is_some_and(|capacity| disk > capacity) {
+            // Disk is not a resource of the scheduler: it would offer the node again at once.
+            self.scheduler.allocation_failed(now, start.allocation, SettleFailure::Other);
+            self.scheduler.back_off_on_node(now, start.operation, node, now + TOO_LITTLE_DISK_BACKOFF);
+            self.pending_work.demand.insert(start.operation);
+            return None;
+        }
         let grant = Grant {
             task: start.task,
             allocation_id: start.allocation,

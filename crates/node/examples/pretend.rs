@@ -87,6 +87,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         tags: Vec::new(),
         job_environment: "simple".to_owned(),
         alerts: Vec::new(),
+        disk_capacity: None,
         running: Vec::new(),
         finished: Vec::new(),
     };

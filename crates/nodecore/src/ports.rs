@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use vocab::{AbortReason, Failure, JobId, Time};
+use vocab::{AbortReason, Failure, JobId, JobOutcome, Time};
 
 use crate::core::aborted;
-use crate::job::Stage;
+use crate::job::{Job, Stage};
 use crate::{NodeCore, NodeEffect};
 
 /// Ports of a range, given out in turn: one that was just given back is the last to be used again, so that
@@ -48,6 +48,16 @@ impl PortPool {
             }
         }
         Some(ports)
+    }
+    /// The end of a job that wants more ports than this node ever has: it would wait for nothing.
+    pub(crate) fn refusal(&self, job: &Job) -> Option<JobOutcome> {
+        let wanted = job.start.description.port_count;
+        (wanted > u32::from(self.count)).then(|| {
+            let error = Failure::new("The job asks for more ports than the node has")
+                .with("port_count", i64::from(wanted))
+                .with("node_port_count", i64::from(self.count));
+            aborted(AbortReason::Other, error)
+        })
     }
     /// Somebody has this port already, whether it is of the range or not.
     pub fn take_exactly(&mut self, port: u16) {

@@ -24,7 +24,7 @@ impl NodeCore {
             if job.stage != Stage::Waiting {
                 continue;
             }
-            if let Some(outcome) = self.disk.refusal(job) {
+            if let Some(outcome) = self.disk.refusal(job).or_else(|| self.ports.refusal(job)) {
                 self.stop(now, id, outcome, fx);
                 continue;
             }

@@ -78,6 +78,7 @@ impl NodeCore {
             tags: self.settings.tags.clone(),
             job_environment: self.settings.job_environment.clone(),
             alerts: self.all_alerts(),
+            disk_capacity: self.settings.disk_capacity,
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()
                 .filter(|job| job.is_reportable())

@@ -68,6 +68,9 @@ pub struct Hello {
     pub job_environment: String,
     /// What is wrong or not enforced.
     pub alerts: Vec<Failure>,
+    /// Bytes of disk that jobs may ask for together; `None` if the node does not count them. Nodes of older versions do
+    /// not say it.
+    pub disk_capacity: Option<i64>,
     /// Jobs that are waiting, running or being cleaned up.
     pub running: Vec<JobReport>,
     /// Finished jobs that no server has released yet.

@@ -219,6 +219,12 @@ impl OperationController {
         demand
     }
 
+    /// Bytes of disk that a job of a demand's or grant's task asks for.
+    pub fn disk_space(&self, task: u32) -> i64 {
+        let task = task as usize % self.tasks.len().max(1);
+        self.tasks.get(task).and_then(|task| task.spec.script.disk.0).unwrap_or(0)
+    }
+
     /// Names of tasks, by number.
     pub fn task_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tasks.iter().map(|t| t.spec.name.as_str())

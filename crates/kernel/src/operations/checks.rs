@@ -76,13 +76,17 @@ impl Kernel {
     /// Operations of which no node could ever hold a job: an alert at once, failure when it lasts
     /// (jobs-and-nodes.md 6.2).
     pub(crate) fn check_suitable_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
-        let limits = || self.nodes.iter().filter(|n| n.key.is_some()).map(|n| n.report.resource_limits);
+        let online = || self.nodes.iter().filter(|n| n.key.is_some());
+        let limits = || online().map(|n| (n.report.resource_limits, n.disk_capacity));
         let nobody = limits().next().is_none();
         // Nodes are of a few kinds: one that could hold the job of one operation is asked first by the next.
-        let mut known: Vec<Resources> = Vec::new();
-        let mut fits = |needed: &Resources| {
-            known.iter().any(|l| l.dominates(needed)) || {
-                let found = limits().find(|l| l.dominates(needed));
+        let mut known: Vec<(Resources, Option<i64>)> = Vec::new();
+        let holds = |(limits, capacity): &(Resources, Option<i64>), needed: &Resources, disk: i64| {
+            limits.dominates(needed) && capacity.is_none_or(|capacity| disk <= capacity)
+        };
+        let mut fits = |needed: &Resources, disk: i64| {
+            known.iter().any(|kind| holds(kind, needed, disk)) || {
+                let found = limits().find(|kind| holds(kind, needed, disk));
                 known.extend(found);
                 found.is_some()
             }
@@ -90,7 +94,8 @@ impl Kernel {
         let mut over = Vec::new();
         for operation in self.operations.values_mut().filter(|o| o.state == OperationState::Running) {
             let demand = operation.controller.demand();
-            let misfit = demand.iter().find(|d| d.count > 0 && !nobody && !fits(&d.min_needed));
+            let disk = |task: u32| operation.controller.disk_space(task);
+            let misfit = demand.iter().find(|d| d.count > 0 && !nobody && !fits(&d.min_needed, disk(d.task)));
             let Some(misfit) = misfit else {
                 operation.unsuitable_since = None;
                 if operation.clear_alert(now, NO_SUITABLE_NODE) {
@@ -105,6 +110,10 @@ impl Kernel {
             let error = Failure::new("No online node can satisfy the resource demand")
                 .with("task_name", task)
                 .with("needed_resources", misfit.min_needed.to_value());
+            let error = match disk(misfit.task) {
+                0 => error,
+                disk => error.with("disk_space", disk),
+            };
             match operation.unsuitable_since {
                 Some(since) if now.since(since) > SAFE_ONLINE_TIME => over.push((operation.id, error)),
                 Some(_) => {}

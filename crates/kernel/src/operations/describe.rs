@@ -2,7 +2,7 @@
 
 use crate::Kernel;
 use scheduler::{OperationDesc, RuntimeParameters, TreeParameters};
-use vocab::{Failure, OperationId, Time};
+use vocab::{Failure, OperationId, OperationType, Time};
 
 impl Kernel {
     /// Options of an operation that the scheduler takes apart from its description.
@@ -13,6 +13,35 @@ impl Kernel {
             ..scheduler::OperationOptions::default()
         };
         self.tell_scheduler(|s| s.set_operation_options(id, options));
+    }
+
+    /// Refuses jobs that ask for more disk than any node has (S4). As long as no node is known, or one does not count
+    /// disk, every request is accepted.
+    pub(crate) fn refuse_too_much_disk(&self, parsed: &controller::spec::ParsedSpec) -> Result<(), Failure> {
+        let known = self.nodes.iter().filter(|node| node.register_time > Time::ZERO);
+        let largest = known.map(|node| (node.disk_capacity.unwrap_or(i64::MAX), &node.address)).max();
+        let Some((most, node)) = largest.filter(|_| self.nodes.recovered()) else { return Ok(()) };
+        for task in &parsed.spec.tasks {
+            let Some(found) = task.script.disk.0.filter(|found| *found > most) else { continue };
+            let given = parsed.provided.get("tasks").and_then(|tasks| tasks.get(&task.name));
+            let (given, at) = match parsed.spec.operation_type {
+                OperationType::Vanilla => (given, format!("/tasks/{}", task.name)),
+                _ => (parsed.provided.get("mapper"), "/mapper".to_owned()),
+            };
+            let field = match given.and_then(|given| given.get("disk_space_limit")) {
+                Some(_) => "disk_space_limit",
+                None => "disk_request/disk_space",
+            };
+            let path = format!("{at}/{field}");
+            let text = format!(
+                "{path}: expected at most {most}, the bytes of disk that node {node:?} has and no node has more of, \
+                 found {found}"
+            );
+            return Err(Failure::new("Error parsing operation spec").because(
+                Failure::new(text).with("path", path).with("max_disk_space", most).with("disk_space", found),
+            ));
+        }
+        Ok(())
     }
 
     /// Everything that the scheduler must know of a spec.

@@ -48,6 +48,7 @@ impl Kernel {
         }
         self.refuse_secret_files(user, &parsed)?;
         self.refuse_secret_tables(user, &parsed.spec)?;
+        self.refuse_too_much_disk(&parsed)?;
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
         for tree in &desc.trees {

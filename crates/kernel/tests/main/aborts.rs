@@ -126,3 +126,62 @@ fn s12_a_bad_node_pauses_for_an_operation_that_runs_elsewhere() {
     assert!(c.world.nodes["bad"].running.values().all(|job| job.start.has_started_elsewhere));
     assert_eq!(state(&mut c, "o"), "running", "no bound once a job has started");
 }
+
+fn disk(bytes: i64) -> Map {
+    yson::map! { "job_count" => 1, "disk_request" => yson::map! { "disk_space" => bytes } }
+}
+
+/// S4: a request of 1 EB was accepted, and its jobs were aborted and tried again without end.
+#[test]
+fn s4_more_disk_than_any_node_has_is_refused_at_submission() {
+    let mut c = Console::new();
+    start(&mut c, "early", disk(1 << 60), Map::new()).expect("no node is known yet");
+    for (name, capacity) in [("n1", 1000), ("n2", 3000)] {
+        let limits = Resources { user_slots: 5, cpu: Cpu(500), memory: 1 << 40, ..Resources::ZERO };
+        c.world.nodes.insert(name.to_owned(), Node::new(name, limits));
+        c.world.nodes.get_mut(name).expect("there").disk_capacity = Some(capacity);
+        c.world.connect(name);
+        c.world.settle();
+    }
+    let refused = start(&mut c, "o", disk(3001), Map::new()).expect_err("too much");
+    let text = String::from_utf8_lossy(&yson::to_text(&refused.to_value())).into_owned();
+    for part in ["/tasks/t/disk_request/disk_space", "3000", "3001", "n2"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let limit = yson::map! { "job_count" => 1, "disk_space_limit" => 3001 };
+    let refused = start(&mut c, "o", limit, Map::new()).expect_err("too much").to_value();
+    assert!(String::from_utf8_lossy(&yson::to_text(&refused)).contains("/tasks/t/disk_space_limit"));
+    // What one of them can hold goes there, without an abort on the way.
+    start(&mut c, "fits", disk(2000), Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(2));
+    assert_eq!((c.world.nodes["n1"].running.len(), c.world.nodes["n2"].running.len()), (0, 1));
+    assert!(c.world.nodes.values().all(|node| node.finished.is_empty()));
+    // A node that does not count disk takes everything.
+    node(&mut c, "n3", None);
+    start(&mut c, "o", disk(1 << 60), Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(2));
+    assert_eq!(c.world.nodes["n3"].running.len(), 2, "with the one that came before all nodes");
+}
+
+/// An operation that came before the nodes did has an alert, and fails when it lasts.
+#[test]
+fn s4_more_disk_than_the_nodes_have_fails_an_accepted_operation() {
+    let mut c = Console::new();
+    start(&mut c, "o", disk(1 << 60), Map::new()).expect("no node is known yet");
+    node(&mut c, "n1", None);
+    c.world.disconnect("n1");
+    c.world.nodes.get_mut("n1").expect("there").disk_capacity = Some(1000);
+    // It may have taken the job before it was known to be too small.
+    c.world.nodes.get_mut("n1").expect("there").running.clear();
+    c.world.settle();
+    c.world.connect("n1");
+    c.world.pass(Span::from_secs(5));
+    let alerts = attributes(&mut c, "o");
+    assert!(
+        alerts.get("alerts").is_some_and(|alerts| alerts.get("no_suitable_node").is_some()),
+        "{alerts:?}"
+    );
+    c.world.pass(Span::from_secs(700));
+    assert_eq!(state(&mut c, "o"), "failed");
+    assert!(result(&mut c, "o").contains("disk_space"));
+}

@@ -99,6 +99,7 @@ impl Node {
             tags: Vec::new(),
             job_environment: "simple".into(),
             alerts: Vec::new(),
+            disk_capacity: self.disk_capacity,
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }

@@ -74,6 +74,7 @@ impl From<&Hello> for pb::Hello {
             alerts: failures(&h.alerts),
             running: h.running.iter().map(Into::into).collect(),
             finished: h.finished.iter().map(Into::into).collect(),
+            disk_capacity: h.disk_capacity,
         }
     }
 }
@@ -90,6 +91,7 @@ impl TryFrom<pb::Hello> for Hello {
             alerts: all(h.alerts)?,
             running: all(h.running)?,
             finished: all(h.finished)?,
+            disk_capacity: h.disk_capacity,
         })
     }
 }

@@ -317,6 +317,7 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             resource_limits,
             tags,
             job_environment: t.1,
+            disk_capacity: (n.0 % 2 == 0).then_some(i64::MAX),
             alerts,
             running,
             finished,
