@@ -172,7 +172,7 @@ impl Kernel {
         let mut kept = self.keep_place(job_id, &finished.outcome);
         let known = kept.clone().or_else(|| self.release_job(job_id));
         if let Some(job) = known
-            && let Some(operation) = self.operations.get_mut(&job.operation)
+            && self.operations.contains_key(&job.operation)
         {
             let outcome = match job.stopping {
                 // We told it to stop; how it died does not matter, unless it had done its work.
@@ -195,6 +195,7 @@ impl Kernel {
                     outcome => outcome,
                 },
             };
+            let outcome = self.name_lost_content(now, job.operation, outcome);
             let report = FinishedJob {
                 job_id,
                 outcome,
@@ -205,6 +206,7 @@ impl Kernel {
                 fail_context_size: left.fail_context.map_or(0, |context| context.size),
             };
             // One that ends at once was never reported as running.
+            let Some(operation) = self.operations.get_mut(&job.operation) else { return };
             operation.controller.job_placed(job_id, finished.slot_index);
             if let Some(mut verdict) = operation.controller.job_finished(now, report) {
                 let event = verdict.operation_event.take();

@@ -51,6 +51,7 @@ mod job_archive;
 mod job_input;
 mod jobs;
 mod listing;
+mod lost_content;
 mod metrics;
 mod mounts;
 mod mutations;
@@ -201,6 +202,8 @@ pub struct Kernel {
     not_restored: recover::NotRestored,
     /// Blobs that the start has not removed.
     garbage: garbage::Garbage,
+    /// Files without content.
+    lost_contents: lost_content::LostContents,
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,

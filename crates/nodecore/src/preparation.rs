@@ -98,8 +98,13 @@ impl NodeCore {
         let supply = match result {
             Ok(supply) => supply,
             Err(error) => {
+                // S20: what the server has lost no node can fetch.
+                let reason = match error.find_attribute("missing_blob") {
+                    Some(_) => AbortReason::FailedChunks,
+                    None => AbortReason::Other,
+                };
                 let failure = Failure::coded(code::ARTIFACT_DOWNLOAD_FAILED, "Failed to download artifacts");
-                return self.stop(now, id, aborted(AbortReason::Other, failure.because(error)), fx);
+                return self.stop(now, id, aborted(reason, failure.because(error)), fx);
             }
         };
         let sizes = &mut job.preparation;

@@ -207,7 +207,11 @@ fn no_such_job(job_id: JobId) -> Failure {
 
 /// The store could not be read.
 pub fn unreadable(error: StoreError) -> Failure {
-    Failure::new(error.to_string())
+    let failure = Failure::new(error.to_string());
+    match error {
+        StoreError::NoSuchBlob(blob) => failure.with("missing_blob", blob),
+        _ => failure,
+    }
 }
 
 fn map_of(id: OperationId, record: &[u8]) -> Result<Map, Failure> {

@@ -185,7 +185,7 @@ impl Source for Content {
         let wanted = usize::try_from(self.end - self.at).unwrap_or(CHUNK).min(CHUNK);
         let chunk = self.store.read_blob(self.blob, self.at, wanted).map_err(unreadable)?;
         if chunk.is_empty() {
-            return Err(too_short());
+            return Err(too_short().with("missing_blob", self.blob));
         }
         self.at += chunk.len() as u64;
         Ok(Some(chunk.into()))

@@ -115,9 +115,13 @@ impl NodeService for Nodes {
         let (blob, size) = (number("blob"), number("size"));
         let length = size.saturating_sub(request.offset);
         let stream = self.backend.files.stream(blob, request.offset, length);
-        let chunks = stream.map(|chunk| match chunk {
+        let chunks = stream.map(move |chunk| match chunk {
             Ok(data) => Ok(pb::Chunk { data }),
-            Err(failure) => Err(Status::data_loss(failure.to_string())),
+            // S20: trying again does not help. An error of the disk may pass.
+            Err(failure) if failure.find_attribute("missing_blob").is_some() => {
+                Err(Status::data_loss(format!("blob {blob} of {size} bytes: {failure}")))
+            }
+            Err(failure) => Err(Status::unavailable(failure.to_string())),
         });
         Ok(Response::new(Box::pin(chunks)))
     }

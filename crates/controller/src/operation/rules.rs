@@ -42,6 +42,9 @@ impl OperationController {
     }
 
     fn after_abort(&self, joblet: &Joblet, reason: AbortReason, error: &Failure) -> Option<OperationEvent> {
+        if let Some(failure) = lost_content(error, joblet) {
+            return Some(OperationEvent::Failed(failure));
+        }
         // Jobs that never started are not restarted when their unit is tried again.
         if reason.is_scheduling() || !self.restart_is_forbidden(joblet) {
             return self.after_many_aborts(joblet, reason);
@@ -115,6 +118,13 @@ impl OperationController {
         let banned: Vec<&str> = self.banned_nodes().collect();
         Some(OperationEvent::Failed(failure.with("banned_nodes", banned)))
     }
+}
+
+/// Something that every job of the task needs is not on the server any more (S20): no run can begin.
+fn lost_content(error: &Failure, joblet: &Joblet) -> Option<Failure> {
+    error.find_attribute("missing_blob")?;
+    let text = "A file that jobs of the operation need has lost its content";
+    Some(Failure::new(text).with("task_name", &*joblet.identity.task).because(located(error, joblet)))
 }
 
 /// The job's error with its id and node.

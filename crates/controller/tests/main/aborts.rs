@@ -177,6 +177,19 @@ fn s12_restarts_of_the_server_do_not_begin_the_count_anew() {
     assert!(text.contains("started_on"), "{text}");
 }
 
+/// S20: a file without content is not waited for.
+#[test]
+fn s20_lost_content_fails_the_operation_at_once() {
+    let mut b = Bench::new(SPEC);
+    b.settle(0).expect("a job");
+    let reason = AbortReason::FailedChunks;
+    let error = Failure::new("The content of file //tmp/f is missing").with("missing_blob", 7);
+    let verdict = prevent(&mut b, 0, JobOutcome::Aborted { reason, error });
+    let Some(controller::OperationEvent::Failed(error)) = verdict.operation_event else { panic!("goes on") };
+    assert!(error.to_string().contains("lost"), "{error}");
+    assert!(error.inner_errors[0].message.contains("//tmp/f"), "{error:?}");
+}
+
 /// A gang that never starts does not begin anew in the allocations that it has, at once and without end.
 #[test]
 fn s12_a_gang_that_never_starts_pauses_as_well() {

@@ -242,6 +242,7 @@ impl Kernel {
             .chain(self.garbage.alert().map(|error| error.with("alert_type", "garbage_collection_held")))
             .chain(self.events.alerts())
             .chain(self.config.alerts.iter().cloned())
+            .chain(self.alerts_of_lost_contents())
     }
 
     fn orchid_operation(&self, now: Time, name: &str) -> Option<Value> {

@@ -127,6 +127,7 @@ impl Kernel {
             reviving: false,
             not_restored: Default::default(),
             garbage: Default::default(),
+            lost_contents: Default::default(),
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
             usage_history: UsageHistory::default(),

@@ -185,3 +185,44 @@ fn s4_more_disk_than_the_nodes_have_fails_an_accepted_operation() {
     assert_eq!(state(&mut c, "o"), "failed");
     assert!(result(&mut c, "o").contains("disk_space"));
 }
+
+/// S20: a job whose file had no content waited for ever, in silence.
+#[test]
+fn s20_a_file_without_content_fails_the_operation_with_its_path_and_blob() {
+    let mut c = Console::new();
+    node(&mut c, "n1", None);
+    c.run("file //tmp/f 77");
+    let task = yson::map! { "job_count" => 1, "file_paths" => vec![Value::from("//tmp/f")] };
+    // The node says what it has been told: which file and which revision.
+    start(&mut c, "probe", task.clone(), Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(1));
+    let artifact =
+        c.world.nodes["n1"].running.values().next().expect("a job").start.description.files[0].clone();
+    c.run("op abort probe");
+    let reason = AbortReason::FailedChunks;
+    let error = Failure::new("Cannot download file \"f\": blob 77")
+        .with("missing_blob", true)
+        .with("file_id", artifact.file_id)
+        .with("revision", artifact.revision);
+    let error = Failure::new("Failed to download artifacts").because(error);
+    c.world.nodes.get_mut("n1").expect("there").prevents = Some(JobOutcome::Aborted { reason, error });
+    start(&mut c, "o", task, Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(1));
+    assert_eq!(state(&mut c, "o"), "failed");
+    let result = result(&mut c, "o");
+    assert!(result.contains("The content of file //tmp/f is missing on the server: blob 77"), "{result}");
+    let alerts = |c: &mut Console| {
+        let path = "//sys/scheduler/@alerts".parse().expect("a path");
+        let get = Command::Get { path, attributes: Vec::new(), max_size: None, fields: None };
+        let body = c.world.ask("root", get).expect("an answer").expect("there");
+        String::from_utf8_lossy(&yson::to_text(&c.read(body).expect("a list"))).into_owned()
+    };
+    let told = alerts(&mut c);
+    assert!(told.contains("file_content_lost") && told.contains("//tmp/f") && told.contains("77"), "{told}");
+    // The file is written again: the alert goes.
+    let path = "//tmp/f".parse().expect("a path");
+    let written = Command::FileWritten { path, blob: 78, size: 5, md5: None, behind: None };
+    c.world.ask("root", written).expect("an answer").expect("written");
+    let told = alerts(&mut c);
+    assert!(!told.contains("file_content_lost"), "{told}");
+}

@@ -63,6 +63,7 @@ async fn download(
     let mut file = options.open(&path).await.map_err(|e| local(&path, &e))?;
     let (mut received, mut hasher) = (0, Sha256::new());
     let mut progress = Instant::now();
+    let mut lost = 0;
     loop {
         let before = received;
         let why = match attempt(&current, &artifact, (&mut file, &mut hasher), &mut received, &path).await {
@@ -72,25 +73,38 @@ async fn download(
             }
             Ok(()) => format!("the file ends after {received} of {} bytes", artifact.size),
             Err(Stopped::ForGood(error)) => return Err(error),
+            Err(Stopped::Lost(why)) => {
+                lost += 1;
+                if lost == LOST_ATTEMPTS {
+                    return Err(cannot_download(&artifact, &why).with("missing_blob", true));
+                }
+                why
+            }
             Err(Stopped::ForNow(why)) => why,
         };
         if received > before {
             progress = Instant::now();
         }
         if progress.elapsed() > patience || received > artifact.size {
-            return Err(Failure::coded(
-                code::ARTIFACT_DOWNLOAD_FAILED,
-                format!("Cannot download file {:?}: {why}", artifact.file_name),
-            )
-            .with("file_id", artifact.file_id)
-            .with("revision", artifact.revision));
+            return Err(cannot_download(&artifact, &why));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
+/// The server says so many times that it has lost the content before that is believed: it may be restoring it.
+pub(super) const LOST_ATTEMPTS: u32 = 3;
+
+fn cannot_download(artifact: &Artifact, why: &str) -> Failure {
+    let text = format!("Cannot download file {:?}: {why}", artifact.file_name);
+    let failure = Failure::coded(code::ARTIFACT_DOWNLOAD_FAILED, text);
+    failure.with("file_id", artifact.file_id).with("revision", artifact.revision)
+}
+
 enum Stopped {
     ForNow(String),
+    /// The server does not have the content any more.
+    Lost(String),
     ForGood(Failure),
 }
 
@@ -110,15 +124,9 @@ async fn attempt(
     };
     let refused = |status: tonic::Status| match status.code() {
         tonic::Code::NotFound | tonic::Code::InvalidArgument | tonic::Code::FailedPrecondition => {
-            Stopped::ForGood(
-                Failure::coded(
-                    code::ARTIFACT_DOWNLOAD_FAILED,
-                    format!("Cannot download file {:?}: {}", artifact.file_name, status.message()),
-                )
-                .with("file_id", artifact.file_id)
-                .with("revision", artifact.revision),
-            )
+            Stopped::ForGood(cannot_download(artifact, status.message()))
         }
+        tonic::Code::DataLoss => Stopped::Lost(status.message().to_owned()),
         _ => Stopped::ForNow(status.message().to_owned()),
     };
     let disk = |e: std::io::Error| Stopped::ForGood(local(path, &e));

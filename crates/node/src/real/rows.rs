@@ -14,6 +14,7 @@ use tonic::Code;
 use vocab::{Failure, JobId, code};
 use wire::proto::{CHUNK_SIZE, id_bytes, pb};
 
+use super::download::LOST_ATTEMPTS;
 use super::{RealHands, RealNews, stderr};
 use crate::link::CurrentClient;
 
@@ -80,6 +81,7 @@ async fn fetch(
 ) -> Result<u64, Failure> {
     let disk = |e: &std::io::Error| local(job, e);
     let mut since = Instant::now();
+    let mut lost = 0;
     loop {
         file.set_len(0).await.map_err(|e| disk(&e))?;
         file.rewind().await.map_err(|e| disk(&e))?;
@@ -91,6 +93,13 @@ async fn fetch(
             }
             Err(Stopped::Disk(e)) => return Err(disk(&e)),
             Err(Stopped::ForGood(why)) => return Err(cannot(&why)),
+            Err(Stopped::Lost(why)) => {
+                lost += 1;
+                if lost == LOST_ATTEMPTS {
+                    return Err(cannot(&why).with("missing_blob", true));
+                }
+                why
+            }
             Err(Stopped::ForNow(why)) => why,
         };
         if received > 0 {
@@ -110,6 +119,8 @@ fn cannot(why: &str) -> Failure {
 enum Stopped {
     ForNow(String),
     ForGood(String),
+    /// Chunks of the table are missing or damaged.
+    Lost(String),
     Disk(std::io::Error),
 }
 
@@ -122,10 +133,9 @@ async fn attempt(
     let mut client =
         current.get().ok_or_else(|| Stopped::ForNow("no connection to the server".to_owned()))?;
     let refused = |status: tonic::Status| match status.code() {
-        // Rows that are damaged do not get better, and who is not known gets none.
-        Code::NotFound | Code::InvalidArgument | Code::DataLoss => {
-            Stopped::ForGood(status.message().to_owned())
-        }
+        // A job that is not known gets none.
+        Code::NotFound | Code::InvalidArgument => Stopped::ForGood(status.message().to_owned()),
+        Code::DataLoss => Stopped::Lost(status.message().to_owned()),
         _ => Stopped::ForNow(status.message().to_owned()),
     };
     let request = pb::RowsRequest { job_id: id_bytes(job_id.0) };

@@ -153,6 +153,34 @@ fn files() {
     });
 }
 
+/// S20: the node tried again, silently, for as long as it tries to reach a server that is away.
+#[test]
+fn s20_content_that_the_server_has_lost_is_tried_a_few_times() {
+    for_all_drivers(1, |b| {
+        let id = new_id(object_type::FILE);
+        b.world.lost.lock().expect("not poisoned").push((id, 3));
+        let artifact = Artifact {
+            file_id: ObjectId(id),
+            revision: 3,
+            size: 10,
+            file_name: "lost".to_owned(),
+            executable: false,
+            bypass_cache: false,
+        };
+        let job = b.start(JobDescription { files: vec![artifact], ..description("true") });
+        let end = b.finished(job);
+        let is_told = matches!(end.outcome, JobOutcome::Aborted { reason: AbortReason::FailedChunks, .. });
+        assert!(is_told, "{:?}", end.outcome);
+        let error = error(&end.outcome);
+        assert!(error.find_attribute("missing_blob").is_some(), "{error:?}");
+        assert_eq!(error.find_attribute("file_id").and_then(|v| v.as_str()), Some(&*id.to_string()));
+        let fetches = b.world.fetches.lock().expect("not poisoned");
+        assert_eq!(fetches.iter().filter(|key| **key == (id, 3)).count(), 3);
+        drop(fetches);
+        b.release(&[job]);
+    });
+}
+
 #[test]
 fn aborts_at_any_moment() {
     for_all_drivers(2, |b| {

@@ -23,6 +23,8 @@ type Orders = UnboundedSender<Result<pb::ServerMessage, Status>>;
 pub struct World {
     pub files: Mutex<HashMap<(Guid, u64), Vec<u8>>>,
     pub fetches: Mutex<Vec<(Guid, u64)>>,
+    /// Files whose content is gone.
+    pub lost: Mutex<Vec<(Guid, u64)>>,
     pub uploads: Mutex<HashMap<JobId, Vec<u8>>>,
     orders: Mutex<Option<Orders>>,
 }
@@ -136,6 +138,9 @@ impl pb::node_service_server::NodeService for Service {
         let request = request.into_inner();
         let key = (id_from("file_id", &request.file_id)?, request.revision);
         self.world.fetches.lock().expect("not poisoned").push(key);
+        if self.world.lost.lock().expect("not poisoned").contains(&key) {
+            return Err(Status::data_loss("blob 7 of 10 bytes: there is no blob 7"));
+        }
         let files = self.world.files.lock().expect("not poisoned");
         let content = files.get(&key).ok_or_else(|| Status::not_found("no such file"))?;
         let rest = content[request.offset as usize..].to_vec();

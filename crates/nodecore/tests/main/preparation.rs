@@ -176,6 +176,34 @@ fn disk_space_is_promised_once() {
     assert_eq!(d.core.promised_disk(), 41);
 }
 
+/// S4: it waited until its time was up, and then again.
+#[test]
+fn s4_more_ports_than_the_node_has_are_not_waited_for() {
+    let mut d = Desk::with(|settings| settings.port_count = 3);
+    order(&mut d, 1, |job| job.port_count = 4);
+    assert!(
+        d.transcript.contains("finished 1 (aborted other: The job asks for more ports"),
+        "{}",
+        d.transcript
+    );
+    d.transcript.clear();
+    order(&mut d, 2, |job| job.port_count = 3);
+    assert!(!d.transcript.contains("finished"), "{}", d.transcript);
+}
+
+/// S20: what the server has lost is told apart from what the node cannot fetch.
+#[test]
+fn s20_lost_content_has_a_reason_of_its_own() {
+    for (lost, reason) in [(true, "failed_chunks"), (false, "other")] {
+        let mut d = Desk::new();
+        d.start([(1, 1)]);
+        let error = Failure::new("no such blob");
+        let error = if lost { error.with("missing_blob", true) } else { error };
+        d.tell(NodeInput::ArtifactFetched { job_id: job_id(1), result: Err(error) });
+        assert!(d.transcript.contains(&format!("finished 1 (aborted {reason}: Failed")), "{}", d.transcript);
+    }
+}
+
 #[test]
 fn a_cleanup_that_takes_too_long_is_an_alert_until_it_has_ended() {
     let mut d = Desk::new();
