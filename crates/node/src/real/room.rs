@@ -16,6 +16,7 @@ use super::beneath::Directory;
 use super::clearing::remove_tree;
 use super::layout::Layout;
 use crate::NodeConfig;
+use super::sandbox::{is_of_the_name, of_the_user};
 use crate::isolation::{IsolationChoice, RoomOptions};
 
 /// The sandbox in a root file system of layers (jobs-and-nodes.md 4.7).
@@ -404,10 +405,10 @@ pub(crate) fn mount_volumes(
             false => Ok(()),
         });
         mounted.map_err(|e| {
-            Failure::coded(
-                code::NODE_DIRECTORY_PREPARATION_FAILED,
-                format!("Cannot mount memory file system {:?} of {} bytes: {e}", volume.path, volume.size),
-            )
+            let text =
+                format!("Cannot mount memory file system {:?} of {} bytes: {e}", volume.path, volume.size);
+            let failure = Failure::coded(code::NODE_DIRECTORY_PREPARATION_FAILED, text);
+            if is_of_the_name(&e) { of_the_user(failure) } else { failure }
         })?;
     }
     Ok(())

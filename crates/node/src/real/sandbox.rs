@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::beneath::{Directory, give_to, open_file};
 use super::clearing::Clearing;
 use super::layout::Layout;
-use super::room::{Owner, own};
+use super::room::{Owner, free_space, own};
 use vocab::sandbox_path::check_file_name;
 use vocab::{Artifact, Failure, code};
 
@@ -38,14 +38,15 @@ pub(crate) fn make(layout: &Layout, slot: u32, owner: Option<Owner>) -> Result<(
 
 /// Links or copies files into an empty sandbox. Copies are the user's. What lies on a memory file
 /// system is copied: a link into the cache would not be in memory. With `names`, a directory, links lead to
-/// other names of the files there, so that a job can be shown these and not the cache.
+/// other names of the files there, so that a job can be shown these and not the cache. `bounded`: the system bounds
+/// the space of the sandbox at the job's request.
 pub(crate) fn place(
     sandbox: &Path,
     names: Option<&Path>,
     files: &[Placement],
     copy: bool,
     volumes: &[PathBuf],
-    owner: Option<Owner>,
+    (owner, bounded): (Option<Owner>, bool),
 ) -> Result<(), Failure> {
     let in_memory = |target: &Path| volumes.iter().any(|volume| target.starts_with(volume));
     for file in files {
@@ -57,13 +58,28 @@ pub(crate) fn place(
             let text = format!("Cannot place file {:?} into the sandbox: {e}", file.artifact.file_name);
             let failure = Failure::coded(code::ARTIFACT_COPYING_FAILED, text);
             // Its size and name were the user's choice and the next run would fail as well (3.8).
-            match is_of_the_name(&e) || (e.kind() == io::ErrorKind::StorageFull && in_memory) {
+            match is_of_the_name(&e) || does_not_fit(&e, sandbox, file.artifact.size, (in_memory, bounded)) {
                 true => of_the_user(failure),
                 false => failure,
             }
         })?;
     }
     Ok(())
+}
+
+/// Is a file too large for the job's own bound, and not for the disk of the node?
+fn does_not_fit(error: &io::Error, sandbox: &Path, size: u64, (in_memory, bounded): (bool, bool)) -> bool {
+    // Outside of the sandbox, to which some file systems apply the bound of the job.
+    let disk_has_room = || {
+        let around = sandbox.parent().unwrap_or(sandbox);
+        free_space(around).is_ok_and(|free| free > size)
+    };
+    match error.kind() {
+        io::ErrorKind::QuotaExceeded => bounded,
+        // Some file systems say this of the quota of a project, too.
+        io::ErrorKind::StorageFull => in_memory || (bounded && disk_has_room()),
+        _ => false,
+    }
 }
 
 fn place_one(
@@ -116,7 +132,7 @@ fn checked_name(name: &str) -> Result<&Path, Failure> {
 }
 
 /// Does the system refuse the name, or what it names together with another? Then every node would.
-fn is_of_the_name(error: &io::Error) -> bool {
+pub(super) fn is_of_the_name(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let of_the_name = [
         Errno::NAMETOOLONG,
@@ -131,7 +147,7 @@ fn is_of_the_name(error: &io::Error) -> bool {
 }
 
 /// A failure of the job, not of the node, that another run would meet again.
-fn of_the_user(failure: Failure) -> Failure {
+pub(super) fn of_the_user(failure: Failure) -> Failure {
     failure.with("user_fault", true).with("fatal", true)
 }
 
@@ -247,12 +263,12 @@ mod tests {
             },
             cached: cached.clone(),
         };
-        place(&sandbox, Some(&names), &[file("a"), file("d/b")], false, &[], None).expect("placed");
+        place(&sandbox, Some(&names), &[file("a"), file("d/b")], false, &[], (None, false)).expect("placed");
         for name in ["a", "d/b"] {
             assert_eq!(fs::read_link(sandbox.join(name))?, names.join("1-2-3-4.5"));
         }
         assert_eq!(fs::metadata(&cached)?.nlink(), 2);
-        place(&sandbox, None, &[file("c")], false, &[], None).expect("placed");
+        place(&sandbox, None, &[file("c")], false, &[], (None, false)).expect("placed");
         assert_eq!(fs::read_link(sandbox.join("c"))?, cached);
         Ok(())
     }
@@ -280,7 +296,7 @@ mod tests {
         };
         for second in ["d/f", "d//f", "d/./f", "./d/f"] {
             let files = [file("d/f", &good, false), file(second, &evil, true)];
-            let refused = place(&sandbox, Some(&layout.files(0)), &files, false, &[], None);
+            let refused = place(&sandbox, Some(&layout.files(0)), &files, false, &[], (None, false));
             let failure = refused.expect_err(second);
             assert_eq!(
                 failure.find_attribute("user_fault").and_then(yson::Value::as_bool),
@@ -291,6 +307,66 @@ mod tests {
             empty(&sandbox, None).expect("emptied");
         }
         Ok(())
+    }
+
+    /// S4: each of these was an abort, without end. The controller refuses most of them, but a node must not depend on
+    /// that.
+    #[test]
+    fn s4_names_that_the_system_refuses_are_failures_of_the_job() -> io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let layout = Layout::create(root.path()).expect("made");
+        make(&layout, 0, None).expect("made");
+        let (sandbox, cached) = (layout.sandbox(0), layout.cache().join("cached"));
+        fs::write(&cached, "content")?;
+        let file = |name: &str| Placement {
+            artifact: Artifact {
+                file_id: vocab::ObjectId(vocab::Guid([1, 2, 3, 4])),
+                revision: 5,
+                size: 7,
+                file_name: name.to_owned(),
+                executable: false,
+                bypass_cache: false,
+            },
+            cached: cached.clone(),
+        };
+        symlink("loop", sandbox.join("loop"))?;
+        fs::create_dir(sandbox.join("directory"))?;
+        fs::write(sandbox.join("file"), "")?;
+        let long = "x".repeat(300);
+        for (name, errno) in [
+            (long.as_str(), "ENAMETOOLONG"),
+            ("file/below", "ENOTDIR"),
+            ("directory", "EISDIR or EEXIST"),
+            ("file", "EEXIST"),
+            ("loop/below", "ELOOP"),
+        ] {
+            for copy in [false, true] {
+                let placed = place(&sandbox, Some(&layout.files(0)), &[file(name)], copy, &[], (None, false));
+                let failure = placed.expect_err(errno);
+                let is =
+                    |name: &str| failure.attributes.get(name).and_then(yson::Value::as_bool) == Some(true);
+                assert!(is("user_fault") && is("fatal"), "{errno}, copy {copy}: {failure:?}");
+            }
+        }
+        // What is wrong with the cache is the node's fault.
+        fs::remove_file(&cached)?;
+        let failure = place(&sandbox, None, &[file("fine")], true, &[], (None, true)).expect_err("no source");
+        assert!(failure.find_attribute("user_fault").is_none(), "{failure:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn s4_space_is_the_jobs_own_where_it_is_bounded() {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        let is_users = |kind, in_memory, bounded, size| {
+            does_not_fit(&io::Error::from(kind), Path::new("/proc/self"), size, (in_memory, bounded))
+        };
+        assert!(is_users(QuotaExceeded, false, true, 1) && !is_users(QuotaExceeded, false, false, 1));
+        assert!(is_users(StorageFull, true, false, 1), "its memory file system is full");
+        assert!(!is_users(StorageFull, false, false, 1), "the disk of the node is full");
+        // `/proc` has no room at all, so its disk is full.
+        assert!(!is_users(StorageFull, false, true, 1));
+        assert!(!is_users(io::ErrorKind::PermissionDenied, true, true, 1));
     }
 
     #[test]

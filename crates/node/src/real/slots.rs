@@ -88,7 +88,7 @@ impl RealHands {
                 );
                 None
             });
-            sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, owner)?;
+            sandbox::place(&sandbox, names.as_deref(), &files, copy, &volumes, (owner, quota.is_some()))?;
             let archives = request.layers.iter().zip(&archives);
             archives.into_iter().try_for_each(|(layer, archive)| layers.unpack(layer, archive))
         };

@@ -27,6 +27,20 @@ fn volumes_can_be_plain_directories() {
     assert_eq!(volumes::mounts_below(sandbox.path()).expect("readable"), Vec::<PathBuf>::new());
 }
 
+/// S4: a path of a memory file system that no node can make was an abort, without end.
+#[test]
+fn s4_mount_points_that_the_system_refuses_are_failures_of_the_job() {
+    let sandbox = tempfile::tempdir().expect("a directory");
+    std::fs::write(sandbox.path().join("file"), "").expect("written");
+    for path in [&*"x".repeat(300), "file", "file/below"] {
+        let failure = mount_volumes(sandbox.path(), &request(&[path]), None, false).expect_err("refused");
+        assert!(failure.find_attribute("user_fault").is_some(), "{path}: {failure:?}");
+    }
+    let gone = sandbox.path().join("gone");
+    let failure = mount_volumes(&gone, &request(&["v"]), None, false).expect_err("no sandbox");
+    assert!(failure.find_attribute("user_fault").is_none(), "the node's own directory: {failure:?}");
+}
+
 #[test]
 fn mounts_of_jobs_that_do_not_live_are_swept() {
     if !rustix::process::geteuid().is_root() {
