@@ -1,0 +1,59 @@
+"""Jobs that cannot start: their operation is refused, or fails soon and says why."""
+
+import pytest
+from harness import ServerError, cluster as make_cluster, wait_for
+from test_jobs import upload
+
+EXABYTE = 1 << 60
+EXPLANATIONS = "//sys/scheduler/orchid/scheduler/operation_explanations"
+
+
+@pytest.mark.parametrize("options", [{"disk_request": {"disk_space": EXABYTE}}, {"disk_space_limit": EXABYTE}])
+def test_s4_more_disk_than_any_node_has_is_refused(cluster, pool, options):
+    """S4: it was accepted, and its jobs were aborted and tried again without end."""
+    with pytest.raises(ServerError) as refused:
+        cluster.start_vanilla("true", pool=pool, **options)
+    text = refused.value.text()
+    field = "disk_space_limit" if "disk_space_limit" in options else "disk_request/disk_space"
+    assert f"/tasks/t/{field}" in text and "expected at most" in text and str(EXABYTE) in text, text
+
+
+def test_s12_a_node_that_prevents_every_job_fails_the_operation_and_stays_online():
+    """S12: the aborts of one operation took the node from everybody."""
+    config = 'min_required_disk_space = "1000000GiB"'
+    with make_cluster(nodes=1, node_config=config) as cluster:
+        cluster.create_pool("p")
+        cluster.command("set", path="//sys/controller_agents/config",
+                        value={"job_abort_backoff": {"min": 500, "max": 2000}})
+        operation = cluster.start_vanilla("true", job_count=50, spec={"max_aborts_before_start": 5})
+
+        def explained():
+            text = "\n".join(cluster.get(f"{EXPLANATIONS}/{operation}/text"))
+            return "No job of task" in text and "Not enough disk space" in text
+        wait_for(explained, what="an explanation", timeout=30)
+        cluster.wait_state(operation, "failed", timeout=60)
+        result = str(cluster.operation(operation, "result"))
+        assert "No job of the task could be started" in result and "Not enough disk space" in result, result
+        # 50 jobs are started together, since nothing is known of them yet, then in rounds.
+        assert cluster.counters(operation)["aborted"] <= 5 * 16
+        assert not cluster.get(f"//sys/cluster_nodes/{cluster.nodes[0].name}/@alerts"), "it does not switch itself off"
+
+
+def test_s20_a_file_whose_blob_is_missing_fails_the_operation():
+    """S20: the job waited for ever, in silence."""
+    with make_cluster(nodes=1) as cluster:
+        cluster.create_pool("p")
+        upload(cluster, "//tmp/data", b"content of the file\n" * 1000)
+        blob, = [path for path in (cluster.directory / "server").glob("blobs/**/*")
+                 if path.is_file() and path.read_bytes().startswith(b"content of the file\n")]
+        blob.unlink()
+        operation = cluster.start_vanilla("cat data", pool="p", file_paths=["//tmp/data"])
+        cluster.wait_state(operation, "failed", timeout=60)
+        result = str(cluster.operation(operation, "result"))
+        assert "The content of file //tmp/data is missing on the server: blob" in result, result
+        alerts = [alert for alert in cluster.get("//sys/scheduler/@alerts") if "//tmp/data" in str(alert)]
+        assert alerts and "file_content_lost" in str(alerts), alerts
+        upload(cluster, "//tmp/data", b"again\n")
+        again = cluster.run_vanilla("cat data >&2", pool="p", file_paths=["//tmp/data"])
+        assert cluster.stderr(again, cluster.jobs(again)[0]["id"]) == b"again\n"
+        assert not [alert for alert in cluster.get("//sys/scheduler/@alerts") if "//tmp/data" in str(alert)]
