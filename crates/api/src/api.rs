@@ -1,7 +1,7 @@
 //! The API as a whole: what all requests share, and how one command runs.
 
 use crate::commands::{
-    Data, Descriptor, Local, Params, Run, Version, get_job_data, issue_token, poll_job_shell, prerequisites,
+    Data, Descriptor, Local, Params, Run, Version, get_job_data, poll_job_shell, prerequisites,
     refuse_prerequisites, set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
@@ -173,7 +173,7 @@ impl Caller {
                 let natural = answer(&local, &params)?;
                 return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
             }
-            Run::IssueToken => {
+            Run::NewToken(parse) => {
                 // Nobody keeps a token, but for who repeats himself the same one is made again: as long as this
                 // process lives, and also if it was revoked in the meantime.
                 let token = match mutation_id {
@@ -184,7 +184,7 @@ impl Caller {
                     ]),
                     None => secrets::random_token()?,
                 };
-                let (command, token) = issue_token(&params, token)?;
+                let (command, token) = parse(&params, token)?;
                 let issued = self.api.backend.execute(self.user.clone(), None, command);
                 return Ok(Box::pin(async move {
                     issued.await?;

@@ -147,6 +147,7 @@ pub const COMMANDS: &[Command] = &[
     look("get_current_user"),
     change("issue_token"),
     change("revoke_token"),
+    change("rotate_token"),
     look("list_user_tokens"),
     change("transfer_pool_resources"),
     change("gc_collect"),

@@ -23,7 +23,8 @@ pub mod files;
 pub mod jobs;
 pub mod operations;
 pub mod questions;
-pub mod tree;
+pub mod tokens;
+mod tree;
 
 mod address;
 mod headers;

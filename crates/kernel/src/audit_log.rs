@@ -256,6 +256,14 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
             "issue_token",
             (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
         ),
+        Command::RotateToken { user, old_sha256, token_sha256, .. } => {
+            let details = yson::map! {
+                "of" => user.as_str(),
+                "old_sha256" => old_sha256.as_str(),
+                "token_sha256" => token_sha256.as_str(),
+            };
+            ("rotate_token", (None, details))
+        }
         Command::RevokeToken { user, token_sha256 } => (
             "revoke_token",
             (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),

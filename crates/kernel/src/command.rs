@@ -509,6 +509,21 @@ pub enum Command {
         token_sha256: String,
         /// For the owner to know it by.
         description: Option<String>,
+        /// Time until its end; `None`: it has no end.
+        ttl: Option<Span>,
+    },
+    /// `rotate_token`: a new token in the place of another one.
+    RotateToken {
+        /// Whose.
+        user: String,
+        /// SHA-256 of the token that is replaced.
+        old_sha256: String,
+        /// SHA-256 of the new one.
+        token_sha256: String,
+        /// Time until the end of the new one; `None`: as long as the old one was valid, if that has an end.
+        ttl: Option<Span>,
+        /// Time for which the old one stays valid; `None`: it ends at once.
+        grace: Option<Span>,
     },
     /// `revoke_token`.
     RevokeToken {

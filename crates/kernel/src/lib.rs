@@ -543,7 +543,7 @@ impl Kernel {
             Command::DescribeUser { user } => (Waits::Tree, Ok(Body::Value(self.describe_user(&user)))),
             // Who is let in, and by what, must not be forgotten by a crash.
             Command::Identify { proof, act_as } => {
-                (Waits::Tree, self.identify(&proof, act_as.as_deref()).map(Body::Value))
+                (Waits::Tree, self.identify(now, &proof, act_as.as_deref()).map(Body::Value))
             }
             Command::PasswordHash { user } => (Waits::Tree, Ok(Body::Value(self.password_hash(&user)))),
             Command::ExplainOperation { operation } => {
@@ -646,8 +646,11 @@ impl Kernel {
             Command::RemoveMember { group, member } => {
                 self.remove_member(now, user, (&group, &member), out).map(nothing)
             }
-            Command::IssueToken { user, token_sha256, description } => {
-                self.issue_token(now, &user, &token_sha256, description, out).map(nothing)
+            Command::IssueToken { user, token_sha256, description, ttl } => {
+                self.issue_token(now, &user, &token_sha256, (description, ttl), out).map(nothing)
+            }
+            Command::RotateToken { user, old_sha256, token_sha256, ttl, grace } => {
+                self.rotate_token(now, &user, (&old_sha256, &token_sha256), (ttl, grace), out).map(nothing)
             }
             Command::RevokeToken { user, token_sha256 } => {
                 self.revoke_token(now, &user, &token_sha256, out).map(nothing)

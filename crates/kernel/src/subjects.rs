@@ -3,20 +3,27 @@
 //!
 //! A token is a node `//sys/tokens/<its SHA-256>` that says whose it is; a password is a node
 //! `//sys/tokens/passwords/<user>` with an Argon2 hash. Both remember the id of the user's node: a user
-//! who is removed and made again under the same name has neither. Nobody but superusers sees them.
+//! who is removed and made again under the same name has neither. A token with an end has the attribute `valid_until`.
+//! Nobody but superusers sees them.
 
 use crate::access::Object;
 use crate::command::{Command, Proof};
 use crate::{Effect, Kernel};
 use cypress::{Acl, Action, Context, CreateOptions, Last, NodeType, Permission, RemoveOptions, Resolved};
 use std::collections::BTreeSet;
-use vocab::{Failure, ObjectId, OperationId, Time, code};
+use vocab::{Failure, ObjectId, OperationId, Span, Time, code};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
 const TOKENS: &[u8] = b"tokens";
 /// Of one user.
 const TOKENS_OF_USER: usize = 1000;
+/// End of a token, of the tokens that have one.
+const VALID_UNTIL: &str = "valid_until";
+/// Time for which a token that has ended is still known, so that its holder is told that it has.
+const EXPIRED_KEPT: Span = Span::from_secs(24 * 3600);
+/// The longest life of a token with an end: a hundred years.
+const LONGEST_TTL: Span = Span::from_secs(100 * 365 * 24 * 3600);
 const PASSWORDS: &[u8] = b"passwords";
 /// The user may not come in.
 const USER_BANNED: i64 = 903;
@@ -196,16 +203,33 @@ impl Kernel {
         now: Time,
         user: &str,
         token_sha256: &str,
-        description: Option<String>,
+        (description, ttl): (Option<String>, Option<Span>),
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let id = self.expect_user(user)?;
         check_sha256("token_sha256", token_sha256)?;
+        check_time("ttl", ttl)?;
         // Issued again: only who asks for the first one a second time comes to the same.
         let known = self.tree.child(self.system_map(TOKENS), token_sha256.as_bytes());
         if known.is_some_and(|node| self.text_attribute(node, "user_id") == Some(id.to_string())) {
             return Ok(());
         }
+        let (place, options) = self.new_token(now, user, token_sha256, (description, ttl), "issue_token")?;
+        self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
+    }
+
+    /// Place and attributes of one more token of a user.
+    fn new_token(
+        &self,
+        now: Time,
+        user: &str,
+        token_sha256: &str,
+        (description, ttl): (Option<String>, Option<Span>),
+        command: &str,
+    ) -> Result<(cypress::Place, CreateOptions), Failure> {
+        let id = self.expect_user(user)?;
+        check_sha256("token_sha256", token_sha256)?;
+        check_time("ttl", ttl)?;
         // All tokens are in one map, which has a limit: nobody fills it alone.
         let own = self.list_user_tokens(user, false)?.as_list().map_or(0, <[Value]>::len);
         if own >= TOKENS_OF_USER {
@@ -215,10 +239,70 @@ impl Kernel {
             return Err(Failure::new(message).with("user", user).with("limit", TOKENS_OF_USER));
         }
         let attributes = yson::map! {"user" => user, "user_id" => id}.with_some("description", description);
+        let attributes = match ttl {
+            Some(ttl) => with_end(attributes, now + ttl),
+            None => attributes,
+        };
         let path = YPath::root().child("sys").child("tokens").child(token_sha256);
-        let place = self.resolve_local(&path, Last::Stay, "issue_token")?;
+        let place = self.resolve_local(&path, Last::Stay, command)?;
         let options = CreateOptions { attributes, recursive: true, ..CreateOptions::new(NodeType::MapNode) };
-        self.edit(now, "root", out, |edit| edit.create(&place, &options)).map(drop)
+        Ok((place, options))
+    }
+
+    /// `rotate_token`: the new token is there and the old one has its end, or neither.
+    pub(crate) fn rotate_token(
+        &mut self,
+        now: Time,
+        user: &str,
+        (old_sha256, token_sha256): (&str, &str),
+        (ttl, grace): (Option<Span>, Option<Span>),
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Failure> {
+        check_sha256("token_sha256", old_sha256)?;
+        check_time("ttl", ttl)?;
+        check_time("grace", grace)?;
+        // Asked again after the answer was lost: it is done.
+        if self.token_of(user, token_sha256).is_some() {
+            return Ok(());
+        }
+        let old = self.expect_token(user, old_sha256)?;
+        let end = self.end_of_token(old);
+        if let Some(end) = end.filter(|end| *end <= now) {
+            return Err(expired(end));
+        }
+        let description = self.text_attribute(old, "description");
+        let life = || Some(end?.since(Time::parse(&self.text_attribute(old, "creation_time")?)?));
+        let (place, options) =
+            self.new_token(now, user, token_sha256, (description, ttl.or_else(life)), "rotate_token")?;
+        let replaced = cypress::Place { node: old, rest: Vec::new() };
+        self.edit(now, "root", out, |edit| {
+            edit.create(&place, &options)?;
+            match grace {
+                None => edit.remove(&replaced, RemoveOptions::default()),
+                Some(grace) => {
+                    let until = end.map_or(now + grace, |end| end.min(now + grace));
+                    edit.multiset_attributes(&replaced, with_end(Map::new(), until))
+                }
+            }
+        })
+    }
+
+    /// A token of this user, expired or not.
+    fn token_of(&self, user: &str, token_sha256: &str) -> Option<ObjectId> {
+        let node = self.tree.child(self.system_map(TOKENS), token_sha256.as_bytes())?;
+        (self.text_attribute(node, "user").as_deref() == Some(user)).then_some(node)
+    }
+
+    fn expect_token(&self, user: &str, token_sha256: &str) -> Result<ObjectId, Failure> {
+        self.token_of(user, token_sha256)
+            .ok_or_else(|| Failure::resolve(format!("User \"{user}\" has no such token")).with("user", user))
+    }
+
+    /// End of a token; `None`: it has none.
+    fn end_of_token(&self, node: ObjectId) -> Option<Time> {
+        let end = self.tree.attribute(node, VALID_UNTIL.as_bytes())?;
+        // An end that cannot be read has passed.
+        Some(end.as_str().and_then(Time::parse).unwrap_or(Time::ZERO))
     }
 
     /// `revoke_token`.
@@ -230,11 +314,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         check_sha256("token_sha256", token_sha256)?;
-        let node = self.tree.child(self.system_map(TOKENS), token_sha256.as_bytes());
-        let node = node.filter(|node| self.text_attribute(*node, "user").as_deref() == Some(user));
-        let node = node.ok_or_else(|| {
-            Failure::resolve(format!("User \"{user}\" has no such token")).with("user", user)
-        })?;
+        let node = self.expect_token(user, token_sha256)?;
         let place = cypress::Place { node, rest: Vec::new() };
         self.edit(now, "root", out, |edit| edit.remove(&place, RemoveOptions::default()))
     }
@@ -249,7 +329,7 @@ impl Kernel {
             return Ok(own.map(|(key, _)| Value::from(key)).collect::<Vec<_>>().into());
         }
         let facts = |node: ObjectId| {
-            ["description", "creation_time"]
+            ["description", "creation_time", VALID_UNTIL]
                 .into_iter()
                 .filter_map(|name| Some((name, self.tree.attribute(node, name.as_bytes())?)))
                 .collect::<Map>()
@@ -292,16 +372,24 @@ impl Kernel {
     }
 
     /// Who a request runs as: `{user}` (http-api.md 2.9).
-    pub(crate) fn identify(&self, proof: &Proof, act_as: Option<&str>) -> Result<Value, Failure> {
+    ///
+    /// With `valid_until` if the token has an end: the edge must not remember the answer for longer.
+    pub(crate) fn identify(&self, now: Time, proof: &Proof, act_as: Option<&str>) -> Result<Value, Failure> {
+        let mut end = None;
         let user = match proof {
             Proof::Token(sha256) => {
                 let node = self.tree.child(self.system_map(TOKENS), sha256.as_bytes());
                 let user = node.and_then(|node| Some((node, self.text_attribute(node, "user")?)));
-                let user = user.filter(|(node, user)| self.belongs_to(*node, user)).map(|(_, user)| user);
-                user.ok_or_else(|| {
+                let user = user.filter(|(node, user)| self.belongs_to(*node, user));
+                let (node, user) = user.ok_or_else(|| {
                     let text = "Invalid credentials: the token is not known";
                     Failure::coded(code::INVALID_CREDENTIALS, text)
-                })?
+                })?;
+                end = self.end_of_token(node);
+                if let Some(end) = end.filter(|end| *end <= now) {
+                    return Err(expired(end));
+                }
+                user
             }
             // A session that began with a password ends with it.
             Proof::Password { user, hash } if self.password_hash(user).as_str() == Some(hash) => user.clone(),
@@ -316,7 +404,7 @@ impl Kernel {
             }
         };
         self.refuse_banned(&user)?;
-        let Some(other) = act_as.filter(|other| *other != user) else { return Ok(identity(&user)) };
+        let Some(other) = act_as.filter(|other| *other != user) else { return Ok(identity(&user, end)) };
         if !self.who(&user).is_superuser() {
             let message =
                 format!("User \"{user}\" may not act as user \"{other}\": only superusers act as others");
@@ -327,7 +415,7 @@ impl Kernel {
             return Err(Failure::coded(code::AUTHENTICATION, message).with("user", other));
         }
         self.refuse_banned(other)?;
-        Ok(identity(other))
+        Ok(identity(other, end))
     }
 
     /// `{superuser; groups}`.
@@ -452,8 +540,29 @@ impl Kernel {
     }
 }
 
-fn identity(user: &str) -> Value {
-    yson::map! {"user" => user}.into()
+fn identity(user: &str, end: Option<Time>) -> Value {
+    yson::map! {"user" => user}.with_some("valid_until", end).into()
+}
+
+/// The refusal of a token that has ended. Only its holder gets to see this.
+fn expired(end: Time) -> Failure {
+    let text = format!("Invalid credentials: the token has expired at {end}, use another one");
+    Failure::coded(code::INVALID_CREDENTIALS, text).with(VALID_UNTIL, end)
+}
+
+/// Attributes of a token that ends then. It is removed some time later.
+fn with_end(attributes: Map, end: Time) -> Map {
+    attributes.with(VALID_UNTIL, end).with("expiration_time", end + EXPIRED_KEPT)
+}
+
+fn check_time(name: &str, time: Option<Span>) -> Result<(), Failure> {
+    match time {
+        Some(time) if time == Span::ZERO || time > LONGEST_TTL => {
+            let text = format!("{name}: expected a time from 1 ms to 36500 d, found {} ms", time.as_millis());
+            Err(Failure::new(text).with("parameter", name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_sha256(name: &str, text: &str) -> Result<(), Failure> {

@@ -5,6 +5,7 @@
 
 use crate::backend::ServerBackend;
 use crate::configured_tokens::ConfiguredTokens;
+use crate::core_thread::now;
 use crate::password_checks::PasswordChecks;
 use crate::refusals::{Refusals, Shown};
 use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use vocab::{Failure, code};
+use vocab::{Failure, Span, Time, code};
 use yson::Value;
 
 /// Sessions end after so long without a request.
@@ -152,21 +153,29 @@ impl Access {
             }
         }
         let shown = credentials.token.as_deref();
-        let user = self.let_in(shown, proof, credentials.act_as, credentials.from).await?;
+        let (user, end) = self.let_in(shown, proof, credentials.act_as, credentials.from).await?;
+        // A token is not remembered beyond its end.
+        let is_lasting = end.is_none_or(|end| end > now() + Span::from_secs(REMEMBERED.as_secs()));
         let mut state = self.state();
-        if state.generation == generation {
+        if is_lasting && state.generation == generation {
             state.remembered.insert(key, (Instant::now(), user.clone()));
         }
         Ok(user)
     }
 
-    async fn identify(&self, proof: command::Proof, act_as: Option<String>) -> Result<String, Failure> {
+    async fn identify(
+        &self,
+        proof: command::Proof,
+        act_as: Option<String>,
+    ) -> Result<(String, Option<Time>), Failure> {
         let identity = self.0.backend.value("root".into(), Command::Identify { proof, act_as }).await?;
+        let end = identity.get("valid_until").and_then(|end| Time::parse(end.as_str()?));
         let user = identity.get("user").and_then(Value::as_str);
-        user.map(str::to_owned).ok_or_else(|| refused("Nobody knows who this is"))
+        let user = user.map(str::to_owned).ok_or_else(|| refused("Nobody knows who this is"))?;
+        Ok((user, end))
     }
 
-    /// The user that a proof stands for. A token that nobody knows counts towards the back-off of its address.
+    /// The user that a proof stands for, and the end of the token if it has one. A token that nobody knows counts towards the back-off of its address.
     ///
     /// A right token is let in during a back-off, too, unless it is short enough to be guessed: it is how a user comes in
     /// when others guess passwords at the same address.
@@ -176,7 +185,7 @@ impl Access {
         proof: command::Proof,
         act_as: Option<String>,
         from: Option<IpAddr>,
-    ) -> Result<String, Failure> {
+    ) -> Result<(String, Option<Time>), Failure> {
         let refusals = &self.0.refusals;
         let is_short = token.is_some_and(|token| self.0.tokens.is_short(&sha256(token)));
         let allowed = if is_short { refusals.demand_token(from) } else { Ok(()) };
@@ -209,7 +218,7 @@ impl Access {
                 command::Proof::Password { user, hash }
             }
         };
-        let user = self.let_in(token.as_deref(), proof.clone(), None, from).await?;
+        let (user, _) = self.let_in(token.as_deref(), proof.clone(), None, from).await?;
         let (id, csrf) = (random_token()?, random_token()?);
         let mut state = self.state();
         state.make_room(&user)?;
@@ -292,6 +301,7 @@ pub async fn ensure_root_token(backend: &ServerBackend, file: &Path) -> anyhow::
         user: "root".into(),
         token_sha256: sha256(&token),
         description: Some("made by the server at its start".into()),
+        ttl: None,
     };
     backend.value("root".into(), command).await?;
     write_secret(file, &token)?;

@@ -199,6 +199,7 @@ fn may_change_subjects(command: &Command) -> bool {
             | Command::AddMember { .. }
             | Command::RemoveMember { .. }
             | Command::RevokeToken { .. }
+            | Command::RotateToken { .. }
             | Command::SetUserPassword { .. }
     )
 }

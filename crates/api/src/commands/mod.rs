@@ -22,7 +22,7 @@ pub use jobs::{get_job_data, get_job_stderr};
 pub use local::Local;
 pub use own::{QUESTIONS, Question, is_question};
 pub use params::{Asked, Kind, Params, Result, required};
-pub use security::{issue_token, set_user_password};
+pub use security::set_user_password;
 pub use shells::{poll_job_shell, run_job_shell_command, shell_answer};
 pub use tables::{read_table, write_table};
 pub use transactions::{prerequisites, refuse_prerequisites};
@@ -80,8 +80,8 @@ pub enum Run {
     Local(fn(&Local<'_>, &Params) -> Result<Value>),
     /// `execute_batch`.
     Batch,
-    /// `issue_token`: the reply is what the kernel must not know.
-    IssueToken,
+    /// A new token: the reply is what the kernel must not know. The parser takes the token, too.
+    NewToken(fn(&Params, String) -> Result<(Command, String)>),
     /// `set_user_password`: the kernel gets a hash, which is costly to make.
     SetPassword,
     /// `get_job_stderr`.
@@ -346,7 +346,17 @@ pub static TABLE: &[Descriptor] = &[
         changes: true,
         heavy: false,
         reply: Reply::Bare,
-        run: Run::IssueToken,
+        run: Run::NewToken(security::issue_token),
+    },
+    Descriptor {
+        name: "rotate_token",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        changes: true,
+        heavy: false,
+        reply: Reply::Bare,
+        run: Run::NewToken(security::rotate_token),
     },
     change("revoke_token", Reply::Empty, security::revoke_token),
     read("list_user_tokens", Reply::Bare, security::list_user_tokens),

@@ -84,6 +84,19 @@ pub fn issue_token(params: &Params, token: String) -> Result<(Command, String)> 
         user: required("user", params.string("user"))?,
         token_sha256: secrets::sha256(&token),
         description: params.string("description")?.filter(|text| !text.is_empty()),
+        ttl: params.milliseconds("ttl")?,
+    };
+    Ok((command, token))
+}
+
+/// The command, and the new token that only the client gets to see.
+pub fn rotate_token(params: &Params, token: String) -> Result<(Command, String)> {
+    let command = Command::RotateToken {
+        user: required("user", params.string("user"))?,
+        old_sha256: required("token_sha256", params.string("token_sha256"))?,
+        token_sha256: secrets::sha256(&token),
+        ttl: params.milliseconds("ttl")?,
+        grace: params.milliseconds("grace")?,
     };
     Ok((command, token))
 }

@@ -3,8 +3,8 @@
 
 use crate::JobData;
 use crate::commands::{
-    Asked, Descriptor, Kind, Params, Result, Run, get_job_data, get_job_stderr, issue_token, poll_job_shell,
-    read_file, read_table, run_job_shell_command, set_user_password, write_file, write_table,
+    Asked, Descriptor, Kind, Params, Result, Run, get_job_data, get_job_stderr, poll_job_shell, read_file,
+    read_table, run_job_shell_command, set_user_password, write_file, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec, job_traces};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub(super) fn of_command(descriptor: &Descriptor) -> Vec<Parameter> {
     let mut found = match descriptor.run {
         Run::Kernel(parse) => parameters(&|params| parse(params).map(drop)),
         Run::KernelWithInput(parse) => parameters(&|params| parse(params, Map::new().into()).map(drop)),
-        Run::IssueToken => parameters(&|params| issue_token(params, String::new()).map(drop)),
+        Run::NewToken(parse) => parameters(&|params| parse(params, String::new()).map(drop)),
         Run::SetPassword => parameters(&|params| set_user_password(params).map(drop)),
         Run::Stderr => parameters(&|params| get_job_stderr(params).map(drop)),
         Run::JobData(data) => parameters(&|params| get_job_data(params, data).map(drop)),

@@ -105,7 +105,7 @@ async fn handle(
         Run::Kernel(_)
         | Run::KernelWithInput(_)
         | Run::Local(_)
-        | Run::IssueToken
+        | Run::NewToken(_)
         | Run::SetPassword
         | Run::Batch
         | Run::JobInputPaths

@@ -9,6 +9,7 @@ mod pools;
 mod processes;
 mod run;
 mod sim;
+mod tokens;
 mod tree;
 
 pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
@@ -24,6 +25,7 @@ pub use sim::{
     SimImportArgs, SimLog, SimReportArgs, SimRunArgs, SimScenarioArgs, SimSharesArgs, SimSnapshotArgs,
     SimWhatIfArgs,
 };
+pub use tokens::{TokenCommand, TokenCreateArgs, TokenRevokeArgs, TokenRotateArgs, TokenUserArgs};
 pub use tree::{CreateArgs, GetArgs, ListArgs, PathArgs, RemoveArgs, SetArgs};
 
 use clap::{Args, Parser, Subcommand};
@@ -141,6 +143,9 @@ pub enum Command {
     /// Pools
     #[command(subcommand)]
     Pool(PoolCommand),
+    /// Tokens of users
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Show the event log: starts and ends of jobs and operations, preemptions, starvation
     ///
     /// Events are numbered without gaps. With --json there is one object a line, as in the files of the

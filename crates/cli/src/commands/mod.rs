@@ -16,6 +16,7 @@ mod server;
 mod shell;
 mod sim;
 mod snapshot;
+mod tokens;
 mod top;
 mod tree;
 
@@ -70,6 +71,7 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Op(command) => operations::run(&session, command),
         Command::Job(command) => jobs::run(&session, command),
         Command::Pool(command) => pools::run(&session, command),
+        Command::Token(command) => tokens::run(&session, common, command),
         Command::Events(args) => events::run(&session, &args),
         Command::Audit(args) => events::audit(&session, &args),
         Command::Get(args) => tree::get(&session, &args),

@@ -13,6 +13,7 @@ mod pools;
 mod preemptions;
 mod read;
 mod table;
+mod tokens;
 mod top;
 mod values;
 
@@ -27,5 +28,6 @@ pub use pool_list::PoolTable;
 pub use pools::{POOL_FIELDS, PoolForest, PoolRow, ROOT};
 pub use preemptions::PreemptionTable;
 pub use read::{error_of, find, integer, number, text};
+pub use tokens::TokenTable;
 pub use top::{TopView, draw};
 pub use values::{Done, Names, Scalar, Tree};

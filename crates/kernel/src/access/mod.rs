@@ -276,6 +276,7 @@ impl Kernel {
                 }
             }
             Command::IssueToken { user, .. }
+            | Command::RotateToken { user, .. }
             | Command::RevokeToken { user, .. }
             | Command::ListUserTokens { user, .. }
             | Command::SetUserPassword { user, .. } => {

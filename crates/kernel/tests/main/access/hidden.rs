@@ -412,6 +412,7 @@ fn nobody_fills_the_map_of_tokens() {
         user: "bob".into(),
         token_sha256: format!("{number:064x}"),
         description: None,
+        ttl: None,
     };
     for number in 0..1000 {
         guarded.done("bob", issue(number));

@@ -7,6 +7,7 @@ mod hidden;
 mod joined;
 mod metrics;
 mod names;
+mod tokens;
 
 use crate::console::Console;
 use crate::node::Node;
@@ -314,12 +315,22 @@ fn users_by_objects_by_commands() {
         ("a group with a name that was a superuser's", create("group", Some("//tmp/ghost2"), "{}"), "--+++"),
         (
             "a token for ann",
-            Command::IssueToken { user: "ann".into(), token_sha256: DIGEST.into(), description: None },
+            Command::IssueToken {
+                user: "ann".into(),
+                token_sha256: DIGEST.into(),
+                description: None,
+                ttl: None,
+            },
             "-++++",
         ),
         (
             "a token for root",
-            Command::IssueToken { user: "root".into(), token_sha256: "0".repeat(64), description: None },
+            Command::IssueToken {
+                user: "root".into(),
+                token_sha256: "0".repeat(64),
+                description: None,
+                ttl: None,
+            },
             "---++",
         ),
         ("list tokens of ann", Command::ListUserTokens { user: "ann".into(), with_metadata: false }, "-++++"),
@@ -502,6 +513,7 @@ fn who_comes_in() {
         user: user.into(),
         token_sha256: digit.repeat(64),
         description: Some("for a test".into()),
+        ttl: None,
     };
     for (user, digit) in [("ann", "1"), ("sup", "2"), ("eve", "3")] {
         guarded.done("root", issue(user, digit));
