@@ -32,7 +32,12 @@ def data_directories(cluster):
 def test_s2_s3_data_is_closed_to_others():
     """S2, S3: the store, blobs, tokens and the event log were readable by everybody on the host, and so were records of
     jobs, with their vaults. A node's data lies behind one closed door: what is inside belongs to the users of jobs."""
-    with make_cluster(nodes=1) as cluster:
+    with make_cluster(nodes=1, start=False) as cluster:
+        before = os.umask(0)
+        try:
+            cluster.start()
+        finally:
+            os.umask(before)
         cluster.create_pool("p")
         upload(cluster, "//tmp/file", b"x" * 100_000)
         cluster.run_vanilla("cat file >&2", pool="p", file_paths=["//tmp/file"], spec={"secure_vault": {"key": "secret"}})

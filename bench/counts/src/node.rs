@@ -12,6 +12,7 @@ const JOBS: u32 = 200;
 pub fn start(n: u32) -> StartJob {
     StartJob {
         waiting_timeout: None,
+        has_started_elsewhere: false,
         identity: JobIdentity {
             job_id: JobId(Guid([n, 0, 0, 0x384])),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),

@@ -1,7 +1,7 @@
 //! Which data directories this user's processes have on a host.
 //!
 //! Jobs that run as the user of their node can read all that is that user's. So every process announces its data directory in
-//! the [`runtime_directory`](crate::runtime_directory), and nodes cover the announced ones in the view of such jobs.
+//! the [`runtime_directories`], and nodes cover the announced ones in the view of such jobs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
@@ -12,18 +12,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::DataDirectoryError;
-use crate::private::{private_directory, runtime_directory, runtime_path};
+use crate::private::{private_directory, runtime_directories, runtime_paths};
 
-/// The entry has the path of the directory; its name is a hash of it.
-fn entries() -> PathBuf {
-    runtime_path().join("data")
-}
+/// An entry has the path of a data directory; its name is a hash of it.
+const ENTRIES: &str = "data";
 
 /// Tells this user's nodes of a data directory, until the host is restarted or the directory is removed.
 pub fn announce(directory: &Path) -> Result<(), DataDirectoryError> {
-    runtime_directory()?;
-    let entries = entries();
-    private_directory(&entries)?;
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| DataDirectoryError::Io { action: "announce a data directory in", path, source }
@@ -32,31 +27,47 @@ pub fn announce(directory: &Path) -> Result<(), DataDirectoryError> {
     let mut hasher = DefaultHasher::new();
     directory.hash(&mut hasher);
     let name = format!("{:016x}", hasher.finish());
-    let draft = entries.join(format!("{name}.{}", std::process::id()));
-    let write = || -> io::Result<()> {
-        fs::write(&draft, directory.as_os_str().as_bytes())?;
-        fs::rename(&draft, entries.join(&name))
-    };
-    write().map_err(failed(&entries))
+    for runtime in runtime_directories()? {
+        let entries = runtime.join(ENTRIES);
+        private_directory(&entries)?;
+        // With a dot: it is being written.
+        let draft = entries.join(format!("{name}.draft"));
+        let write = || -> io::Result<()> {
+            fs::write(&draft, directory.as_os_str().as_bytes())?;
+            fs::rename(&draft, entries.join(&name))
+        };
+        match write() {
+            // Another process has just announced the same.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(failed(&entries))?,
+        }
+    }
+    Ok(())
 }
 
-/// All that were announced and are still there.
+/// All that were announced, and the [`runtime_paths`] themselves.
 pub fn announced() -> Vec<PathBuf> {
-    let entries = fs::read_dir(entries()).into_iter().flatten().flatten();
-    // One with a dot is being written.
-    let complete = entries.filter(|entry| !entry.file_name().as_bytes().contains(&b'.'));
-    complete.filter_map(|entry| still_there(&entry.path())).collect()
+    let mut found = runtime_paths();
+    for entries in runtime_paths().into_iter().map(|runtime| runtime.join(ENTRIES)) {
+        let entries = fs::read_dir(entries).into_iter().flatten().flatten();
+        let complete = entries.filter(|entry| !entry.file_name().as_bytes().contains(&b'.'));
+        found.extend(complete.filter_map(|entry| still_there(&entry.path())));
+    }
+    found.sort();
+    found.dedup();
+    found
 }
 
+/// The directory of an entry. An entry goes only when there is certainly no such directory.
 fn still_there(entry: &Path) -> Option<PathBuf> {
     let mut text = Vec::new();
     File::open(entry).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
     let directory = PathBuf::from(OsString::from_vec(text));
-    if directory.is_absolute() && directory.is_dir() {
-        return Some(directory);
+    let is_gone = fs::symlink_metadata(&directory).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+    if is_gone {
+        let _ = fs::remove_file(entry);
     }
-    let _ = fs::remove_file(entry);
-    None
+    (directory.is_absolute() && !is_gone).then_some(directory)
 }
 
 /// As the kernel's bound of paths.

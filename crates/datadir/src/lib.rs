@@ -9,7 +9,7 @@ mod private;
 mod secret;
 
 pub use announced::{announce, announced};
-pub use private::{private_directory, runtime_directory, runtime_path};
+pub use private::{private_directory, runtime_directories, runtime_paths};
 pub use secret::{SecretError, read_secret};
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -52,16 +52,23 @@ pub enum DataDirectoryError {
         /// The process's user.
         expected: u32,
     },
-    /// Others could read or replace its contents.
-    #[error(
-        "{} must be a directory with mode 0700 and no link, it has mode {mode:04o}: close it to others (chmod 700) or remove it",
-        .path.display()
-    )]
-    NotPrivate {
+    /// Another user has put something at the place of a directory that processes of one user share.
+    #[error("{} must be a directory of user {expected}, it belongs to user {owner} or is no directory: remove it", .path.display())]
+    NotOurs {
         /// The directory.
         path: PathBuf,
-        /// Its permissions.
-        mode: u32,
+        /// Its owner.
+        owner: u32,
+        /// The process's user.
+        expected: u32,
+    },
+    /// None of the places for locks and sockets can be used.
+    #[error("no directory for locks: one of {tried:?} must be there or be made: {reason}")]
+    NoRuntimeDirectory {
+        /// All places.
+        tried: Vec<PathBuf>,
+        /// Why the last one cannot be used.
+        reason: Box<DataDirectoryError>,
     },
 }
 
@@ -72,18 +79,26 @@ pub struct WasOpen {
     pub count: usize,
     /// One of them.
     pub example: Option<PathBuf>,
+    /// Something of another user, which is left as it is: `lost+found`, for example. Nobody gets to it from outside.
+    pub foreign: Option<PathBuf>,
 }
 
 impl WasOpen {
     /// A warning, if there was any.
     pub fn warning(&self, directory: &Path) -> Option<String> {
-        let example = self.example.as_ref()?;
         let (count, directory) = (self.count, directory.display());
-        Some(format!(
-            "{count} files and directories of {directory} were open to other users of this host, {} for one: \
-             they are closed now",
-            example.display()
-        ))
+        let opened = self.example.as_ref().map(|example| {
+            format!(
+                "{count} files and directories of {directory} were open to other users of this host, {} for one: \
+                 they are closed now",
+                example.display()
+            )
+        });
+        let foreign = self.foreign.as_ref().map(|foreign| {
+            format!("{} in {directory} belongs to another user and is left as it is", foreign.display())
+        });
+        let texts: Vec<String> = opened.into_iter().chain(foreign).collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
     }
 
     fn add(&mut self, path: &Path) {
@@ -109,27 +124,41 @@ pub fn take(path: &Path, is_kept: &dyn Fn(&Path) -> bool) -> Result<WasOpen, Dat
     }
     let mut was_open = WasOpen::default();
     close(&path, &found, &mut was_open).map_err(failed("close to others", &path))?;
-    close_below(&path, is_kept, &mut was_open).map_err(failed("close to others what lies in", &path))?;
+    close_below(&path, expected, is_kept, &mut was_open)
+        .map_err(|(path, source)| failed("close to others", &path)(source))?;
     Ok(was_open)
 }
 
-fn close_below(directory: &Path, is_kept: &dyn Fn(&Path) -> bool, was_open: &mut WasOpen) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
+fn close_below(
+    directory: &Path,
+    owner: u32,
+    is_kept: &dyn Fn(&Path) -> bool,
+    was_open: &mut WasOpen,
+) -> Result<(), (PathBuf, io::Error)> {
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |error| (path, error)
+    };
+    for entry in fs::read_dir(directory).map_err(at(directory))? {
+        let path = entry.map_err(at(directory))?.path();
         if is_kept(&path) {
             continue;
         }
         let found = match fs::symlink_metadata(&path) {
             // Another thread, or a job proxy that lives on, may clean up meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-            other => other?,
+            other => other.map_err(at(&path))?,
         };
         if found.is_symlink() {
             continue;
         }
-        close(&path, &found, was_open)?;
+        if found.uid() != owner {
+            was_open.foreign.get_or_insert(path);
+            continue;
+        }
+        close(&path, &found, was_open).map_err(at(&path))?;
         if found.is_dir() {
-            close_below(&path, is_kept, was_open)?;
+            close_below(&path, owner, is_kept, was_open)?;
         }
     }
     Ok(())

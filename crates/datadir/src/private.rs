@@ -1,33 +1,42 @@
-//! Directories for what processes of one user share on a host.
+//! Directories for what processes of one user share on a host: locks, sockets, announcements.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::{DataDirectoryError, OF_OTHERS};
 
-/// The directory for locks and sockets of this user's processes, made with mode 0700 if it is missing.
-pub fn runtime_directory() -> Result<PathBuf, DataDirectoryError> {
-    let path = runtime_path();
-    private_directory(&path)?;
-    Ok(path)
-}
-
-/// Where [`runtime_directory`] is: `/run/millpond` for root, else `$XDG_RUNTIME_DIR/millpond`, else `millpond-UID` in the
-/// directory for temporary files.
-pub fn runtime_path() -> PathBuf {
+/// Where such a directory may be. They depend on the user alone: processes that were started by a session, by cron or as a
+/// service find the same ones, whatever their environment says.
+pub fn runtime_paths() -> Vec<PathBuf> {
     let user = rustix::process::geteuid();
-    let of_session =
-        || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    match (user.is_root(), of_session()) {
-        (true, _) => PathBuf::from("/run/millpond"),
-        (false, Some(directory)) => directory.join("millpond"),
-        (false, None) => std::env::temp_dir().join(format!("millpond-{}", user.as_raw())),
+    let name = format!("/tmp/millpond-{}", user.as_raw());
+    match user.is_root() {
+        true => vec![PathBuf::from("/run/millpond"), PathBuf::from(name)],
+        false => vec![PathBuf::from(format!("/run/user/{}/millpond", user.as_raw())), PathBuf::from(name)],
     }
 }
 
-/// Makes a directory with mode 0700; its parent must be there. One that is there must be a directory of this process's user
-/// with no rights for others: a link is refused, since another user may have put it there.
+/// The [`runtime_paths`] that can be used, made with mode 0700 if they are missing. One is enough; all of them are used, since
+/// each can go: the first with the last session of the user, the other by a clean-up of temporary files.
+pub fn runtime_directories() -> Result<Vec<PathBuf>, DataDirectoryError> {
+    let (mut usable, mut why_not) = (Vec::new(), None);
+    for path in runtime_paths() {
+        match private_directory(&path) {
+            Ok(()) => usable.push(path),
+            Err(e) => why_not = Some(e),
+        }
+    }
+    match why_not {
+        Some(reason) if usable.is_empty() => {
+            Err(DataDirectoryError::NoRuntimeDirectory { tried: runtime_paths(), reason: Box::new(reason) })
+        }
+        _ => Ok(usable),
+    }
+}
+
+/// Makes a directory with mode 0700; its parent must be there. One that is there must be a directory of this process's user, no
+/// link, since another user may have put it there; it is closed to others.
 pub fn private_directory(path: &Path) -> Result<(), DataDirectoryError> {
     let failed = |action| move |source| DataDirectoryError::Io { action, path: path.to_owned(), source };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -36,12 +45,13 @@ pub fn private_directory(path: &Path) -> Result<(), DataDirectoryError> {
     }
     let found = fs::symlink_metadata(path).map_err(failed("look at"))?;
     let expected = rustix::process::geteuid().as_raw();
-    if found.uid() != expected {
-        return Err(DataDirectoryError::OfAnother { path: path.to_owned(), found: found.uid(), expected });
+    if found.uid() != expected || !found.is_dir() {
+        return Err(DataDirectoryError::NotOurs { path: path.to_owned(), owner: found.uid(), expected });
     }
     let mode = found.permissions().mode() & 0o7777;
-    if !found.is_dir() || mode & OF_OTHERS != 0 {
-        return Err(DataDirectoryError::NotPrivate { path: path.to_owned(), mode });
+    match mode & OF_OTHERS {
+        0 => Ok(()),
+        _ => fs::set_permissions(path, Permissions::from_mode(mode & !OF_OTHERS))
+            .map_err(failed("close to others")),
     }
-    Ok(())
 }

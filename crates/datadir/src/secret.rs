@@ -18,8 +18,8 @@ pub enum SecretError {
     },
     /// Others than this process and root can read it, or replace what is in it.
     #[error(
-        "{} has mode {mode:04o} and group {group}: a secret must be closed to others, and to its group unless that is the group \
-         of root or of this process (chmod 600)",
+        "{} has mode {mode:04o}, owner {owner} and group {group}: a secret must belong to root or to the user of this process, \
+         and be closed to others, and to its group unless that is the group of root or of this process (chmod 600)",
         .path.display()
     )]
     Open {
@@ -27,6 +27,8 @@ pub enum SecretError {
         path: PathBuf,
         /// Its permissions.
         mode: u32,
+        /// Its owner.
+        owner: u32,
         /// Its group.
         group: u32,
     },
@@ -38,8 +40,8 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if is_open(&found) {
-        let (mode, group) = (found.mode() & 0o7777, found.gid());
-        return Err(SecretError::Open { path: path.to_owned(), mode, group });
+        let (mode, owner, group) = (found.mode() & 0o7777, found.uid(), found.gid());
+        return Err(SecretError::Open { path: path.to_owned(), mode, owner, group });
     }
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -52,6 +54,8 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
 const LARGEST: u64 = 1 << 20;
 
 fn is_open(found: &Metadata) -> bool {
-    let trusted = found.gid() == 0 || found.gid() == rustix::process::getegid().as_raw();
-    found.mode() & 0o007 != 0 || (found.mode() & 0o070 != 0 && !trusted)
+    let is_trusted = |id: u32, own: u32| id == 0 || id == own;
+    let owner = is_trusted(found.uid(), rustix::process::geteuid().as_raw());
+    let group = is_trusted(found.gid(), rustix::process::getegid().as_raw());
+    !owner || found.mode() & 0o007 != 0 || (found.mode() & 0o070 != 0 && !group)
 }

@@ -141,7 +141,10 @@ impl NodeConfig {
             return near;
         }
         let hash = rustc_hash::FxBuildHasher.hash_one(&directory);
-        datadir::runtime_path().join(format!("node-{hash:016x}.sock"))
+        let places = datadir::runtime_paths();
+        // Proxies look for it in each life of the node: of root the first place stays, of others the last.
+        let place = if rustix::process::geteuid().is_root() { places.first() } else { places.last() };
+        place.cloned().unwrap_or_default().join(format!("node-{hash:016x}.sock"))
     }
 }
 

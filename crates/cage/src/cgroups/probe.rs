@@ -29,7 +29,7 @@ pub(super) fn probe(environment: &CgroupEnvironment) -> Capabilities {
     // Kernels may be told to leave sockets out of cgroup v2 (`cgroup.memory=nosocket`).
     found.socket_memory = match environment.driver {
         Driver::CgroupV2 => {
-            !std::fs::read_to_string("/proc/cmdline").is_ok_and(|line| line.contains("nosocket"))
+            std::fs::read_to_string("/proc/cmdline").is_ok_and(|line| !line.contains("nosocket"))
         }
         _ => environment.memory_bounds.sockets,
     };

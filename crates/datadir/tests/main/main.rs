@@ -75,3 +75,36 @@ fn announced_directories_are_known_until_they_are_removed() {
     fs::remove_dir(&data).expect("empty");
     assert!(!datadir::announced().contains(&data));
 }
+
+/// Mount points have `lost+found`, and operators copy files as root.
+#[test]
+fn what_belongs_to_others_is_left_and_told() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("SKIPPED: only root can give directories away");
+    }
+    let root = tempfile::tempdir().expect("a directory");
+    let foreign = root.path().join("lost+found");
+    fs::create_dir(&foreign).expect("made");
+    std::os::unix::fs::chown(&foreign, Some(12_345), None).expect("root may");
+    set_mode(&foreign, 0o755);
+    let was_open = datadir::take(root.path(), &|_| false).expect("ours");
+    assert_eq!((mode(root.path()), mode(&foreign)), (0o700, 0o755));
+    assert!(was_open.warning(root.path()).is_some_and(|text| text.contains("lost+found")));
+}
+
+/// S3: another user may have put a link, or a directory of his own, where ours is to be.
+#[test]
+fn a_private_directory_is_ours() {
+    let root = tempfile::tempdir().expect("a directory");
+    let (private, link) = (root.path().join("private"), root.path().join("link"));
+    for open in [false, true] {
+        datadir::private_directory(&private).expect("ours");
+        assert_eq!(mode(&private), 0o700);
+        if !open {
+            set_mode(&private, 0o755);
+        }
+    }
+    symlink(&private, &link).expect("linked");
+    datadir::private_directory(&link).expect_err("a link");
+    datadir::private_directory(&root.path().join("none/private")).expect_err("no parent");
+}

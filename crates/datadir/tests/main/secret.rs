@@ -43,4 +43,6 @@ fn a_group_that_is_not_ours_is_others() {
     assert!(refused(&file).is_some_and(|error| error.contains("group 12345")));
     set_mode(&file, 0o600);
     assert_eq!(refused(&file), None);
+    chown(&file, Some(12_345), None).expect("root may");
+    assert!(refused(&file).is_some_and(|error| error.contains("owner 12345")), "its owner can replace it");
 }

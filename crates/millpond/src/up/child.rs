@@ -2,8 +2,8 @@
 
 use super::plan::ChildPlan;
 use cli::CliError;
-use command_fds::FdMapping;
-use command_fds::tokio::CommandFdAsyncExt;
+use command_fds::{CommandFdExt, FdMapping};
+
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io;

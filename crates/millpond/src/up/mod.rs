@@ -52,7 +52,12 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
     let is_childrens =
         |path: &std::path::Path| path.is_dir() && path.file_name().is_none_or(|name| name != "logs");
     let was_open = datadir::take(&options.data, &is_childrens).map_err(told)?;
-    datadir::announce(&options.data).map_err(told)?;
+    if let Err(error) = datadir::announce(&options.data) {
+        screen.tell(&format!(
+            "other nodes of this host may show {} to jobs of the same user: {error}",
+            options.data.display()
+        ));
+    }
     // Children may have other ideas of where they are.
     options.data = options.data.canonicalize().map_err(told)?;
     if let Some(warning) = was_open.warning(&options.data) {

@@ -4,6 +4,7 @@
 //! before it touches any, and its groups carry an identifier that is drawn once for each data directory: agents of two
 //! clusters never meet in one group, whatever their names are.
 
+use std::hash::BuildHasher;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path};
@@ -16,7 +17,7 @@ use crate::{NodeConfig, NodeError};
 /// Given back when dropped, also by death.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    _locks: [Lock; 2],
+    _locks: Vec<Lock>,
 }
 
 /// Claims a data directory. Fails if another process has it.
@@ -30,17 +31,34 @@ pub(crate) fn data_directory(root: &Path) -> Result<Lock, NodeError> {
 impl Claims {
     /// Claims the node's name and its control group on this host; `config` must name the group.
     pub fn take(config: &NodeConfig, layout: &Layout) -> Result<Claims, NodeError> {
-        let directory = datadir::runtime_directory()?;
         let holder =
             format!("process {} with data directory {}", std::process::id(), layout.root().display());
-        let claim = |kind: &'static str, name: &str| {
-            let path = directory.join(format!("{kind}-{}.lock", name.replace(['/', '\0'], "_")));
-            match Lock::take(&path, &holder)? {
-                Attempt::Taken(lock) => Ok(lock.removed_at_end(&path)),
-                Attempt::HeldBy(holder) => Err(NodeError::Claimed { kind, name: name.to_owned(), holder }),
+        let mut locks = Vec::new();
+        for directory in datadir::runtime_directories()? {
+            for (kind, name) in [("node", &config.address), ("group", &config.root_group())] {
+                let path = directory.join(format!("{kind}-{}.lock", escaped(name)));
+                match Lock::take(&path, &holder)? {
+                    Attempt::Taken(lock) => locks.push(lock.removed_at_end(&path)),
+                    Attempt::HeldBy(holder) => {
+                        return Err(NodeError::Claimed { kind, name: name.clone(), holder });
+                    }
+                }
             }
-        };
-        Ok(Claims { _locks: [claim("node", &config.address)?, claim("group", &config.root_group())?] })
+        }
+        Ok(Claims { _locks: locks })
+    }
+}
+
+/// As the name of a file: what is not a letter, a digit or one of `.-_` as its code; a long one as its hash.
+fn escaped(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let escaped: String = name
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") })
+        .collect();
+    match escaped.len() {
+        ..=200 => escaped,
+        _ => format!("{:016x}", rustc_hash::FxBuildHasher.hash_one(name)),
     }
 }
 
@@ -56,7 +74,7 @@ pub(crate) fn group_name(config: &NodeConfig, layout: &Layout) -> Result<String,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         Err(e) => return Err(NodeError::io("read", &path)(e)),
     }
-    let name = match has_jobs(layout) {
+    let name = match has_jobs(layout)? {
         true => config.root_group(),
         false => format!("{}-{}", config.root_group(), draw()?),
     };
@@ -81,10 +99,16 @@ fn checked(name: &str, path: &Path) -> Result<String, NodeError> {
     }
 }
 
-fn has_jobs(layout: &Layout) -> bool {
-    let entries = std::fs::read_dir(layout.slots()).into_iter().flatten().flatten();
-    let slots = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    slots.into_iter().any(|slot| !matches!(records::read(&layout.job(slot)), Ok(None)))
+fn has_jobs(layout: &Layout) -> Result<bool, NodeError> {
+    let slots = layout.slots();
+    for entry in std::fs::read_dir(&slots).map_err(NodeError::io("read", &slots))? {
+        let entry = entry.map_err(NodeError::io("read", &slots))?;
+        let slot = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if slot.is_some_and(|slot| !matches!(records::read(&layout.job(slot)), Ok(None))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Eight hexadecimal digits.
@@ -118,6 +142,27 @@ mod tests {
         assert_eq!(name(one.path(), "host"), first);
         assert_eq!(name(one.path(), "renamed"), first, "jobs of before are found after a change of the name");
         assert_ne!(name(other.path(), "host"), first);
+    }
+
+    /// Jobs of the release 0.1 are in a group without an identifier, and must be found there.
+    #[test]
+    fn a_node_with_jobs_of_an_earlier_release_keeps_its_group() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (config, layout) = node(directory.path(), "host");
+        std::fs::create_dir_all(layout.job(3)).expect("made");
+        std::fs::write(layout.job(3).join(records::NAME), "a record").expect("written");
+        for _ in 0..2 {
+            assert_eq!(group_name(&config, &layout).expect("a name"), "millpond/host");
+            // Also when the jobs have ended.
+            let _ = records::remove(&layout.job(3));
+        }
+    }
+
+    #[test]
+    fn names_of_locks_are_different() {
+        let long = "x".repeat(300);
+        assert_eq!([escaped("a-b.c_1"), escaped("a/b"), escaped("a_b")], ["a-b.c_1", "a%2fb", "a_b"]);
+        assert!(escaped(&long).len() < 200 && escaped(&long) != escaped(&format!("{long}x")));
     }
 
     #[test]

@@ -33,7 +33,12 @@ pub(crate) async fn supply(
     let size = artifact.size;
     let unchanged = tokio::task::spawn_blocking(move || {
         let has_size = Look::of(&known).is_some_and(|look| look.size == size);
-        has_size.then(|| seal::holds(&known).ok().flatten()).flatten()
+        let digest = has_size.then(|| seal::holds(&known).ok().flatten()).flatten();
+        if digest.is_none() {
+            // It takes room that the download may need. Jobs that have it open keep it.
+            let _ = std::fs::remove_file(seal::path_of(&known)).and_then(|()| std::fs::remove_file(&known));
+        }
+        digest
     });
     if let Ok(Some(digest)) = unchanged.await {
         return Ok(Fetched { size, digest, was_known: true });

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use crate::NodeError;
 
 /// Held until it is dropped, also by death.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
     /// Removed at the end.
     path: Option<PathBuf>,
 }
@@ -21,7 +22,9 @@ pub(crate) struct Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Still locked: another process that has opened it meanwhile notices that it is gone.
-        if let Some(path) = &self.path {
+        if let Some(path) = &self.path
+            && is_at(&self.file, path)
+        {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -45,9 +48,10 @@ impl Lock {
         let give_up = Instant::now() + PATIENCE;
         let mut file = open(path)?;
         loop {
-            let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if is_locked && is_at(&file, path) {
-                break;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if is_at(&file, path) => break,
+                Ok(()) | Err(Errno::WOULDBLOCK) => {}
+                Err(e) => return Err(NodeError::io("lock", path)(e.into())),
             }
             if Instant::now() >= give_up {
                 let mut line = String::new();
@@ -63,7 +67,7 @@ impl Lock {
             writeln!(file, "{holder}")
         };
         write().map_err(NodeError::io("write", path))?;
-        Ok(Attempt::Taken(Lock { _file: file, path: None }))
+        Ok(Attempt::Taken(Lock { file, path: None }))
     }
 
     /// The same with a file that goes with the lock.

@@ -12,7 +12,7 @@ use prost::Message;
 use vocab::{PreparationMeasures, Time};
 use wire::proto::pb;
 
-const NAME: &str = "record";
+pub(crate) const NAME: &str = "record";
 const NEW: &str = "record.new";
 /// First bytes of the file, with the version of the format.
 const MAGIC: &[u8; 8] = b"mprecrd1";

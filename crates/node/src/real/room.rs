@@ -15,8 +15,8 @@ use yson::Value;
 use super::beneath::Directory;
 use super::clearing::remove_tree;
 use super::layout::Layout;
-use crate::NodeConfig;
 use super::sandbox::{is_of_the_name, of_the_user};
+use crate::NodeConfig;
 use crate::isolation::{IsolationChoice, RoomOptions};
 
 /// The sandbox in a root file system of layers (jobs-and-nodes.md 4.7).

@@ -1,7 +1,8 @@
 //! Verifies cached files: by a digest beside the file after a start of the agent, by [`Look`] during its run.
 //!
-//! A job without isolation, or a process with rights on the host, may change a cached file. The next job must not get
-//! the changed file.
+//! A fault of the disk, or a process with rights on the host, may change a cached file. The next job must not get the changed
+//! file. A job without isolation has the rights of the node and can change everything, also the digests: isolation protects the
+//! cache from jobs.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
