@@ -34,7 +34,7 @@ fn wanted(b: &Bench) -> Vec<u32> {
 fn resumes_after(b: &mut Bench, milliseconds: u64) -> bool {
     b.controller.resume_tasks(b.now + Span::from_millis(milliseconds - 1));
     let early = wanted(b).contains(&0);
-    b.now = b.now + Span::from_millis(milliseconds);
+    b.now += Span::from_millis(milliseconds);
     b.controller.resume_tasks(b.now);
     !early && wanted(b).contains(&0)
 }
