@@ -86,13 +86,18 @@ fn pinned_value(pinned: &Pinned) -> Value {
     .into()
 }
 
+/// The release 0.1 accepted names that were not in their plain form.
+fn plain(name: &str) -> String {
+    vocab::sandbox_path::plain_directory(name).unwrap_or_else(|_| name.to_owned())
+}
+
 pub(crate) fn pinned_from_value(value: &Value) -> Option<Pinned> {
     let number = |key: &str| value.get(key).and_then(Value::as_u64);
     let artifact = Artifact {
         file_id: value.get("file_id")?.as_str()?.parse().ok()?,
         revision: number("revision")?,
         size: number("size")?,
-        file_name: value.get("file_name")?.as_str()?.to_owned(),
+        file_name: plain(value.get("file_name")?.as_str()?),
         executable: value.get("executable")?.as_bool()?,
         // Not in records of older versions.
         bypass_cache: value.get("bypass_cache").and_then(Value::as_bool).unwrap_or(false),

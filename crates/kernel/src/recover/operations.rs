@@ -201,15 +201,16 @@ impl Kernel {
         }
         // What was accepted stays accepted.
         let any_size = self.controller_options.for_any_size();
-        let spec = controller::spec::parse(operation_type, &provided, &any_size).or_else(|failure| {
-            let known = provided.iter().filter(|(name, _)| !is_unseen(name));
+        let plain = controller::spec::with_plain_names(&provided);
+        let spec = controller::spec::parse(operation_type, &plain, &any_size).or_else(|failure| {
+            let known = plain.iter().filter(|(name, _)| !is_unseen(name));
             let known: Map = known.map(|(name, value)| (name, value.clone())).collect();
-            if known.len() == provided.len() {
+            if known.len() == plain.len() {
                 return Err(failure);
             }
-            let spec = controller::spec::parse(operation_type, &known, &any_size)?;
-            Ok(ParsedSpec { provided: provided.clone(), ..spec })
+            controller::spec::parse(operation_type, &known, &any_size)
         })?;
+        let spec = ParsedSpec { provided, ..spec };
         let controller =
             OperationController::restore(id, &spec.spec, &self.controller_options, start_time, &record.parts)
                 .map_err(|e| Failure::new(e.to_string()))?;
