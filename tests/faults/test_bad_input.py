@@ -5,11 +5,9 @@ the cluster goes on.
 import contextlib
 import json
 import os
-import pathlib
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -394,22 +392,6 @@ def test_damaged_store(tmp_path):
 
 
 # --- full disk
-
-@pytest.fixture
-def small_disk():
-    """A file system of 16 MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="millpond-disk-"))
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(directory)],
-                          capture_output=True, text=True)
-    if done.returncode:
-        directory.rmdir()
-        pytest.skip(f"cannot mount a tmpfs here: {done.stderr.strip()}")
-    yield directory
-    subprocess.run(["umount", "-l", str(directory)], check=True)
-    directory.rmdir()
-
 
 def test_full_disk_under_the_store(small_disk):
     """Writes are refused with an error that says why, nothing acknowledged is lost, and with space

@@ -47,7 +47,13 @@ FAULTS = {
                                          "tests/faults/test_node_restarts.py test_fifty_kills"],
     "the server is away": ["crates/node/tests/main/restarts.rs a_server_that_is_away"],
     "the disk is full": [f"{ISOLATION} test_a_full_disk", f"{ISOLATION} test_too_little_free_space",
-                         "tests/faults/test_bad_input.py test_full_disk_under_the_store"],
+                         "tests/faults/test_bad_input.py test_full_disk_under_the_store",
+                         "tests/faults/test_full_disk.py test_a_full_disk_stops_changes_and_nothing_else",
+                         "tests/faults/test_full_disk.py test_a_server_that_starts_on_a_full_disk"],
+    "the store of the server, or its blobs, are gone or of another cluster": [
+        "tests/faults/test_store_parts.py test_a_store_that_is_gone_is_no_new_cluster",
+        "tests/faults/test_store_parts.py test_blobs_that_are_gone_or_of_another_cluster",
+        "tests/faults/test_store_parts.py test_many_blobs_are_not_removed_without_a_question"],
 }
 
 

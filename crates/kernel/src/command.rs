@@ -800,6 +800,14 @@ impl Command {
         self
     }
 
+    /// Does it change anything, or ask whether something may be changed?
+    pub fn changes_something(&self) -> bool {
+        match self.inner() {
+            Command::Authorize(command) => command.is_mutation(),
+            _ => self.is_mutation(),
+        }
+    }
+
     /// Does it change anything? Only these are remembered by mutation id.
     pub fn is_mutation(&self) -> bool {
         !matches!(

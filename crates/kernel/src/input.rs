@@ -60,6 +60,8 @@ pub enum Input {
         /// The last of them.
         to: u64,
     },
+    /// The store cannot be written, and why: this kernel only answers questions.
+    StoreFailing(Failure),
     /// The start has not removed blobs that nothing refers to: an administrator has to confirm it.
     GarbageHeld(HeldGarbage),
     /// Blobs that nothing referred to at the start are removed.

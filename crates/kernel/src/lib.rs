@@ -204,6 +204,8 @@ pub struct Kernel {
     garbage: garbage::Garbage,
     /// Files without content.
     lost_contents: lost_content::LostContents,
+    /// Since when the store cannot be written, and why.
+    store_failing: Option<(Time, Failure)>,
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
     pool_history: pool_history::PoolHistories,
@@ -313,6 +315,7 @@ impl Kernel {
             Input::EventsWritten(number) => self.events.written(number),
             Input::EventsFailing(why) => self.events.failing(why),
             Input::EventsLost { from, to } => self.events.lost(from, to),
+            Input::StoreFailing(why) => self.store_failing = Some((now, why)),
             Input::GarbageHeld(held) => self.hold_garbage(now, held),
             Input::GarbageCollected => self.garbage_collected(),
             Input::SignInRefused(refused) => self.log_refused_sign_in(*refused),
@@ -358,6 +361,12 @@ impl Kernel {
         over(Phase::Records);
         let versions = self.changes.versions();
         Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update, versions }
+    }
+
+    /// Makes the figures that questions about pools are answered from, and decides nothing: for a kernel that only
+    /// answers questions and is never flushed.
+    pub fn show_shares(&mut self, now: Time) {
+        self.update_shares(now, true);
     }
 
     /// The last call: writes what is written only now and then.

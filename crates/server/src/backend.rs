@@ -51,7 +51,7 @@ impl ServerBackend {
         mutation_id: Option<Guid>,
         command: Command,
     ) -> Result<oneshot::Receiver<Result<Body, Failure>>, Failure> {
-        if command.is_mutation()
+        if command.changes_something()
             && let Some(failure) = self.hub.failure()
         {
             return Err(failure);
@@ -211,6 +211,11 @@ pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Re
 /// It may do so the next time.
 pub(crate) fn not_answered(job_id: JobId) -> Failure {
     Failure::coded(code::TIMEOUT, format!("The node of job {job_id} does not answer")).with("job_id", job_id)
+}
+
+/// Whether it is not known if the change was made: then nothing that it may refer to is removed.
+pub(crate) fn is_unknown(failure: &Failure) -> bool {
+    failure.code == code::UNAVAILABLE
 }
 
 /// What became of a command is not known.

@@ -47,7 +47,7 @@ impl ServerBackend {
             answer = match self.files.join(&contents, false).await {
                 Ok(Written { blob, size, .. }) => {
                     let change = command.clone().with_joined(Joined { of: contents, blob, size });
-                    self.files.settle(self, ask(change), blob).await?
+                    self.files.settle(ask(change), blob).await?
                 }
                 Err(failure) => match wait(ask(command.clone())?).await? {
                     Body::FilesToJoin(now) if now.contents == contents => return Err(failure),

@@ -1,7 +1,7 @@
 //! Contents of files: streamed into blobs, streamed out of them.
 
 use crate::archive::unreadable;
-use crate::backend::{ServerBackend, stopping};
+use crate::backend::{ServerBackend, is_unknown, stopping};
 use crate::streams::{self, Sink, Source, pump};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
@@ -73,7 +73,7 @@ impl Files {
         if !append {
             let Written { blob, size, md5 } = written;
             let asked = backend.ask(user, None, of(blob, size, md5, None));
-            return self.settle(backend, asked, blob).await.map(drop);
+            return self.settle(asked, blob).await.map(drop);
         }
         let Written { blob: tail, size: tail_size, .. } = written;
         let _turn = turn(target.id).await;
@@ -88,7 +88,7 @@ impl Files {
             let joined = match self.join(&[(base.blob, base.size), (tail, tail_size)], compute_md5).await {
                 Ok(Written { blob, size, md5 }) => {
                     let asked = backend.ask(user.clone(), None, of(blob, size, md5, Some(behind)));
-                    self.settle(backend, asked, blob).await.map(drop)
+                    self.settle(asked, blob).await.map(drop)
                 }
                 Err(failure) => Err(failure),
             };
@@ -110,7 +110,6 @@ impl Files {
     /// it is not known what became of the change the blob stays, and the next start finds out.
     pub(crate) async fn settle(
         &self,
-        backend: &ServerBackend,
         asked: Result<oneshot::Receiver<Result<Body, Failure>>, Failure>,
         blob: u64,
     ) -> Result<Body, Failure> {
@@ -124,7 +123,7 @@ impl Files {
         // A change that was made before has taken another one.
         let is_taken =
             matches!(&done, Ok(Body::Value(taken)) if taken.as_u64().is_none_or(|taken| taken == blob));
-        if !is_taken && backend.hub.failure().is_none() {
+        if !is_taken && !done.as_ref().is_err_and(is_unknown) {
             let _ = self.store.delete_blob(blob);
         }
         done

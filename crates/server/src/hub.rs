@@ -22,6 +22,7 @@ pub struct Hub {
     stderr_requests: Mutex<HashMap<u64, StderrAnswer>>,
     shell_requests: Mutex<HashMap<u64, (NodeKey, ShellReply)>>,
     failed: AtomicBool,
+    failures: AtomicU64,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -148,23 +149,31 @@ impl Hub {
         }
     }
 
-    /// The store cannot be written any more: everything that waits is answered with why, and so is
-    /// every later change.
-    pub fn fail(&self, failure: &Failure, held: Vec<Effect>) {
+    /// The store cannot be written: nodes are sent away until it can be again.
+    pub fn fail(&self, failure: &Failure) {
         *lock(&self.failure) = Some(failure.clone());
         self.failed.store(true, Ordering::Release);
-        for effect in held {
-            if let Effect::Reply { request, .. } = effect {
-                self.deliver(Effect::Reply { request, after: 0, body: Err(failure.clone()) });
-            }
-        }
-        // Changes that the kernel has not answered yet never become durable either.
-        for (_, answer) in lock(&self.requests).drain() {
-            let _ = answer.send(Err(failure.clone()));
-        }
+        self.failures.fetch_add(1, Ordering::AcqRel);
+        self.close_all();
+        // Nobody else hears that the streams are closed.
+        lock(&self.shell_requests).clear();
+        lock(&self.stderr_requests).clear();
     }
 
-    /// Why nothing can be changed any more.
+    /// The store can be written again.
+    pub fn recover(&self) {
+        // A node may have come in the moment of the failure: its words went nowhere.
+        self.close_all();
+        self.failed.store(false, Ordering::Release);
+        *lock(&self.failure) = None;
+    }
+
+    /// Grows with each failure of the store: what the kernel was told before is forgotten.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Acquire)
+    }
+
+    /// Why nothing can be changed at the moment.
     pub fn failure(&self) -> Option<Failure> {
         if !self.failed.load(Ordering::Acquire) {
             return None;

@@ -91,6 +91,11 @@ impl Measures {
         self.on_their_way.lock().unwrap_or_else(|e| e.into_inner()).push_back((seq, Instant::now()));
     }
 
+    /// What was on its way will not be durable.
+    pub fn forget_submitted(&self) {
+        self.on_their_way.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
     /// Everything up to this number is durable.
     pub fn committed(&self, seq: Seq) {
         let mut waiting = self.on_their_way.lock().unwrap_or_else(|e| e.into_inner());

@@ -1,6 +1,7 @@
 //! The server's side of the node protocol.
 
 use crate::backend::{ServerBackend, wait};
+use crate::hub::Hub;
 use crate::job_rows::{self, JobInput};
 use crate::refusals::Refusals;
 use api::secrets::same_secret;
@@ -25,9 +26,16 @@ pub struct Nodes {
 }
 
 /// Refuses calls without the token of the nodes, before anything of what they carry is read; none: everybody
-/// may be one.
-pub(crate) fn admission(token: Option<String>, refusals: Arc<Refusals>) -> impl Interceptor + Clone {
+/// may be one. While the store cannot be written all calls are refused: nodes keep what they have and try again.
+pub(crate) fn admission(
+    token: Option<String>,
+    refusals: Arc<Refusals>,
+    hub: Arc<Hub>,
+) -> impl Interceptor + Clone {
     move |request: Request<()>| {
+        if let Some(failure) = hub.failure() {
+            return Err(Status::unavailable(failure.message));
+        }
         // A browser can be made to send this by any page, and where nodes show no token that would be enough.
         if ["origin", "sec-fetch-site"].iter().any(|name| request.metadata().contains_key(*name)) {
             return Err(Status::permission_denied("Pages are not nodes"));
@@ -54,6 +62,7 @@ impl Nodes {
         mut incoming: Streaming<pb::TextChunk>,
     ) -> Result<(JobId, u64, u64), Status> {
         let mut job_id = None;
+        let failures = self.backend.hub.failures();
         let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
         while let Some(chunk) = incoming.message().await? {
             if job_id.is_none() {
@@ -69,7 +78,16 @@ impl Nodes {
             .await
             .map_err(|e| Status::internal(e.to_string()))?
             .map_err(|e| Status::unavailable(e.to_string()))?;
+        self.demand_same_life(failures)?;
         Ok((job_id, blob, size))
+    }
+
+    /// Refuses an upload that began before a failure of the store: the next kernel does not know what it belongs to.
+    fn demand_same_life(&self, failures: u64) -> Result<(), Status> {
+        match self.backend.hub.failures() == failures {
+            true => Ok(()),
+            false => Err(Status::unavailable("The server had to start anew from its store")),
+        }
     }
 }
 
@@ -165,7 +183,9 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::RowsChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
+        let failures = self.backend.hub.failures();
         let (job_id, table, chunk) = job_rows::receive(&self.store, request.into_inner()).await?;
+        self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });
         Ok(Response::new(pb::Empty {}))

@@ -4,8 +4,8 @@ use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
 use crate::configured_tokens::{ConfiguredTokens, ENOUGH};
-use crate::core_thread::{CoreThread, Mailbox, mailbox, now};
-use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox};
+use crate::core_thread::{CoreThread, Mailbox, Recovery, Restored, mailbox, not_writable, now};
+use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox, Reader};
 use crate::exposure::exposure;
 use crate::files::Files;
 use crate::garbage::{Collected, Garbage, References, collect};
@@ -17,17 +17,18 @@ use crate::refusals::Refusals;
 use crate::tables::Tables;
 use anyhow::Context;
 use api::{InFlightLimits, Tls};
-use kernel::{Config, HeldGarbage, Input, Kernel, Records, Retention};
+use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::interceptor::InterceptedService;
-use vocab::{Failure, Span};
+use vocab::{Failure, Span, code};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
 
@@ -165,12 +166,21 @@ async fn serve(
     let store: Arc<dyn Store> = redb.clone();
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
-    let exposed = config.exposure(address);
-    if let Some(failure) = &exposed {
+    if let Some(failure) = config.exposure(address) {
         tracing::warn!("{failure}");
     }
     let event_files = open_event_log(&config, &*store)?;
-    let (kernel, effects, held) = recover(&config, address, &redb, event_files.as_ref(), exposed)?;
+    let first_event = event_files.as_ref().map(|files| files.last() + 1);
+    let (begin, garbage, held) = match redb.failure() {
+        Some(error) => {
+            tracing::error!(%error, "the store cannot be written: the server answers questions only");
+            (Err(not_writable(&error)), None, Vec::new())
+        }
+        None => {
+            let (kernel, effects, garbage, held) = recover(&config, address, &redb, first_event)?;
+            (Ok((kernel, effects)), garbage, held)
+        }
+    };
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -181,14 +191,15 @@ async fn serve(
         }
         None => None,
     };
-    let garbage = {
+    let errands = {
         let mailbox = mailbox.clone();
         Garbage::start(Arc::clone(&store), held, move || mailbox.send(Input::GarbageCollected))
     };
     let measures = Arc::new(Measures::new());
     let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
+    let subjects_changed = Arc::default();
     let core = {
-        let (deliver_hub, fail_hub) = (Arc::clone(&hub), Arc::clone(&hub));
+        let deliver_hub = Arc::clone(&hub);
         let log = event_log.clone();
         let deliver = move |effect| match deliver_hub.deliver(effect) {
             Some(Errand::Log(first, stored)) => {
@@ -196,22 +207,26 @@ async fn serve(
                     log.append(first, stored);
                 }
             }
-            Some(errand) => garbage.errand(errand),
+            Some(errand) => errands.errand(errand),
             None => {}
         };
-        let store_failed = move |error: store::StoreError, held| {
-            tracing::error!(%error, "the store cannot be written any more: nothing is acknowledged until a restart");
-            let failure = Failure::new(format!("The server cannot write its store: {error}"));
-            fail_hub.fail(&failure, held);
+        let recovery = FromStore {
+            config: config.clone(),
+            address,
+            store: redb,
+            hub: Arc::clone(&hub),
+            events: event_log.as_ref().map(|log| log.reader()),
+            garbage,
+            subjects_changed: Arc::clone(&subjects_changed),
         };
+        let inbox = (mailbox.clone(), inbox);
         CoreThread::start(
-            (mailbox.clone(), inbox),
-            kernel,
-            effects,
+            inbox,
+            begin,
             Arc::clone(&store),
             deliver,
             (tell_changes, Arc::clone(&measures)),
-            store_failed,
+            recovery,
         )
     };
     let backend = ServerBackend {
@@ -222,7 +237,7 @@ async fn serve(
         files: Files::new(Arc::clone(&store)),
         tables: Tables::new(Arc::clone(&store)),
         changes,
-        subjects_changed: Arc::default(),
+        subjects_changed,
         measures: Arc::clone(&measures),
     };
     let settings = api::Settings {
@@ -257,7 +272,7 @@ async fn serve(
     let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
-    let nodes = InterceptedService::new(nodes, admission(node_token, refusals));
+    let nodes = InterceptedService::new(nodes, admission(node_token, refusals, Arc::clone(&hub)));
     let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
     let router = measured(router, measures);
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
@@ -356,14 +371,13 @@ async fn told_to_stop() {
     }
 }
 
-/// Reads the store and brings the kernel back. Gives the garbage, too, that waits for a confirmation.
-fn recover(
+/// Reads the store and brings the kernel back. `first_event` is the number of the next event; `None` without an event log.
+fn read_kernel(
     config: &ServerConfig,
     address: SocketAddr,
     store: &RedbStore,
-    events: Option<&EventFiles>,
-    exposed: Option<Failure>,
-) -> anyhow::Result<(Kernel, Vec<kernel::Effect>, Vec<u64>)> {
+    first_event: Option<u64>,
+) -> anyhow::Result<Restored> {
     let mut records = Records::default();
     for table in Records::TABLES {
         store.scan(*table, Bound::Unbounded, Bound::Unbounded, false, &mut |key, value| {
@@ -375,16 +389,26 @@ fn recover(
     settings.default_tree.clone_from(&config.default_tree);
     settings.cluster_name.clone_from(&config.cluster_name);
     settings.heartbeat_period = config.heartbeat_period;
-    settings.event_log = events.is_some();
+    settings.event_log = first_event.is_some();
     settings.retention = config.retention;
     settings.access_control = config.is_authenticated();
-    settings.alerts.extend(exposed);
-    settings.first_event = events.map_or(1, |files| files.last() + 1);
+    settings.alerts.extend(config.exposure(address));
+    settings.first_event = first_event.unwrap_or(1);
     let mut effects = Vec::new();
-    let mut kernel = Kernel::recover(settings, records, now(), &mut effects)?;
+    let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
+    Ok((kernel, effects))
+}
+
+/// The kernel of a start, and the garbage that waits for a confirmation.
+fn recover(
+    config: &ServerConfig,
+    address: SocketAddr,
+    store: &RedbStore,
+    first_event: Option<u64>,
+) -> anyhow::Result<(Kernel, Vec<kernel::Effect>, Option<HeldGarbage>, Vec<u64>)> {
+    let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
     adopt(store, &kernel)?;
     let decision = kernel.garbage_decision();
-    let mut held = Vec::new();
     match collect(store, kernel.blobs(), store.known_life(), decision)? {
         Collected::Removed(removed) => {
             if removed > 0 {
@@ -393,6 +417,7 @@ fn recover(
             if decision.is_some() {
                 kernel.handle(now(), Input::GarbageCollected, &mut effects);
             }
+            Ok((kernel, effects, None, Vec::new()))
         }
         Collected::Held { dead, total, newer } => {
             let garbage = HeldGarbage { blobs: dead.len(), total, newer };
@@ -404,10 +429,79 @@ fn recover(
                  \"millpond server gc --confirm\": is the store an older copy?"
             );
             kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
-            held = dead;
+            Ok((kernel, effects, Some(garbage), dead))
         }
     }
-    Ok((kernel, effects, held))
+}
+
+/// The way back from the store while the process goes on.
+struct FromStore {
+    config: ServerConfig,
+    address: SocketAddr,
+    store: Arc<RedbStore>,
+    hub: Arc<Hub>,
+    events: Option<Reader>,
+    /// What the start of the process has held back.
+    garbage: Option<HeldGarbage>,
+    subjects_changed: Arc<AtomicU64>,
+}
+
+impl FromStore {
+    fn read(&self) -> anyhow::Result<Restored> {
+        let first_event = self.events.as_ref().map(|events| events.last() + 1);
+        read_kernel(&self.config, self.address, &self.store, first_event)
+    }
+
+    /// Users, groups and tokens are what the store says, which may be older.
+    fn forget_users(&self) {
+        self.subjects_changed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Garbage is not collected here: contents that are being uploaded have no reference yet.
+    fn start_anew(&self) -> anyhow::Result<Restored> {
+        self.store.reopen()?;
+        let (mut kernel, mut effects) = self.read()?;
+        adopt(&self.store, &kernel)?;
+        match (kernel.garbage_decision(), self.garbage) {
+            (Some(GarbageDecision::Held), Some(garbage)) => {
+                kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
+            }
+            // The order may not have come through. Twice is as good as once.
+            (Some(GarbageDecision::Confirmed), Some(_)) => {
+                effects.push(kernel::Effect::CollectGarbage { after: 0 });
+            }
+            _ => {}
+        }
+        Ok((kernel, effects))
+    }
+}
+
+impl Recovery for FromStore {
+    fn failed(&self, failure: &Failure) {
+        if self.hub.failure().is_none() {
+            tracing::error!(%failure, "the store cannot be written: changes are refused until it can be");
+        }
+        self.hub.fail(failure);
+    }
+
+    fn durable_state(&self) -> Result<Kernel, Failure> {
+        let read = self.read().map_err(|error| {
+            tracing::error!(error = format!("{error:#}"), "the store cannot be read either");
+            Failure::coded(code::UNAVAILABLE, format!("The server cannot read its store: {error:#}"))
+        });
+        self.forget_users();
+        read.map(|(kernel, _)| kernel)
+    }
+
+    fn resume(&self) -> Result<Restored, Failure> {
+        self.start_anew().map_err(|error| Failure::new(format!("{error:#}")))
+    }
+
+    fn resumed(&self) {
+        self.forget_users();
+        self.hub.recover();
+        tracing::info!("the store can be written again: work goes on");
+    }
 }
 
 /// Looks whether store and blobs fit. A directory without the id of its cluster (of release 0.1, or of an interrupted first

@@ -1,7 +1,7 @@
 //! Rows of tables: streamed into chunks, streamed out of them.
 
 use crate::archive::unreadable;
-use crate::backend::{ServerBackend, stopping};
+use crate::backend::{ServerBackend, is_unknown, stopping};
 use crate::rows::{Rows, Step, slices};
 use crate::streams::{self, Sink, pump};
 use ::tables::{Checker, Control, Printer, Schema, Selection, Writer};
@@ -78,7 +78,7 @@ impl Tables {
         // A write that is repeated is answered with the rows of the first time.
         let is_taken = matches!(&done, Ok(Body::Value(taken)) if taken.as_u64() == Some(blob));
         // Nor is it when the store has failed.
-        if !is_taken && backend.hub.failure().is_none() {
+        if !is_taken && !done.as_ref().is_err_and(is_unknown) {
             let _ = self.store.delete_blob(blob);
         }
         done.map(drop)

@@ -63,10 +63,8 @@ pub enum StoreError {
         /// What is missing, or does not fit.
         detail: String,
     },
-    /// An earlier write failed; what is on the disk is only known after a restart.
-    #[error(
-        "Store takes no writes after an earlier failure ({cause}); repair the cause and restart millpond"
-    )]
+    /// An earlier write failed; what is on the disk is only known when the store is opened again.
+    #[error("Store takes no writes after an earlier failure: {cause}")]
     Poisoned {
         /// The first failure.
         cause: String,
@@ -77,6 +75,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Is there no room on the disk, or none for this user?
+    pub(crate) fn is_lack_of_room(&self) -> bool {
+        let StoreError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     /// Makes an [`StoreError::Io`] for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         let path = path.to_owned();
@@ -87,8 +91,8 @@ impl StoreError {
 /// A hint for the errors that people can do something about.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; free some space on this disk and restart millpond",
-        io::ErrorKind::QuotaExceeded => "; raise the quota and restart millpond",
+        io::ErrorKind::StorageFull => "; free some space on this disk",
+        io::ErrorKind::QuotaExceeded => "; raise the quota",
         io::ErrorKind::PermissionDenied => "; the directory must be writable for millpond's user",
         io::ErrorKind::ReadOnlyFilesystem => "; the file system must be mounted writable",
         _ => "",

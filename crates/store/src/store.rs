@@ -10,8 +10,8 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// Durable ordered tables and blobs.
 ///
 /// Reads see every finished [`Store::write`]. After a failed write nobody knows what is on the disk,
-/// so all later writes are refused ([`StoreError::Poisoned`]) while reads go on: the server stops
-/// acknowledging and stays able to explain itself.
+/// so all later writes are refused ([`StoreError::Poisoned`]) while reads go on, until the store is opened again
+/// ([`crate::RedbStore::reopen`]): the server stops acknowledging and stays able to explain itself.
 pub trait Store: Send + Sync + 'static {
     /// Writes all batches in order as one transaction; they are durable when it returns.
     fn write(&self, batches: &[Batch]) -> Result<()>;

@@ -12,6 +12,7 @@ pub mod code {
     pub const CANCELED: i64 = 2;
     pub const TIMEOUT: i64 = 3;
     pub const NO_SUCH_METHOD: i64 = 103;
+    pub const UNAVAILABLE: i64 = 105;
     pub const REQUEST_QUEUE_SIZE_LIMIT_EXCEEDED: i64 = 108;
     pub const INVALID_CREDENTIALS: i64 = 111;
     /// Action on a finished operation.

@@ -1,7 +1,7 @@
 //! What parses and what does not.
 
 use clap::Parser;
-use cli::args::{Common, DEFAULT_PROXY, JobCommand, NodeCommand, OpCommand, PoolCommand};
+use cli::args::{Common, DEFAULT_PROXY, JobCommand, NodeCommand, OpCommand, PoolCommand, ServerCommand};
 use cli::{Cli, Command};
 
 fn words(line: &str) -> Vec<String> {
@@ -108,6 +108,12 @@ fn arguments_land_where_they_should() {
     }
     match parse("millpond node list") {
         Command::Node(args) => assert!(matches!(args.command, Some(NodeCommand::List))),
+        other => panic!("{other:?}"),
+    }
+    match parse("millpond server gc --confirm") {
+        Command::Server(args) => {
+            assert!(matches!(args.command, Some(ServerCommand::Gc { confirm: true })));
+        }
         other => panic!("{other:?}"),
     }
     match parse("millpond op suspend a b --abort-jobs") {

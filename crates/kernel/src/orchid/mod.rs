@@ -239,10 +239,19 @@ impl Kernel {
             .map(|a| a.error.with("alert_type", a.name))
             .chain(self.audit.alert().map(|error| error.with("alert_type", "invariant_violated")))
             .chain(self.not_restored.alert().map(|error| error.with("alert_type", "operations_not_restored")))
+            .chain(self.store_failing_alert())
             .chain(self.garbage.alert().map(|error| error.with("alert_type", "garbage_collection_held")))
             .chain(self.events.alerts())
             .chain(self.config.alerts.iter().cloned())
             .chain(self.alerts_of_lost_contents())
+    }
+
+    fn store_failing_alert(&self) -> Option<Failure> {
+        let (since, why) = self.store_failing.as_ref()?;
+        let message =
+            "The store cannot be written: what is shown is what was durable then, and changes are refused";
+        let alert = Failure::new(message).with("alert_type", "store_failing").with("since", *since);
+        Some(alert.because(why.clone()))
     }
 
     fn orchid_operation(&self, now: Time, name: &str) -> Option<Value> {

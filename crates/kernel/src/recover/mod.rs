@@ -128,6 +128,7 @@ impl Kernel {
             not_restored: Default::default(),
             garbage: Default::default(),
             lost_contents: Default::default(),
+            store_failing: None,
             volumes: Volumes::new(now),
             pool_history: PoolHistories::default(),
             usage_history: UsageHistory::default(),

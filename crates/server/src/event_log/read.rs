@@ -48,6 +48,11 @@ impl Reader {
         self.index.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Number of the newest event that can be read; 0 without any.
+    pub fn last(&self) -> u64 {
+        self.lock().last()
+    }
+
     /// The first file that has something from this number on, with positions to begin at.
     fn file_with(&self, number: u64) -> io::Result<Option<Entry>> {
         let entry = |index: &Index| index.files.iter().find(|f| f.end > number && f.end > f.first).cloned();

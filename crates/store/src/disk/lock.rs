@@ -44,7 +44,11 @@ impl DirectoryLock {
             file.rewind()?;
             writeln!(file, "{}", std::process::id())
         };
-        write_pid(&mut file).map_err(StoreError::io("write", &path))?;
+        match write_pid(&mut file).map_err(StoreError::io("write", &path)) {
+            // It is for messages only.
+            Err(error) if error.is_lack_of_room() => {}
+            written => written?,
+        }
         Ok(DirectoryLock { file })
     }
 }

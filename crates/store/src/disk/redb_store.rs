@@ -19,11 +19,12 @@ use crate::{BlobWriter, Result, Store, StoreError, prefix_end};
 use redb::{
     Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, WriteTransaction,
 };
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
+use std::io::Write as _;
 use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use vocab::{Batch, Guid, Op, Table};
 
@@ -61,7 +62,8 @@ pub struct RedbStore {
     path: PathBuf,
     state: RwLock<State>,
     blobs: Blobs,
-    life: u64,
+    life: AtomicU64,
+    wrap: Box<Wrap>,
     /// The number of lives that the store knew of before this one.
     known_life: u64,
     id: Guid,
@@ -71,15 +73,21 @@ pub struct RedbStore {
 }
 
 struct State {
-    database: Arc<Database>,
+    /// `None` if the file cannot even be read.
+    database: Option<Arc<Database>>,
     /// The first failed write; `database` is then a view without the right to write.
     poisoned: Option<String>,
 }
+
+/// Puts something between redb and its file.
+type Wrap = dyn Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend> + Send + Sync;
 
 impl RedbStore {
     /// Opens a data directory, creating it if it does not exist (readable for this user only: it
     /// will hold users' secrets), and starts a new life in it. A directory that does not hold one whole cluster is
     /// refused ([`StoreError::NotWhole`]); one with nothing of a cluster in it gets a new one.
+    ///
+    /// On a full disk the store opens for reading ([`RedbStore::failure`]), until [`RedbStore::reopen`] succeeds.
     pub fn open(directory: &Path) -> Result<RedbStore> {
         RedbStore::open_as(directory, OpenOptions::default())
     }
@@ -93,8 +101,9 @@ impl RedbStore {
     pub(super) fn open_with(
         directory: &Path,
         options: OpenOptions<'_>,
-        wrap: impl Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend>,
+        wrap: impl Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend> + Send + Sync + 'static,
     ) -> Result<RedbStore> {
+        let wrap: Box<Wrap> = Box::new(wrap);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -103,22 +112,29 @@ impl RedbStore {
         let lock = DirectoryLock::acquire(directory)?;
         let path = directory.join(identity::STORE);
         let mut moved_aside = None;
+        let mut poisoned = None;
         let (parts, database, begun) = loop {
-            match begin(directory, &path, options.traces, &wrap) {
+            match begin(directory, &path, options.traces, &*wrap) {
                 Err(StoreError::NotWhole { .. }) if options.new_cluster && moved_aside.is_none() => {
                     let names = [options.traces, options.secrets].concat();
                     moved_aside = Some(identity::move_aside(directory, &names)?);
+                }
+                Err(error) if error.is_lack_of_room() => {
+                    poisoned = Some(error.to_string());
+                    // Another error would hide the cause.
+                    break begin_to_read(directory, &path, options.traces).map_err(|_| error)?;
                 }
                 begun => break begun?,
             }
         };
         sync_folder(directory)?;
         let store = RedbStore {
-            state: RwLock::new(State { database: Arc::new(database), poisoned: None }),
+            state: RwLock::new(State { database: Some(Arc::new(database)), poisoned }),
             blobs: Blobs::open(directory.join(identity::BLOBS), begun.life)?,
             directory: directory.to_owned(),
             path,
-            life: begun.life,
+            life: AtomicU64::new(begun.life),
+            wrap,
             known_life: begun.own.life.unwrap_or_default(),
             id: begun.id,
             adopted: AtomicBool::new(begun.own.placed),
@@ -126,7 +142,7 @@ impl RedbStore {
             _lock: lock,
         };
         // A new cluster has nothing that might not fit; ids that somebody has written by hand are an answer.
-        if begun.own.life.is_none() || parts.has_ids(begun.id) {
+        if store.failure().is_none() && (begun.own.life.is_none() || parts.has_ids(begun.id)) {
             store.adopt()?;
         }
         Ok(store)
@@ -171,8 +187,9 @@ impl RedbStore {
     }
 
     fn put_own(&self, key: &str, value: &[u8]) -> Result<()> {
+        let database = self.database()?;
         let write = || -> std::result::Result<(), redb::Error> {
-            let transaction = self.database().begin_write()?;
+            let transaction = database.begin_write()?;
             transaction.open_table(OWN)?.insert(key.as_bytes(), value)?;
             transaction.commit()?;
             Ok(())
@@ -180,8 +197,58 @@ impl RedbStore {
         write().map_err(explain("write", &self.path))
     }
 
-    fn database(&self) -> Arc<Database> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).database.clone()
+    /// The failed write after which all others are refused.
+    pub fn failure(&self) -> Option<StoreError> {
+        self.refuse_if_poisoned().err()
+    }
+
+    /// After a failed write: opens the file again and begins a new life in it, so that the store takes writes. What of the
+    /// failed write is in the file is known then, and seen by reads. An error leaves the store as it was; it is one while
+    /// reads are under way that began before.
+    pub fn reopen(&self) -> Result<()> {
+        if self.failure().is_none() {
+            return Ok(());
+        }
+        // Opening may read the whole file, and reads wait meanwhile: not without a chance.
+        self.probe()?;
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.database.as_ref().is_some_and(|view| Arc::strong_count(view) > 1) {
+            // They read pages that a writer takes for free.
+            return Err(StoreError::Poisoned { cause: "reads are under way".to_owned() });
+        }
+        state.database = None;
+        match begin(&self.directory, &self.path, &[], &*self.wrap) {
+            Ok((_, database, begun)) => {
+                *state = State { database: Some(Arc::new(database)), poisoned: None };
+                self.life.store(begun.life, Ordering::Release);
+                Ok(())
+            }
+            Err(error) => {
+                state.database = view(&self.path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Is there room for a little?
+    fn probe(&self) -> Result<()> {
+        let path = self.directory.join("store.probe");
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&vec![0; PROBE_BYTES])?;
+            file.sync_all()
+        };
+        let written = write().map_err(StoreError::io("write", &path));
+        let removed = fs::remove_file(&path).map_err(StoreError::io("remove", &path));
+        written.and(removed)
+    }
+
+    fn database(&self) -> Result<Arc<Database>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.database.clone().ok_or_else(|| {
+            let cause = state.poisoned.clone().unwrap_or_else(|| "the file cannot be opened".to_owned());
+            StoreError::Poisoned { cause }
+        })
     }
 
     fn refuse_if_poisoned(&self) -> Result<()> {
@@ -198,16 +265,20 @@ impl RedbStore {
             return;
         }
         state.poisoned = Some(cause.to_string());
-        let view = File::open(&self.path)
-            .and_then(Overlay::new)
-            .map_err(|_| ())
-            .and_then(|overlay| builder().create_with_backend(overlay).map_err(|_| ()));
-        // If even this fails the disk is gone, and reads give their own errors.
-        if let Ok(view) = view {
-            state.database = Arc::new(view);
-        }
+        // First the old one goes, with its lock.
+        state.database = None;
+        state.database = view(&self.path);
     }
 }
+
+/// What the file holds, with changes in memory only.
+fn view(path: &Path) -> Option<Arc<Database>> {
+    let overlay = File::open(path).and_then(Overlay::new).ok()?;
+    builder().create_with_backend(overlay).ok().map(Arc::new)
+}
+
+/// Bytes that must fit on a disk before a store that has failed is opened again.
+const PROBE_BYTES: usize = 1 << 20;
 
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();
@@ -228,12 +299,7 @@ struct Begun {
 }
 
 /// Looks whether the directory holds one whole cluster or nothing of one, opens the database, begins a life.
-fn begin(
-    directory: &Path,
-    path: &Path,
-    traces: &[&str],
-    wrap: &dyn Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend>,
-) -> Result<(Parts, Database, Begun)> {
+fn begin(directory: &Path, path: &Path, traces: &[&str], wrap: &Wrap) -> Result<(Parts, Database, Begun)> {
     let parts = Parts::look(directory, traces)?;
     parts.demand_store()?;
     let file = File::options()
@@ -248,6 +314,20 @@ fn begin(
     let database = builder().create_with_backend(Boxed(backend)).map_err(explain("open", path))?;
     let begun = begin_life(&database, &parts, directory, path)?;
     Ok((parts, database, begun))
+}
+
+/// As [`begin`], and the file stays as it is: the life begins in memory only.
+fn begin_to_read(directory: &Path, path: &Path, traces: &[&str]) -> Result<(Parts, Database, Begun)> {
+    let parts = Parts::look(directory, traces)?;
+    parts.demand_store()?;
+    let overlay = File::open(path).and_then(Overlay::new).map_err(StoreError::io("open", path))?;
+    let database = builder().create_with_backend(overlay).map_err(explain("open", path))?;
+    let begun = begin_life(&database, &parts, directory, path)?;
+    // Of a first start there is nothing to read.
+    match begun.own.life {
+        Some(_) => Ok((parts, database, begun)),
+        None => Err(parts.refusal(format!("{} is empty", identity::STORE))),
+    }
 }
 
 /// Checks version and parts, creates the tables, counts the life up.
@@ -332,7 +412,7 @@ fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> std::result::Resu
 impl Store for RedbStore {
     fn write(&self, batches: &[Batch]) -> Result<()> {
         self.refuse_if_poisoned()?;
-        let database = self.database();
+        let database = self.database()?;
         let write = || -> std::result::Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             apply(&transaction, batches)?;
@@ -347,8 +427,9 @@ impl Store for RedbStore {
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let database = self.database()?;
         let read = || -> std::result::Result<_, redb::Error> {
-            let table = self.database().begin_read()?.open_table(definition(table))?;
+            let table = database.begin_read()?.open_table(definition(table))?;
             Ok(table.get(key)?.map(|v| v.value().to_vec()))
         };
         read().map_err(explain("read", &self.path))
@@ -365,8 +446,9 @@ impl Store for RedbStore {
         if is_empty_range(from, to) {
             return Ok(());
         }
+        let database = self.database()?;
         let mut read = || -> std::result::Result<(), redb::Error> {
-            let table = self.database().begin_read()?.open_table(definition(table))?;
+            let table = database.begin_read()?.open_table(definition(table))?;
             let mut range = table.range::<&[u8]>((from, to))?;
             while let Some(pair) = if reverse { range.next_back() } else { range.next() } {
                 let (key, value) = pair?;
@@ -401,7 +483,7 @@ impl Store for RedbStore {
     }
 
     fn life(&self) -> u64 {
-        self.life
+        self.life.load(Ordering::Acquire)
     }
 }
 

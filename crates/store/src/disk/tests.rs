@@ -51,7 +51,7 @@ fn put(key: &str, value: &str) -> Batch {
     batch
 }
 
-fn a_full_disk_stops_writes_but_not_reads(only_sync: bool) {
+fn a_full_disk_stops_writes_but_not_reads(only_sync: bool, reopen: bool) {
     let directory = tempfile::tempdir().expect("a directory");
     let full = Arc::new(AtomicBool::new(false));
     let switch = full.clone();
@@ -71,7 +71,7 @@ fn a_full_disk_stops_writes_but_not_reads(only_sync: bool) {
     assert!(matches!(&again, StoreError::Poisoned { cause } if cause.contains("store.redb")), "{again}");
     assert!(matches!(store.begin_blob(), Err(StoreError::Poisoned { .. })));
 
-    // Space comes back, but this process takes no more writes: it does not know what the disk holds.
+    // Space comes back, but what the disk holds is not known before the file is opened again.
     switch.store(false, Ordering::SeqCst);
     assert!(store.write(&[put("k6", "w")]).is_err());
     let value = store.get(Table::Cypress, b"k99").expect("reads go on").expect("it was acknowledged");
@@ -80,8 +80,20 @@ fn a_full_disk_stops_writes_but_not_reads(only_sync: bool) {
         assert_eq!(store.get(Table::Cypress, b"k5").expect("reads").map(|v| v.len()), Some(1000));
     }
 
-    drop(store);
-    let store = RedbStore::open(directory.path()).expect("the restart recovers");
+    let store = match reopen {
+        true => {
+            let life = store.life();
+            store.reopen().expect("there is space");
+            assert!(store.failure().is_none() && store.life() > life);
+            store.write(&[put("k7", "again")]).expect("writes again");
+            assert!(store.begin_blob().is_ok());
+            store
+        }
+        false => {
+            drop(store);
+            RedbStore::open(directory.path()).expect("the restart recovers")
+        }
+    };
     for i in 0..100 {
         let value = store.get(Table::Cypress, format!("k{i}").as_bytes()).expect("reads");
         assert!(value.is_some(), "k{i} was acknowledged");
@@ -91,12 +103,108 @@ fn a_full_disk_stops_writes_but_not_reads(only_sync: bool) {
 
 #[test]
 fn a_write_that_fails() {
-    a_full_disk_stops_writes_but_not_reads(false);
+    a_full_disk_stops_writes_but_not_reads(false, false);
 }
 
 #[test]
 fn a_sync_that_fails() {
-    a_full_disk_stops_writes_but_not_reads(true);
+    a_full_disk_stops_writes_but_not_reads(true, false);
+}
+
+/// S18: the store took no writes until the process was started again.
+#[test]
+fn after_a_failure_the_store_can_be_opened_again() {
+    a_full_disk_stops_writes_but_not_reads(false, true);
+    a_full_disk_stops_writes_but_not_reads(true, true);
+}
+
+/// A store with a switch that makes its disk full.
+fn with_switch(directory: &std::path::Path, is_full: bool) -> (crate::Result<RedbStore>, Arc<AtomicBool>) {
+    let full = Arc::new(AtomicBool::new(is_full));
+    let switch = full.clone();
+    let store = RedbStore::open_with(directory, OpenOptions::default(), move |file| {
+        Box::new(FullDisk { file, full: full.clone(), only_sync: false })
+    });
+    (store, switch)
+}
+
+/// S18: a disk that stays full, and fills up again and again.
+#[test]
+fn attempts_without_room_change_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, full) = with_switch(directory.path(), false);
+    let store = store.expect("a new store");
+    store.reopen().expect("nothing to do");
+    assert_eq!(store.life(), 1);
+    for round in 0..5 {
+        let key = format!("round {round}");
+        store.write(&[put(&key, &"v".repeat(10_000))]).expect("there is space");
+        full.store(true, Ordering::SeqCst);
+        store.write(&[put("lost", &"w".repeat(100_000))]).expect_err("the disk is full");
+        for _ in 0..3 {
+            store.reopen().expect_err("the disk is still full");
+            assert!(store.failure().is_some());
+            assert_eq!(
+                store.get(Table::Cypress, key.as_bytes()).expect("reads").map(|v| v.len()),
+                Some(10_000)
+            );
+            assert_eq!(store.get(Table::Cypress, b"lost").expect("reads"), None);
+        }
+        full.store(false, Ordering::SeqCst);
+        store.reopen().expect("there is space");
+        assert_eq!(store.get(Table::Cypress, b"lost").expect("reads"), None);
+    }
+    assert_eq!(store.life(), 6);
+}
+
+/// S18: reads that began before see what they began with; a writer would take their pages for free.
+#[test]
+fn reads_that_are_under_way_are_not_disturbed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, full) = with_switch(directory.path(), false);
+    let store = store.expect("a new store");
+    for i in 0..100 {
+        store.write(&[put(&format!("k{i:02}"), &"v".repeat(1000))]).expect("there is space");
+    }
+    full.store(true, Ordering::SeqCst);
+    store.write(&[put("lost", "w")]).expect_err("the disk is full");
+    full.store(false, Ordering::SeqCst);
+    let mut seen = 0;
+    let all = std::ops::Bound::Unbounded;
+    let scan = store.scan(Table::Cypress, all, all, false, &mut |_, value| {
+        let refused = store.reopen().expect_err("a read is under way").to_string();
+        assert!(refused.contains("reads are under way"), "{refused}");
+        seen += usize::from(value.len() == 1000);
+        std::ops::ControlFlow::Continue(())
+    });
+    scan.expect("read to its end");
+    assert_eq!(seen, 100);
+    store.reopen().expect("nobody reads");
+}
+
+/// S18: a start on a full disk failed, so nothing could be asked until somebody made room.
+#[test]
+fn a_store_on_a_full_disk_opens_for_reading() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, _) = with_switch(directory.path(), true);
+    assert!(store.is_err(), "there is nothing to read");
+    let (store, _) = with_switch(directory.path(), false);
+    let store = store.expect("a new store");
+    store.write(&[put("k", "v")]).expect("there is space");
+    let id = store.cluster_id();
+    drop(store);
+    for _ in 0..2 {
+        let (store, full) = with_switch(directory.path(), true);
+        let store = store.expect("it can be read");
+        assert!(store.failure().is_some() && store.begin_blob().is_err());
+        assert_eq!(store.get(Table::Cypress, b"k").expect("reads").as_deref(), Some(b"v".as_slice()));
+        store.write(&[put("k", "w")]).expect_err("the disk is full");
+        store.reopen().expect_err("the disk is full");
+        full.store(false, Ordering::SeqCst);
+        store.reopen().expect("there is space");
+        store.write(&[put("k", "v")]).expect("there is space");
+        assert_eq!(store.cluster_id(), id);
+    }
 }
 
 /// The overlay against a plain vector.
