@@ -58,6 +58,7 @@ const ROOT: &[Option_] = &[
         &[("0", "0"), ("10000", "10000"), ("5u", "5")],
         &["-1", "10001", "1.0", "x"],
     ),
+    option("max_aborts_before_start", "20", &[("1", "1"), ("10000", "10000")], &["0", "10001"]),
     option("max_stderr_count", "10", &[("0", "0"), ("150", "150")], &["-1", "151", "%true"]),
     option("max_core_info_count", "10", &[("150", "150")], &["151"]),
     option("fail_on_job_restart", "%false", BOOL, NOT_BOOL),
