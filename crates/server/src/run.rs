@@ -171,16 +171,17 @@ async fn serve(
     }
     let event_files = open_event_log(&config, &*store)?;
     let first_event = event_files.as_ref().map(|files| files.last() + 1);
-    let (begin, garbage, held) = match redb.failure() {
+    let (begin, held) = match redb.failure() {
         Some(error) => {
             tracing::error!(%error, "the store cannot be written: the server answers questions only");
-            (Err(not_writable(&error)), None, Vec::new())
+            (Err(not_writable(&error)), None)
         }
         None => {
-            let (kernel, effects, garbage, held) = recover(&config, address, &redb, first_event)?;
-            (Ok((kernel, effects)), garbage, held)
+            let (restored, held) = recover(&config, address, &redb, first_event)?;
+            (Ok(restored), held)
         }
     };
+    let (garbage, held) = held.map_or((None, Vec::new()), |(garbage, blobs)| (Some(garbage), blobs));
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -399,13 +400,16 @@ fn read_kernel(
     Ok((kernel, effects))
 }
 
-/// The kernel of a start, and the garbage that waits for a confirmation.
+/// Garbage that waits for a confirmation, and its blobs.
+type Held = Option<(HeldGarbage, Vec<u64>)>;
+
+/// The kernel of a start, and what it has held back.
 fn recover(
     config: &ServerConfig,
     address: SocketAddr,
     store: &RedbStore,
     first_event: Option<u64>,
-) -> anyhow::Result<(Kernel, Vec<kernel::Effect>, Option<HeldGarbage>, Vec<u64>)> {
+) -> anyhow::Result<(Restored, Held)> {
     let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
     adopt(store, &kernel)?;
     let decision = kernel.garbage_decision();
@@ -417,7 +421,7 @@ fn recover(
             if decision.is_some() {
                 kernel.handle(now(), Input::GarbageCollected, &mut effects);
             }
-            Ok((kernel, effects, None, Vec::new()))
+            Ok(((kernel, effects), None))
         }
         Collected::Held { dead, total, newer } => {
             let garbage = HeldGarbage { blobs: dead.len(), total, newer };
@@ -429,7 +433,7 @@ fn recover(
                  \"millpond server gc --confirm\": is the store an older copy?"
             );
             kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
-            Ok((kernel, effects, Some(garbage), dead))
+            Ok(((kernel, effects), Some((garbage, dead))))
         }
     }
 }

@@ -45,7 +45,7 @@ mod tests {
         let plain = with_plain_names(&spec);
         let names = |path: &[&str]| -> Vec<Option<String>> {
             let list =
-                path.iter().fold(Value::Map(plain.clone()), |at, key| at.get(*key).cloned().expect("there"));
+                path.iter().fold(Value::Map(plain.clone()), |at, key| at.get(key).cloned().expect("there"));
             let files =
                 list.as_list().expect("a list").iter().map(|file| YPath::from_value(file).expect("a path"));
             files.map(|path| Some(path.attributes.get("file_name")?.as_str()?.to_owned())).collect()
