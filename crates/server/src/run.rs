@@ -171,17 +171,16 @@ async fn serve(
     }
     let event_files = open_event_log(&config, &*store)?;
     let first_event = event_files.as_ref().map(|files| files.last() + 1);
-    let (begin, held) = match redb.failure() {
+    let (begin, kept) = match redb.failure() {
         Some(error) => {
             tracing::error!(%error, "the store cannot be written: the server answers questions only");
-            (Err(not_writable(&error)), None)
+            (Err(not_writable(&error)), Kept::default())
         }
         None => {
-            let (restored, held) = recover(&config, address, &redb, first_event)?;
-            (Ok(restored), held)
+            let (restored, kept) = recover(&config, address, &redb, first_event)?;
+            (Ok(restored), kept)
         }
     };
-    let (garbage, held) = held.map_or((None, Vec::new()), |(garbage, blobs)| (Some(garbage), blobs));
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -194,7 +193,7 @@ async fn serve(
     };
     let errands = {
         let mailbox = mailbox.clone();
-        Garbage::start(Arc::clone(&store), held, move || mailbox.send(Input::GarbageCollected))
+        Garbage::start(Arc::clone(&store), kept.blobs, move || mailbox.send(Input::GarbageCollected))
     };
     let measures = Arc::new(Measures::new());
     let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
@@ -217,7 +216,7 @@ async fn serve(
             store: redb,
             hub: Arc::clone(&hub),
             events: event_log.as_ref().map(|log| log.reader()),
-            garbage,
+            garbage: kept.garbage,
             subjects_changed: Arc::clone(&subjects_changed),
         };
         let inbox = (mailbox.clone(), inbox);
@@ -400,16 +399,21 @@ fn read_kernel(
     Ok((kernel, effects))
 }
 
-/// Garbage that waits for a confirmation, and its blobs.
-type Held = Option<(HeldGarbage, Vec<u64>)>;
+/// Garbage that a start has not removed.
+#[derive(Default)]
+struct Kept {
+    /// For the alert; `None` without any.
+    garbage: Option<HeldGarbage>,
+    blobs: Vec<u64>,
+}
 
-/// The kernel of a start, and what it has held back.
+/// The kernel of a start, and the garbage that waits for a confirmation.
 fn recover(
     config: &ServerConfig,
     address: SocketAddr,
     store: &RedbStore,
     first_event: Option<u64>,
-) -> anyhow::Result<(Restored, Held)> {
+) -> anyhow::Result<(Restored, Kept)> {
     let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
     adopt(store, &kernel)?;
     let decision = kernel.garbage_decision();
@@ -421,7 +425,7 @@ fn recover(
             if decision.is_some() {
                 kernel.handle(now(), Input::GarbageCollected, &mut effects);
             }
-            Ok(((kernel, effects), None))
+            Ok(((kernel, effects), Kept::default()))
         }
         Collected::Held { dead, total, newer } => {
             let garbage = HeldGarbage { blobs: dead.len(), total, newer };
@@ -433,7 +437,7 @@ fn recover(
                  \"millpond server gc --confirm\": is the store an older copy?"
             );
             kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
-            Ok(((kernel, effects), Some((garbage, dead))))
+            Ok(((kernel, effects), Kept { garbage: Some(garbage), blobs: dead }))
         }
     }
 }
