@@ -2,11 +2,12 @@
 
 import os
 import pathlib
+import resource
 import stat
 import subprocess
 
 import pytest
-from harness import BINARY, cluster as make_cluster
+from harness import BINARY, cluster as make_cluster, wait_for
 from test_jobs import upload
 
 
@@ -74,3 +75,41 @@ def test_s2_tokens_that_others_can_read_are_refused(kind, tmp_path):
     done = subprocess.run([str(a) for a in (BINARY, kind, *arguments[kind], "--data", tmp_path / "data", "--config", config)],
                           capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode != 0 and f"{token} has mode 0644" in done.stderr, done.stderr
+
+
+def core_limits(pid):
+    """Soft and hard limit of the size of core files."""
+    line = next(line for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max core file size"))
+    return line.split()[4:6]
+
+
+def children(pid):
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *children(child)]
+    return found
+
+
+def test_core_dumps_are_off():
+    """Server, agent, spawner, job proxy, and the job: a dump would have tokens and vaults in it. The supervisor of the
+    test allows core files, as a shell of a developer does."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    if before[1] != resource.RLIM_INFINITY:
+        pytest.skip("the test itself may not have core files")
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    try:
+        with make_cluster(nodes=1) as cluster:
+            cluster.create_pool("p")
+            operation = cluster.start_vanilla("ulimit -c >&2; exec sleep 1000", pool="p")
+            job = cluster.wait_jobs(operation)[0]
+            agent = cluster.nodes[0].popen.pid
+            below = wait_for(lambda: (lambda found: found if len(found) >= 3 else None)(children(agent)), what="spawner, proxy and job")
+            assert core_limits(cluster.server.popen.pid) == core_limits(agent) == ["0", "0"]
+            assert {pid: core_limits(pid) for pid in below} == dict.fromkeys(below, ["0", "0"])
+            # What a job got before, and still gets.
+            stderr = wait_for(lambda: cluster.command("get_job_stderr", operation_id=operation, job_id=job), what="the limit of the job")
+            assert stderr.strip() in ("0", b"0"), stderr
+            cluster.command("abort_operation", operation_id=operation)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)

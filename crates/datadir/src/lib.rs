@@ -1,10 +1,12 @@
 //! Data directories that are closed to other users of the host.
 //!
 //! Server, nodes and `millpond up` keep tokens, vaults and users' data on disk. [`take`] makes such a directory, or takes
-//! over one that is there: it must belong to this process, and what others could read in it is closed.
+//! over one that is there: it must belong to this process, and what others could read in it is closed. [`memory`] keeps
+//! the same secrets out of core dumps.
 #![forbid(unsafe_code)]
 
 mod announced;
+pub mod memory;
 mod private;
 mod secret;
 

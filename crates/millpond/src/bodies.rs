@@ -4,6 +4,7 @@ use crate::config::{FileConfig, NodeSection};
 use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
+use datadir::memory;
 use node::{Accounting, DriverChoice, NodeConfig, Stop};
 use server::{EventLogLimits, InFlightLimits, Retention, ServerConfig};
 use std::io::Read;
@@ -16,6 +17,7 @@ pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4
 pub fn server(common: &Common, args: &ServerArgs) -> Result<(), CliError> {
     let config = server_config(args, FileConfig::load(args.config.as_deref())?)?;
     logging::init(common);
+    keep_memory(true);
     if args.supervised {
         stop_with_stdin()?;
     }
@@ -58,6 +60,15 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     Ok(config)
 }
 
+/// Keeps what this process knows out of core dumps. Job proxies inherit the limit; jobs have the same one of their own.
+pub fn keep_memory(is_closed: bool) {
+    let closed =
+        memory::no_core_files().and_then(|()| if is_closed { memory::close_memory() } else { Ok(()) });
+    if let Err(error) = closed {
+        tracing::warn!(%error, "cannot switch off core dumps: after a crash a dump of this process may have tokens in it");
+    }
+}
+
 /// What the two flags say, if one of them is there.
 pub fn wanted_auth(auth: bool, no_auth: bool) -> Option<bool> {
     match (auth, no_auth) {
@@ -72,6 +83,8 @@ pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
     let config = node_config(args, FileConfig::load(args.config.as_deref())?.node)?;
     let at_signal = if args.stop_jobs { Stop::AbortJobs } else { Stop::LeaveJobs };
     logging::init(common);
+    // Processes that are forked with closed memory can only be looked into with that right.
+    keep_memory(memory::may_look_into_processes());
     if args.supervised {
         stop_with_stdin()?;
     }

@@ -48,6 +48,7 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
     let file = FileConfig::load(args.config.as_deref())?;
     let mut options = options(args, &file)?;
     datadir::close_new_files();
+    crate::bodies::keep_memory(true);
     // Server and nodes look into their own directories.
     let is_childrens =
         |path: &std::path::Path| path.is_dir() && path.file_name().is_none_or(|name| name != "logs");
