@@ -134,6 +134,41 @@ def test_sign_in_from_a_browser(guarded):
     assert ask(guarded, "/auth/whoami", Cookie=cookie)[0] == 401
 
 
+def test_answers_cannot_be_used_by_other_pages(guarded):
+    """The page and all other answers, also refusals and what users have written: no frames, no guessed types, no scripts
+    but those of the page."""
+    guarded.command("create", type="file", path="//tmp/evil.html", ignore_existing=True)
+    guarded.client().write_file("//tmp/evil.html", b"<script>alert(1)</script>")
+    for path, token in (("/", None), ("/scheduling", None), ("/no/such/page", None), ("/api/v4", None), ("/health", None),
+                        ("/metrics", None), ("/api/v4/get?path=//tmp", None), ("/api/v4/get?path=//tmp", guarded.token),
+                        ("/api/v4/read_file?path=//tmp/evil.html", guarded.token)):
+        request = urllib.request.Request(f"http://{guarded.address}{path}", headers={"Authorization": f"OAuth {token}"} if token else {})
+        try:
+            reply = urllib.request.urlopen(request, timeout=60)
+        except urllib.error.HTTPError as error:
+            reply = error
+        with reply:
+            policy = dict(part.strip().split(" ", 1) for part in reply.headers["Content-Security-Policy"].split(";"))
+            assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'", path
+            assert policy.get("script-src", "'none'") in ("'none'", "'self'") and "unsafe" not in str(policy), path
+            assert reply.headers["X-Content-Type-Options"] == "nosniff", path
+            assert reply.headers["X-Frame-Options"] == "DENY" and reply.headers["Referrer-Policy"] == "no-referrer", path
+            assert "html" not in reply.headers.get("Content-Type", "") or policy["script-src"] == "'self'", path
+
+
+def test_the_cookie_of_a_session_is_closed_to_scripts_and_other_pages(guarded, tokens):
+    status, headers, who = ask(guarded, "/login", "POST", json.dumps({"token": tokens["ann"]}).encode())
+    name, *attributes = headers["Set-Cookie"].split("; ")
+    assert status == 200 and name.startswith("millpond_session=") and len(name) > 60
+    # Without TLS a cookie that is `Secure` would not come back; tests/yt/test_tls.py has the other case.
+    assert sorted(attributes) == ["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Strict"]
+    session = {"Cookie": name, "X_Csrf_Token": who["csrf_token"]}
+    _, headers, _ = ask(guarded, "/logout", "POST", b"", **session)
+    name, *attributes = headers["Set-Cookie"].split("; ")
+    assert name == "millpond_session=" and "Max-Age=0" in attributes and "HttpOnly" in attributes
+    assert ask(guarded, "/auth/whoami", **session)[0] == 401
+
+
 def sign_in(cluster, **who):
     """Headers of a browser that has signed in."""
     status, headers, about = ask(cluster, "/login", "POST", json.dumps(who).encode())

@@ -107,7 +107,9 @@ def test_who_does_not_trust_the_server_does_not_talk_to_it(secret):
 
 def test_cookies_do_not_travel_in_the_open(secret):
     headers, _ = secret.ask("/login", method="POST", body=json.dumps({"token": secret.token}).encode())
-    assert "Secure" in headers["Set-Cookie"]
+    attributes = headers["Set-Cookie"].split("; ")[1:]
+    assert sorted(attributes) == ["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Strict", "Secure"]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
 def test_a_node(secret):

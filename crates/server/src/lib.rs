@@ -37,6 +37,7 @@ mod password_checks;
 mod refusals;
 mod rows;
 mod run;
+mod security_headers;
 mod shells;
 mod streams;
 mod tables;

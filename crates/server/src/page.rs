@@ -156,6 +156,12 @@ mod tests {
         assert_eq!(response.status(), StatusCode::OK);
         let has = |name| response.headers().contains_key(name);
         assert_eq!(has(header::CONTENT_SECURITY_POLICY), !FILES.is_empty());
+        // The page runs its own scripts and nobody else's, no text in the document is one, and no page shows it.
+        let policy: Vec<&str> = POLICY.split("; ").collect();
+        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+            assert!(policy.contains(&part), "{part}");
+        }
+        assert!(!POLICY.contains("unsafe") && !POLICY.contains('*'));
         assert_eq!(file("assets/no-such-file.js", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
     }
 }

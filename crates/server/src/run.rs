@@ -14,6 +14,7 @@ use crate::metrics::{Measures, measured};
 use crate::node_service::{Nodes, admission};
 use crate::page::with_page;
 use crate::refusals::Refusals;
+use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
 use anyhow::Context;
 use api::{InFlightLimits, Tls};
@@ -273,7 +274,8 @@ async fn serve(
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
     let nodes = InterceptedService::new(nodes, admission(node_token, refusals, Arc::clone(&hub)));
-    let router = with_page(api.router()).route_service("/millpond.node.v1.NodeService/{method}", nodes);
+    let router = with_security_headers(with_page(api.router()));
+    let router = router.route_service("/millpond.node.v1.NodeService/{method}", nodes);
     let router = measured(router, measures);
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
         tracing::warn!(
