@@ -304,6 +304,8 @@ ROWS = [
     row("issue_token", "for root", SUPERUSERS, user="root"),
     ("revoke_token", "of ann", lambda w, u: {"user": "ann", "token_sha256": hashlib.sha256(
         w.root("issue_token", user="ann").encode()).hexdigest()}, ANNS),
+    ("rotate_token", "of ann", lambda w, u: {"user": "ann", "token_sha256": hashlib.sha256(
+        w.root("issue_token", user="ann").encode()).hexdigest()}, ANNS),
     row("list_user_tokens", "of ann", ANNS, user="ann"),
     row("list_user_tokens", "of root", SUPERUSERS, user="root"),
     row("set_user_password", "of ann", ANNS, user="ann", new_password_sha256=DIGEST),
