@@ -127,6 +127,12 @@ fn read_tasks(
         return Err(Failure::new("Missing required option /tasks of the spec").with("path", "/tasks"));
     }
     let (max_tasks, max_jobs) = (options.max_task_count, options.max_total_job_count);
+    // Before they are read: a hundred thousand of them would hold up everybody (S13; jobs-and-nodes.md 6.12).
+    let count = map.and_then(Value::as_map).map_or(0, Map::len);
+    if count > max_tasks {
+        let why = format!("maximum number of tasks is {max_tasks}, found {count}");
+        return Err(refuse_at("/tasks", why).with("max_task_count", max_tasks));
+    }
     let tasks = r.section("tasks", |r| {
         let mut tasks = Vec::new();
         for (name, value) in r.entries() {
@@ -141,13 +147,8 @@ fn read_tasks(
         }
         Ok(tasks)
     })?;
-    // jobs-and-nodes.md 6.12
     if tasks.is_empty() {
         return Err(refuse_at("/tasks", "expected at least one task"));
-    }
-    if tasks.len() > max_tasks {
-        let why = format!("maximum number of tasks is {max_tasks}, found {}", tasks.len());
-        return Err(refuse_at("/tasks", why).with("max_task_count", max_tasks));
     }
     let total: u64 = tasks.iter().map(|t| u64::from(t.job_count)).sum();
     if total > u64::from(max_jobs) {

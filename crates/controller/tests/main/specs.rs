@@ -496,7 +496,8 @@ fn errors_say_what_and_where() {
         "{tasks={a={job_count=60000;command=x};b={job_count=40001;command=x}}}",
         expect!["Invalid value of spec option /tasks: maximum total job count is 100000, found 100001"],
     );
-    let tasks: String = (0..101).map(|i| format!("t{i}={{job_count=1;command=x}};")).collect();
+    // S13: the number counts before what the first task says.
+    let tasks: String = (0..101).map(|i| format!("t{i}={{job_count={}}};", i - 1)).collect();
     check_error(
         &format!("{{tasks={{{tasks}}}}}"),
         expect!["Invalid value of spec option /tasks: maximum number of tasks is 100, found 101"],
