@@ -42,6 +42,12 @@ class Step:
         self.seconds, self.processor_seconds = time.monotonic() - began, usage.ru_utime + usage.ru_stime
 
 
+def wait_for(word, in_log_of, seconds=300):
+    """A shell command that waits until the log of a step has a word, or for so long."""
+    log = LOGS.relative_to(ROOT) / f"{in_log_of}.log"
+    return f"for _ in $(seq {seconds}); do grep -qs {word} {log} && break; sleep 1; done"
+
+
 # Cargo commands wait for each other's lock anyway, so they form a chain: what others need comes first. Clusters and
 # browsers wait more than they compute; what computes fills the gaps that they leave.
 FILL = "nice -n 5"
@@ -53,7 +59,8 @@ STEPS = [
     Step("browser", "bash tests/steps.sh browser", needs=["build", "page"]),
     Step("virtual machine", "bash tests/vm/run.sh build/logs/vm-console.log", needs=["build"]),
     Step("rust", NEXTEST, needs=["build"]),
-    Step("benchmark build", f"{FILL} {PYTHON} -m bench.check --build", after=["build"]),
+    # It shares the lock of compiled crates with the Rust tests, which let go of it when the first of them runs.
+    Step("benchmark build", f"{wait_for('Starting', in_log_of='rust')}; {FILL} {PYTHON} -m bench.check --build", after=["build"]),
     Step("lints", f"{FILL} cargo clippy --workspace --all-targets --locked -- -D warnings", after=["benchmark build"]),
     Step("simulated faults", f"{FILL} target/bench/debug/millpond sim faults --count 3000", needs=["benchmark build"]),
     Step("bench pieces", f"{FILL} {PYTHON} -m bench.check --only pieces", needs=["benchmark build"], after=["lints"]),
