@@ -56,7 +56,7 @@ def nothing_left(cluster):
 def containers(cluster):
     """What the runtime knows, and what was written for it."""
     [node] = cluster.nodes
-    return [str(p) for p in STATE.glob(f"*{node.name}/*/*")]
+    return [str(p) for p in STATE.glob(f"*{node.name}-*/*/*")]
 
 
 def test_the_runtime_makes_the_room(cluster, pool):

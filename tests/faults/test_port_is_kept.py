@@ -60,7 +60,8 @@ def test_s6_nobody_can_take_the_port_while_the_server_of_up_restarts(tmp_path):
         return found[0] if found else None
     squatter = Squatter(port)
     try:
-        wait_for(answers, what="the server of up")
+        # Before that a server that ends is not started again.
+        wait_for(lambda: b"is ready on" in (tmp_path / "log").read_bytes(), what="the cluster")
         squatter.start()
         for _ in range(3):
             killed = server()

@@ -312,7 +312,7 @@ def test_the_audit_log(guarded, tokens):
     assert [line.split(": ")[-1] for line in lines] == ["nothing -> 1", "1 -> 2"], lines
     own = [json.loads(line) for line in guarded.millpond("audit", "--user", "ann", "--action", "set", "--json")[1].splitlines()]
     assert own and all((e["event"], e["user"], e["action"]) == ("audit", "ann", "set") for e in own)
-    assert guarded.millpond("audit", "--user", "nobody")[1] == ""
+    assert guarded.millpond("audit", "--user", "did-nothing")[1] == ""
     code, _, errors = guarded.millpond("audit", token=tokens["bob"], check=False)
     assert code != 0 and "Access denied" in errors, errors
 

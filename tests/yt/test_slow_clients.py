@@ -106,8 +106,9 @@ def test_readers_of_a_large_value(cluster):
         slow = [open_ones.enter_context(connection(cluster)) for _ in range(20)]
         for c in slow:
             c.sendall(head(cluster, "GET", "get", "//tmp/document", "Connection: close"))
-        for c in slow:
-            assert heard_from(c, 20).startswith(b"HTTP/1.1 200 ")
+        # What nobody reads is bounded: some are told to come again.
+        answers = [heard_from(c, 20)[:12] for c in slow]
+        assert b"HTTP/1.1 200" in answers and set(answers) <= {b"HTTP/1.1 200", b"HTTP/1.1 400"}, answers
         others_are_served(cluster, "value")
 
 
