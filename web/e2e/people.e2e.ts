@@ -40,7 +40,17 @@ const closed = (page: Page) => page.getByRole('dialog').waitFor({ state: 'detach
 
 /** Chooses among users and groups, and closes the list again. */
 async function pick(page: Page, label: string, ...names: string[]): Promise<void> {
-  for (const name of names) await choose(page, label, name);
+  const box = page.getByRole('combobox', { name: label, exact: true });
+  for (const name of names) {
+    const before = await box.textContent();
+    await choose(page, label, name);
+    // A click that was lost, or came twice, is noticed here and not at the end.
+    await eventually(
+      () => box.textContent(),
+      text => text !== before,
+      30_000,
+    );
+  }
   // Where it is closed already the key would close the dialog.
   if (await page.getByRole('listbox').isVisible()) await page.keyboard.press('Escape');
   await page.getByRole('listbox').waitFor({ state: 'detached' });
