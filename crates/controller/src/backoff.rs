@@ -116,7 +116,7 @@ impl FirstStart {
     }
 }
 
-/// Nodes on which jobs of an operation were aborted. Not durable: after a restart of the server it is learned anew.
+/// Nodes on which jobs of an operation were aborted. The list is not stored: after a restart of the server it is empty.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(crate) struct NodePauses(BTreeMap<String, Series>);
 

@@ -1,8 +1,8 @@
 //! Bytes of replies that wait for their readers.
 //!
-//! A client that asks and does not read keeps its reply in the memory of the server. So each user has so many bytes of large
-//! replies at a time, and all users together so many; a reply beyond that is refused before it is written out. A single reply
-//! may be larger than the bound of a user: that user has no other meanwhile.
+//! The server keeps a reply in memory until the client has read it. Large replies are therefore counted: the bytes of one
+//! user's unread replies have a bound, and so have those of all users together. A reply that would exceed a bound is refused
+//! before it is serialized. A user without other unread replies may get one that is larger than the bound.
 
 use axum::body::HttpBody;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ struct Taken {
     users: BTreeMap<String, u64>,
 }
 
-/// The right to keep so many bytes; given back when dropped.
+/// Bytes that count towards the bounds until this is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
     of: Arc<InFlight>,
@@ -63,7 +63,7 @@ impl InFlight {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For a reply to this user of about so many bytes; none if it is too small to count.
+    /// Counts a reply of about `bytes` bytes to a user. `None`: the reply is too small to be counted.
     pub(super) fn reserve(self: &Arc<Self>, user: &str, bytes: u64) -> Result<Option<Reservation>, Failure> {
         if bytes <= COUNTED {
             return Ok(None);

@@ -18,7 +18,7 @@ fn filler() {
     std::fs::write(file, format!("{filled}\n")).expect("written");
 }
 
-/// Bytes that wait in buffers of connections that nobody reads.
+/// Fills connections whose other ends do not read. Returns the bytes in their buffers.
 fn fill_tcp() -> u64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -47,7 +47,7 @@ fn fill_tcp() -> u64 {
     filled
 }
 
-/// Bytes that wait in queues of datagrams that nobody reads.
+/// Fills sockets that do not receive. Returns the bytes of the datagrams in their queues.
 fn fill_udp() -> u64 {
     let bound = |_| UdpSocket::bind("127.0.0.1:0").expect("a port");
     let (sender, queues): (_, Vec<UdpSocket>) = (bound(0), (0..900).map(bound).collect());

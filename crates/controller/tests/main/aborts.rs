@@ -125,7 +125,7 @@ fn a_task_of_which_a_job_has_started_is_not_bounded() {
     assert_eq!(verdict.pause_on_node.map(|until| until.since(b.now)), Some(Span::from_secs(1)));
 }
 
-/// Preemption before the start is nobody's fault: it neither pauses nor counts, nor does it end a series.
+/// Preemption before the start is caused by neither the operation nor the node: it pauses nothing, counts for nothing and ends no series.
 #[test]
 fn aborts_that_others_cause_do_not_count() {
     let mut b = Bench::new("{max_aborts_before_start=2; tasks={a={command=x; job_count=1}}}");
