@@ -168,7 +168,7 @@ def test_run_gives_the_result(cluster, pool):
 
 def test_run_of_an_aborted_operation(cluster, pool):
     process = subprocess.Popen([str(BINARY), "run", "--proxy", cluster.address, "--pool", pool, "--follow", "--",
-                                "sleep", "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                "sleep", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     operation = wait_for(lambda: cluster.command("list_operations", pool=pool)["operations"], what="it")[0]["id"]
     cluster.command("abort_operation", operation_id=operation)
     process.communicate(timeout=120)
@@ -177,7 +177,7 @@ def test_run_of_an_aborted_operation(cluster, pool):
 
 def test_run_detaches_on_interrupt(cluster, pool):
     process = subprocess.Popen([str(BINARY), "run", "--proxy", cluster.address, "--pool", pool, "--follow", "--",
-                                "sh", "-c", "echo ready; sleep 100"],
+                                "sh", "-c", "echo ready; sleep 1000"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     # The first line of the job: by now the command follows.
     assert "ready" in process.stdout.readline()
@@ -191,7 +191,7 @@ def test_run_detaches_on_interrupt(cluster, pool):
 
 def test_run_aborts_on_interrupt_if_asked(cluster, pool):
     process = subprocess.Popen([str(BINARY), "run", "--proxy", cluster.address, "--pool", pool, "--follow",
-                                "--abort-on-interrupt", "--", "sh", "-c", "echo ready; sleep 100"],
+                                "--abort-on-interrupt", "--", "sh", "-c", "echo ready; sleep 1000"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "ready" in process.stdout.readline()
     operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
@@ -218,7 +218,7 @@ def test_run_with_files_and_environment(cluster, pool, tmp_path):
 
 
 def test_op_commands(cluster, cli, pool):
-    operation = cluster.start_vanilla("echo said; sleep 100", pool=pool, spec={"alias": "*cli", "title": "a title"})
+    operation = cluster.start_vanilla("echo said; sleep 1000", pool=pool, spec={"alias": "*cli", "title": "a title"})
     cluster.wait_counters(operation, running=1)
     assert operation in cli("op", "list")
     assert operation in cli("op", "list", "--quiet").split()
@@ -237,7 +237,7 @@ def test_op_commands(cluster, cli, pool):
     assert "said" in cli("job", "stderr", operation, job)
     cli("op", "abort", operation)
     cluster.wait_state(operation, "aborted")
-    other = cluster.start_vanilla("sleep 100", pool=pool)
+    other = cluster.start_vanilla("sleep 1000", pool=pool)
     cluster.wait_state(other, "running")
     cli("op", "complete", other)
     cluster.wait_state(other, "completed")
@@ -341,7 +341,7 @@ def test_completions(shell):
 
 
 def test_top_once(cluster, cli, pool):
-    operation = cluster.start_vanilla("sleep 100", pool=pool)
+    operation = cluster.start_vanilla("sleep 1000", pool=pool)
     cluster.wait_counters(operation, running=1)
     # What it shows is of the last update of the shares.
     wait_for(lambda: pool in cli("top", "--once"), what="the pool to be shown")

@@ -65,7 +65,7 @@ def group(cluster, base, job):
     return found[0] if found else None
 
 
-def start(cluster, pool, command="sleep 100", job_count=1, **options):
+def start(cluster, pool, command="sleep 1000", job_count=1, **options):
     """Starts an operation and gives it and its running jobs."""
     operation = cluster.start_vanilla(command, pool=pool, job_count=job_count, **options)
     return operation, cluster.wait_jobs(operation, job_count)
@@ -88,8 +88,8 @@ def test_driver_that_was_chosen(cluster):
 
 def test_processes_are_in_their_groups(cluster, pool):
     """The job's process and its children, also those that left the session, in every hierarchy."""
-    _, [job] = start(cluster, pool, "setsid sleep 100.125 & sleep 100")
-    child = wait_for(lambda: cluster.find_process("sleep", "100.125"), what="the child")
+    _, [job] = start(cluster, pool, "setsid sleep 2000.125 & sleep 1000")
+    child = wait_for(lambda: cluster.find_process("sleep", "2000.125"), what="the child")
     bases = {tracking(), hierarchy("cpu"), hierarchy("memory"), hierarchy("pids")}
     for base in bases:
         def are_the_jobs():
@@ -219,7 +219,7 @@ def test_groups_are_gone_after_the_end(cluster, pool):
 
 def test_killed_by_group(cluster, pool):
     """Two hundred processes in one job end with it."""
-    operation, [job] = start(cluster, pool, "for i in $(seq 200); do sleep 100 & done; wait")
+    operation, [job] = start(cluster, pool, "for i in $(seq 200); do sleep 1000 & done; wait")
     place = group(cluster, tracking(), job)
     wait_for(lambda: len(pids(place)) >= 201, what="two hundred processes")
     members = pids(place)

@@ -96,12 +96,12 @@ def test_a_user_and_a_name_of_its_own(cluster, pool):
 
 def test_other_jobs_are_invisible(cluster, pool):
     """Their processes, their sandboxes, the node's records."""
-    other = cluster.start_vanilla("echo secret >file; exec sleep 100.5", pool=pool)
+    other = cluster.start_vanilla("echo secret >file; exec sleep 2000.5", pool=pool)
     cluster.wait_jobs(other)
-    wait_for(lambda: cluster.find_process("sleep", "100.5"), what="the other job")
+    wait_for(lambda: cluster.find_process("sleep", "2000.5"), what="the other job")
     out = output(cluster, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; ls ../..; ls ../../..; ls /tmp", pool)
     processes, *names = out.splitlines()
-    assert "100.5" not in processes
+    assert "2000.5" not in processes
     assert len([n for n in names if n.isdigit()]) == 1, names
     assert "shared" not in names or "node-0" in names, names
     cluster.command("abort_operation", operation_id=other)
@@ -225,9 +225,9 @@ def test_ignores_signals(cluster, pool):
 
 def test_daemons(cluster, pool):
     """They left session, environment and descriptors behind; they do not leave the job."""
-    daemon = "setsid env -i sh -c 'exec </dev/null >/dev/null 2>&1 5>&-; sleep 300.5 & sleep 300.5'"
-    output(cluster, f"{daemon} & while ! pgrep -f '^sleep 300.5' >/dev/null; do sleep 0.02; done", pool)
-    assert not cluster.find_process("sleep", "300.5")
+    daemon = "setsid env -i sh -c 'exec </dev/null >/dev/null 2>&1 5>&-; sleep 2000.25 & sleep 2000.25'"
+    output(cluster, f"{daemon} & while ! pgrep -f '^sleep 2000.25' >/dev/null; do sleep 0.02; done", pool)
+    assert not cluster.find_process("sleep", "2000.25")
 
 
 def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
@@ -236,16 +236,16 @@ def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
     limits = [open(os.path.join(g, name)).read().strip() for g in groups for name in ("memory.limit_in_bytes", "memory.max")
               if os.path.exists(os.path.join(g, name))]
     assert len(limits) == 1 and 128 << 20 < int(limits[0]) <= 2 << 30, (groups, limits)
-    operation = cluster.start_vanilla("exec sleep 100.625", pool=pool, spec={"max_failed_job_count": 1})
+    operation = cluster.start_vanilla("exec sleep 2000.625", pool=pool, spec={"max_failed_job_count": 1})
     cluster.wait_jobs(operation)
-    wait_for(lambda: cluster.find_process("sleep", "100.625"), what="the job")
+    wait_for(lambda: cluster.find_process("sleep", "2000.625"), what="the job")
     # Those of the jobs before may be on their way out.
     [proxy] = wait_for(lambda: len(found := cluster.proxies()) == 1 and found, what="one proxy")
     os.kill(proxy, 9)
     cluster.wait_state(operation, "failed")
     error = cluster.result(operation)
     assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
-    assert not cluster.find_process("sleep", "100.625")
+    assert not cluster.find_process("sleep", "2000.625")
     assert output(cluster, "echo well", pool) == "well\n"
 
 
@@ -273,9 +273,9 @@ print(kills() - before)
 @pytest.mark.skipif(" " in KIND, reason=KIND)
 def test_the_kernel_takes_a_proxy_when_memory_runs_out(cluster, pool):
     """In the group of the proxies, which is full: all of its job goes with it, and the node is as well as before."""
-    operation = cluster.start_vanilla("setsid sleep 100.626 & exec sleep 100.625", pool=pool, spec={"max_failed_job_count": 1})
+    operation = cluster.start_vanilla("setsid sleep 2000.626 & exec sleep 2000.625", pool=pool, spec={"max_failed_job_count": 1})
     cluster.wait_jobs(operation)
-    wait_for(lambda: cluster.find_process("sleep", "100.625") and cluster.find_process("sleep", "100.626"), what="the job")
+    wait_for(lambda: cluster.find_process("sleep", "2000.625") and cluster.find_process("sleep", "2000.626"), what="the job")
     # Those of the jobs before may be on their way out.
     [proxy] = wait_for(lambda: len(found := cluster.proxies()) == 1 and found, what="one proxy")
     [spawner] = cluster.spawners()
@@ -289,7 +289,7 @@ def test_the_kernel_takes_a_proxy_when_memory_runs_out(cluster, pool):
     assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
     [job] = cluster.jobs(operation)
     assert job["state"] == "failed", job
-    assert not cluster.find_process("sleep", "100.625") and not cluster.find_process("sleep", "100.626")
+    assert not cluster.find_process("sleep", "2000.625") and not cluster.find_process("sleep", "2000.626")
     wait_for(lambda: not cluster.job_cgroups(), what="the groups of the job to be gone")
     assert cluster.spawners() == [spawner], "it was not the one to be killed"
     assert output(cluster, "echo well", pool) == "well\n"
@@ -330,12 +330,12 @@ def test_sockets_of_the_host_are_out_of_reach(cluster, pool):
 
 def test_a_volume_of_another_job_is_not_pinned(cluster, pool):
     """A job that started beside one with a memory file system does not keep it."""
-    volume = cluster.start_vanilla("exec sleep 100.1875", pool=pool, memory_limit=64 << 20, tmpfs_path="ram", tmpfs_size=1 << 20)
+    volume = cluster.start_vanilla("exec sleep 2000.1875", pool=pool, memory_limit=64 << 20, tmpfs_path="ram", tmpfs_size=1 << 20)
     cluster.wait_jobs(volume)
     wait_for(cluster.mounts, what="the mount")
-    other = cluster.start_vanilla("exec sleep 100.3125", pool=pool)
+    other = cluster.start_vanilla("exec sleep 2000.3125", pool=pool)
     cluster.wait_jobs(other)
-    pid = wait_for(lambda: cluster.find_process("sleep", "100.3125"), what="the other job")
+    pid = wait_for(lambda: cluster.find_process("sleep", "2000.3125"), what="the other job")
     table = open(f"/proc/{pid}/mountinfo").read()
     assert "/ram " not in table, table
     for operation in (volume, other):
@@ -388,7 +388,7 @@ def test_tmpfs_volumes(cluster, pool):
     upload(cluster, "for_ram", "12345".encode())
     operation = cluster.start_vanilla(
         "cat a/b/in; [ -h a/b/in ] && echo a link; head -c 3000000 /dev/zero >a/b/x; head -c 1000000 /dev/zero >c/x; "
-        "echo done >&2; sleep 100", pool=pool, memory_limit=256 << 20,
+        "echo done >&2; sleep 1000", pool=pool, memory_limit=256 << 20,
         file_paths=['<file_name="a/b/in">//tmp/for_ram'],
         tmpfs_volumes=[{"path": "a/b", "size": 4 << 20}, {"path": "./c", "size": 2 << 20}])
     [job] = cluster.wait_jobs(operation)
@@ -414,7 +414,7 @@ def test_tmpfs_volumes(cluster, pool):
 
 def test_tmpfs_of_a_dead_job(cluster, pool):
     """Node and job proxy die together: the next node takes the mounts away."""
-    operation = cluster.start_vanilla("sleep 100.75", pool=pool, memory_limit=64 << 20, tmpfs_path=".", tmpfs_size=1 << 20)
+    operation = cluster.start_vanilla("sleep 2000.75", pool=pool, memory_limit=64 << 20, tmpfs_path=".", tmpfs_size=1 << 20)
     cluster.wait_jobs(operation)
     wait_for(cluster.mounts, what="the mount")
     proxies = cluster.proxies()
@@ -498,7 +498,7 @@ def test_a_full_disk(tmp_path):
     try:
         with make_cluster(directory=directory, node_config='min_required_disk_space = "2MiB"') as c:
             c.create_pool("p")
-            filler = c.start_vanilla("cat /dev/zero >file; sleep 100", memory_limit=1 << 30)
+            filler = c.start_vanilla("cat /dev/zero >file; sleep 1000", memory_limit=1 << 30)
             c.wait_jobs(filler)
             wait_for(lambda: os.statvfs(disk).f_bavail == 0, what="a full disk")
             refused = c.start_vanilla("true")

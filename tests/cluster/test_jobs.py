@@ -323,7 +323,7 @@ def test_statistics_of_many_jobs(cluster, pool):
 
 
 def test_stderr_of_a_running_job(cluster, pool):
-    operation = cluster.start_vanilla("echo first; sleep 100", pool=pool)
+    operation = cluster.start_vanilla("echo first; sleep 1000", pool=pool)
     job = cluster.wait_jobs(operation)[0]
     wait_for(lambda: cluster.stderr(operation, job) == b"first\n", what="its stderr")
 
@@ -419,7 +419,7 @@ def start_and_find(cluster, pool, command, **options):
 
 
 def test_abort_job(cluster, pool):
-    operation, job = start_and_find(cluster, pool, "sleep 100")
+    operation, job = start_and_find(cluster, pool, "sleep 1000")
     cluster.command("abort_job", job_id=job)
     again = wait_for(lambda: [j for j in cluster.jobs(operation, state="running") if j["id"] != job],
                      what="the unit to run again")[0]
@@ -431,7 +431,7 @@ def test_abort_job(cluster, pool):
 
 
 def test_abandon_job(cluster, pool):
-    operation, job = start_and_find(cluster, pool, "sleep 100")
+    operation, job = start_and_find(cluster, pool, "sleep 1000")
     cluster.command("abandon_job", job_id=job)
     cluster.wait_state(operation, "completed")
     assert cluster.counters(operation)["completed"] == 1
@@ -500,6 +500,6 @@ def test_drivers(name):
     from harness import cluster as make_cluster
     with make_cluster(environment=name) as c:
         c.create_pool("p")
-        operation = c.run_vanilla("(sleep 100 >/dev/null 2>&1 5>&- & ) ; echo done", job_count=3)
+        operation = c.run_vanilla("(sleep 1000 >/dev/null 2>&1 5>&- & ) ; echo done", job_count=3)
         assert all(re.match(rb"done\n", c.stderr(operation, j["id"])) for j in c.jobs(operation))
         wait_for(lambda: not c.job_processes(), what="background children to be gone")

@@ -62,10 +62,10 @@ def containers(cluster):
 def test_the_runtime_makes_the_room(cluster, pool):
     address = cluster.online()[0]
     assert cluster.get(f"//sys/cluster_nodes/{address}/orchid/exec_node/job_environment/type") == "oci"
-    script = "id -u; cat /proc/1/comm; hostname; grep -c ' / / ro' /proc/self/mountinfo; echo x >/tmp/x; exec sleep 100.75"
+    script = "id -u; cat /proc/1/comm; hostname; grep -c ' / / ro' /proc/self/mountinfo; echo x >/tmp/x; exec sleep 2000.75"
     operation = cluster.start_vanilla(script, pool=pool)
     [job] = cluster.wait_jobs(operation)
-    wait_for(lambda: cluster.find_process("sleep", "100.75"), what="the job")
+    wait_for(lambda: cluster.find_process("sleep", "2000.75"), what="the job")
     [place] = [path for path in map(pathlib.Path, containers(cluster)) if path.parts[-2:] == ("containers", job)]
     told = subprocess.run(["runc", "--root", place.parent, "state", job], capture_output=True, text=True)
     assert told.returncode == 0 and '"status": "running"' in told.stdout, told
@@ -109,14 +109,14 @@ def test_limits_and_signals(cluster, pool):
 
 
 def test_it_dies_with_its_proxy(cluster, pool):
-    operation = cluster.start_vanilla("setsid sleep 100.875 & exec sleep 100.875", pool=pool, spec={"max_failed_job_count": 1})
+    operation = cluster.start_vanilla("setsid sleep 2000.875 & exec sleep 2000.875", pool=pool, spec={"max_failed_job_count": 1})
     cluster.wait_jobs(operation)
-    wait_for(lambda: cluster.find_process("sleep", "100.875"), what="the job")
+    wait_for(lambda: cluster.find_process("sleep", "2000.875"), what="the job")
     # Those of the jobs before may be on their way out.
     [proxy] = wait_for(lambda: len(found := cluster.proxies()) == 1 and found, what="one proxy")
     os.kill(proxy, signal.SIGKILL)
     cluster.wait_state(operation, "failed")
-    wait_for(lambda: not cluster.find_process("sleep", "100.875"), what="both to be dead")
+    wait_for(lambda: not cluster.find_process("sleep", "2000.875"), what="both to be dead")
 
 
 def test_the_agent_may_die(cluster, pool):
@@ -131,9 +131,9 @@ def test_the_agent_may_die(cluster, pool):
     cluster.wait_state(operation, "completed")
     assert [j["id"] for j in cluster.jobs(operation)] == [job] and cluster.stderr(operation, job) == b"went\n"
 
-    operation = cluster.start_vanilla("exec sleep 100.9375", pool=pool)
+    operation = cluster.start_vanilla("exec sleep 2000.9375", pool=pool)
     [job] = cluster.wait_jobs(operation)
-    pid = wait_for(lambda: cluster.find_process("sleep", "100.9375"), what="the job")
+    pid = wait_for(lambda: cluster.find_process("sleep", "2000.9375"), what="the job")
     for victim in [node.popen.pid, *cluster.spawners(), *cluster.proxies()]:
         os.kill(victim, signal.SIGKILL)
     node.popen.wait()

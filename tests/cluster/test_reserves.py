@@ -122,7 +122,7 @@ def test_reclaimed_cores_go_to_others_and_come_back(cluster, pool):
 
 def test_without_reclaim_nothing_is_taken(cluster, pool):
     monitor = {**QUICK, "enable_cpu_reclaim": False}
-    operation = cluster.start_vanilla("sleep 100", pool=pool, cpu_limit=2, spec={"job_cpu_monitor": monitor})
+    operation = cluster.start_vanilla("sleep 1000", pool=pool, cpu_limit=2, spec={"job_cpu_monitor": monitor})
     [job] = cluster.wait_jobs(operation)
     wait_for(
         lambda: leaf(job_statistics(cluster, operation, job), "job_proxy/preemptible_cpu_x100") == 100,
@@ -166,7 +166,7 @@ def test_a_node_that_sets_a_hard_quota_too():
 
 def test_the_guarantee_survives_restarts(cluster, pool):
     """Of the node agent, and of the server: both hear from the proxy what the job holds now."""
-    operation = cluster.start_vanilla("sleep 100", pool=pool, cpu_limit=2, spec={"job_cpu_monitor": QUICK})
+    operation = cluster.start_vanilla("sleep 1000", pool=pool, cpu_limit=2, spec={"job_cpu_monitor": QUICK})
     [job] = cluster.wait_jobs(operation)
     wait_for(lambda: cluster.pool_orchid(pool)["resource_usage"]["cpu"] == 1, what="the floor")
     for process in [cluster.nodes[0], cluster.server]:
@@ -338,7 +338,7 @@ def test_options_of_the_controllers(small, pool_of_small):
     with pytest.raises(ServerError) as refused:
         small.set("//sys/controller_agents/config/user_job_memory_reserve_quantile", 2)
     assert "from 0 to 1" in refused.value.text()
-    operation = small.start_vanilla("sleep 100", pool=pool_of_small, memory_limit=100 * MIB, job_count=100)
+    operation = small.start_vanilla("sleep 1000", pool=pool_of_small, memory_limit=100 * MIB, job_count=100)
     needed = lambda: small.operation(operation, "progress")["progress"]["tasks"][0]["min_needed_resources"]["memory"]
     assert needed() == (16 + 50) * MIB
     small.set("//sys/controller_agents/config/footprint_memory", 20 * MIB)

@@ -12,7 +12,7 @@ from harness import Process, ServerError, cluster as make_cluster, wait_for
 # Every slot is taken by a job of one core, so counting running jobs is counting cores.
 CORES = 8
 RESOURCES = f"cpu={CORES},memory=8GiB,user_slots={CORES}"
-FOREVER = "sleep 100"
+FOREVER = "sleep 1000"
 # Rounds of the scheduler are short, so that a test can wait for some of them.
 QUICK = 'heartbeat_period = "200ms"\n'
 

@@ -129,7 +129,7 @@ def test_a_job_sees_itself_only(up, namespaces):
 def test_processes_are_bounded(up, namespaces):
     """By the job's own user namespace: the kernel counts anew in it, whatever else the node's user runs."""
     assert run(up, "ulimit -u; ulimit -Hu").split() == [str(PROCESSES)] * 2
-    bomb = "import os, time\nn = 0\nwhile n < 200:\n try: pid = os.fork()\n except OSError: break\n if not pid: time.sleep(100)\n n += 1\nprint(n, flush=True)\nos.kill(-1, 9)"
+    bomb = "import os, time\nn = 0\nwhile n < 200:\n try: pid = os.fork()\n except OSError: break\n if not pid: time.sleep(1000)\n n += 1\nprint(n, flush=True)\nos.kill(-1, 9)"
     # Its shell, itself and the first process of the namespace are there already.
     assert 36 <= int(run(up, f"ulimit -u 40; python3 -c '{bomb}'")) <= 39
 
@@ -170,7 +170,7 @@ def test_daemons_and_deaf_jobs_do_not_stay(up):
 
 
 def test_memory_is_watched_though_no_kernel_limits_it(up):
-    hog = "x = bytearray(300 << 20); import time; time.sleep(60)"
+    hog = "x = bytearray(300 << 20); import time; time.sleep(1000)"
     code, out, err = up.millpond("run", "--memory", "100MiB", "--max-failed", "1", "--quiet", "--", "python3", "-c", hog)
     assert code == 0, err
     operation = out.split()[0]

@@ -180,7 +180,7 @@ def test_pool_that_does_not_exist(cluster):
 
 def test_too_many_operations(cluster):
     cluster.create_pool("narrow", max_operation_count=1, max_running_operation_count=1)
-    operation = cluster.start_vanilla("sleep 100", pool="narrow")
+    operation = cluster.start_vanilla("sleep 1000", pool="narrow")
     try:
         refused(cluster, '\\"narrow\\"', '\\"physical\\"', '"limit": 1', code=202, call="start_operation",
                 operation_type="vanilla", spec=spec("narrow"))
@@ -224,7 +224,7 @@ def test_exit_code_and_signal(cluster, pool):
 @pytest.mark.parametrize("hog", [
     "python3 -c 'x = bytearray(400 << 20)' ",
     # Several processes, each below the limit.
-    "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(30 << 20); time.sleep(20)' & done; wait",
+    "for i in 1 2 3 4 5 6; do python3 -c 'import time; x = bytearray(30 << 20); time.sleep(1000)' & done; wait",
 ], ids=["one process", "many processes"])
 def test_memory_limit(cluster, pool, hog):
     operation = cluster.run_vanilla(hog, pool=pool, state="failed", memory_limit=100 << 20,
@@ -278,7 +278,7 @@ def test_descriptor_flood_of_statistics(cluster, pool):
 def test_abort_while_starting(cluster, pool):
     """An abort at any moment of the start leaves nothing running, and is never answered with an error."""
     for i in range(20):
-        operation = cluster.start_vanilla("sleep 100", job_count=4, pool=pool, cpu_limit=0.1)
+        operation = cluster.start_vanilla("sleep 1000", job_count=4, pool=pool, cpu_limit=0.1)
         # The moment of the abort is what varies.
         time.sleep(i * 0.002)
         cluster.command("abort_operation", operation_id=operation)

@@ -74,7 +74,7 @@ def test_the_real_client(guarded, tokens):
 def test_pools_and_operations(guarded, tokens):
     ann = [{"action": "allow", "subjects": ["ann"], "permissions": ["use", "write"]}]
     guarded.command("create", type="scheduler_pool", attributes={"name": "anns", "pool_tree": "physical", "inherit_acl": False, "acl": ann})
-    spec = {"pool": "anns", "tasks": {"t": {"job_count": 1, "command": "echo said >&2; sleep 60"}}}
+    spec = {"pool": "anns", "tasks": {"t": {"job_count": 1, "command": "echo said >&2; sleep 1000"}}}
 
     def start(user):
         return guarded.command("start_operation", operation_type="vanilla", spec=spec, token=tokens[user])
@@ -225,7 +225,7 @@ def test_a_shell_is_its_openers(guarded, tokens):
     acl = [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["manage"]}]
     shells = [{"name": "open", "subcontainer": ""}]
     guarded.create_pool("shells")
-    operation = guarded.start_vanilla("sleep 100", pool="shells", spec={"acl": acl, "job_shells": shells})
+    operation = guarded.start_vanilla("sleep 1000", pool="shells", spec={"acl": acl, "job_shells": shells})
     job = guarded.wait_jobs(operation)[0]
 
     def shell(user, operation, name=None, **more):
@@ -449,7 +449,7 @@ def test_the_starter_stays_in_the_list_of_his_operation(guarded, tokens):
     root = guarded.client()
     root.create("user", attributes={"name": "cat"}, ignore_existing=True)
     ann = guarded.client(token=tokens["ann"])
-    spec = {"tasks": {"t": {"job_count": 1, "command": "sleep 100"}}, "pool": "ann-own"}
+    spec = {"tasks": {"t": {"job_count": 1, "command": "sleep 1000"}}, "pool": "ann-own"}
     started = guarded.command("start_operation", token=tokens["ann"], operation_type="vanilla", spec=spec)
     operation = started["operation_id"]
     to_cat = {"acl": [{"action": "allow", "subjects": ["cat"], "permissions": ["read", "manage"]}]}

@@ -230,7 +230,7 @@ CALLS = [
              "--spec", "{pool=team}"], says="job_count", code=1),
     Call(3, ["vanilla", "--tasks", vanilla("true", colour="red"),
              "--spec", "{pool=team}"], says="(?s)(?i)unrecognized.*colour"),
-    Call(3, ["vanilla", "--async", "--tasks", vanilla("sleep 100"),
+    Call(3, ["vanilla", "--async", "--tasks", vanilla("sleep 1000"),
              "--spec", '{pool=team;alias="*long";title="a long one"}'], guid, keep="long"),
     Call(3, ["get-operation", "{long}", "--attribute", "state", "--attribute", "type"],
          has(type="vanilla"), before=lambda cluster, names: cluster.wait_state(names["long"], "running")),
@@ -262,7 +262,7 @@ CALLS = [
     Call(3, ["get-operation", "{long}", "--attribute", "result"], re.compile("enough of it")),
     Call(3, ["abort-op", "{long}"], "", says=None),
     Call(3, ["track-op", "{long}"], says="aborted", code=1),
-    Call(3, ["complete-op", "{endless}"], state_is("endless", "completed"), before=start("endless", "sleep 100")),
+    Call(3, ["complete-op", "{endless}"], state_is("endless", "completed"), before=start("endless", "sleep 1000")),
     Call(3, ["track-op", "{endless}"], says="completed"),
     Call(3, ["track-op", "{short}"], says="completed", before=start("short", "sleep 0.5")),
     Call(3, ["get-operation", "{short}", "--attribute", "brief_progress"],
@@ -275,7 +275,7 @@ CALLS = [
 
     # --- rank 4: jobs
     Call(4, ["list-jobs", "{work}"], listed("jobs", "{work_job}"),
-         before=both(start("work", "echo from the job >&2; sleep 100"), job_of("work"))),
+         before=both(start("work", "echo from the job >&2; sleep 1000"), job_of("work"))),
     Call(4, ["list-jobs", "{work}", "--job-state", "completed"], listed("jobs")),
     Call(4, ["list-jobs", "{work}", "--sort-field", "start_time", "--sort-order", "descending", "--limit", "5"],
          listed("jobs", "{work_job}")),

@@ -83,7 +83,7 @@ def test_failure_shows_stderr(client, pool):
 
 
 def test_asynchronous_life(client, pool):
-    operation = client.run_operation(builder(pool, "sleep 100"), sync=False)
+    operation = client.run_operation(builder(pool, "sleep 1000"), sync=False)
     wait_for(lambda: operation.get_state() == "running", what="the operation to run")
     wait_for(lambda: operation.get_jobs(job_state="running") if hasattr(operation, "get_jobs")
              else client.list_jobs(operation.id, job_state="running")["jobs"], what="a job")
@@ -95,7 +95,7 @@ def test_asynchronous_life(client, pool):
 
 
 def test_complete(client, pool):
-    operation = client.run_operation(builder(pool, "sleep 100", job_count=2), sync=False)
+    operation = client.run_operation(builder(pool, "sleep 1000", job_count=2), sync=False)
     wait_for(lambda: operation.get_state() == "running", what="the operation to run")
     operation.complete()
     wait_for(lambda: operation.get_state() == "completed", what="the operation to be completed")

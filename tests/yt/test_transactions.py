@@ -127,7 +127,7 @@ def test_what_is_being_read_stays(client, place):
 
 def test_an_operation_ends_with_its_transaction(cluster, client, place, pool):
     builder = VanillaSpecBuilder().spec({"pool": pool})
-    builder.begin_task("t").command("sleep 100").job_count(1).cpu_limit(0.1).end_task()
+    builder.begin_task("t").command("sleep 1000").job_count(1).cpu_limit(0.1).end_task()
     with pytest.raises(RuntimeError):
         with client.Transaction() as tx:
             operation = client.run_operation(builder, sync=False)
