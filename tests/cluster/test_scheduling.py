@@ -56,7 +56,7 @@ def fill(cluster, pool, job_count=2 * CORES, command=FOREVER, **options):
 
 def churn(cluster, pool, **options):
     """Jobs that come to an end all the time, so that the shares can take effect."""
-    return fill(cluster, pool, job_count=2000, command="sleep 0.15", **options)
+    return fill(cluster, pool, job_count=10_000, command="sleep 0.15", **options)
 
 
 def usage_shares(cluster, pools, samples=60):
@@ -100,7 +100,11 @@ def test_weights(cluster):
     cluster.create_pool("light", weight=1)
     churn(cluster, "heavy")
     churn(cluster, "light")
-    wait_for(lambda: cluster.pool_orchid("heavy")["resource_usage"]["user_slots"] >= 5, what="the heavy pool's share")
+
+    def slots():
+        return [cluster.pool_orchid(pool)["resource_usage"]["user_slots"] for pool in ("heavy", "light")]
+    # Before the light pool has a job, the heavy one has all slots.
+    wait_for(lambda: (now := slots())[0] >= 5 and now[1] >= 1, what="both pools to have slots", seen=slots)
     heavy, light = usage_shares(cluster, ["heavy", "light"])
     assert 0.65 <= heavy <= 0.85 and 0.15 <= light <= 0.35, (heavy, light)
 
@@ -109,7 +113,9 @@ def test_weights_of_operations_inside_a_pool(cluster):
     cluster.create_pool("inside")
     first = churn(cluster, "inside", spec={"weight": 3.0})
     second = churn(cluster, "inside")
-    wait_for(lambda: running(cluster, first) >= 5, what="the heavy operation's share")
+    # Before the light operation has a job, the heavy one has all slots.
+    wait_for(lambda: running(cluster, first) >= 5 and running(cluster, second) >= 1, what="both operations to have slots",
+             seen=lambda: (running(cluster, first), running(cluster, second)))
     samples = []
     for _ in range(60):
         samples.append((running(cluster, first), running(cluster, second)))
@@ -247,15 +253,18 @@ def test_move_between_pools(cluster):
 
 def test_suspend_and_resume(cluster):
     cluster.create_pool("pause")
-    operation = fill(cluster, "pause", job_count=200, command="sleep 0.1")
-    wait_for(lambda: cluster.counters(operation)["completed"] > 4, what="some jobs to be done")
+    # All jobs but the first ones wait for the file, so that the operation cannot be over before it is suspended.
+    go = cluster.shared / "suspended"
+    operation = fill(cluster, "pause", job_count=40, command=f"[ $YT_JOB_INDEX -lt 6 ] || while [ ! -e {go} ]; do sleep 0.1; done")
+    wait_for(lambda: cluster.counters(operation)["completed"] > 4, what="some jobs to be done", seen=lambda: cluster.counters(operation))
     cluster.command("suspend_operation", operation_id=operation)
-    wait_for(lambda: running(cluster, operation) == 0, what="running jobs to end")
+    go.touch()
+    wait_for(lambda: running(cluster, operation) == 0, what="running jobs to end", seen=lambda: cluster.counters(operation))
     done = cluster.counters(operation)["completed"]
     cluster.rounds()
-    assert cluster.counters(operation)["completed"] == done < 200
+    assert cluster.counters(operation)["completed"] == done < 40
     cluster.command("resume_operation", operation_id=operation)
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
 
 
 def test_suspend_with_abort_of_jobs(cluster):
