@@ -79,6 +79,9 @@ def free_port():
 # Of a job, whatever it does.
 MOST_PROCESSES = 4096
 
+# Code of an error: the node of a job did not answer in time.
+NOT_ANSWERED = 3
+
 
 class Bomb:
     """A fork bomb that does not take the machine with it if nobody contains it: every process makes two and stays, for
@@ -563,7 +566,15 @@ class Cluster:
         return operation
 
     def stderr(self, operation, job):
-        return self.command("get_job_stderr", operation_id=operation, job_id=job)
+        """What the job has written. A node that is late is asked again: the server waits for its answer for ten seconds."""
+        def told():
+            try:
+                return [self.command("get_job_stderr", operation_id=operation, job_id=job)]
+            except ServerError as error:
+                if error.error["code"] != NOT_ANSWERED:
+                    raise
+                return None
+        return wait_for(told, what=f"stderr of job {job}", seen=lambda: self.jobs(operation))[0]
 
     def yt_environment(self):
         # Milliseconds; the client's own period grows to 5 s, meant for long operations.

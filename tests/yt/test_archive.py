@@ -179,7 +179,7 @@ def test_what_is_left_of_jobs_whatever_ended_them(small, way):
         # There is no moment at which nothing can be had: the node tells it, the archive does, or neither can yet.
         for job, text in jobs.items():
             try:
-                assert small.stderr(operation, job) == text
+                assert small.command("get_job_stderr", operation_id=operation, job_id=job) == text
             except ServerError as error:
                 assert 3 in error.codes()
     wanted = {job: len(text) for job, text in jobs.items()}
@@ -236,10 +236,10 @@ def test_a_node_that_does_not_answer_is_not_a_job_that_prints_nothing(small):
     os.kill(node, signal.SIGSTOP)
     try:
         with pytest.raises(ServerError) as running:
-            small.stderr(operation, job)
+            small.command("get_job_stderr", operation_id=operation, job_id=job)
         small.command("abort_operation", operation_id=operation)
         with pytest.raises(ServerError) as over:
-            small.stderr(operation, job)
+            small.command("get_job_stderr", operation_id=operation, job_id=job)
     finally:
         os.kill(node, signal.SIGCONT)
     for refused in (running, over):
