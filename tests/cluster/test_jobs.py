@@ -143,12 +143,14 @@ def test_statistics(cluster, pool):
     """A job that burns CPU for about half a second and holds 50 MB."""
     program = ("import time\nx = bytearray(50 << 20)\nx[::4096] = b'1' * len(x[::4096])\n"
                "end = time.process_time() + 0.5\nwhile time.process_time() < end: pass\ntime.sleep(0.2)")
+    begin = time.monotonic()
     operation = cluster.run_vanilla(f"python3 -c \"{program}\"; echo '{{rows=7}};' >&5", pool=pool,
                                     memory_limit=200 << 20)
+    most = 1000 * (time.monotonic() - begin)
     job = only_job(cluster, operation)
     exec_time = statistics(job, "time/exec")["sum"]
     total = statistics(job, "time/total")["sum"]
-    assert 700 <= exec_time <= 20_000 and total >= exec_time
+    assert 700 <= exec_time <= total <= most + 1000, (exec_time, total, most)
     cpu = statistics(job, "user_job/cpu/user")["sum"] + statistics(job, "user_job/cpu/system")["sum"]
     assert 450 <= cpu <= exec_time + 100, (cpu, exec_time)
     memory = statistics(job, "user_job/max_memory")["sum"]
@@ -218,6 +220,7 @@ def leaves(tree, path=()):
 def test_every_statistic(cluster, pool, shared):
     command = ("dd if=/dev/zero of=v/x bs=1M count=3 2>/dev/null; dd if=/dev/zero of=on-disk bs=1M count=5 2>/dev/null; echo '{n=1};' >&5; "
                f"python3 -c 'import time; x = bytearray(60 << 20); time.sleep(3)'; while [ ! -e {shared}/go ]; do sleep 0.2; done")
+    begin = time.monotonic()
     operation = cluster.start_vanilla(command, pool=pool, memory_limit=200 * MIB, cpu_limit=0.1,
                                       tmpfs_volumes=[{"path": "v", "size": 8 * MIB}],
                                       disk_request={"disk_space": 100 * MIB})
@@ -229,6 +232,7 @@ def test_every_statistic(cluster, pool, shared):
     wait_for(monitored, what="the monitor to have measured for a second", period=0.2)
     (shared / "go").touch()
     cluster.wait_state(operation, "completed")
+    most = time.monotonic() - begin
     found = leaves(only_job(cluster, operation)["statistics"])
     known = {**dict.fromkeys(TIMES), **BYTES, **dict.fromkeys(BYTE_SECONDS), **COUNTS, **MONITOR}
     if counts_requests():
@@ -240,7 +244,7 @@ def test_every_statistic(cluster, pool, shared):
     assert {path: value[path] for path, expected in known.items() if expected is not None} == \
         {path: expected for path, expected in known.items() if expected is not None}
     seconds = value["time/total"] / 1000
-    assert 3 <= value["time/exec"] / 1000 <= seconds < 60
+    assert 3 <= value["time/exec"] / 1000 <= seconds <= most + 1, (value["time/exec"], seconds, most)
     for path, of in BYTE_SECONDS.items():
         assert value[path] == value[of] * value["time/total"] // 1000, path
     assert 60 * MIB <= value["user_job/max_memory"] < 100 * MIB, "without the volume"
@@ -442,7 +446,8 @@ def test_interruption_signal(cluster, pool, shared):
     command = f"trap 'echo interrupted >&2; touch {shared}/seen; exit 0' USR1; echo ready >&2; while :; do sleep 0.05; done"
     operation, job = start_and_find(cluster, pool, command, interruption_signal="SIGUSR1", restart_exit_code=5)
     wait_for(lambda: b"ready" in cluster.stderr(operation, job), what="the trap to be set")
-    cluster.command("abort_job", job_id=job, interrupt_timeout=20000)
+    # However long a late machine needs to bring the signal to the job.
+    cluster.command("abort_job", job_id=job, interrupt_timeout=120_000)
     wait_for(lambda: os.path.exists(shared / "seen"), what="the signal")
     # With restart_exit_code set, leaving with 0 means: done (jobs-and-nodes.md 6.8).
     cluster.wait_state(operation, "completed")
@@ -486,9 +491,10 @@ def test_list_jobs_pages(cluster, pool):
     assert counts["jobs"] == [] and counts["state_counts"]["completed"] == 7
 
 
+@pytest.mark.timeout(900)
 def test_large_operation(cluster, pool):
     """Five hundred jobs: each counted, each with its own record."""
-    operation = cluster.run_vanilla("true", pool=pool, job_count=500, timeout=120)
+    operation = cluster.run_vanilla("true", pool=pool, job_count=500, timeout=600)
     assert cluster.counters(operation)["completed"] == 500
     listed = cluster.command("list_jobs", operation_id=operation, limit=1000)["jobs"]
     assert len(listed) == 500 and {j["job_cookie"] for j in listed} == set(range(500))
