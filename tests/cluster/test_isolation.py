@@ -3,6 +3,7 @@
 Users, namespaces and memory file systems need root; skipped with a reason otherwise.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -227,7 +228,7 @@ def test_daemons(cluster, pool):
     """They left session, environment and descriptors behind; they do not leave the job."""
     daemon = "setsid env -i sh -c 'exec </dev/null >/dev/null 2>&1 5>&-; sleep 2000.25 & sleep 2000.25'"
     output(cluster, f"{daemon} & while ! pgrep -f '^sleep 2000.25' >/dev/null; do sleep 0.02; done", pool)
-    assert not cluster.find_process("sleep", "2000.25")
+    wait_for(lambda: not cluster.find_process("sleep", "2000.25"), what="the daemons to be gone")
 
 
 def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
@@ -245,7 +246,7 @@ def test_proxies_are_bounded_and_their_death_is_told(cluster, pool):
     cluster.wait_state(operation, "failed")
     error = cluster.result(operation)
     assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
-    assert not cluster.find_process("sleep", "2000.625")
+    wait_for(lambda: not cluster.find_process("sleep", "2000.625"), what="the job to be gone with its proxy")
     assert output(cluster, "echo well", pool) == "well\n"
 
 
@@ -289,7 +290,8 @@ def test_the_kernel_takes_a_proxy_when_memory_runs_out(cluster, pool):
     assert "Job proxy failed" in error_text(error) and "signal 9" in error_text(error), error_text(error)
     [job] = cluster.jobs(operation)
     assert job["state"] == "failed", job
-    assert not cluster.find_process("sleep", "2000.625") and not cluster.find_process("sleep", "2000.626")
+    wait_for(lambda: not cluster.find_process("sleep", "2000.625") and not cluster.find_process("sleep", "2000.626"),
+             what="all of the job to be gone with its proxy")
     wait_for(lambda: not cluster.job_cgroups(), what="the groups of the job to be gone")
     assert cluster.spawners() == [spawner], "it was not the one to be killed"
     assert output(cluster, "echo well", pool) == "well\n"
@@ -420,7 +422,9 @@ def test_tmpfs_of_a_dead_job(cluster, pool):
     proxies = cluster.proxies()
     cluster.nodes[0].kill()
     for pid in proxies:
-        os.kill(pid, 9)
+        # That of an earlier job may be on its way out.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 9)
     cluster.command("abort_operation", operation_id=operation)
     cluster.restart()
     wait_for(lambda: not cluster.mounts(), what="the mount to be gone")
