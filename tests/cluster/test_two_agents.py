@@ -21,6 +21,8 @@ def test_s10_a_second_agent_of_the_same_name_harms_nothing(tmp_path):
         begun = cluster.shared / "begun"
         operation = cluster.start_vanilla(f"echo $$ >{begun}; exec sleep 1000", pool="p")
         wait_for(begun.exists, what="the job to begin")
+        # Known to the server, too.
+        cluster.wait_counters(operation, running=1)
         groups = cluster.job_cgroups()
         code, said = agent(cluster.nodes[0].name, tmp_path / "other")
         assert code != 0 and cluster.nodes[0].name in said and str(cluster.directory / "node-0") in said, said
