@@ -109,9 +109,15 @@ def test_reclaimed_cores_go_to_others_and_come_back(cluster, pool):
     assert explained["accounted"]["cpu"] == 1 and explained["cpu"]["monitor"]["limit"] == 1
     assert explained["cpu"]["monitor"]["last_change"]["applied"]
     assert explained["memory"]["user_job"]["origin"] == "default"
-    savings = cluster.get("//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_savings")
-    assert savings["<Root>"]["reclaimed_core_seconds"] >= savings[pool]["reclaimed_core_seconds"] > 0
-    assert savings[pool]["unreserved_byte_seconds"] > 0
+
+    def pool_savings():
+        return cluster.get("//sys/scheduler/orchid/scheduler/pool_trees/physical/pool_savings")
+
+    def saves():
+        of_pool = (now := pool_savings()).get(pool)
+        return of_pool and of_pool["reclaimed_core_seconds"] > 0 and of_pool["unreserved_byte_seconds"] > 0 and now
+    savings = wait_for(saves, what="what the pool has saved", seen=pool_savings)
+    assert savings["<Root>"]["reclaimed_core_seconds"] >= savings[pool]["reclaimed_core_seconds"]
 
     # Raising waits for nobody, though the node has no free core.
     signs.with_suffix(".busy").touch()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tarfile
 
+import pytest
 from harness import cluster as make_cluster, wait_for
 from test_jobs import upload
 
@@ -124,7 +125,8 @@ def run_round(cluster, rows):
                if cluster.state(operation) == "failed" or cluster.counters(operation)["aborted"]]
         assert not bad, bad
         return sum(1 for _ in slots.glob("*/sandbox/.up")) == len(operations)
-    wait_for(up, what=f"{len(operations)} jobs to hold their slots", period=0.3)
+    wait_for(up, timeout=360, what=f"{len(operations)} jobs to hold their slots", period=0.3,
+             seen=lambda: [str(path) for path in slots.glob("*/sandbox/.up")])
     holders = sorted(path.parent.parent.name for path in slots.glob("*/sandbox/.up"))
     for path in slots.glob("*/sandbox/.up"):
         (path.parent / ".go").touch()
@@ -137,6 +139,8 @@ def run_round(cluster, rows):
     return holders
 
 
+# Sixty jobs, twice.
+@pytest.mark.timeout(1200)
 def test_s12_every_pair_of_options_in_a_fresh_and_in_a_used_slot():
     """S12: copied files in a slot that never held linked ones were aborted without end. Any two options may meet in a slot
     that another combination has left."""

@@ -162,7 +162,7 @@ def test_a_shell_by_operation(cluster, pool):
 
 def shell(cluster, job, command):
     """`run_job_shell_command`."""
-    connection = http.client.HTTPConnection(cluster.address, timeout=60)
+    connection = http.client.HTTPConnection(cluster.address, timeout=180)
     connection.request("POST", "/api/v4/run_job_shell_command", body=json.dumps({"job_id": job, "command": command}))
     reply = connection.getresponse()
     body = reply.read()
@@ -221,7 +221,7 @@ def test_errors_and_events(cluster, job):
 
 def test_named_shells_are_for_their_owners(cluster, job):
     def spawn(user):
-        connection = http.client.HTTPConnection(cluster.address, timeout=60)
+        connection = http.client.HTTPConnection(cluster.address, timeout=180)
         body = json.dumps({"job_id": job, "shell_name": "private", "parameters": {"operation": "spawn", "command": "true"}})
         connection.request("POST", "/api/v4/poll_job_shell", body=body, headers={"X-YT-User-Name": user})
         reply = connection.getresponse()
