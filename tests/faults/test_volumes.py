@@ -16,6 +16,8 @@ FLOW, BURST = 0.25, 0.75
 WRITE_PERIOD = 5.0
 # Until it is durable on a machine under load.
 LATE = 4.0
+# To be in time for a burst.
+ATTEMPTS = 6
 
 
 @pytest.fixture(scope="module")
@@ -90,21 +92,34 @@ def test_accumulated_volume_survives_a_stop(cluster):
     assert before - 0.01 <= after <= before + inflow
 
 
+# Each attempt saves up for twelve seconds.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("moment", range(4))
 def test_nothing_is_spent_twice(cluster, moment):
     """Killed at any moment of a burst: at its very beginning, too."""
     rng = random.Random(f"volumes {moment}")
-    saved(cluster, "b", 3)
-    operation = cluster.start_vanilla("sleep 1000", job_count=40, pool="b", cpu_limit=0.1, memory_limit=16 << 20)
-    wait_for(lambda: granted(cluster) > BURST - 1e-6, what="the burst", period=0.01)
     # The moment of the kill is what varies.
-    time.sleep([0.0, 0.3, 1.0, 2.0][moment] + rng.uniform(0, 0.2))
-    before, begin = volume_now(cluster)
-    spending = granted(cluster)
-    assert spending > FLOW
+    pause = [0.0, 0.3, 1.0, 2.0][moment] + rng.uniform(0, 0.2)
+    for _ in range(ATTEMPTS):
+        saved(cluster, "b", 3)
+        operation = cluster.start_vanilla("sleep 1000", job_count=40, pool="b", cpu_limit=0.1, memory_limit=16 << 20)
+        wait_for(lambda: granted(cluster) > 0, what="a share for the demand", period=0.01)
+        time.sleep(pause)
+        before, begin = volume_now(cluster)
+        spending = granted(cluster)
+        if spending > 1.1 * FLOW:
+            break
+        # The volume lasts for a few seconds of spending: the test was too late.
+        end(cluster, operation)
+    else:
+        raise AssertionError(f"{ATTEMPTS} times no burst: the pool spends {spending} with a volume of {before}")
     after, inflow = first_volume_after(cluster, begin, lambda: kill(cluster))
     assert after <= before + inflow, "a pool has more than before"
     assert after >= before - spending * (WRITE_PERIOD + LATE), "more than a write period was lost"
+    end(cluster, operation)
+
+
+def end(cluster, operation):
     cluster.command("abort_operation", operation_id=operation)
     cluster.wait_state(operation, "aborted")
 
