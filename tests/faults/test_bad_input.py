@@ -80,7 +80,9 @@ def test_get_on_a_change_is_405(cluster):
 
 def test_garbage_on_the_port(cluster):
     for garbage in [b"\x00" * 100, b"GET / HTTP/9.9\r\n\r\n", b"\xff\xfe" * 5000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxx"]:
-        with socket.create_connection(("127.0.0.1", cluster.port), timeout=5) as s, contextlib.suppress(OSError):
+        with socket.create_connection(("127.0.0.1", cluster.port), timeout=180) as s, contextlib.suppress(OSError):
+            # Whether it is answered or not.
+            s.settimeout(5)
             s.sendall(garbage)
             s.shutdown(socket.SHUT_WR)
             s.recv(1000)
@@ -344,11 +346,13 @@ def test_second_up_on_the_same_data(tmp_path):
                     return True
         wait_for(answers, what="the first one to answer")
         ends_with_error(["up", "--listen", f"127.0.0.1:{free_port()}", "--data", tmp_path / "d"], str(tmp_path / "d"))
-        assert first.poll() is None and answers()
+        wait_for(answers, what="the first one to answer still")
+        assert first.poll() is None
 
         def whole():
-            with urllib.request.urlopen(f"http://{address}/api/v4/get?path=//sys/scheduler/orchid/scheduler/nodes", timeout=60) as reply:
-                return '"scheduler_state":"online"' in reply.read().decode()
+            with contextlib.suppress(OSError):
+                with urllib.request.urlopen(f"http://{address}/api/v4/get?path=//sys/scheduler/orchid/scheduler/nodes", timeout=60) as reply:
+                    return '"scheduler_state":"online"' in reply.read().decode()
         # A node that is stopped while it starts leaves its control groups behind.
         wait_for(whole, what="its node to be online")
     finally:

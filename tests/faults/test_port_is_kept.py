@@ -51,7 +51,7 @@ def test_s6_nobody_can_take_the_port_while_the_server_of_up_restarts(tmp_path):
                           stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def answers():
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=60):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=180):
             return True
         return False
 
@@ -73,5 +73,5 @@ def test_s6_nobody_can_take_the_port_while_the_server_of_up_restarts(tmp_path):
     finally:
         squatter.over.set()
         up.terminate()
-        up.wait(60)
+        up.wait(180)
         log.close()

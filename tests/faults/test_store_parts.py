@@ -38,7 +38,7 @@ def does_not_start(c, *words):
     before = {path for path in data(c).rglob("*") if path.is_file()}
     pathlib.Path(c.server.log).write_text("")
     c.server.start()
-    wait_for(lambda: not c.server.running(), timeout=60, what="the server to refuse its data", seen=c.server.tail)
+    wait_for(lambda: not c.server.running(), what="the server to refuse its data", seen=c.server.tail)
     text = c.server.tail()
     assert c.server.popen.returncode != 0 and "panicked" not in text, text
     for word in (str(data(c)), "backup", "--new-cluster", *words):
@@ -167,7 +167,8 @@ def test_many_blobs_are_not_removed_without_a_question():
         c.millpond("server", "gc", "--confirm")
         wait_for(lambda: len(blobs(c)) == 3, what="the garbage to be removed", seen=lambda: sorted(blobs(c)))
         assert held(c) is None and contents(c, 3)
-        audit = c.millpond("audit", "--action", "gc_collect", "--json")[1]
+        # The event log is written behind the answer.
+        audit = wait_for(lambda: c.millpond("audit", "--action", "gc_collect", "--json")[1], what="a line of the audit log")
         assert json.loads(audit.splitlines()[0])["action"] == "gc_collect", audit
         assert "nothing waits" in c.millpond("server", "gc")[1]
         restart(c)
