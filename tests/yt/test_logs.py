@@ -3,12 +3,14 @@
 import json
 import pathlib
 
-from harness import cluster as make_cluster
+from harness import cluster as make_cluster, wait_for
 
 
 def test_lines_for_machines():
     with make_cluster(nodes=0) as cluster:
-        assert "the server is ready" in cluster.server.tail() and "DEBUG" not in cluster.server.tail()
+        # The log is written beside the answers.
+        wait_for(lambda: "the server is ready" in cluster.server.tail(), what="the line of a server that is ready", seen=cluster.server.tail)
+        assert "DEBUG" not in cluster.server.tail()
         cluster.server.terminate()
         before = len(pathlib.Path(cluster.server.log).read_text().splitlines())
         cluster.server.arguments = [*cluster.server.arguments, "--json"]
@@ -16,9 +18,17 @@ def test_lines_for_machines():
         cluster.server.start()
         cluster.wait_server()
         cluster.get("//sys/@cluster_name")
-        lines = [json.loads(line) for line in pathlib.Path(cluster.server.log).read_text().splitlines()[before:]]
-        assert all({"timestamp", "level", "fields", "target"} <= set(line) for line in lines)
-        ready = next(line for line in lines if line["fields"]["message"] == "the server is ready")
+
+        def written():
+            """Whole lines: the last one may be half written."""
+            whole = pathlib.Path(cluster.server.log).read_text().rpartition("\n")[0]
+            lines = [json.loads(line) for line in whole.splitlines()[before:]]
+            assert all({"timestamp", "level", "fields", "target"} <= set(line) for line in lines)
+            return lines
+
+        def find(**fields):
+            return next((line for line in written() if fields.items() <= line["fields"].items()), None)
+        ready = wait_for(lambda: find(message="the server is ready"), what="the line of a server that is ready", seen=written)
         assert ready["level"] == "INFO" and ready["fields"]["address"] == cluster.address
-        request = next(line for line in lines if line["fields"].get("command") == "get")
+        request = wait_for(lambda: find(command="get"), what="the line of the request", seen=written)
         assert request["level"] == "DEBUG" and request["fields"]["user"] == "root"
