@@ -1,6 +1,7 @@
 """The command line, as somebody uses it who has just built the program."""
 
 import csv
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import subprocess
 import types
 
 import pytest
-from harness import BINARY, Cluster, free_port, wait_for
+from harness import BINARY, Cluster, ServerError, free_port, wait_for
 
 ID = re.compile(r"[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+")
 
@@ -41,7 +42,8 @@ class Up:
             assert self.popen.poll() is None, self.log.read_text()
             try:
                 return len(self.cluster.online()) == nodes
-            except OSError:
+            # It is starting, or was killed in the middle of the answer.
+            except (OSError, ServerError, http.client.HTTPException, ValueError):
                 return False
         wait_for(ready, what="the cluster to be up")
         wait_for(lambda: "YT_PROXY" in self.log.read_text(), what="the banner")
