@@ -1,6 +1,7 @@
 """Transactions and locks through the real `yt` command and SDK (http-api.md 8.1, 8.2)."""
 
 import threading
+import time
 
 import pytest
 import yt.wrapper as yt_wrapper
@@ -102,11 +103,20 @@ def test_the_command_line(cluster, place):
 
 
 def test_nobody_pings(client, place):
-    # Long enough for what is done first.
-    tx = client.start_transaction(timeout=8000)
     bound = yt_wrapper.YtClient(config=client.config)
+    # On a late machine a short transaction is over before anything is done in it.
+    for timeout in (3_000, 15_000, 75_000):
+        begin = time.monotonic()
+        tx = client.start_transaction(timeout=timeout)
+        try:
+            with bound.Transaction(transaction_id=tx, ping=False):
+                bound.set(f"{place}/a", 1)
+            break
+        except yt_wrapper.YtResponseError as error:
+            assert error.contains_code(11000) and time.monotonic() - begin >= timeout / 1000, error
+    else:
+        pytest.fail("no transaction lasted for one change")
     with bound.Transaction(transaction_id=tx, ping=False):
-        bound.set(f"{place}/a", 1)
         wait_for(lambda: not client.exists(f"#{tx}"), what="its end")
         refused(lambda: bound.get(f"{place}/a"), 11000)
     assert not client.exists(f"{place}/a")
@@ -148,7 +158,7 @@ def test_files_of_a_client_are_cached(client, place, tmp_path):
 
 
 def test_transactions_survive_the_server(cluster, client, place):
-    tx = client.start_transaction(timeout=60000)
+    tx = client.start_transaction(timeout=600_000)
     bound = yt_wrapper.YtClient(config=client.config)
     with bound.Transaction(transaction_id=tx):
         bound.set(f"{place}/a", 1)
