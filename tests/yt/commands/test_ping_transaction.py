@@ -3,6 +3,7 @@
 import time
 
 import pytest
+import yt.wrapper
 from calls import LATE, formatted, inside, told
 from harness import ServerError
 
@@ -27,14 +28,26 @@ def test_ping_transaction_and_those_around(client, ancestors):
     assert [now > then for now, then in zip(times(), before)] == [ancestors, ancestors, True, False]
 
 
+@pytest.mark.timeout(600)
 def test_ping_transaction_keeps_it(client, home):
-    id = client.start_transaction(timeout=3000)
-    # Longer than its timeout, which only time can show.
-    ends = time.monotonic() + 4
-    while time.monotonic() < ends:
-        client.ping_transaction(id)
-        time.sleep(0.2)
-    assert client.get(f"#{id}/@state") == "active"
+    # On a late machine a short timeout passes between two pings.
+    for timeout in (3, 15, 60):
+        last = time.monotonic()
+        id = client.start_transaction(timeout=1000 * timeout)
+        # Longer than its timeout, which only time can show.
+        ends = time.monotonic() + timeout + 1
+        try:
+            while time.monotonic() < ends:
+                begin = time.monotonic()
+                client.ping_transaction(id)
+                last = begin
+                time.sleep(0.2)
+            assert client.get(f"#{id}/@state") == "active"
+            break
+        except yt.wrapper.YtResponseError as error:
+            assert time.monotonic() - last >= timeout, f"{timeout} s after the last ping it was over: {error}"
+    else:
+        pytest.fail("more than a minute passed between two pings")
     client.abort_transaction(id)
 
 
