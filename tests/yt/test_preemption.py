@@ -9,11 +9,15 @@ import json
 
 import pytest
 import yt.wrapper
-from harness import cluster as make_cluster, wait_for
+from harness import cluster as make_cluster, find_error, wait_for
 from yt.wrapper import VanillaSpecBuilder
 
 CORES = 8
 FOREVER = "sleep 1000"
+# Milliseconds: longer than a late step of a test, shorter than a wait.
+LONG = 120_000
+# Code of the error of a job that has waited on its node in vain.
+WAITING_JOB_TIMEOUT = 1103
 # The defaults are half a minute and more; the rules are the same.
 FAST = {
     "fair_share_starvation_timeout": 500,
@@ -92,6 +96,14 @@ def steady(client, operations, wanted, timeout=180):
     assert now() == wanted
 
 
+def wait_for_traps(cluster, operation):
+    """Waits until every running job has said that it handles the signal: a shell that has not come so far dies of it."""
+    def said():
+        jobs = cluster.jobs(operation.id, state="running", limit=1000)
+        return {job["id"]: cluster.stderr(operation.id, job["id"]) for job in jobs}
+    wait_for(lambda: all(text.startswith(b"ready\n") for text in said().values()), what="the traps of all jobs", seen=said)
+
+
 def aborted(client, operation):
     return client.list_jobs(operation.id, job_state="aborted", limit=1000)["jobs"]
 
@@ -146,15 +158,16 @@ def test_an_interrupted_job_has_its_signal_and_its_grace(cluster, client):
     cluster.create_pool("guest")
     # However long they need for it.
     polite = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 120_000},
-                   command="trap 'echo interrupted >&2; sleep 0.5; exit 0' INT; while :; do sleep 0.05; done")
+                   command="trap 'echo interrupted >&2; sleep 0.5; exit 0' INT; echo ready >&2; while :; do sleep 0.05; done")
     steady(client, [polite], [8])
+    wait_for_traps(cluster, polite)
     owner = start(client, "owner", 4)
     steady(client, [owner, polite], [4, 4])
     done = client.list_jobs(polite.id, job_state="completed", limit=100)["jobs"]
     assert len(done) == 4 and aborted(client, polite) == []
     for job in done:
         assert job["interruption_info"]["interruption_reason"] == "preemption", job
-        assert client.get_job_stderr(polite.id, job["id"]).read() == b"interrupted\n"
+        assert client.get_job_stderr(polite.id, job["id"]).read() == b"ready\ninterrupted\n"
     progress = polite.get_progress()
     assert progress["pending"] == 4, "the place of an interrupted job is to be filled again"
 
@@ -163,8 +176,9 @@ def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
     cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4})
     cluster.create_pool("guest")
     deaf = start(client, "guest", 8, interruption_signal="SIGINT",
-                 command="trap 'echo told >&2' INT; while :; do sleep 0.05; done")
+                 command="trap 'echo told >&2' INT; echo ready >&2; while :; do sleep 0.05; done")
     steady(client, [deaf], [8])
+    wait_for_traps(cluster, deaf)
     owner = start(client, "owner", 4)
     steady(client, [owner, deaf], [4, 4])
     victims = aborted(client, deaf)
@@ -172,7 +186,7 @@ def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
     told = {r["job_id"]: time_of(r["time"]) for r in client.get(f"{TREE}/preemption_log") if r["operation_id"] == deaf.id}
     for victim in victims:
         assert victim["abort_reason"] == "preemption"
-        assert client.get_job_stderr(deaf.id, victim["id"]).read().startswith(b"told\n"), "it had its signal"
+        assert client.get_job_stderr(deaf.id, victim["id"]).read().startswith(b"ready\ntold\n"), "it had its signal"
         grace = time_of(victim["finish_time"]) - told[victim["id"]]
         assert grace >= FAST["allocation_preemption_timeout"] / 1000, "it had its time"
 
@@ -181,26 +195,28 @@ def test_a_deaf_job_is_killed_after_its_grace(cluster, client):
 def test_a_newcomer_waits_no_longer_than_it_may(cluster, client, option):
     """Whoever takes longer to leave than the newcomer may wait on the node: it is aborted with
     `waiting_timeout` and counted as never started (scheduling.md 15.4)."""
-    patience = 6 if option == "pool" else 10
+    patience = 6000 if option == "pool" else 10_000
     attributes = {"waiting_for_resources_on_node_timeout": 6000} if option == "pool" else {}
     cluster.create_pool("owner", strong_guarantee_resources={"cpu": 4}, **attributes)
     cluster.create_pool("guest")
     # The operation says how long its jobs need, and they need it.
-    slow = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": 40_000},
-                 command="trap '' INT; while :; do sleep 0.05; done")
+    slow = start(client, "guest", 8, interruption_signal="SIGINT", spec={"allocation_preemption_timeout": LONG},
+                 command="trap '' INT; echo ready >&2; while :; do sleep 0.05; done")
     steady(client, [slow], [8])
+    wait_for_traps(cluster, slow)
     owner = start(client, "owner", 1, spec={"waiting_job_timeout": 10_000} if option == "spec" else {})
     wait_for(lambda: aborted(client, owner), what="a newcomer that has waited in vain")
     job = aborted(client, owner)[0]
     assert job["abort_reason"] == "waiting_timeout", job
     waited = time_of(job["finish_time"]) - time_of(job["start_time"])
     # Nodes alone would let it wait for half a minute.
-    assert patience - 0.5 <= waited < 25, waited
+    assert find_error(job["error"], WAITING_JOB_TIMEOUT)["attributes"]["timeout"] == patience, job
+    assert waited >= patience / 1000 - 0.5, waited
     progress = owner.get_progress()
     assert (progress["failed"], progress["completed"]) == (0, 0), progress
-    assert aborted(client, slow) == [], "its jobs have their forty seconds"
+    assert aborted(client, slow) == [], "its jobs have their time"
     log = client.get(f"{TREE}/preemption_log")
-    assert {r["timeout"] for r in log if r["operation_id"] == slow.id} == {40_000}
+    assert {r["timeout"] for r in log if r["operation_id"] == slow.id} == {LONG}
     if option == "pool":
         alerts = [a["attributes"]["alert_type"] for a in client.get("//sys/scheduler/@alerts")]
         # As the tree's timeout of preemption: not below it.
@@ -219,8 +235,9 @@ def test_a_server_that_dies_in_the_middle_of_a_preemption():
         cluster.create_pool("guest")
         slow = start(client, "guest", 8, interruption_signal="SIGINT",
                      spec={"allocation_preemption_timeout": 8_000},
-                     command="trap '' INT; while :; do sleep 0.05; done")
+                     command="trap '' INT; echo ready >&2; while :; do sleep 0.05; done")
         steady(client, [slow], [8])
+        wait_for_traps(cluster, slow)
         owner = start(client, "owner", 1)
 
         def log():
