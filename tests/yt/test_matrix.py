@@ -103,7 +103,7 @@ class World:
         return path
 
     def transaction(self, user):
-        return self.cluster.command("start_transaction", token=self.tokens[user])["transaction_id"]
+        return self.cluster.start_transaction(token=self.tokens[user])
 
     def summed(self, at):
         """A file whose checksum is known."""

@@ -141,7 +141,7 @@ def test_questions(cluster, client):
     operation = cluster.start_vanilla("true", pool="asked")
     cluster.wait_state(operation, "completed")
     job = cluster.jobs(operation)[0]["id"]
-    transaction = client.start_transaction()
+    transaction = client.start_transaction(timeout=600_000)
     for query in ({"attributes[]": "state"}, {"attributes[keys][]": "state"}, {"transaction_id": transaction}):
         assert ask(cluster, "get_job", method="GET", query={"job_id": job, **query})["state"] == "completed"
     client.abort_transaction(transaction)

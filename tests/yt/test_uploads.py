@@ -299,7 +299,7 @@ def test_concatenate_in_a_transaction(cluster):
     files = Files(cluster, b"a", b"b")
 
     def inside(end):
-        transaction = cluster.command("start_transaction", timeout=600_000)["transaction_id"]
+        transaction = cluster.start_transaction()
         files.concatenate(append=True, transaction_id=transaction)
         assert request(cluster, "read_file", {"path": files.destination, "transaction_id": transaction}) == b"present;ab"
         assert files.content() == b"present;"
@@ -321,7 +321,7 @@ def test_concatenate_in_a_transaction(cluster):
 
 def test_concatenate_sees_what_its_transaction_sees(cluster):
     files = Files(cluster, b"a", b"b")
-    transaction = cluster.command("start_transaction", timeout=600_000)["transaction_id"]
+    transaction = cluster.start_transaction()
     request(cluster, "write_file", {"path": files.sources[0], "transaction_id": transaction}, b"new")
     files.concatenate()
     assert files.content() == b"ab"
