@@ -40,7 +40,7 @@ class Upload:
         self.connection.sendall(data)
 
     def wait_until_it_is_being_written(self):
-        wait_for(lambda: blobs(self.cluster) != self.blobs, what="the server to begin writing")
+        wait_for(lambda: blobs(self.cluster) - self.blobs, what="the server to begin writing")
 
     def reset(self):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -61,7 +61,21 @@ class Upload:
 
 
 def blobs(cluster):
-    return sorted(path.name for path in cluster.directory.rglob("blobs/*"))
+    """Names of the contents on disk. Those that were replaced are removed behind the answer, in order of the requests."""
+    return {path.name for path in cluster.directory.rglob("blobs/*")}
+
+
+def settled_blobs(cluster):
+    """Names of the contents on disk when the removals of all earlier requests are done: the last of them is awaited."""
+    path = f"//tmp/settled-{next(_numbers)}"
+    cluster.command("create", type="file", path=path)
+    before = blobs(cluster)
+    request(cluster, "write_file", {"path": path}, path.encode())
+    replaced = blobs(cluster) - before
+    cluster.remove(path)
+    assert len(replaced) == 1, replaced
+    wait_for(lambda: not blobs(cluster) & replaced, what="a replaced content to be removed")
+    return blobs(cluster)
 
 
 def request(cluster, command, parameters, body=None):
@@ -115,7 +129,7 @@ def test_what_was_cut_is_never_the_whole(cluster, kind, cut, going, append):
         upload.reset()
     else:
         upload.connection.close()
-    wait_for(lambda: blobs(cluster) == upload.blobs, what="the part to be gone")
+    wait_for(lambda: not blobs(cluster) - upload.blobs, what="the part to be gone", seen=lambda: blobs(cluster) - upload.blobs)
     assert upload.content() == OLD
 
 
@@ -154,7 +168,7 @@ def test_all_that_append_at_once_are_there(cluster, kind):
     path = f"//tmp/shared-{next(_numbers)}"
     cluster.command("create", type=kind, path=path)
     writers, each = 8, 12
-    before = blobs(cluster)
+    before = settled_blobs(cluster)
     failures = []
 
     def write(writer):
@@ -198,7 +212,7 @@ class Files:
         self.cluster = cluster
         self.sources = [self.made(content) for content in contents]
         self.destination = self.made(present)
-        self.blobs = blobs(cluster)
+        self.blobs = settled_blobs(cluster)
 
     def made(self, content):
         path = f"//tmp/joined-{next(_numbers)}"
@@ -220,7 +234,7 @@ class Files:
         with pytest.raises(ServerError) as refused:
             self.concatenate(*sources, **parameters)
         assert self.content() == before
-        wait_for(lambda: blobs(self.cluster) == here, what="what was joined to be gone")
+        wait_for(lambda: not blobs(self.cluster) - here, what="what was joined to be gone", seen=lambda: blobs(self.cluster) - here)
         return refused.value
 
     def wait_for_blobs(self, more=0):
@@ -308,7 +322,7 @@ def test_concatenate_in_a_transaction(cluster):
         with pytest.raises(ServerError) as refused:
             files.concatenate()
         assert refused.value.error["code"] == 402
-        wait_for(lambda: blobs(cluster) == here, what="what was joined to be gone")
+        wait_for(lambda: not blobs(cluster) - here, what="what was joined to be gone", seen=lambda: blobs(cluster) - here)
         cluster.command(f"{end}_transaction", transaction_id=transaction)
         files.wait_for_blobs()
         return transaction
@@ -426,7 +440,7 @@ def test_parallel_upload_ends_with_concatenate(cluster, client, home, parts):
     client.config["write_parallel"].update(enable=True, max_thread_count=3, concatenate_size=4)
     client.config["write_retries"]["chunk_size"] = 100_000
     content = b"".join(b"%08d" % number for number in range(parts * 100_000 // 8 - 100))
-    before = blobs(cluster)
+    before = settled_blobs(cluster)
     client.write_file(f"{home}/f", content)
     assert client.read_file(f"{home}/f").read() == content
     client.write_file(f"<append=%true>{home}/f", content)
@@ -473,7 +487,7 @@ def test_who_asks_first_need_not_send(cluster):
 def test_a_body_that_never_comes_does_not_hold_up_the_refusal(cluster):
     host, port = cluster.address.split(":")
     for head in (b"Content-Length: 9", b"Transfer-Encoding: chunked"):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=120) as connection:
             connection.sendall(b"PUT /api/v4/no_such_command HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n"
                                % (cluster.address.encode(), head))
             assert connection.recv(1000).startswith(b"HTTP/1.1 404")
