@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import time
 import urllib.error
 import urllib.request
 
@@ -44,10 +45,17 @@ def test_numbers_are_those_of_the_cluster(cluster, pool):
     assert value(seen, "millpond_operations", state="running") >= 1
     assert value(seen, "millpond_nodes", state="online") == 1
     cluster.command("abort_operation", operation_id=operation)
-    after = scrape(cluster)
 
     def grown(family, sample, **labels):
         return (value(after, family, sample, **labels) or 0) - (value(before, family, sample, **labels) or 0)
+    # What is written and what nodes say comes some time after the answer.
+    deadline = time.monotonic() + 180
+    while True:
+        after = scrape(cluster)
+        if grown("millpond_archived_operations", None) >= 1 and grown("millpond_heartbeats", "millpond_heartbeats_total", tree="physical") > 0:
+            break
+        assert time.monotonic() < deadline, "no operation was archived, or no heartbeat was counted"
+        time.sleep(0.1)
     assert grown("millpond_started_operations", "millpond_started_operations_total") >= 1
     assert grown("millpond_ended_operations", "millpond_ended_operations_total", state="aborted") >= 1
     assert grown("millpond_ended_jobs", "millpond_ended_jobs_total", state="aborted",
