@@ -219,6 +219,7 @@ def test_input_need_not_be_read(cluster, client, home):
     assert totals(cluster, operation, "data/input/not_fully_consumed") == 0
 
 
+@pytest.mark.timeout(1500)
 def test_a_hundred_megabytes(cluster, client, home):
     client.write_table(f"{home}/a", [{"n": n} for n in range(4)])
     # Four jobs write 25,000 rows of a kilobyte each.
