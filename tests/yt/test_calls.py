@@ -298,7 +298,10 @@ CALLS = [
          before=lambda cluster, names: wait_for(lambda: cluster.jobs(names["work"], state="running"),
                                                 what="the job to run again")),
     Call(4, ["abort-op", "{work}"], state_is("work", "aborted")),
-    Call(4, ["get-job-stderr", "{work_job}", "{work}"], "from the job"),
+    # When neither the node nor the archive can tell it, there is an error for a moment.
+    Call(4, ["get-job-stderr", "{work_job}", "{work}"], "from the job",
+         before=lambda cluster, names: wait_for(lambda: cluster.stderr(names["work"], names["work_job"]),
+                                                what="stderr of an aborted job")),
     Call(4, ["list-jobs", "{bad}", "--job-state", "failed"],
          parsed(lambda v, n: v["jobs"][0]["error"]["code"] == 1205
                 and v["jobs"][0]["error"]["inner_errors"][0]["attributes"]["exit_code"] == 7),
