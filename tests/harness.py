@@ -264,7 +264,7 @@ class Cluster:
             if not self.server.running():
                 raise AssertionError(f"the server ended with {self.server.popen.returncode}\n{self.server.tail()}")
             with contextlib.suppress(OSError):
-                with urllib.request.urlopen(f"http://{self.address}/ping", timeout=1) as reply:
+                with urllib.request.urlopen(f"http://{self.address}/ping", timeout=10) as reply:
                     return reply.status == 200
             return False
         wait_for(answers, what="the server to answer /ping")

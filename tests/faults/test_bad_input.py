@@ -342,7 +342,7 @@ def test_second_up_on_the_same_data(tmp_path):
     try:
         def answers():
             with contextlib.suppress(OSError):
-                with urllib.request.urlopen(f"http://{address}/ping", timeout=1):
+                with urllib.request.urlopen(f"http://{address}/ping", timeout=10):
                     return True
         wait_for(answers, what="the first one to answer")
         ends_with_error(["up", "--listen", f"127.0.0.1:{free_port()}", "--data", tmp_path / "d"], str(tmp_path / "d"))

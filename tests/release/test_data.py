@@ -79,7 +79,7 @@ class Restored(Cluster):
             states = {name: self.state(self.operations[name]) for name in names}
             assert "failed" not in states.values(), {n: self.result(self.operations[n]) for n, s in states.items() if s == "failed"}
             return all(state in FINISHED for state in states.values())
-        wait_for(ended, what=f"the end of {names}", timeout=120, period=0.1, seen=lambda: {n: self.state(self.operations[n]) for n in names})
+        wait_for(ended, what=f"the end of {names}", period=0.1, seen=lambda: {n: self.state(self.operations[n]) for n in names})
 
     def rows(self, path):
         return list(self.client().read_table(path, format=yt.wrapper.JsonFormat()))
@@ -137,7 +137,7 @@ def the_owed_end_is_told(cluster):
             return cluster.stderr(operation, job["id"])
         except ServerError as error:
             return error.text()
-    wait_for(lambda: stderr() in (b"", b"owed\n"), what="the end that a node owed", timeout=60, seen=stderr)
+    wait_for(lambda: stderr() in (b"", b"owed\n"), what="the end that a node owed", seen=stderr)
 
 
 def test_there_is_data():
@@ -272,7 +272,7 @@ def test_a_job_that_ended_without_its_agent_counts_once(release):
     with restored(release, boot_id=boot_id) as cluster:
         cluster.start()
         operation = cluster.operations["ends without the agent"]
-        wait_for(lambda: cluster.state(operation) == "completed" or cluster.jobs(operation, state="running"), what="word of the job", timeout=60)
+        wait_for(lambda: cluster.state(operation) == "completed" or cluster.jobs(operation, state="running"), what="word of the job")
         assert cluster.state(operation) == "completed", "the job that had ended runs again"
         [job] = cluster.jobs(operation, limit=10)
         assert job["state"] == "completed"
@@ -295,7 +295,7 @@ def test_nodes_of_an_unknown_cluster_clean_up(release, host):
             return [str(p) for s in slots for pattern in ("*/job/record", "*/sandbox/*", "*/files/*", "*/changes/*") for p in s.glob(pattern)]
         assert left(), "the data has no jobs"
         cluster.start()
-        wait_for(lambda: not left(), what="clean slots", timeout=60, seen=left)
+        wait_for(lambda: not left(), what="clean slots", seen=left)
         assert not cluster.job_processes()
         cluster.create_pool("p")
         operation = cluster.run_vanilla("echo works >&2", job_count=20, spec={"max_stderr_count": 20})
