@@ -6,7 +6,7 @@ from harness import wait_for
 def by_rank(cluster, operation):
     """Running jobs by their cookies, once there are three."""
     jobs = wait_for(lambda: runs if len(runs := cluster.jobs(operation, state="running")) == 3 else None,
-                    what="the whole gang", timeout=120)
+                    what="the whole gang")
     return {job["job_cookie"]: job for job in jobs}
 
 
@@ -19,7 +19,7 @@ def test_a_gang_stays_where_it_is(cluster, pool, shared):
     assert {job["gang_rank"] for job in first.values()} == {0, 1, 2}
     [incarnation] = {job["operation_incarnation"] for job in first.values()}
     (shared / "end-0").touch()
-    wait_for(lambda: cluster.counters(operation)["failed"] == 1, what="the failure", timeout=120)
+    wait_for(lambda: cluster.counters(operation)["failed"] == 1, what="the failure")
     # Whichever job had the first number.
     [failed] = [job["job_cookie"] for job in cluster.jobs(operation, state="failed")]
     second = by_rank(cluster, operation)
@@ -30,7 +30,7 @@ def test_a_gang_stays_where_it_is(cluster, pool, shared):
     assert {c: job["gang_rank"] for c, job in second.items()} == {0: 0, 1: 1, 2: 2}
     for number in range(3, 6):
         (shared / f"end-{number}").touch()
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
     reasons = [job.get("abort_reason") for job in cluster.jobs(operation, state="aborted")]
     assert reasons == ["operation_incarnation_changed"] * 2
     counters = cluster.counters(operation)
@@ -41,7 +41,7 @@ def test_others_stay_if_they_want_to(cluster):
     """`enable_multiple_jobs`: the next job of a task begins where one has completed."""
     cluster.create_pool("narrow", resource_limits={"user_slots": 2})
     for stays in (False, True):
-        operation = cluster.run_vanilla("true", job_count=12, pool="narrow", timeout=120,
+        operation = cluster.run_vanilla("true", job_count=12, pool="narrow",
                                         spec={"allocation": {"enable_multiple_jobs": stays}})
         jobs = cluster.jobs(operation)
         assert [job["state"] for job in jobs] == ["completed"] * 12

@@ -14,7 +14,7 @@ def start(cluster, pool, shared):
 def race(cluster, operation):
     """Ids of the slow job and its copy, once both run."""
     jobs = wait_for(lambda: runs if len(runs := cluster.jobs(operation, state="running")) == 2 else None,
-                    what="a slow job and its copy", timeout=120)
+                    what="a slow job and its copy")
     original, copy = [job["id"] for job in sorted(jobs, key=lambda job: job["start_time"])]
     assert {job["job_competition_id"] for job in jobs} == {original}
     assert all(job["has_competitors"] for job in jobs)
@@ -37,7 +37,7 @@ def test_the_copy_wins(cluster, pool, shared):
     original, copy = race(cluster, operation)
     assert copies(cluster, operation) == (1, 0, 0)
     (shared / "go-1").touch()
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
     assert ends(cluster, operation) == {original: ("aborted", "speculative_run_won"), copy: ("completed", None)}
     assert copies(cluster, operation) == (0, 1, 0)
     assert cluster.stderr(operation, copy) == b"run 1\n"
@@ -58,7 +58,7 @@ def test_a_race_outlives_the_server():
         assert race(cluster, operation) == (original, copy)
         assert copies(cluster, operation) == (1, 0, 0)
         (cluster.shared / "go-0").touch()
-        cluster.wait_state(operation, "completed", timeout=120)
+        cluster.wait_state(operation, "completed")
         assert ends(cluster, operation) == {original: ("completed", None), copy: ("aborted", "speculative_run_lost")}
         assert copies(cluster, operation) == (0, 0, 1)
         counters = cluster.counters(operation)

@@ -406,7 +406,7 @@ def test_rows_of_jobs_are_rows_of_tables(guarded, tokens):
         "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}, "max_failed_job_count": 1,
         "acl": [{"action": "allow", "subjects": ["ann", "bob"], "permissions": ["read", "manage"]},
                 {"action": "allow", "subjects": ["dan"], "permissions": ["read"]}]})
-    guarded.wait_state(started.id, "failed", timeout=120)
+    guarded.wait_state(started.id, "failed")
     job = guarded.jobs(started.id, state="failed")[0]["id"]
     for command in ("get_job_input", "get_job_fail_context"):
         path = f"/api/v4/{command}?job_id={job}&operation_id={started.id}"

@@ -23,8 +23,8 @@ def things(cluster):
         return client.run_operation(yt.wrapper.VanillaSpecBuilder().pool("part").begin_task("t").command(command).job_count(1)
                                     .memory_limit(64 << 20).end_task(), sync=False).id
     running, over = run("sleep 1000"), run("true")
-    cluster.wait_state(over, "completed", timeout=120)
-    cluster.wait_jobs(running, timeout=120)
+    cluster.wait_state(over, "completed")
+    cluster.wait_jobs(running)
     transaction = client.start_transaction(timeout=600_000)
     inside = yt.wrapper.YtClient(config=client.config)
     client.create("table", "//tmp/t")

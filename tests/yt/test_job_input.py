@@ -23,7 +23,7 @@ def start(cluster, command, inputs, mapper=None, **spec):
     return cluster.command("start_operation", operation_type="map", spec=spec)["operation_id"]
 
 
-def run(cluster, command, inputs, state="failed", timeout=120, **options):
+def run(cluster, command, inputs, state="failed", timeout=180, **options):
     operation = start(cluster, command, inputs, **options)
     cluster.wait_state(operation, state, timeout=timeout)
     return operation
@@ -203,7 +203,7 @@ def test_the_whole_input(cluster, client, home, shared, format):
     command = f"umask 0; cat > {shared}/$YT_JOB_ID.part; mv {shared}/$YT_JOB_ID.part {shared}/$YT_JOB_ID; while [ ! -e {go} ]; do sleep 0.05; done"
     operation = start(cluster, command, [f"{home}/a{{id}}[#20:#50,#3]", f"{home}/b"], job_count=3, mapper={"format": format},
                       job_io={"control_attributes": {"enable_row_index": True, "enable_range_index": True}})
-    jobs = cluster.wait_jobs(operation, 3, timeout=120)
+    jobs = cluster.wait_jobs(operation, 3)
     wait_for(lambda: all((shared / job).exists() for job in jobs), what="the jobs to read")
 
     def check(over):
@@ -221,7 +221,7 @@ def test_the_whole_input(cluster, client, home, shared, format):
         assert sorted(rows[f"{home}/a"]) == [3, *range(20, 50)] and sorted(rows[f"{home}/b"]) == list(range(30))
     check(over=False)
     go.touch()
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
     check(over=True)
 
 
@@ -231,13 +231,13 @@ def test_jobs_that_are_over_while_others_run(cluster, client, home, shared):
     go = shared / "go"
     command = f"[ $YT_JOB_COOKIE = 0 ] || while [ ! -e {go} ]; do sleep 0.05; done; cat > /dev/null"
     operation = start(cluster, command, [f"{home}/a"], job_count=2)
-    wait_for(lambda: cluster.counters(operation)["completed"] == 1, timeout=120, what="a job to complete")
+    wait_for(lambda: cluster.counters(operation)["completed"] == 1, what="a job to complete")
     job, = cluster.jobs(operation, state="completed")
     client.remove(f"{home}/a")
     rows = parsed(client.get_job_input(job["id"]).read())
     assert rows and rows == ROWS[:len(rows)]
     go.touch()
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
 
     def lost():
         try:
@@ -255,7 +255,7 @@ def test_jobs_that_are_over_while_others_run(cluster, client, home, shared):
 
 def test_jobs_without_input(cluster, client, home, pool):
     operation = cluster.start_vanilla("sleep 1000", pool=pool)
-    job = cluster.wait_jobs(operation, timeout=120)[0]
+    job = cluster.wait_jobs(operation)[0]
     for ask in (client.get_job_input, client.get_job_input_paths):
         with pytest.raises(yt.wrapper.YtResponseError) as refused:
             answer = ask(job)
@@ -292,7 +292,7 @@ def test_a_job_prepared_by_the_job_tool(cluster, client, home, tmp_path):
     (tmp_path / "words").write_text("of the job")
     operation = client.run_map("cat > /dev/null; exit 1", f"{home}/a", f"{home}/b", format="<format=text>yson", sync=False,
                                local_files=[str(tmp_path / "words")], spec={"mapper": SMALL, "max_failed_job_count": 1}).id
-    cluster.wait_state(operation, "failed", timeout=120)
+    cluster.wait_state(operation, "failed")
     job = the_failed_one(cluster, operation)["id"]
     for mode in ("context", "full"):
         place = tmp_path / mode

@@ -19,7 +19,7 @@ def read(client, path, **options):
     return list(client.read_table(path, **options))
 
 
-def run(cluster, command, inputs, outputs, mapper=None, state="completed", timeout=120, create=True, **spec):
+def run(cluster, command, inputs, outputs, mapper=None, state="completed", timeout=180, create=True, **spec):
     """A map by plain HTTP; gives its id when it is over. Outputs are made as the client makes them."""
     for path in outputs if create else []:
         cluster.command("create", type="table", path=path.rpartition(">")[2], ignore_existing=True)
@@ -141,7 +141,7 @@ def test_maps_that_append_to_one_table_run_at_once(cluster, client, home):
     assert 402 in error_codes(cluster.result(alone)), "it would replace what the others extend"
     gate.touch()
     for operation in maps:
-        cluster.wait_state(operation, "completed", timeout=120)
+        cluster.wait_state(operation, "completed")
     assert sorted(row["n"] for row in read(client, f"{home}/out")) == [0, 1]
 
 
@@ -302,7 +302,7 @@ def test_what_a_map_reads_stays_as_it_was(cluster, client, home, shared):
         client.remove(f"{home}/b")
     assert refused.value.contains_code(402)
     go.touch()
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
     assert read(client, f"{home}/b") == ROWS
 
 
@@ -337,7 +337,7 @@ def test_an_interrupted_job_has_done_what_it_has_read(cluster, client, home, sha
     wait_for(lambda: cluster.jobs(operation, state="running"), what="the job to be known as running")
     job, = cluster.jobs(operation, state="running")
     cluster.command("abort_job", job_id=job["id"], interrupt_timeout=120_000)
-    cluster.wait_state(operation, "completed", timeout=120)
+    cluster.wait_state(operation, "completed")
     assert sorted(row["n"] for row in read(client, f"{home}/b")) == list(range(500))
     counters = cluster.operation(operation, "progress")["progress"]["jobs"]
     assert counters["completed"]["total"] == 2 and counters["completed"]["interrupted"]["user_request"] == 1
@@ -359,7 +359,7 @@ def test_who_may_not_read_or_write_is_refused():
                 start(inputs, outputs)
             assert 901 in refused.value.codes(), refused.value
         # Nothing to read, so that what it may do is all that is tried.
-        cluster.wait_state(start(["//tmp/mine"], ["//tmp/out"]), "completed", timeout=120)
+        cluster.wait_state(start(["//tmp/mine"], ["//tmp/out"]), "completed")
 
 
 @pytest.mark.parametrize("victim", ["server", "node", "proxies", "all"])
@@ -416,7 +416,7 @@ def start_race(cluster, source, target):
             "mapper": {**SMALL, "command": command, "format": TEXT}}
     operation = cluster.command("start_operation", operation_type="map", spec=spec)["operation_id"]
     for run in range(2):
-        wait_for((shared / f"wrote-{run}").exists, what=f"run {run} to write", timeout=120)
+        wait_for((shared / f"wrote-{run}").exists, what=f"run {run} to write")
     return operation
 
 
@@ -428,7 +428,7 @@ def test_of_a_slow_job_and_its_copy_one_has_written(winner):
         operation = start_race(cluster, "//tmp/a", "//tmp/b")
         original, copy = [job["id"] for job in sorted(cluster.jobs(operation), key=lambda job: job["start_time"])]
         (cluster.shared / f"go-{winner}").touch()
-        cluster.wait_state(operation, "completed", timeout=120)
+        cluster.wait_state(operation, "completed")
         assert read(client, "//tmp/b") == [{"run": winner}] * len(ROWS)
         ends = {job["id"]: (job["state"], job.get("abort_reason")) for job in cluster.jobs(operation)}
         assert ends == ({original: ("completed", None), copy: ("aborted", "speculative_run_lost")},
@@ -448,7 +448,7 @@ def test_a_slow_job_and_its_copy_that_end_together_write_once():
             (cluster.shared / f"go-{run}").touch()
         wait_for(lambda: not cluster.job_processes(), what="both to end")
         cluster.restart()
-        cluster.wait_state(operation, "completed", timeout=120)
+        cluster.wait_state(operation, "completed")
         rows = read(cluster.client(), "//tmp/b")
         assert len(rows) == len(ROWS) and len({row["run"] for row in rows}) == 1, rows[:3]
         counters = cluster.counters(operation)
@@ -496,5 +496,5 @@ def test_enough_rows_while_the_server_is_down():
         go.touch()
         wait_for(lambda: (cluster.shared / "over").exists(), what="the job to have written its row")
         cluster.restart()
-        cluster.wait_state(operation, "completed", timeout=120)
+        cluster.wait_state(operation, "completed")
         assert list(cluster.client().read_table("//tmp/out")) == [{"n": 0}]

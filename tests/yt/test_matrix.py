@@ -77,13 +77,13 @@ class World:
     def failed_map(self, whose):
         """A map of `ann`, or one of `bob` that `ann` may read, and a job of it that has failed with its rows."""
         operation = self.start_map(whose, "exit 1")
-        self.cluster.wait_state(operation, "failed", timeout=120)
+        self.cluster.wait_state(operation, "failed")
         return operation, self.cluster.jobs(operation, state="failed")[0]["id"]
 
     @functools.cache
     def running_map(self, whose):
         """A job that goes on reading."""
-        return self.cluster.wait_jobs(self.start_map(whose, "sleep 1000"), timeout=120)[0]
+        return self.cluster.wait_jobs(self.start_map(whose, "sleep 1000"))[0]
 
     def start_map(self, whose, command):
         table = self.node("table", "//tmp")

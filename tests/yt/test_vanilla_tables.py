@@ -175,7 +175,7 @@ def test_bad_specs(cluster, home):
             start(cluster, outputs, "true", create=False, **task)
         assert named in refused.value.text(), refused.value.text()
     operation = start(cluster, [f"{home}/missing"], "true", create=False)
-    cluster.wait_state(operation, "failed", timeout=120)
+    cluster.wait_state(operation, "failed")
     assert 500 in error_codes(cluster.result(operation))
 
 

@@ -12,7 +12,7 @@ def things(cluster):
     operation = client.run_operation(
         yt.wrapper.VanillaSpecBuilder().begin_task("t").command("sleep 1000").job_count(1).memory_limit(64 << 20).end_task(),
         sync=False)
-    cluster.wait_jobs(operation.id, timeout=120)
+    cluster.wait_jobs(operation.id)
     with client.Transaction() as transaction:
         client.lock("//tmp/walked", mode="snapshot")
         yield {"operation": operation.id, "transaction": transaction.transaction_id}

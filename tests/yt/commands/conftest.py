@@ -50,7 +50,7 @@ def operation(cluster, client, pool):
     operation = client.run_operation(
         yt.wrapper.VanillaSpecBuilder().pool(pool).begin_task("t").command("echo hello >&2; sleep 1000").job_count(1)
         .memory_limit(64 << 20).end_task(), sync=False)
-    job = cluster.wait_jobs(operation.id, timeout=120)[0]
+    job = cluster.wait_jobs(operation.id)[0]
     return operation.id, job
 
 
@@ -61,7 +61,7 @@ def failed(cluster, client, home):
     mapper = {"cpu_limit": 0.1, "memory_limit": 64 << 20}
     operation = client.run_map("exit 1", f"{home}/rows", f"{home}/out", format="json", sync=False,
                                spec={"mapper": mapper, "max_failed_job_count": 1})
-    cluster.wait_state(operation.id, "failed", timeout=120)
+    cluster.wait_state(operation.id, "failed")
     return operation.id, cluster.jobs(operation.id, state="failed")[0]["id"]
 
 

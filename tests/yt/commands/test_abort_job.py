@@ -24,9 +24,9 @@ def test_who_is_not_running(cluster, client, operation, pool):
     id, job = operation
     client.suspend_operation(id)
     client.abort_job(job)
-    cluster.wait_counters(id, aborted=1, timeout=120)
+    cluster.wait_counters(id, aborted=1)
     done = vanilla(client, pool, "true")
-    cluster.wait_state(done, "completed", timeout=120)
+    cluster.wait_state(done, "completed")
     for over in (job, client.list_jobs(done)["jobs"][0]["id"], NO_JOB):
         with refused(203, f"No such job {over}") as error:
             client.abort_job(over)

@@ -5,13 +5,13 @@ from calls import fresh, raw, refused, refuses_finished_operations, refuses_stra
 
 def test_complete_operation(cluster, client, operation):
     client.complete_operation(operation[0])
-    cluster.wait_state(operation[0], "completed", timeout=120)
+    cluster.wait_state(operation[0], "completed")
 
 
 def test_running_jobs_are_aborted(cluster, client, operation):
     id, job = operation
     client.complete_operation(id)
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     shown = client.get_operation(id)
     assert shown["result"]["error"]["code"] == 0
     assert set(shown["alerts"]) == {"operation_completed_by_user_request"}
@@ -28,10 +28,10 @@ def test_what_is_done_stays(cluster, client, home, pool):
     command = "[ $YT_JOB_COOKIE = 0 ] && cat || { cat; sleep 1000; }"
     operation = client.run_map(command, f"{home}/in", f"{home}/out", format="json", sync=False,
                                spec={"job_count": 2, "pool": pool, "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
-    cluster.wait_counters(operation.id, completed=1, timeout=120)
+    cluster.wait_counters(operation.id, completed=1)
     assert client.row_count(f"{home}/out") == 0
     client.complete_operation(operation.id)
-    cluster.wait_state(operation.id, "completed", timeout=120)
+    cluster.wait_state(operation.id, "completed")
     assert client.row_count(f"{home}/out") == 2
 
 
@@ -40,7 +40,7 @@ def test_by_alias_and_while_it_is_suspended(cluster, client, pool):
     id = vanilla(client, pool, alias=alias)
     client.suspend_operation(id)
     client.complete_operation(operation_alias=alias)
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
 
 
 def test_what_has_not_begun(client, pool):

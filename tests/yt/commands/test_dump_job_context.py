@@ -11,7 +11,7 @@ def test_dump_job_context(cluster, client, home):
     client.write_table(f"{home}/rows", [{"a": 1}, {"a": 2}])
     operation = client.run_map("cat > /dev/null; sleep 1000", f"{home}/rows", f"{home}/out", format="json", sync=False,
                                spec={"mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
-    job, = cluster.wait_jobs(operation.id, timeout=120)
+    job, = cluster.wait_jobs(operation.id)
     client.dump_job_context(job, f"{home}/context")
     assert [json.loads(row) for row in client.read_file(f"{home}/context").read().splitlines()] == [{"a": 1}, {"a": 2}]
     with pytest.raises(yt.wrapper.YtResponseError):
@@ -40,7 +40,7 @@ def test_where_it_cannot_be(cluster, client, home):
     client.write_table(f"{home}/rows", [{"a": 1}])
     operation = client.run_map("cat > /dev/null; sleep 1000", f"{home}/rows", [], format="json", sync=False,
                                spec={"mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
-    job, = cluster.wait_jobs(operation.id, timeout=120)
+    job, = cluster.wait_jobs(operation.id)
     for path, code in ((f"{home}/no/such/context", 500), (f"{home}/rows/below", 500)):
         with refused(code):
             client.dump_job_context(job, path)

@@ -26,7 +26,7 @@ def test_where_it_is(client, operation):
 def test_by_alias_and_by_itself(cluster, client, pool):
     alias = f"*{fresh('job')}"
     id = vanilla(client, pool, alias=alias)
-    job, = cluster.wait_jobs(id, timeout=120)
+    job, = cluster.wait_jobs(id)
     for over in (False, True):
         for named in ({"operation_alias": alias}, {"operation_id": alias}, {"operation_id": id}, {}):
             told = formatted(client, "get_job", job_id=job, **named)
@@ -45,7 +45,7 @@ def test_attributes(client, operation):
 
 def test_statistics_of_one_that_is_done(cluster, client, pool):
     id = vanilla(client, pool, "true")
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     job, = client.list_jobs(id)["jobs"]
     told = client.get_job(id, job["id"])
     assert set(told["statistics"]["time"]["total"]) >= {"sum", "count", "min", "max"}
@@ -56,7 +56,7 @@ def test_statistics_of_one_that_is_done(cluster, client, pool):
 @pytest.mark.parametrize("command, code, attribute", [("exit 7", 10000, ("exit_code", 7)), ("kill -9 $$", 10001, ("signal", 9))])
 def test_why_it_failed(cluster, client, pool, command, code, attribute):
     id = vanilla(client, pool, command, max_failed_job_count=1)
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     job, = client.list_jobs(id)["jobs"]
     error = client.get_job(id, job["id"])["error"]
     assert error["code"] == 1205 and find_error(error, code)["attributes"][attribute[0]] == attribute[1]
@@ -64,7 +64,7 @@ def test_why_it_failed(cluster, client, pool, command, code, attribute):
 
 def test_that_it_took_too_long(cluster, client, pool):
     id = vanilla(client, pool, task={"job_time_limit": 1000}, max_failed_job_count=1)
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     job, = client.list_jobs(id)["jobs"]
     find_error(client.get_job(id, job["id"])["error"], 1202)
 

@@ -15,7 +15,7 @@ def test_of_several_jobs(cluster, client, home, pool):
         client.write_table(f"{home}/{name}", [{"n": n} for n in range(3)])
     operation = client.run_map("cat > /dev/null", [f"{home}/a[#1:]", f"{home}/b{{n}}"], [], format="json", sync=False,
                                spec={"pool": pool, "job_count": 3, "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
-    cluster.wait_state(operation.id, "completed", timeout=120)
+    cluster.wait_state(operation.id, "completed")
     found = []
     for job in client.list_jobs(operation.id)["jobs"]:
         for path in client.get_job_input_paths(job["id"]):

@@ -20,7 +20,7 @@ def test_of_one_that_is_over(cluster, client, pool):
     """Bytes as they were written, by id and by alias, in parts."""
     alias = f"*{fresh('stderr')}"
     id = vanilla(client, pool, r"printf '\0\377 {\n' >&2", alias=alias)
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     job, = client.list_jobs(id)["jobs"]
     said = b"\0\xff {\n"
     for named in ({"operation_id": id}, {"operation_alias": alias}, {"operation_id": alias}, {}):
@@ -35,7 +35,7 @@ def test_of_one_that_is_over(cluster, client, pool):
 
 def test_who_has_said_nothing(cluster, client, pool):
     id = vanilla(client, pool)
-    job, = cluster.wait_jobs(id, timeout=120)
+    job, = cluster.wait_jobs(id)
     assert client.get_job_stderr(id, job).read() == b""
     client.abort_operation(id)
 

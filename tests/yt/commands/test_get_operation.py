@@ -99,7 +99,7 @@ def test_progress(client, operation):
 def test_counters_of_attempts(cluster, client, operation):
     id, job = operation
     client.abort_job(job)
-    cluster.wait_counters(id, aborted=1, running=1, timeout=120)
+    cluster.wait_counters(id, aborted=1, running=1)
     shown = client.get_operation(id)
     assert {name: n for name, n in shown["brief_progress"]["jobs"].items() if n} == {"total": 1, "running": 1, "aborted": 1}
     aborted = shown["progress"]["jobs"]["aborted"]
@@ -111,7 +111,7 @@ def test_counters_of_attempts(cluster, client, operation):
 
 def test_of_one_that_has_failed(cluster, client, pool):
     id = vanilla(client, pool, "echo gone wrong >&2; exit 7", max_failed_job_count=2)
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     shown = client.get_operation(id)
     error = shown["result"]["error"]
     assert error["code"] == 215 and error["attributes"]["max_failed_job_count"] == 2
@@ -125,20 +125,20 @@ def test_of_one_that_has_failed(cluster, client, pool):
 
 def test_what_a_failed_job_has_said(cluster, client, pool):
     id = vanilla(client, pool, "echo gone wrong >&2; exit 7", max_failed_job_count=1)
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     assert "gone wrong" in find_error(client.get_operation(id)["result"]["error"], 1205)["attributes"]["stderr"]
 
 
 def test_of_one_that_takes_too_long(cluster, client, pool):
     id = vanilla(client, pool, time_limit=200)
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     error = client.get_operation(id)["result"]["error"]
     assert error["code"] == 1 and "too long" in error["message"]
 
 
 def test_of_one_that_is_done(cluster, client, pool):
     id = vanilla(client, pool, "true")
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     shown = client.get_operation(id)
     assert shown["result"]["error"]["code"] == 0 and shown["progress"]["state"] == "completed"
     assert {name: n for name, n in shown["brief_progress"]["jobs"].items() if n} == {"total": 1, "completed": 1}
@@ -191,7 +191,7 @@ def test_tasks_that_only_pass_rows_on(cluster, client, home, pool):
             (lambda: client.run_map("cat", f"{home}/a", f"{home}/o", format="json", sync=False,
                                     spec={"pool": pool, "mapper": mapper}), True)):
         operation = run()
-        cluster.wait_state(operation.id, "completed", timeout=120)
+        cluster.wait_state(operation.id, "completed")
         task, = client.get_operation(operation.id)["progress"]["tasks"]
         assert (task["has_user_job"], "user_job_options" in task) == (user_job, user_job), task["job_type"]
 
@@ -231,7 +231,7 @@ def test_paths_are_counted(cluster, client, home, pool):
     assert list(brief["input_table_paths"]) == [f"{home}/a"] and brief["input_table_paths"].attributes["count"] == 3
     assert list(brief["output_table_paths"]) == [f"{home}/out"] and brief["output_table_paths"].attributes["count"] == 1
     assert brief["mapper"]["command"] == "cat > /dev/null"
-    cluster.wait_state(operation.id, "completed", timeout=120)
+    cluster.wait_state(operation.id, "completed")
 
 
 def test_what_is_refused(client):

@@ -25,8 +25,8 @@ def jobs(cluster):
              "bad": {**TASK, "command": f"[ -e {mark} ] && sleep 1000; touch {mark}; exit 3"}}
     id = formatted(client, "start_operation", operation_type="vanilla",
                    spec={"pool": pool, "tasks": tasks, "alias": alias, "max_failed_job_count": 5})["operation_id"]
-    cluster.wait_counters(id, completed=2, failed=1, running=1, timeout=120)
-    cluster.wait_jobs(id, 1, timeout=120)
+    cluster.wait_counters(id, completed=2, failed=1, running=1)
+    cluster.wait_jobs(id, 1)
     by_state = collections.defaultdict(list)
     for job in client.list_jobs(id)["jobs"]:
         by_state[job["state"]].append(job)
@@ -76,7 +76,7 @@ def test_what_is_told_of_jobs(cluster, client, jobs):
 
 def test_jobs_have_a_pool_when_they_are_over_too(cluster, client, pool):
     id = vanilla(client, pool, "true")
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     assert [job.get("pool") for job in client.list_jobs(id)["jobs"]] == [pool]
 
 
@@ -195,7 +195,7 @@ def test_attributes(client, jobs):
 
 def test_jobs_that_were_aborted(cluster, client, pool):
     id = vanilla(client, pool)
-    job, = cluster.wait_jobs(id, timeout=120)
+    job, = cluster.wait_jobs(id)
     client.abort_operation(id)
     told, = client.list_jobs(id, job_state="aborted")["jobs"]
     assert (told["id"], told["abort_reason"], told["error"]["attributes"]["abort_reason"]) == (job, "operation_aborted", "operation_aborted")

@@ -31,7 +31,7 @@ def some(cluster):
     map = client.run_map("cat", "//tmp/listed-in", "//tmp/listed-out", format="json", sync=False,
                          spec={"pool": two, "mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}}).id
     for id, state in ((before, "completed"), (done, "completed"), (others, "completed"), (failed, "failed"), (map, "completed")):
-        cluster.wait_state(id, state, timeout=120)
+        cluster.wait_state(id, state)
     runs = vanilla(client, two)
     cluster.wait_state(runs, "running")
     ids = [done, others, failed, map, runs]

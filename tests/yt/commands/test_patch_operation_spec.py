@@ -33,7 +33,7 @@ def test_fewer_than_have_failed_already(cluster, client, pool):
     id = vanilla(client, pool, "exit 1", max_failed_job_count=1000)
     wait_for(lambda: cluster.counters(id)["failed"], what="a failed job")
     client.patch_operation_spec(id, [{"path": "/max_failed_job_count", "value": 1}])
-    cluster.wait_state(id, "failed", timeout=120)
+    cluster.wait_state(id, "failed")
     error = cluster.result(id)
     assert (error["code"], error["attributes"]["max_failed_job_count"]) == (215, 1)
 

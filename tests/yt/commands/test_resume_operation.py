@@ -24,7 +24,7 @@ def test_what_was_suspended_from_the_beginning_runs(cluster, client, pool):
     alias = f"*{fresh('resume')}"
     id = vanilla(client, pool, "true", alias=alias, suspend_operation_after_materialization=True)
     client.resume_operation(operation_alias=alias)
-    cluster.wait_state(id, "completed", timeout=120)
+    cluster.wait_state(id, "completed")
     assert not client.get_operation(id, attributes=["suspended"])["suspended"]
 
 

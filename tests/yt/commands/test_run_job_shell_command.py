@@ -46,7 +46,7 @@ def test_beside_the_job(client, operation):
 
 def test_what_is_refused(cluster, client, operation, pool):
     done = vanilla(client, pool, "true")
-    cluster.wait_state(done, "completed", timeout=120)
+    cluster.wait_state(done, "completed")
     for job in (NO_JOB, client.list_jobs(done)["jobs"][0]["id"]):
         with refused(203, f"No such job {job}"):
             run(client, "true", job_id=job)

@@ -91,7 +91,7 @@ def test_one_living_operation_has_an_alias(cluster, client, pool):
 
 def test_secrets_are_not_shown(cluster, client, pool):
     id = vanilla(client, pool, "echo $YT_SECURE_VAULT_word >&2; sleep 1000", secure_vault={"word": "hidden-word"})
-    job, = cluster.wait_jobs(id, timeout=120)
+    job, = cluster.wait_jobs(id)
     places = (client.get_operation(id), client.list_operations(pool=pool), client.get(f"//sys/operations/{id[-2:].zfill(2)}/{id}/@"),
               client.get(f"//sys/scheduler/orchid/scheduler/operations/{id}"), client.list_jobs(id), client.get_job_spec(job))
     assert not [place for place in places if b"hidden-word" in yt.yson.dumps(place)]

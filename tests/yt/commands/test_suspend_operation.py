@@ -15,11 +15,11 @@ def test_what_runs_goes_on_and_nothing_new_begins(cluster, client, operation):
     assert client.get_operation(id, attributes=["state", "suspended"]) == {"state": "running", "suspended": True}
     assert [(j["id"], j["state"]) for j in client.list_jobs(id)["jobs"]] == [(job, "running")]
     client.abort_job(job)
-    cluster.wait_counters(id, aborted=1, timeout=120)
+    cluster.wait_counters(id, aborted=1)
     cluster.rounds()
     assert [j["state"] for j in client.list_jobs(id)["jobs"]] == ["aborted"]
     client.resume_operation(id)
-    again, = cluster.wait_jobs(id, timeout=120)
+    again, = cluster.wait_jobs(id)
     assert again != job
 
 

@@ -63,7 +63,7 @@ def test_what_is_said_of_a_tree_counts_more(client, pool):
 def test_the_number_of_jobs(cluster, client, pool):
     id = vanilla(client, pool)
     client.update_operation_parameters(id, {"tasks": {"t": {"job_count": 3}}})
-    cluster.wait_jobs(id, 3, timeout=120)
+    cluster.wait_jobs(id, 3)
 
 
 @pytest.mark.parametrize("change, words", [
