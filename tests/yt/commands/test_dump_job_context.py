@@ -5,13 +5,16 @@ import json
 import pytest
 import yt.wrapper
 from calls import NO_JOB, raw, refused
+from harness import wait_for
 
 
 def test_dump_job_context(cluster, client, home):
     client.write_table(f"{home}/rows", [{"a": 1}, {"a": 2}])
-    operation = client.run_map("cat > /dev/null; sleep 1000", f"{home}/rows", f"{home}/out", format="json", sync=False,
+    operation = client.run_map("cat > /dev/null; echo read >&2; sleep 1000", f"{home}/rows", f"{home}/out", format="json", sync=False,
                                spec={"mapper": {"cpu_limit": 0.1, "memory_limit": 64 << 20}})
     job, = cluster.wait_jobs(operation.id)
+    # The context has what the job has been given by now.
+    wait_for(lambda: cluster.stderr(operation.id, job) == b"read\n", what="the job to read its rows")
     client.dump_job_context(job, f"{home}/context")
     assert [json.loads(row) for row in client.read_file(f"{home}/context").read().splitlines()] == [{"a": 1}, {"a": 2}]
     with pytest.raises(yt.wrapper.YtResponseError):
