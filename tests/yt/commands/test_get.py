@@ -3,6 +3,7 @@
 import pytest
 import yt.yson
 from calls import formatted, fresh, inside, known_by, raw, told
+from harness import wait_for
 
 NOTHING = yt.yson.YsonEntity()
 
@@ -322,18 +323,29 @@ def test_get_attributes_of_what_is_no_map_of_nodes(client, operation, name):
     shown = client.get(path, attributes=["type", "opaque", "nothing"])
     attributes = {key: value for key, value in shown.attributes.items() if key != "incomplete"}
     assert attributes == {"type": MOUNTS[name], "opaque": client.get(f"{path}/@opaque")}
-    assert set(shown) == set(client.get(path))
+
+    def looks():
+        return [set(client.get(path, attributes=["type", "opaque", "nothing"])), set(client.get(path))]
+    # Transactions of earlier tests may end between the two looks.
+    wait_for(lambda: (two := looks())[0] == two[1], what=f"the same children of {path}", seen=looks)
 
 
 @pytest.mark.parametrize("name", ["operations", "pool_trees", "pool_trees/physical", "transactions", "cluster_nodes"])
 def test_get_more_than_max_size_of_what_is_no_map_of_nodes(client, operation, pool, name):
     inside(client), inside(client)
     client.create("scheduler_pool", attributes={"name": fresh("one-more"), "pool_tree": "physical"})
-    whole = client.get(f"//sys/{name}")
-    for size in (0, 1, len(whole)):
-        shown = client.get(f"//sys/{name}", max_size=size, attributes=["type"])
-        assert len(shown) == size and shown.attributes.get("incomplete", False) == (size < len(whole)), size
-        assert shown.attributes["type"] == client.get(f"//sys/{name}/@type")
+
+    def is_cut():
+        whole = client.get(f"//sys/{name}")
+        for size in (0, 1, len(whole)):
+            shown = client.get(f"//sys/{name}", max_size=size, attributes=["type"])
+            if len(shown) != size or shown.attributes.get("incomplete", False) != (size < len(whole)):
+                # Transactions of earlier tests may end between the looks.
+                assert set(client.get(f"//sys/{name}")) != set(whole), (size, len(whole), len(shown), shown.attributes)
+                return False
+            assert shown.attributes["type"] == client.get(f"//sys/{name}/@type")
+        return True
+    wait_for(is_cut, what=f"children of //sys/{name} that stay the same")
 
 
 def test_get_orchid_of_a_node(client, operation):
