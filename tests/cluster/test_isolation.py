@@ -321,13 +321,14 @@ def test_only_its_own_files(cluster, pool):
 
 
 def test_sockets_of_the_host_are_out_of_reach(cluster, pool):
-    os.makedirs("/run/millpond-test", exist_ok=True)
+    visible = f"/run/millpond-test-{os.getpid()}"
+    os.makedirs(visible, exist_ok=True)
     try:
         assert output(cluster, "ls -A /run; ls -A /var/run/ | head -3; touch /run/x 2>/dev/null; true", pool) == ""
         assert "nameserver" in output(cluster, "cat /etc/resolv.conf", pool) or not os.path.exists("/etc/resolv.conf") \
             or "nameserver" not in open("/etc/resolv.conf").read()
     finally:
-        os.rmdir("/run/millpond-test")
+        os.rmdir(visible)
 
 
 def test_a_volume_of_another_job_is_not_pinned(cluster, pool):

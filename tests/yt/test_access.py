@@ -87,8 +87,8 @@ def test_pools_and_operations(guarded, tokens):
     def jobs():
         return guarded.command("list_jobs", operation_id=operation)["jobs"]
     job = wait_for(lambda: [j for j in jobs() if j["state"] == "running"], what="a running job")[0]["id"]
-    wait_for(lambda: guarded.command("get_job_stderr", operation_id=operation, job_id=job, token=tokens["ann"]),
-             what="its stderr")
+    wait_for(lambda: guarded.stderr(operation, job), what="its stderr")
+    assert guarded.command("get_job_stderr", operation_id=operation, job_id=job, token=tokens["ann"]) == b"said\n"
     for name, more in (("get_job_stderr", {"job_id": job}), ("abort_operation", {}),
                        ("update_operation_parameters", {"parameters": {"weight": 2.0}})):
         with pytest.raises(ServerError) as refused:

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import time
 import urllib.error
 import urllib.request
 
@@ -49,13 +48,13 @@ def test_numbers_are_those_of_the_cluster(cluster, pool):
     def grown(family, sample, **labels):
         return (value(after, family, sample, **labels) or 0) - (value(before, family, sample, **labels) or 0)
     # What is written and what nodes say comes some time after the answer.
-    deadline = time.monotonic() + 180
-    while True:
+    after = None
+
+    def late_ones():
+        nonlocal after
         after = scrape(cluster)
-        if grown("millpond_archived_operations", None) >= 1 and grown("millpond_heartbeats", "millpond_heartbeats_total", tree="physical") > 0:
-            break
-        assert time.monotonic() < deadline, "no operation was archived, or no heartbeat was counted"
-        time.sleep(0.1)
+        return grown("millpond_archived_operations", None), grown("millpond_heartbeats", "millpond_heartbeats_total", tree="physical")
+    wait_for(lambda: min(late_ones()) >= 1, what="an archived operation and a heartbeat", seen=late_ones)
     assert grown("millpond_started_operations", "millpond_started_operations_total") >= 1
     assert grown("millpond_ended_operations", "millpond_ended_operations_total", state="aborted") >= 1
     assert grown("millpond_ended_jobs", "millpond_ended_jobs_total", state="aborted",
