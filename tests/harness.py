@@ -184,7 +184,7 @@ class Process:
         if self.popen is not None:
             self.popen.wait()
 
-    def terminate(self, timeout=120):
+    def terminate(self, timeout=180):
         if self.running():
             self.popen.terminate()
             try:
@@ -395,7 +395,7 @@ class Cluster:
 
     def left_behind(self):
         # A process that was killed a moment ago may still be on its way out.
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             left = {"processes": self.pids(), "cgroups": self.cgroups(), "mounts": self.mounts()}
             left = {k: v for k, v in left.items() if v}

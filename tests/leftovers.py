@@ -79,7 +79,7 @@ def main():
         print("\n".join(everything()))
         return 0
     before = set(pathlib.Path(sys.argv[2]).read_text().splitlines())
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while new := [x for x in everything() if x not in before]:
         if time.monotonic() > deadline:
             print("left behind:", *new, sep="\n  ")

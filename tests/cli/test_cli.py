@@ -54,7 +54,7 @@ class Up:
     def interrupt(self, number=signal.SIGINT):
         # As a terminal does: to the whole group.
         os.killpg(self.popen.pid, number)
-        return self.popen.wait(120)
+        return self.popen.wait(180)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def start_up(tmp_path):
     for up in started:
         if up.popen.poll() is None:
             up.popen.terminate()
-            up.popen.wait(120)
+            up.popen.wait(180)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -87,7 +87,7 @@ def test_up_and_clean_stop(start_up, number):
         assert up.cluster.cgroups(), "the look for leftovers knows the groups of these nodes"
     if number == signal.SIGTERM:
         up.popen.terminate()
-        assert up.popen.wait(120) == 0
+        assert up.popen.wait(180) == 0
     else:
         assert up.interrupt(number) == 0
     text = up.log.read_text()
@@ -173,7 +173,7 @@ def test_run_of_an_aborted_operation(cluster, pool):
                                 "sleep", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     operation = wait_for(lambda: cluster.command("list_operations", pool=pool)["operations"], what="it")[0]["id"]
     cluster.command("abort_operation", operation_id=operation)
-    process.communicate(timeout=120)
+    process.communicate(timeout=180)
     assert process.returncode == 3
 
 
@@ -185,7 +185,7 @@ def test_run_detaches_on_interrupt(cluster, pool):
     assert "ready" in process.stdout.readline()
     operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=180)
     assert process.returncode == 130
     assert operation in err, "how to go on is said"
     assert cluster.state(operation) == "running"
@@ -198,7 +198,7 @@ def test_run_aborts_on_interrupt_if_asked(cluster, pool):
     assert "ready" in process.stdout.readline()
     operation = cluster.command("list_operations", pool=pool)["operations"][0]["id"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
+    process.communicate(timeout=180)
     assert process.returncode in (3, 130)
     cluster.wait_state(operation, "aborted")
 

@@ -183,7 +183,7 @@ class Cell:
             left = {"proxies": self.cluster.proxies(), "processes of jobs": self.cluster.job_processes(),
                     "groups of jobs": self.cluster.job_cgroups()}
             return not any(left.values()) or left
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 180
         while (left := clean()) is not True:
             assert time.monotonic() < deadline, f"left after the work: {left}"
             time.sleep(0.05)

@@ -310,7 +310,7 @@ def test_an_aborted_map_leaves_nothing(cluster, client, home, shared):
     client.write_table(f"{home}/a", ROWS)
     client.create("table", f"{home}/b")
     begun = shared / "begun"
-    command = f"umask 0; cat; [ $YT_JOB_COOKIE = 0 ] || {{ touch {begun}; sleep 600; }}"
+    command = f"umask 0; cat; [ $YT_JOB_COOKIE = 0 ] || {{ touch {begun}; sleep 1000; }}"
     spec = {"input_table_paths": [f"{home}/a"], "output_table_paths": [f"{home}/b"],
             "mapper": {**SMALL, "command": command}, "job_count": 2}
     operation = cluster.command("start_operation", operation_type="map", spec=spec)["operation_id"]

@@ -119,7 +119,7 @@ def test_only_the_run_that_did_its_work_counts(cluster, client, home, shared):
     """One fails after it has written, one is aborted, one asks to be run again."""
     command = (f"umask 0; if mkdir {shared}/$YT_JOB_COOKIE; then run=first; else run=second; fi; "
                f"echo \"{{cookie=$YT_JOB_COOKIE; run=$run}}\"; [ $run = first ] || exit 0; "
-               f"case $YT_JOB_COOKIE in 0) exit 1;; 1) touch {shared}/begun; sleep 600;; 2) exit 17;; esac")
+               f"case $YT_JOB_COOKIE in 0) exit 1;; 1) touch {shared}/begun; sleep 1000;; 2) exit 17;; esac")
     operation = start(cluster, [f"{home}/out"], command, job_count=4, restart_exit_code=17)
     wait_for((shared / "begun").exists, what="the job to write")
     wait_for(lambda: any(job["job_cookie"] == 1 for job in cluster.jobs(operation, state="running")), what="it to be known")
@@ -135,7 +135,7 @@ def test_only_the_run_that_did_its_work_counts(cluster, client, home, shared):
 @pytest.mark.parametrize("end", ["abort_operation", "complete_operation"])
 def test_an_operation_that_is_ended_early(cluster, client, home, shared, end):
     begun = shared / f"begun-{end}"
-    command = f"umask 0; echo {{n=$YT_JOB_COOKIE}}; [ $YT_JOB_COOKIE = 0 ] || {{ touch {begun}; sleep 600; }}"
+    command = f"umask 0; echo {{n=$YT_JOB_COOKIE}}; [ $YT_JOB_COOKIE = 0 ] || {{ touch {begun}; sleep 1000; }}"
     operation = start(cluster, [f"{home}/out"], command, job_count=2)
     wait_for(begun.exists, what="a job to begin")
     wait_for(lambda: cluster.counters(operation)["completed"] == 1, what="the other one to complete")
