@@ -67,7 +67,7 @@ def volume(cluster, pool):
 
 def history(cluster, pool, seconds, step="1s"):
     address = f"http://{cluster.address}/api/millpond/pool_history?pool={pool}&start=-{seconds}s&step={step}"
-    with urllib.request.urlopen(address, timeout=60) as reply:
+    with urllib.request.urlopen(address, timeout=180) as reply:
         return json.load(reply)
 
 
@@ -236,7 +236,7 @@ def test_bad_questions_about_the_past(cluster, query, words):
     cluster.create_pool("p")
     wait_for(lambda: cluster.exists(f"{POOLS}/p"), what="an update that knows the pool")
     with pytest.raises(urllib.error.HTTPError) as info:
-        urllib.request.urlopen(f"http://{cluster.address}/api/millpond/pool_history?{query}", timeout=60)
+        urllib.request.urlopen(f"http://{cluster.address}/api/millpond/pool_history?{query}", timeout=180)
     assert info.value.code == 400
     assert words in info.value.read().decode()
 

@@ -51,7 +51,7 @@ def upload(cluster, name, data):
     request = urllib.request.Request(
         f"http://{cluster.address}/api/v4/write_file", data=data, method="PUT",
         headers={"X-YT-Parameters": json.dumps({"path": path}), "Content-Type": "application/octet-stream"})
-    urllib.request.urlopen(request, timeout=60).read()
+    urllib.request.urlopen(request, timeout=180).read()
     return path
 
 

@@ -32,7 +32,7 @@ def output(cluster, pool, command, **options):
 
 def upload(cluster, path, data, **attributes):
     cluster.command("create", type="file", path=path, recursive=True, force=True, attributes=attributes)
-    connection = http.client.HTTPConnection(cluster.address, timeout=60)
+    connection = http.client.HTTPConnection(cluster.address, timeout=180)
     connection.request("PUT", "/api/v4/write_file", body=data, headers={
         "X-YT-Parameters": json.dumps({"path": path}), "Content-Type": "application/octet-stream"})
     reply = connection.getresponse()

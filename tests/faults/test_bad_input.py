@@ -37,7 +37,7 @@ def raw(cluster, path, body=None, headers=None, method=None):
     """A request byte by byte. Gives (status, headers, body)."""
     request = urllib.request.Request(f"http://{cluster.address}{path}", data=body, headers=headers or {}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=180) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -351,7 +351,7 @@ def test_second_up_on_the_same_data(tmp_path):
 
         def whole():
             with contextlib.suppress(OSError):
-                with urllib.request.urlopen(f"http://{address}/api/v4/get?path=//sys/scheduler/orchid/scheduler/nodes", timeout=60) as reply:
+                with urllib.request.urlopen(f"http://{address}/api/v4/get?path=//sys/scheduler/orchid/scheduler/nodes", timeout=180) as reply:
                     return '"scheduler_state":"online"' in reply.read().decode()
         # A node that is stopped while it starts leaves its control groups behind.
         wait_for(whole, what="its node to be online")

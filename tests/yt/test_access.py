@@ -30,7 +30,7 @@ def ask(cluster, path, method="GET", body=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(f"http://{cluster.address}{path}", data=body, method=method, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=180) as reply:
             return reply.status, reply.headers, json.loads(reply.read() or b"{}")
     except urllib.error.HTTPError as error:
         return error.code, error.headers, json.loads(error.read())
@@ -49,7 +49,7 @@ def test_nothing_without_a_token(guarded):
         status, _, other = ask(guarded, path, Authorization="OAuth nonsense")
         assert (status, other["code"]) == (401, 111), path
     for path in ("/api/v4", "/hosts", "/ping", "/version", "/health"):
-        assert urllib.request.urlopen(f"http://{guarded.address}{path}", timeout=60).status == 200, path
+        assert urllib.request.urlopen(f"http://{guarded.address}{path}", timeout=180).status == 200, path
     code, _, errors = guarded.yt("list", "//tmp", token="nonsense", check=False)
     assert code != 0 and "token" in errors.lower(), errors
 
@@ -144,7 +144,7 @@ def test_answers_cannot_be_used_by_other_pages(guarded):
                         ("/api/v4/read_file?path=//tmp/evil.html", guarded.token)):
         request = urllib.request.Request(f"http://{guarded.address}{path}", headers={"Authorization": f"OAuth {token}"} if token else {})
         try:
-            reply = urllib.request.urlopen(request, timeout=60)
+            reply = urllib.request.urlopen(request, timeout=180)
         except urllib.error.HTTPError as error:
             reply = error
         with reply:
@@ -257,7 +257,7 @@ def test_an_upload_is_refused_before_it_is_made(guarded, tokens):
         headers={"X-YT-Parameters": json.dumps({"path": "//sys/a_file"}), "Authorization": f"OAuth {tokens['ann']}"})
     # Whether the client gets to read why or loses the connection: it does not go on for ever, and nothing is stored.
     with pytest.raises((urllib.error.URLError, ConnectionError)):
-        urllib.request.urlopen(request, timeout=60)
+        urllib.request.urlopen(request, timeout=180)
     assert guarded.get("//sys/a_file/@uncompressed_data_size") == 0
 
 
@@ -425,7 +425,7 @@ def test_rows_of_jobs_are_rows_of_tables(guarded, tokens):
 
 def raw(cluster, path, token):
     request = urllib.request.Request(f"http://{cluster.address}{path}", headers={"Authorization": f"OAuth {token}"})
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=180) as reply:
         return reply.status, reply.headers, reply.read().decode()
 
 

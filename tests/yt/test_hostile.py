@@ -83,7 +83,7 @@ def user_of(cluster, name):
     request = urllib.request.Request(f"http://{cluster.address}/api/v4/get_current_user",
                                      headers={"X-YT-User-Name": name.decode("latin-1")})
     try:
-        return json.loads(urllib.request.urlopen(request, timeout=30).read())["user"].encode("latin-1").decode()
+        return json.loads(urllib.request.urlopen(request, timeout=180).read())["user"].encode("latin-1").decode()
     except urllib.error.HTTPError as error:
         return json.loads(error.read())["code"]
 

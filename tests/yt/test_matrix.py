@@ -133,7 +133,7 @@ class World:
         request = urllib.request.Request(f"http://{self.cluster.address}/api/v4/{command}", data=body or b"",
                                          method=method, headers=headers)
         try:
-            return urllib.request.urlopen(request, timeout=30).read()
+            return urllib.request.urlopen(request, timeout=180).read()
         except urllib.error.HTTPError as error:
             raise ServerError(json.loads(error.read())) from None
 
@@ -379,25 +379,25 @@ def test_our_own_questions(world):
             request = urllib.request.Request(f"http://{world.cluster.address}/api/millpond/{question}",
                                              headers={"Authorization": f"OAuth {world.tokens[user]}"})
             try:
-                found = "+" if urllib.request.urlopen(request, timeout=30).status == 200 else "?"
+                found = "+" if urllib.request.urlopen(request, timeout=180).status == 200 else "?"
             except urllib.error.HTTPError as error:
                 found = "-" if json.loads(error.read())["code"] == 901 else "?"
             assert found == wanted, (user, question)
 
 
 def test_every_command_has_a_row(world):
-    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=60) as reply:
+    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=180) as reply:
         served = {descriptor["name"] for descriptor in json.load(reply)}
     assert served == {command for command, *_ in ROWS}, "each command that is served, and no other, needs rows above"
 
 
 def test_nobody_gets_in_without_a_token(world):
-    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=60) as reply:
+    with urllib.request.urlopen(f"http://{world.cluster.address}/api/v4", timeout=180) as reply:
         descriptors = json.load(reply)
     for descriptor in descriptors:
         method = "PUT" if descriptor["input_type"] else "POST" if descriptor["is_volatile"] else "GET"
         request = urllib.request.Request(f"http://{world.cluster.address}/api/v4/{descriptor['name']}", method=method,
                                          data=None if method == "GET" else b"{}")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=60)
+            urllib.request.urlopen(request, timeout=180)
         assert (refused.value.code, json.loads(refused.value.read())["code"]) == (401, 111), descriptor["name"]

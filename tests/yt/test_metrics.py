@@ -19,7 +19,7 @@ def scrape(cluster, token=None):
     request = urllib.request.Request(f"http://{cluster.address}/metrics")
     if token or cluster.token:
         request.add_header("Authorization", f"Bearer {token or cluster.token}")
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=180) as reply:
         assert reply.headers["Content-Type"].startswith("application/openmetrics-text")
         return {family.name: family for family in text_string_to_metric_families(reply.read().decode())}
 
@@ -93,7 +93,7 @@ def test_without_a_token_there_is_nothing_but_health():
         for path, token, status in (("/metrics", None, 401), ("/metrics", "wrong", 401), ("/health", None, 200), ("/health", "wrong", 200)):
             request = urllib.request.Request(f"http://{cluster.address}{path}", headers={"Authorization": f"OAuth {token}"} if token else {})
             try:
-                reply = urllib.request.urlopen(request, timeout=30)
+                reply = urllib.request.urlopen(request, timeout=180)
             except urllib.error.HTTPError as error:
                 reply = error
             with reply:

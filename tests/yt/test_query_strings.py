@@ -16,7 +16,7 @@ def ask(cluster, command, query, token=None, method="POST", body=None):
     data = json.dumps(body).encode() if body is not None else None
     request = urllib.request.Request(f"http://{cluster.address}/api/v4/{command}?{query}", data, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=180) as reply:
             return json.loads(reply.read())
     except urllib.error.HTTPError as refused:
         raise ServerError(json.loads(refused.read())) from None

@@ -31,7 +31,7 @@ def guarded():
 def ask(cluster, path, method="GET", body=None, source="127.0.0.1", **headers):
     """Status, headers and JSON of one request from a given address of this host."""
     host, port = cluster.address.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=60, source_address=(source, 0))
+    connection = http.client.HTTPConnection(host, int(port), timeout=180, source_address=(source, 0))
     try:
         connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
         reply = connection.getresponse()

@@ -52,7 +52,7 @@ class TlsServer:
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self.url + path, data=body, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=60, context=context) as reply:
+            with urllib.request.urlopen(request, timeout=180, context=context) as reply:
                 return reply.headers, reply.read()
         except urllib.error.URLError as error:
             if isinstance(error.reason, ConnectionRefusedError):

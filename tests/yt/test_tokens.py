@@ -25,7 +25,7 @@ def refusal(cluster, token):
     """Status and error of a request with this token; (200, None) if it is let in."""
     request = urllib.request.Request(f"http://{cluster.address}/api/v4/list?path=/", headers={"Authorization": f"OAuth {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=180) as reply:
             return reply.status, None
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
@@ -35,7 +35,7 @@ def session(cluster, token):
     """Headers of a browser that has signed in with this token; `None` if it is refused."""
     body = json.dumps({"token": token}).encode()
     try:
-        with urllib.request.urlopen(f"http://{cluster.address}/login", body, timeout=60) as reply:
+        with urllib.request.urlopen(f"http://{cluster.address}/login", body, timeout=180) as reply:
             return {"Cookie": reply.headers["Set-Cookie"].split(";")[0]}
     except urllib.error.HTTPError as refused:
         assert refused.code == 401, refused
@@ -60,7 +60,7 @@ def test_a_token_ends(guarded):
     assert (status, error["code"]) == (401, 111)
     assert f"the token has expired at {end}" in error["message"], error
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(urllib.request.Request(f"http://{guarded.address}/auth/whoami", headers=cookie), timeout=60)
+        urllib.request.urlopen(urllib.request.Request(f"http://{guarded.address}/auth/whoami", headers=cookie), timeout=180)
     assert refused.value.code == 401
     assert refusal(guarded, lasting)[0] == 200
     with pytest.raises(ServerError) as refused:

@@ -29,7 +29,7 @@ class Upload:
         self.blobs = blobs(cluster)
         self.target = f"<append=%true>{self.path}" if append else self.path
         host, port = cluster.address.split(":")
-        self.connection = socket.create_connection((host, int(port)), timeout=60)
+        self.connection = socket.create_connection((host, int(port)), timeout=180)
 
     def send_head(self, *headers):
         lines = [f"PUT /api/v4/{COMMANDS[self.kind][0]} HTTP/1.1", f"Host: {self.cluster.address}", "X-YT-Header-Format: json",
@@ -154,7 +154,7 @@ def test_tables_are_joined_though_nobody_waits(cluster):
         put(cluster, "table", path, PIECE)
     body = json.dumps({"source_paths": sources, "destination_path": destination}).encode()
     host, port = cluster.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=180) as connection:
         connection.sendall(b"POST /api/v4/concatenate HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                            b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % (cluster.address.encode(), len(body)))
         # Who asks for the body has begun; a request that nobody has looked at may go with its client.
@@ -469,7 +469,7 @@ def test_who_is_refused_gets_to_read_why(cluster, path, headers, status):
     """Whatever is wrong is found before the body is read; a client that only sends must not get a broken pipe."""
     host, port = cluster.address.split(":")
     for _ in range(3):
-        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        connection = http.client.HTTPConnection(host, int(port), timeout=180)
         connection.request("PUT", f"/api/v4/{path}", body=b"x" * SEVERAL_MB, headers=headers)
         answer = connection.getresponse()
         assert answer.status == status and json.loads(answer.read())["message"]
@@ -478,7 +478,7 @@ def test_who_is_refused_gets_to_read_why(cluster, path, headers, status):
 
 def test_who_asks_first_need_not_send(cluster):
     host, port = cluster.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
+    with socket.create_connection((host, int(port)), timeout=180) as connection:
         connection.sendall(b"PUT /api/v4/no_such_command HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n"
                            b"Expect: 100-continue\r\n\r\n" % (cluster.address.encode(), SEVERAL_MB))
         assert connection.recv(1000).startswith(b"HTTP/1.1 404")
@@ -496,7 +496,7 @@ def test_a_body_that_never_comes_does_not_hold_up_the_refusal(cluster):
 def test_a_sign_in_that_is_too_large(cluster):
     host, port = cluster.address.split(":")
     for _ in range(3):
-        connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        connection = http.client.HTTPConnection(host, int(port), timeout=180)
         connection.request("POST", "/login", body=b"x" * SEVERAL_MB)
         answer = connection.getresponse()
         assert answer.status == 400 and "too large" in json.loads(answer.read())["message"]

@@ -141,7 +141,7 @@ def plain(cluster, method, command, parameters=None, body=None, query="", **head
         headers.setdefault("Authorization", f"OAuth {cluster.token}")
     request = urllib.request.Request(f"http://{cluster.address}/api/v4/{command}{query}", data=body, method=method, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=180) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()

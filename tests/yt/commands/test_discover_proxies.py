@@ -16,7 +16,7 @@ def test_discover_proxies_the_same_as_hosts(cluster, client):
     assert proxies == {"proxies": [cluster.address]}
     for host in (cluster.address, f"localhost:{cluster.port}"):
         told = plain(cluster, "GET", "discover_proxies", Host=host)[2]
-        with urllib.request.urlopen(urllib.request.Request(f"http://{cluster.address}/hosts?role=data", headers={"Host": host}), timeout=60) as reply:
+        with urllib.request.urlopen(urllib.request.Request(f"http://{cluster.address}/hosts?role=data", headers={"Host": host}), timeout=180) as reply:
             assert json.loads(told)["proxies"] == json.loads(reply.read()) == [host]
 
 

@@ -35,7 +35,7 @@ def test_get_current_user_by_a_token(guarded, own):
         status, _, error = plain(guarded, "GET", "get_current_user", Authorization=wrong)
         assert (status, json.loads(error)["code"]) == (401, 111), wrong
     with pytest.raises(urllib.error.HTTPError) as refused_without:
-        urllib.request.urlopen(f"http://{guarded.address}/api/v4/get_current_user", timeout=60)
+        urllib.request.urlopen(f"http://{guarded.address}/api/v4/get_current_user", timeout=180)
     assert refused_without.value.code == 401
 
 

@@ -16,5 +16,5 @@ def test_get_version_the_same_everywhere(cluster, client):
     for method, body in (("GET", None), ("POST", b"{}")):
         assert json.loads(plain(cluster, method, "get_version", body=body)[2]) == version
     assert plain(cluster, "PUT", "get_version", body=b"")[0] == 405
-    with urllib.request.urlopen(f"http://{cluster.address}/service", timeout=60) as reply:
+    with urllib.request.urlopen(f"http://{cluster.address}/service", timeout=180) as reply:
         assert json.loads(reply.read())["version"] == version["version"]

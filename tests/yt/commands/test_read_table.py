@@ -172,7 +172,7 @@ def test_read_table_what_json_has_no_word_for(cluster, client, types):
 def test_read_table_an_error_behind_the_first_rows_is_not_an_end(cluster, client, home):
     client.create("table", f"{home}/t")
     raw(client, "write_table", path=f"{home}/t", data=b'{a="%s"};' % (b"x" * 1000) * 5000 + b"{a={}};")
-    connection = http.client.HTTPConnection(cluster.address, timeout=60)
+    connection = http.client.HTTPConnection(cluster.address, timeout=180)
     parameters = json.dumps({"path": f"{home}/t", "output_format": "dsv"})
     connection.request("GET", "/api/v4/read_table", headers={"X-YT-Parameters": parameters})
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
