@@ -4,7 +4,7 @@ import pytest
 import yt.wrapper
 import yt.yson
 from calls import NO_JOB, fresh, refused, refuses_strange_operations, vanilla
-from harness import wait_for
+from harness import NOT_ANSWERED, wait_for
 from yt.wrapper.driver import make_request
 
 
@@ -12,8 +12,17 @@ def stderr(client, **parameters):
     return make_request("get_job_stderr", parameters, client=client)
 
 
+def said(client, operation, job):
+    """What a job has said; `None` if neither its node nor the archive can tell it yet."""
+    try:
+        return client.get_job_stderr(operation, job).read()
+    except yt.wrapper.YtResponseError as error:
+        assert error.contains_code(NOT_ANSWERED), error
+        return None
+
+
 def test_get_job_stderr(client, operation):
-    wait_for(lambda: client.get_job_stderr(operation[0], operation[1]).read() == b"hello\n", what="what the job has said")
+    wait_for(lambda: said(client, *operation) == b"hello\n", what="what the job has said", seen=lambda: said(client, *operation))
 
 
 def test_of_one_that_is_over(cluster, client, pool):
@@ -22,30 +31,24 @@ def test_of_one_that_is_over(cluster, client, pool):
     id = vanilla(client, pool, r"printf '\0\377 {\n' >&2", alias=alias)
     cluster.wait_state(id, "completed")
     job, = client.list_jobs(id)["jobs"]
-    said = b"\0\xff {\n"
+    printed = b"\0\xff {\n"
     for named in ({"operation_id": id}, {"operation_alias": alias}, {"operation_id": alias}, {}):
-        assert stderr(client, job_id=job["id"], **named) == said
+        assert stderr(client, job_id=job["id"], **named) == printed
     dressed = yt.yson.to_yson_type(job["id"], attributes={"address": "n:1"})
-    assert stderr(client, job_id=dressed, operation_id=id) == said
+    assert stderr(client, job_id=dressed, operation_id=id) == printed
     for part in ((0, 2), (1, 2), (3, 10), (5, 10), (50, 10), (1, 0)):
-        assert stderr(client, job_id=job["id"], offset=part[0], limit=part[1]) == said[part[0]:sum(part)]
-    assert client.get_job_stderr(id, job["id"], stderr_type="user_job_stderr").read() == said
+        assert stderr(client, job_id=job["id"], offset=part[0], limit=part[1]) == printed[part[0]:sum(part)]
+    assert client.get_job_stderr(id, job["id"], stderr_type="user_job_stderr").read() == printed
     assert client.get_job_stderr(id, job["id"], stderr_type="gpu_check_stderr").read() == b""
 
 
 def test_who_has_said_nothing(cluster, client, pool):
     id = vanilla(client, pool)
     job, = cluster.wait_jobs(id)
-    assert client.get_job_stderr(id, job).read() == b""
+    first = wait_for(lambda: [s] if (s := said(client, id, job)) is not None else None, what="an answer of the node")
     client.abort_operation(id)
-
-    def told():
-        try:
-            return client.get_job_stderr(id, job).read() == b""
-        except yt.wrapper.YtResponseError as error:
-            # Neither the node nor the archive may know yet.
-            assert error.contains_code(3)
-    wait_for(told, what="an answer")
+    over = wait_for(lambda: [s] if (s := said(client, id, job)) is not None else None, what="an answer of the archive")
+    assert first == over == [b""], (first, over)
 
 
 def test_jobs_that_are_not_there(client, operation, pool):
