@@ -60,7 +60,7 @@ describe('jobs', () => {
           pool: 'lists',
           title: 'of every kind',
           tasks: {
-            steady: task('sleep 600'),
+            steady: task('sleep 3600'),
             quick: task('echo done >&2'),
             polite: task(polite, { job_count: 1, interruption_signal: 'SIGINT' }),
           },

@@ -48,9 +48,11 @@ beforeAll(async () => {
   );
   type Jobs = { jobs: { id: string; state: string; address: string }[] };
   const jobs = () => command<Jobs>('list_jobs', { operation_id: running });
-  const first = await eventually(jobs, ({ jobs: all }) => all.some(one => one.state === 'running'));
-  job = first.jobs[0]?.id ?? '';
-  node = first.jobs[0]?.address ?? '';
+  const { jobs: all } = await eventually(jobs, answer => answer.jobs.some(one => one.state === 'running'));
+  // The other jobs may still wait for a node.
+  const first = all.find(one => one.state === 'running');
+  job = first?.id ?? '';
+  node = first?.address ?? '';
 });
 
 interface Case {

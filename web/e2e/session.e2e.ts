@@ -49,12 +49,12 @@ beforeAll(async () => {
   const jobs = () =>
     asRoot<{ jobs: { id: string; state: string }[] }>('list_jobs', { operation_id: operation });
   const { jobs: all } = await eventually(jobs, answer => answer.jobs.some(one => one.state === 'running'));
-  job = all[0]?.id ?? '';
+  job = all.find(one => one.state === 'running')?.id ?? '';
 });
 
 async function startAs(user: string, title: string): Promise<string> {
   const headers = { Authorization: `OAuth ${TOKEN}`, 'X-YT-User-Name': user };
-  const tasks = { work: { command: 'echo secret >&2; sleep 600', job_count: 1, memory_limit: 64 << 20 } };
+  const tasks = { work: { command: 'echo secret >&2; sleep 3600', job_count: 1, memory_limit: 64 << 20 } };
   const { operation_id } = await commandAt<{ operation_id: string }>(API, headers, 'start_operation', {
     operation_type: 'vanilla',
     spec: { pool: 'hers', title, tasks },
