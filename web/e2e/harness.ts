@@ -173,8 +173,9 @@ export const still = (page: Page): Promise<unknown> =>
     ),
   );
 
-/** Serious and critical findings of axe, by name. */
+/** Serious and critical findings of axe, by name. Colours of what fades are not those that stay. */
 export async function findings(page: Page): Promise<string[]> {
+  await still(page);
   const { violations } = await new AxeBuilder({ page })
     .options({ resultTypes: ['violations'] })
     .setLegacyMode()
