@@ -3,6 +3,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  addressHas,
   choose,
   command,
   eventually,
@@ -56,7 +57,7 @@ describe('filters', () => {
     await rowsAre(page, 'Operations', 3, MARK);
     await choose(page, 'State', /^failed\s*1$/);
     await rowsAre(page, 'Operations', 1, `${MARK} fails`);
-    expect(new URL(page.url()).searchParams.get('state')).toBe('failed');
+    await addressHas(page, { state: 'failed' });
     await page.getByRole('button', { name: 'Clear', exact: true }).first().waitFor();
     await choose(page, 'State', /^completed/);
     await rowsAre(page, 'Operations', 1, `${MARK} is done`);
@@ -66,7 +67,7 @@ describe('filters', () => {
     await rowsAre(pools, 'Operations', 2, 'fine');
     await choose(pools, 'Type', /^vanilla\s*2$/);
     await rowsAre(pools, 'Operations', 2, 'fine');
-    expect(new URL(pools.url()).searchParams.get('type')).toBe('vanilla');
+    await addressHas(pools, { type: 'vanilla' });
     expect(await findings(pools)).toEqual([]);
   });
 
@@ -149,5 +150,8 @@ test('pages by time: older ones, newer ones, and the newest again', async () => 
   await counts(10);
   await page.getByRole('button', { name: 'Newest' }).click();
   await counts(50);
-  expect(new URL(page.url()).search).toBe('?filter=page-');
+  await eventually(
+    async () => new URL(page.url()).search,
+    query => query === '?filter=page-',
+  );
 });

@@ -305,6 +305,16 @@ export const stateOfAt = async (api: string, headers: Record<string, string>, id
     })
   ).state;
 
+/** Waits until these parameters are in the address: the browser reports a change of it after the click is done. */
+export const addressHas = (page: Page, wanted: Record<string, string>): Promise<unknown> =>
+  eventually(
+    async () => new URL(page.url()).search,
+    search => {
+      const asked = new URLSearchParams(search);
+      return Object.entries(wanted).every(([name, value]) => asked.get(name) === value);
+    },
+  );
+
 /** Waits until a question has this answer. */
 export async function eventually<T>(
   ask: () => Promise<T>,

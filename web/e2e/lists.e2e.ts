@@ -3,6 +3,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  addressHas,
   choose,
   command,
   eventually,
@@ -93,8 +94,7 @@ describe('jobs', () => {
     await choose(page, 'Task', /^quick/);
     await choose(page, 'State', /^completed \(\d+\)/);
     await rowsAre(page, 'Jobs', 2, 'quick');
-    const asked = new URL(page.url()).searchParams;
-    expect([asked.get('state'), asked.get('task')]).toEqual(['completed', 'quick']);
+    await addressHas(page, { state: 'completed', task: 'quick' });
     await choose(page, 'Task', /^steady/);
     await page.getByText('No job is as you look for').waitFor();
     expect(await findings(page)).toEqual([]);
