@@ -230,8 +230,10 @@ describe('rows of jobs', () => {
 
   /** The one job that has ended so. */
   const oneJob = async (operation: string, state: string): Promise<string> => {
-    const jobs = (await jobsOf(operation)).filter(job => job.state === state);
-    expect(jobs.length).toBe(1);
+    const jobs = await eventually(
+      async () => (await jobsOf(operation)).filter(job => job.state === state),
+      all => all.length === 1,
+    );
     return jobs[0]?.id ?? '';
   };
 

@@ -112,7 +112,11 @@ test('an operation is aborted after a question', async () => {
   await page.getByRole('button', { name: 'Abort' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Why it is aborted').fill('wrong input');
-  expect(await stateOf(id)).toBe('running');
+  // It is not aborted yet. Until it has a job it is only on its way to this state.
+  await eventually(
+    () => stateOf(id),
+    state => state === 'running',
+  );
   await dialog.getByRole('button', { name: 'Abort' }).click();
   await eventually(
     () => stateOf(id),
@@ -195,7 +199,10 @@ test('a view is in its address: filter, sort order, open pools', async () => {
   expect(address).toContain('open=parent');
   const again = await visit(new URL(address).pathname + new URL(address).search);
   await again.getByText('quiet').first().waitFor();
-  expect(await again.getByRole('row').count()).toBe(2);
+  await eventually(
+    () => again.getByRole('row').count(),
+    count => count === 2,
+  );
 });
 
 test('by keyboard alone', async () => {
