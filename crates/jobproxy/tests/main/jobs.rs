@@ -227,7 +227,7 @@ fn interrupts() {
         job.interruption_signal = Some("SIGUSR1".to_owned());
         let id = node.start(job);
         wait_for_stderr(node, id, "ready\n");
-        node.send(id, interrupt(InterruptionReason::Preemption, 10_000));
+        node.send(id, interrupt(InterruptionReason::Preemption, 600_000));
         let interrupted = Some(InterruptionReason::Preemption);
         assert_eq!(node.finished(id).outcome, JobOutcome::Completed { interrupted, restart_needed: false });
 
@@ -411,11 +411,12 @@ fn a_job_outlives_its_node() {
 #[test]
 fn a_result_waits_for_an_absent_node() {
     for_each(|node| {
-        let job = node.job("sleep 0.3; echo done");
-        let directory = job.job_directory.clone();
+        let job = node.job("while [ ! -e go ]; do sleep 0.05; done; echo done");
+        let (sandbox, directory) = (job.sandbox.clone(), job.job_directory.clone());
         let id = node.start(job);
         node.started(id);
         node.vanish();
+        std::fs::write(sandbox.join("go"), b"").expect("written");
         let give_up = Instant::now() + PATIENCE;
         let result = loop {
             if let Some(result) = read_result(&directory).expect("readable") {

@@ -32,6 +32,20 @@ fn progress(node: &mut FakeNode, id: JobId, what: &str, wanted: impl Fn(&Progres
     })
 }
 
+/// Asks the proxy until it has measured what is wanted.
+fn measured(node: &mut FakeNode, id: JobId, what: &str, wanted: impl Fn(&Progress) -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        node.send(id, ToProxy::Poll {});
+        let answer = progress(node, id, "answer", |_| true);
+        if wanted(&answer) {
+            return;
+        }
+        assert!(Instant::now() < give_up, "{what}: not within {PATIENCE:?}: {:?}", answer.statistics);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Only what is told at once arrives.
 fn without_reports(driver: Driver) -> FakeNode {
     FakeNode::with(driver, |c| c.job_proxy_heartbeat_period = Span::from_secs(3600))
@@ -164,7 +178,7 @@ fn the_cap_follows_where_the_node_wants_it() {
             text.split_ascii_whitespace().next().unwrap_or_default().to_owned()
         };
         let job = |node: &mut FakeNode, reclaim: bool| {
-            let mut job = node.job("sleep 100");
+            let mut job = node.job("sleep 1000");
             job.cpu_guarantee = Cpu(200);
             job.cpu_monitor = quick(reclaim);
             job
@@ -186,8 +200,8 @@ fn the_cap_follows_where_the_node_wants_it() {
 /// A job that holds what the command makes it hold, in bash's own memory.
 fn holding(node: &mut FakeNode, megabytes: u32) -> JobStart {
     let bytes = megabytes << 20;
-    let mut job =
-        node.job(&format!("sleep 0.3; x=$(head -c {bytes} /dev/zero | tr '\\0' a); sleep 100; echo ${{#x}}"));
+    let mut job = node
+        .job(&format!("sleep 0.3; x=$(head -c {bytes} /dev/zero | tr '\\0' a); sleep 1000; echo ${{#x}}"));
     job.memory_limit = 1 << 30;
     job.memory_request = 24 << 20;
     job
@@ -230,7 +244,7 @@ fn below_the_request_nobody_is_bothered() {
 #[test]
 fn a_proxy_far_above_its_reserve_gives_up() {
     for_each(|node| {
-        let mut job = node.job("sleep 100");
+        let mut job = node.job("sleep 1000");
         job.job_proxy_memory_reserve = 0;
         job.job_proxy_memory_overcommit_limit = Some(1 << 10);
         let result = node.run(job);
@@ -289,6 +303,8 @@ fn a_question_is_answered_by_a_sample_that_is_young_enough() {
             let mut node = FakeNode::with(driver, |c| {
                 c.memory_watchdog_period = Span::from_secs(3600);
                 c.memory_tracker_cache_period = Span::from_secs(cache);
+                // The first report is the answer, however late the question comes.
+                c.job_proxy_heartbeat_period = Span::from_secs(3600);
             });
             let job = node.job("sleep 1000");
             let id = node.start(job);
@@ -320,11 +336,18 @@ fn memory_file_systems_are_measured() {
         }
         let _guard = Unmount(mount.clone());
         let mut job = node.job(&format!(
-            "head -c 8388608 /dev/zero > {0}/f; sleep 0.4; rm {0}/f; sleep 0.3",
+            "head -c 8388608 /dev/zero > {0}/f; while [ ! -e measured ]; do sleep 0.05; done; rm {0}/f; \
+             while [ ! -e removed ]; do sleep 0.05; done",
             mount.display()
         ));
         job.tmpfs_volumes = vec![mount];
-        let s = node.run(job).statistics;
+        let sandbox = job.sandbox.clone();
+        let id = node.start(job);
+        measured(&mut node, id, "a full volume", |p| p.statistics.user_job_tmpfs.max_size == 8 << 20);
+        std::fs::write(sandbox.join("measured"), b"").expect("written");
+        measured(&mut node, id, "an empty volume", |p| p.statistics.user_job_tmpfs.size == 0);
+        std::fs::write(sandbox.join("removed"), b"").expect("written");
+        let s = node.finished(id).statistics;
         assert_eq!(s.user_job_tmpfs.max_size, 8 << 20, "{s:?}");
         assert_eq!(s.user_job_tmpfs.size, 0, "it was removed: {s:?}");
         assert_eq!(s.user_job_tmpfs_volumes, [s.user_job_tmpfs]);
@@ -354,12 +377,17 @@ fn a_volume_is_measured_wherever_the_job_has_moved_it() {
         let moved = node.directory.path().join("moved");
         let _guard = Unmount(moved.join("tmpfs"));
         let mut job = node.job(&format!(
-            "mv {way} {moved} && ln -s /dev/shm {way}; head -c 8388608 /dev/zero > {moved}/tmpfs/f; sleep 0.5",
+            "mv {way} {moved} && ln -s /dev/shm {way}; head -c 8388608 /dev/zero > {moved}/tmpfs/f; \
+             while [ ! -e measured ]; do sleep 0.05; done",
             way = way.display(),
             moved = moved.display()
         ));
         job.tmpfs_volumes = vec![mount];
-        let s = node.run(job).statistics;
+        let sandbox = job.sandbox.clone();
+        let id = node.start(job);
+        measured(&mut node, id, "a full volume", |p| p.statistics.user_job_tmpfs.max_size == 8 << 20);
+        std::fs::write(sandbox.join("measured"), b"").expect("written");
+        let s = node.finished(id).statistics;
         assert_eq!(s.user_job_tmpfs.max_size, 8 << 20, "{s:?}");
     }
 }

@@ -201,8 +201,9 @@ fn saved(job: &JobStart, result: &ProxyResult) -> String {
 fn what_a_failed_job_was_reading_is_saved() {
     let driver = drivers()[0];
     let mut node = FakeNode::new(driver);
-    // It has all been given, whatever of it was read.
-    for command in ["exit 1", "head -n 2 > /dev/null; exit 1", "cat > /dev/null; kill -9 $$"] {
+    // It has all been given, whatever of it was read. The first waits for the rows and reads none of them.
+    let unread = "while ! read -t 0; do sleep 0.02; done; exit 1";
+    for command in [unread, "head -n 2 > /dev/null; exit 1", "cat > /dev/null; kill -9 $$"] {
         let start = job(&mut node, command, Some(10), |_| {});
         let result = node.run(start.clone());
         assert!(matches!(result.outcome, JobOutcome::Failed { .. }), "{command}: {:?}", result.outcome);

@@ -182,8 +182,9 @@ fn a_shell_ends_with_its_job_and_does_not_hold_it_up() {
         node.send(job, ToProxy::Shell { request_id: 9, request: ShellRequest::Poll { shell_id: shell } });
         end_job_and_hear(node, job, 9);
     });
-    with_job("sleep 0.3", |node, job| {
+    with_job("while [ ! -e go ]; do sleep 0.05; done", |node, job| {
         spawn(node, job, Some("sleep 1000"), None);
+        std::fs::write(node.job_directory(job).join("sandbox/go"), b"").expect("written");
         let result = node.finished(job);
         assert!(matches!(result.outcome, vocab::JobOutcome::Completed { .. }), "{:?}", result.outcome);
     });
