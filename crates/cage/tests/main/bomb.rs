@@ -8,7 +8,7 @@ static COUNTER: AtomicU32 = AtomicU32::new(1);
 /// Of four processes each: the bound if the driver under test has none, as a test of containment must not trust
 /// what it tests.
 const CHILDREN: u32 = 250;
-/// It has grown as far as it does once it has not changed for so long.
+/// It has grown as far as it does once it is large and has not changed for so long.
 const STILL: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -44,12 +44,15 @@ impl Bomb {
             .count()
     }
 
-    /// Most of them at a time, once it has gone off.
-    pub fn most(&self) -> usize {
+    /// Most of them at a time, once it has gone off: at least `least`, below which it only waits for a processor.
+    pub fn most(&self, least: usize) -> usize {
         let give_up = Instant::now() + PATIENCE;
         let (mut most, mut last, mut since) = (0, 0, Instant::now());
-        while last == 0 || since.elapsed() < STILL {
-            assert!(Instant::now() < give_up, "a fork bomb of {last} processes neither grows nor stays");
+        while most < least || since.elapsed() < STILL {
+            assert!(
+                Instant::now() < give_up,
+                "a fork bomb of {last} processes, {most} at most, neither stays nor grows to {least}"
+            );
             let size = self.size();
             if size != last {
                 (last, since) = (size, Instant::now());
