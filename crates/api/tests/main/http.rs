@@ -63,7 +63,7 @@ impl Server {
 
     pub fn connect(&self) -> Connection {
         let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
         Connection { reader: BufReader::new(stream) }
     }

@@ -1,7 +1,7 @@
 //! Bounds of disk space that the kernel keeps (jobs-and-nodes.md 4.9), where a file system can: in the machine of
 //! `tests/vm`, or in the directory that `MILLPOND_QUOTA_DIRECTORY` names.
 
-use super::conformance::{World, for_each_with_groups};
+use super::conformance::{PATIENCE, World, for_each_with_groups};
 use super::isolation::{Place, USER, run};
 use cage::RootFs;
 use cage::quota::{self, DiskLimits, claim, limit, limits, try_out, usage};
@@ -71,8 +71,15 @@ impl Bounded {
             removed.expect("root may");
         }
         let begun = Instant::now();
-        while usage(self.on(), self.project).expect("counted").inodes > 1 {
-            assert!(begun.elapsed() < Duration::from_secs(10), "what was removed is counted");
+        loop {
+            let counted = usage(self.on(), self.project).expect("counted");
+            if counted.inodes <= 1 {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "what was removed is counted after {PATIENCE:?}: {counted:?}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -209,7 +209,7 @@ fn interruptions() {
         });
         b.started(obedient);
         b.started(stubborn);
-        for (job_id, patience) in [(obedient, 60_000), (stubborn, 1500)] {
+        for (job_id, patience) in [(obedient, 600_000), (stubborn, 1500)] {
             b.wait_stderr(job_id, 0, b"ready\n");
             b.world.order(&ServerMessage::Interrupt {
                 job_id,

@@ -103,6 +103,9 @@ impl Recovery for Edge {
     }
 }
 
+/// Longer than anything takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 type Answer = std::result::Result<Body, Failure>;
 
 struct Server {
@@ -138,7 +141,7 @@ impl Server {
 
     fn ask(&mut self, command: Command) -> Answer {
         let id = self.send(command);
-        let (answered, body) = self.answers.recv_timeout(Duration::from_secs(60)).expect("an answer");
+        let (answered, body) = self.answers.recv_timeout(PATIENCE).expect("an answer");
         assert_eq!(answered, id);
         body
     }
@@ -155,7 +158,7 @@ impl Server {
     }
 
     fn wait_for(&self, is_failed: bool) {
-        let give_up = Instant::now() + Duration::from_secs(60);
+        let give_up = Instant::now() + PATIENCE;
         while self.edge.is_failed.load(Ordering::SeqCst) != is_failed {
             assert!(Instant::now() < give_up, "the edge was not told");
             std::thread::yield_now();
@@ -194,7 +197,7 @@ fn questions_are_answered_from_what_is_durable_and_changes_refused_until_there_i
             let ids: Vec<u64> = (0..20).map(|i| server.send(set(&name(&format!("lost{i}"))))).collect();
             let mut answered: Vec<u64> = Vec::new();
             while answered.len() < ids.len() {
-                let (id, body) = server.answers.recv_timeout(Duration::from_secs(60)).expect("an answer");
+                let (id, body) = server.answers.recv_timeout(PATIENCE).expect("an answer");
                 is_refused(body);
                 answered.push(id);
             }

@@ -335,7 +335,7 @@ mod of_the_writer {
         fn wait(&self, wanted: impl Fn(&News) -> bool) -> News {
             loop {
                 let news =
-                    self.news.recv_timeout(Duration::from_secs(60)).expect("the writer says something");
+                    self.news.recv_timeout(Duration::from_secs(120)).expect("the writer says something");
                 if wanted(&news) {
                     return news;
                 }
