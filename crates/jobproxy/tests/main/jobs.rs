@@ -5,13 +5,16 @@ use crate::harness::{Event, FakeNode, PATIENCE};
 use cage::{Driver, EnvironmentConfig};
 use jobproxy::protocol::{FromProxy, FromSpawner, ProxyResult, ToProxy};
 use jobproxy::record::{read_result, read_state};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use vocab::{AbortReason, Cpu, Failure, InterruptionReason, JobOutcome, Span, code};
 use yson::Value;
 
 /// The drivers that work here; the others are named, so that a skip is never silent.
 pub fn drivers() -> Vec<Driver> {
-    let config = EnvironmentConfig::new(&format!("millpond/test-probe-{}", std::process::id()));
+    static PROBES: AtomicU32 = AtomicU32::new(1);
+    let number = PROBES.fetch_add(1, Ordering::Relaxed);
+    let config = EnvironmentConfig::new(&format!("millpond/test-probe-{}-{number}", std::process::id()));
     let usable = |driver: &Driver| {
         let opened = cage::open(*driver, &config).and_then(|e| e.prepare().and_then(|()| e.remove_root()));
         if let Err(e) = &opened {

@@ -40,7 +40,9 @@ pub struct Bench {
 
 /// Drivers that work on this host; the others are named on stderr.
 pub fn drivers() -> Vec<Driver> {
-    let config = EnvironmentConfig::new(&format!("millpond-node-tests/probe-{}", std::process::id()));
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let config =
+        EnvironmentConfig::new(&format!("millpond-node-tests/probe-{}-{number}", std::process::id()));
     let mut usable = vec![Driver::Simple];
     match cage::open(Driver::Hybrid, &config).and_then(|e| e.prepare().map(|()| e)) {
         Ok(environment) => {
