@@ -117,10 +117,13 @@ fn garbage_is_no_reason_to_die() {
 fn a_change_goes_on_when_the_client_hangs_up() {
     let server = Server::start();
     let mut connection = server.connect();
-    connection.send(b"GET /api/v4/get?path=//slow HTTP/1.1\r\nHost: h\r\n\r\n");
+    connection.send(b"GET /api/v4/get?path=//held HTTP/1.1\r\nHost: h\r\n\r\n");
     wait_until(|| !server.fake.lock().calls.is_empty());
     assert_eq!(server.fake.lock().finished, 0);
     drop(connection);
+    // The server has time to notice.
+    std::thread::sleep(Duration::from_millis(500));
+    server.fake.lock().is_let_go = true;
     wait_until(|| server.fake.lock().finished == 1);
 }
 

@@ -18,7 +18,7 @@ use yson::ypath::YPath;
 /// Answers of a kind that the kernel would give. Paths name the rule:
 ///
 /// - `//missing`: a resolve error; `//panic`, `//panic_later`: programmer's errors;
-/// - `//slow`: after 1.5 s; `//big`: a large list; `//long_error`: a huge error;
+/// - `//slow`: after 1.5 s; `//held`: once that is let go; `//big`: a large list; `//long_error`: a huge error;
 /// - anything that has been set: its value; else the path itself.
 #[derive(Clone, Default)]
 pub struct Fake(Arc<Mutex<State>>);
@@ -27,8 +27,10 @@ pub struct Fake(Arc<Mutex<State>>);
 pub struct State {
     /// `user [mutation] Command` of each call.
     pub calls: Vec<String>,
-    /// Slow ones that have come to their end.
+    /// Slow and held ones that have come to their end.
     pub finished: usize,
+    /// Held ones may end.
+    pub is_let_go: bool,
     /// Slow ones that are under way, and the most there ever were at a time.
     pub waiting: usize,
     pub most_waiting: usize,
@@ -47,6 +49,10 @@ impl Fake {
     #[allow(dead_code)] // the example does not need it
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().calls)
+    }
+
+    fn is_let_go(&self) -> bool {
+        self.lock().is_let_go
     }
 
     fn note(&self, user: &str, mutation_id: Option<Guid>, what: &dyn std::fmt::Debug) {
@@ -167,6 +173,12 @@ impl Backend for Fake {
                     let mut state = fake.lock();
                     state.waiting -= 1;
                     state.finished += 1;
+                }
+                "//held" => {
+                    while !fake.is_let_go() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                    fake.lock().finished += 1;
                 }
                 "//panic_later" => panic!("{}", "the kernel has another bug"),
                 _ => {}

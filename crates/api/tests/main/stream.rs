@@ -51,18 +51,32 @@ fn says_what_changed_and_goes_on_where_it_was() {
     let (id, name, data) = event(&mut stream);
     assert_eq!((name.as_str(), data.as_str()), ("changed", r#"{"version":2,"topics":["nodes"]}"#));
 
-    // Within a second: told together.
-    touch(&server, Topic::Pools);
-    touch(&server, Topic::Alerts);
-    touch(&server, Topic::Alerts);
-    let (_, _, data) = event(&mut stream);
-    assert_eq!(data, r#"{"version":5,"topics":["pools","alerts"]}"#);
+    // Within a second: told together. On a busy machine the second may be over between two changes.
+    let mut version = 2;
+    let mut told = Vec::new();
+    let is_told_together = (0..20).any(|_| {
+        touch(&server, Topic::Pools);
+        touch(&server, Topic::Alerts);
+        touch(&server, Topic::Alerts);
+        version += 3;
+        let newest = format!(r#"{{"version":{version},"topics":"#);
+        let data = loop {
+            let (_, _, data) = event(&mut stream);
+            told.push(data.clone());
+            if data.starts_with(&newest) {
+                break data;
+            }
+        };
+        data == format!(r#"{newest}["pools","alerts"]}}"#)
+    });
+    assert!(is_told_together, "{told:?}");
     drop(stream);
 
     let mut again = open(&server, &format!("Last-Event-ID: {id}"));
     let (_, name, data) = event(&mut again);
     assert_eq!(name, "hello");
-    assert!(data.starts_with(r#"{"version":5,"topics":["pools","alerts"],"start_time""#), "{data}");
+    let expected = format!(r#"{{"version":{version},"topics":["pools","alerts"],"start_time""#);
+    assert!(data.starts_with(&expected), "{data}");
     for unknown in ["nonsense", "0-1.1.1.1.1", &id[..id.len() - 2]] {
         let mut other = open(&server, &format!("Last-Event-ID: {unknown}"));
         assert!(event(&mut other).2.contains(all), "{unknown}");
