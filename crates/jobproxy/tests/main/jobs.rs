@@ -491,11 +491,13 @@ fn an_idle_proxy_is_small_and_sleeps() {
             }
             (number("status", "voluntary_ctxt_switches:") - before, start.elapsed().as_secs() + 1)
         };
-        let windows: Vec<_> = (0..3).map(|_| window()).collect();
-        assert!(
-            windows.iter().any(|(woken, seconds)| woken <= seconds),
-            "woken, in less than seconds: {windows:?}"
-        );
+        let mut windows = Vec::new();
+        let is_quiet = (0..10).any(|_| {
+            let (woken, seconds) = window();
+            windows.push((woken, seconds));
+            woken <= seconds
+        });
+        assert!(is_quiet, "woken, in less than seconds: {windows:?}");
         let private = number("smaps_rollup", "Private_Dirty:") + number("smaps_rollup", "Private_Clean:");
         println!("{driver}: private memory of a proxy {private} KB");
         assert!(private <= 4096, "{private} KB");
