@@ -273,9 +273,18 @@ fn guarantees_are_weights_under_contention() {
             let mut user = |i: usize| both[i].cpu().expect("readable").user.as_secs_f64();
             (user(0), user(1), user(0))
         };
-        std::thread::sleep(Duration::from_millis(300));
+        until("both to run", || {
+            std::thread::sleep(Duration::from_millis(50));
+            let (first, second, _) = look();
+            first > 0.05 && second > 0.05
+        });
         let before = look();
-        std::thread::sleep(Duration::from_secs(3));
+        // By the time that they have had: on a busy core, few turns in a fixed time would be compared.
+        until("two seconds of work", || {
+            std::thread::sleep(Duration::from_millis(200));
+            let now = look();
+            (now.0 - before.2) + (now.1 - before.1) > 2.0
+        });
         let after = look();
         let second = after.1 - before.1;
         let (least, most) = (second / (after.2 - before.0), second / (after.0 - before.2));
