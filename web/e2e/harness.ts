@@ -8,6 +8,8 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 
 const API = process.env['MILLPOND_URL'] ?? '';
 const PAGE = process.env['PAGE_URL'] ?? API;
+/** Longer than anything takes on a busy machine, in milliseconds. */
+const PATIENCE = 120_000;
 
 let browser: Browser;
 const open: { page: Page; complaints: string[]; expected: RegExp[] }[] = [];
@@ -16,7 +18,7 @@ const open: { page: Page; complaints: string[]; expected: RegExp[] }[] = [];
 export function useBrowser(): void {
   beforeAll(async () => {
     const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'], timeout: PATIENCE });
   });
   afterAll(async () => {
     await browser.close();
@@ -38,8 +40,9 @@ export async function visit(
   expected: RegExp[] = [],
 ): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  // Of all pages of this context, also of those that a test opens itself.
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
-  page.setDefaultTimeout(120_000);
   const complaints: string[] = [];
   page.on('pageerror', error => complaints.push(String(error)));
   page.on('console', message => {
@@ -140,7 +143,6 @@ async function tidy(): Promise<void> {
       return left.length;
     },
     left => left === 0,
-    120_000,
   );
   const { value: trees } = await command<{ value: string[] }>('list', { path: '//sys/pool_trees' });
   for (const tree of trees) {
@@ -257,7 +259,7 @@ export async function choose(page: Page, label: string, option: RegExp | string)
   // In a list of several, a second click on an option takes the choice back.
   const ofSeveral = page.locator('.g-select-list_multiple').filter({ has: wanted });
   await still(page);
-  const end = Date.now() + 120_000;
+  const end = Date.now() + PATIENCE;
   let before: string | null | undefined;
   for (;;) {
     // A click on the box of an open list closes it, also while its options are still being drawn.
@@ -319,7 +321,7 @@ export const addressHas = (page: Page, wanted: Record<string, string>): Promise<
 export async function eventually<T>(
   ask: () => Promise<T>,
   is: (answer: T) => boolean,
-  ms = 120_000,
+  ms = PATIENCE,
 ): Promise<T> {
   const end = Date.now() + ms;
   for (;;) {

@@ -51,7 +51,6 @@ beforeAll(async () => {
   await eventually(
     () => jobsOf(winner),
     jobs => jobs.filter(({ state }) => state === 'running').length === 2,
-    120_000,
   );
   // The ends of these jobs and the starts above are told by different nodes, in any order.
   lost = await eventually(

@@ -5,7 +5,8 @@ export default defineConfig({
     include: ['e2e/**/*.e2e.ts'],
     // One cluster and one browser: tests would disturb each other.
     fileParallelism: false,
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
+    // Each step has a limit of two minutes; a busy machine is late in many of them.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
   },
 });
