@@ -47,7 +47,7 @@ describe('what it was asked to do', () => {
       'asked',
       'has files',
       {
-        command: 'wc words; sleep 600',
+        command: 'wc words; sleep 3600',
         file_paths: [{ $value: FILE, $attributes: { file_name: 'words' } }],
         environment: { LANGUAGE: 'none' },
       },
@@ -59,7 +59,7 @@ describe('what it was asked to do', () => {
     const page = await visit(`/operations/${id}`);
     await page.getByText('Counts for the sake of counting').waitFor();
     const script = page.getByRole('region', { name: 'What work runs' });
-    await script.getByText('wc words; sleep 600').waitFor();
+    await script.getByText('wc words; sleep 3600').waitFor();
     await script.getByText('LANGUAGE=none').waitFor();
     await script.getByText('as words').waitFor();
     expect(await findings(page)).toEqual([]);

@@ -192,7 +192,7 @@ test('the list of access of an operation: somebody else may manage it', async ()
     operation_type: 'vanilla',
     spec: {
       title: 'lent to emil',
-      tasks: { work: { command: 'sleep 300', job_count: 1, memory_limit: 64 << 20 } },
+      tasks: { work: { command: 'sleep 3600', job_count: 1, memory_limit: 64 << 20 } },
     },
   });
   const may = async () =>

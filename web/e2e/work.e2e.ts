@@ -141,7 +141,7 @@ test('suspended, resumed, moved to another pool', async () => {
 });
 
 test('a job’s output is read while it runs, and the job is aborted', async () => {
-  const id = await startOperation('quiet', 'prints', { command: 'echo a word from the job >&2; sleep 300' });
+  const id = await startOperation('quiet', 'prints', { command: 'echo a word from the job >&2; sleep 3600' });
   const page = await visit(`/operations/${id}?tab=jobs`);
   await page.getByRole('row').nth(1).getByRole('link').first().click();
   await page.getByRole('tab', { name: 'Output' }).click();
