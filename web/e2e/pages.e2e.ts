@@ -226,7 +226,10 @@ test.each([
 ])('%s fits on a phone', async path => {
   const page = await visit(path, { viewport: { width: 390, height: 844 } });
   await settled(page);
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  await eventually(
+    () => page.evaluate(() => document.documentElement.scrollWidth),
+    width => width <= 390,
+  );
 });
 
 test.each(['Edit', 'Move quota', 'Remove'])('the dialog behind %s fits on a phone', async name => {
