@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { aceProblem, newAce, placesOf, responsibleAce, responsiblesOf, type Ace } from '../src/model/acl';
+import { namesOffered } from '../src/model/choices';
 import { areFavourites, MOST, toggled, type Favourite } from '../src/model/favourites';
 
 describe('lists of access', () => {
@@ -24,6 +25,22 @@ describe('lists of access', () => {
     ];
     expect(responsiblesOf(acl)).toEqual(['ann', 'team', 'dora']);
     expect(responsiblesOf([])).toEqual([]);
+  });
+});
+
+describe('names in a list of users and groups', () => {
+  test('those that arrive while it is open move none that was there', () => {
+    const before = namesOffered(['dora', 'gone'], [], ['dora', 'gone']);
+    const after = namesOffered(['dora', 'gone'], ['team', 'ann', 'dora'], ['dora', 'gone']);
+    expect(after).toEqual(['dora', 'gone', 'team', 'ann']);
+    expect(after.slice(0, before.length)).toEqual(before);
+  });
+
+  test('a choice, and one that is taken back, move none', () => {
+    const known = ['team', 'ann', 'dora'];
+    const offered = namesOffered(['dora'], known, ['dora']);
+    expect(namesOffered(['dora'], known, ['dora', 'ann'])).toEqual(offered);
+    expect(namesOffered(['dora'], known, [])).toEqual(offered);
   });
 });
 

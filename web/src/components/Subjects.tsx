@@ -1,8 +1,10 @@
 /** A choice of users and groups. Names that nobody has any more stay, until somebody takes them away. */
 
 import { Select } from '@gravity-ui/uikit';
+import { useState } from 'react';
 import { useOnce } from '../api/live';
 import { subjects as askSubjects } from '../api/subjects';
+import { namesOffered } from '../model/choices';
 
 interface Props {
   label: string;
@@ -15,7 +17,9 @@ interface Props {
 
 export function Subjects({ label, value, onUpdate, except, placeholder = 'users, groups' }: Props) {
   const { data = [] } = useOnce(['subjects'], askSubjects);
-  const names = [...new Set([...data, ...value])].filter(name => name !== except);
+  // All names may come when the list is open already.
+  const [first] = useState(value);
+  const names = namesOffered(first, data, value).filter(name => name !== except);
   return (
     <Select
       multiple
