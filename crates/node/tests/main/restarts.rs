@@ -138,12 +138,15 @@ fn a_server_that_is_away() {
     let_go(&b, "first");
     wait_for_a_result(&b);
     // The node hears of it a moment after it is written.
+    let give_up = Instant::now() + PATIENCE;
     let hello = loop {
         b.server_returns();
         let hello = b.hello();
         if !hello.finished.is_empty() {
             break hello;
         }
+        let running = hello.running.len();
+        assert!(Instant::now() < give_up, "no end is told within {PATIENCE:?}, {running} jobs run");
         b.server_dies();
     };
     assert_eq!(hello.finished.iter().map(|j| j.identity.job_id).collect::<Vec<_>>(), [first]);
