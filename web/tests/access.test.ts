@@ -28,7 +28,7 @@ describe('lists of access', () => {
   });
 });
 
-describe('names in a list of users and groups', () => {
+describe('names in a list that is open', () => {
   test('those that arrive while it is open move none that was there', () => {
     const before = namesOffered(['dora', 'gone'], [], ['dora', 'gone']);
     const after = namesOffered(['dora', 'gone'], ['team', 'ann', 'dora'], ['dora', 'gone']);
@@ -41,6 +41,15 @@ describe('names in a list of users and groups', () => {
     const offered = namesOffered(['dora'], known, ['dora']);
     expect(namesOffered(['dora'], known, ['dora', 'ann'])).toEqual(offered);
     expect(namesOffered(['dora'], known, [])).toEqual(offered);
+  });
+
+  test('one that is not known any more leaves no gap while the list is open', () => {
+    expect(namesOffered(['running', 'waiting', 'failed'], ['aborted', 'failed'], [])).toEqual([
+      'running',
+      'waiting',
+      'failed',
+      'aborted',
+    ]);
   });
 });
 

@@ -12,6 +12,7 @@ import { Async } from '../../components/Async';
 import { UsedBar } from '../../components/Bar';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Elapsed, Mark, State, Time } from '../../components/Parts';
+import { useSteadyNames } from '../../components/useSteadyNames';
 import { bytes, count, number, percent, shortId, words } from '../../model/format';
 import { cpuOf, memoryOf, type Used } from '../../model/jobUsage';
 import { links } from '../../model/links';
@@ -201,6 +202,7 @@ function Choice({
 }) {
   const names = Object.keys(counts);
   const all = value !== null && !names.includes(value) ? [value, ...names] : names;
+  const [shown, onOpen] = useSteadyNames(all);
   return (
     <Select
       aria-label={label.replace(':', '')}
@@ -208,7 +210,8 @@ function Choice({
       value={value === null ? [] : [value]}
       placeholder="all"
       hasClear
-      options={all.map(name => ({
+      onOpenChange={onOpen}
+      options={shown.map(name => ({
         value: name,
         content: counts[name] === undefined ? name : `${name} (${count(counts[name])})`,
       }))}

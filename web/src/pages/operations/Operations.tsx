@@ -17,6 +17,7 @@ import { Async } from '../../components/Async';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { JobsBar } from '../../components/JobsBar';
 import { Copy, Elapsed, Mark, PoolLink, State, Time, useTitle } from '../../components/Parts';
+import { useSteadyNames } from '../../components/useSteadyNames';
 import { count, number, shortId } from '../../model/format';
 import { links } from '../../model/links';
 import {
@@ -186,6 +187,7 @@ function Choice({ label, value, counts, onUpdate }: ChoiceProps) {
   const names = Object.keys(counts);
   const all = value !== null && !Object.hasOwn(counts, value) ? [value, ...names] : names;
   const chosen = value === null ? [] : [value];
+  const [shown, onOpen] = useSteadyNames(all);
   return (
     <Select
       aria-label={label.replace(':', '')}
@@ -194,8 +196,11 @@ function Choice({ label, value, counts, onUpdate }: ChoiceProps) {
       placeholder="all"
       hasClear
       filterable={all.length > 8}
-      onOpenChange={open => setOpened(opened || open)}
-      options={(opened ? all : chosen).map(name => ({
+      onOpenChange={open => {
+        setOpened(opened || open);
+        onOpen(open);
+      }}
+      options={(opened ? shown : chosen).map(name => ({
         value: name,
         content: (
           <span className="choice">
