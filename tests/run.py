@@ -20,6 +20,7 @@ PYTHON = ".venv/bin/python"
 NEXTEST = "cargo nextest run --workspace --locked --lib --bins --tests"
 PYTEST = f"{PYTHON} -m pytest -q -c tests/pytest.ini --rootdir tests tests"
 BINARY = ROOT / "target/debug/millpond"
+FILL = "nice -n 5"
 
 
 class Step:
@@ -48,9 +49,13 @@ def wait_for(word, in_log_of, seconds=300):
     return f"for _ in $(seq {seconds}); do grep -qs {word} {log} && break; sleep 1; done"
 
 
+def simulated_faults(first, count):
+    """A shell command that plays so many seeds, on one core."""
+    return f"{FILL} target/bench/debug/millpond sim faults --seed {first} --count {count}"
+
+
 # Cargo commands wait for each other's lock anyway, so they form a chain: what others need comes first. Clusters and
 # browsers wait more than they compute; what computes fills the gaps that they leave.
-FILL = "nice -n 5"
 STEPS = [
     Step("formatting", "cargo fmt --all --check"),
     Step("build", f"{NEXTEST} --no-run"),
@@ -62,7 +67,8 @@ STEPS = [
     # It shares the lock of compiled crates with the Rust tests, which let go of it when the first of them runs.
     Step("benchmark build", f"{wait_for('Starting', in_log_of='rust')}; {FILL} {PYTHON} -m bench.check --build", after=["build"]),
     Step("lints", f"{FILL} cargo clippy --workspace --all-targets --locked -- -D warnings", after=["benchmark build"]),
-    Step("simulated faults", f"{FILL} target/bench/debug/millpond sim faults --count 3000", needs=["benchmark build"]),
+    Step("simulated faults", f"{simulated_faults(0, 1500)} & {simulated_faults(1500, 1500)}; s=$?; wait $! && exit $s",
+         needs=["benchmark build"]),
     Step("bench pieces", f"{FILL} {PYTHON} -m bench.check --only pieces", needs=["benchmark build"], after=["lints"]),
     Step("documentation examples", f"{FILL} cargo test --workspace --locked --doc", after=["bench pieces"]),
     # What measures processor time runs alone.
