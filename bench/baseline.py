@@ -16,7 +16,9 @@ def update(path, stored, environment, measured, reason, differences):
         print(f"not stored: {', '.join(grown)} grew. Say why: make bench-check UPDATE=\"reason\"")
         return 1
     reasons = {**stored.get("reasons", {}), **{name: reason for name in grown}}
-    path.write_text(text(environment, {**kept, **measured}, reasons))
+    # A figure that could not be measured today stays.
+    stays = {name: {**kept.get(name, {}), **figures} for name, figures in measured.items()}
+    path.write_text(text(environment, {**kept, **stays}, reasons))
     print(f"stored in {path}")
     return 0
 
