@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 PAIRS = 15
 JOBS = 100
-OPERATIONS = 20
+OPERATIONS = 10
 SPAWNS = 200
 # Caches and the two threads of a core are shared: with more than so many cores taken by others, processor time says little.
 OTHERS = 0.3
