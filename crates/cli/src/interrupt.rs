@@ -8,7 +8,10 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Counts signals instead of dying of them. Without it Ctrl-C ends the process as usual, so commands
 /// that have nothing to tidy up do not install it.
 #[derive(Debug)]
-pub struct Interrupt(());
+pub struct Interrupt {
+    /// How many signals `sleep` has told of.
+    told: AtomicU32,
+}
 
 impl Interrupt {
     /// From now on SIGINT and SIGTERM only count.
@@ -27,7 +30,7 @@ impl Interrupt {
                 }
             });
         })?;
-        Ok(Interrupt(()))
+        Ok(Interrupt { told: AtomicU32::new(0) })
     }
 
     /// How many signals have come.
@@ -35,17 +38,32 @@ impl Interrupt {
         COUNT.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not over a signal. True if there was one.
+    /// Sleeps, but not over a signal. True if there was one; each signal is told once, also one that came before.
     pub fn sleep(&self, time: Duration) -> bool {
-        let before = self.count();
         let end = Instant::now() + time;
-        while self.count() == before {
+        while self.count() == self.told.load(Ordering::Relaxed) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
             }
             std::thread::sleep(left.min(Duration::from_millis(50)));
         }
+        self.told.fetch_add(1, Ordering::Relaxed);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_between_two_sleeps_are_told_one_by_one() {
+        let interrupt = Interrupt { told: AtomicU32::new(0) };
+        assert!(!interrupt.sleep(Duration::ZERO));
+        COUNT.fetch_add(2, Ordering::Relaxed);
+        assert!(interrupt.sleep(Duration::ZERO));
+        assert!(interrupt.sleep(Duration::ZERO));
+        assert!(!interrupt.sleep(Duration::ZERO));
     }
 }
