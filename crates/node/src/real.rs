@@ -34,6 +34,7 @@ pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
 pub(crate) use room::Isolator;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -339,27 +340,29 @@ impl RealHands {
 
     fn write_record(&mut self, record: &JobRecord, outcomes: &mut Vec<Outcome>) {
         self.hold(record);
-        let slot = record.slot;
-        let job = self.layout.job(slot);
-        let made = match self.sandbox_state(slot) {
-            SandboxState::Missing => {
-                let made = sandbox::make(&self.layout, slot, self.owner(slot));
-                if made.is_ok() {
-                    *self.sandbox_state(slot) = SandboxState::Empty;
-                }
-                made
-            }
-            _ => Ok(()),
-        };
-        let written = made.and_then(|()| {
-            records::write(&job, record, &self.boot_id)
-                .map_err(|e| Failure::new(format!("Cannot write the job's record in {}: {e}", job.display())))
-        });
-        if let (Err(error), None) = (written, &record.end) {
+        if let (Err(error), None) = (self.record_in_slot(record), &record.end) {
             // Nothing is started that could not be found again.
             let job_id = record.start.identity.job_id;
             outcomes.push(Outcome::Input(NodeInput::RecordFailed { job_id, error }));
         }
+    }
+
+    /// Makes the directories of the slot if it is new. They can also be missing in one that was found at the start: the
+    /// agent may have been killed while it made them.
+    fn record_in_slot(&mut self, record: &JobRecord) -> Result<(), Failure> {
+        let slot = record.slot;
+        let job = self.layout.job(slot);
+        let is_new = *self.sandbox_state(slot) == SandboxState::Missing;
+        let write = || records::write(&job, record, &self.boot_id);
+        let mut written = if is_new { Err(io::ErrorKind::NotFound.into()) } else { write() };
+        if written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+            sandbox::make(&self.layout, slot, self.owner(slot))?;
+            written = write();
+        }
+        if is_new {
+            *self.sandbox_state(slot) = SandboxState::Empty;
+        }
+        written.map_err(|e| Failure::new(format!("Cannot write the job's record in {}: {e}", job.display())))
     }
 
     fn remove_record(&mut self, job_id: JobId, slot: u32) {

@@ -128,6 +128,26 @@ fn assert_outcome(end: &wire::FinishedJob, runs: usize) {
     }
 }
 
+/// S12. The agent was killed while it made the directories of a slot.
+#[test]
+fn directories_of_a_slot_that_are_missing_are_made_again() {
+    for driver in drivers() {
+        let mut b = Bench::new(driver, 1);
+        let first = b.run("true");
+        b.finished(first);
+        b.release(&[first]);
+        until("the slot to be free", || !b.data().join("slots/0/job/record").exists());
+        b.kill_agent();
+        for name in ["job", "files"] {
+            std::fs::remove_dir_all(b.data().join("slots/0").join(name)).expect("removed");
+        }
+        b.start_agent();
+        b.hello();
+        let second = b.run("true");
+        assert!(matches!(b.finished(second).outcome, JobOutcome::Completed { .. }));
+    }
+}
+
 #[test]
 fn a_server_that_is_away() {
     let mut b = Bench::new(Driver::Simple, 2);
