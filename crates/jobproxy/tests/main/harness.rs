@@ -151,16 +151,21 @@ impl FakeNode {
 
     /// To a proxy that is connected, or about to be again.
     pub fn send(&mut self, job_id: JobId, message: ToProxy) {
+        self.send_together(job_id, &[message]);
+    }
+
+    /// Several messages that the proxy reads at once, so that it cannot end between two of them.
+    pub fn send_together(&mut self, job_id: JobId, messages: &[ToProxy]) {
         let give_up = Instant::now() + PATIENCE;
         while !self.connections.iter().any(|c| c.job_id == Some(job_id)) {
             assert!(Instant::now() < give_up, "no connection within {PATIENCE:?}");
             self.pump(Duration::from_millis(200));
         }
         let connection = self.connections.iter_mut().find(|c| c.job_id == Some(job_id)).expect("connected");
-        let mut frame = Vec::new();
-        encode_frame(&message, &mut frame);
+        let mut frames = Vec::new();
+        messages.iter().for_each(|message| encode_frame(message, &mut frames));
         connection.stream.set_nonblocking(false).expect("a socket");
-        connection.stream.write_all(&frame).expect("the proxy listens");
+        connection.stream.write_all(&frames).expect("the proxy listens");
         connection.stream.set_nonblocking(true).expect("a socket");
     }
 

@@ -283,8 +283,9 @@ fn abort_at_once_and_fail_by_request() {
         let job = node.job("setsid sleep 1000 </dev/null >/dev/null 2>&1 5>&- & (sleep 1000 &) ; sleep 1000");
         let id = node.start(job);
         node.wait("hello", |e| matches!(e, Event::Proxy(_, FromProxy::Hello { .. })).then_some(()));
-        node.send(id, ToProxy::Abort { reason: AbortReason::UserRequest, text: "by hand".to_owned() });
-        node.send(id, ToProxy::Abort { reason: AbortReason::Other, text: "too late".to_owned() });
+        let by_hand = ToProxy::Abort { reason: AbortReason::UserRequest, text: "by hand".to_owned() };
+        let too_late = ToProxy::Abort { reason: AbortReason::Other, text: "too late".to_owned() };
+        node.send_together(id, &[by_hand, too_late]);
         let result = node.finished(id);
         assert_eq!(
             (aborted(&result).0, aborted(&result).1.message.as_str()),
