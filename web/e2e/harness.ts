@@ -270,10 +270,14 @@ export async function choose(page: Page, label: string, option: RegExp | string)
       before ??= now;
       // On a busy machine the browser does a click, and its answer comes after the time limit of the click.
       if (now !== before && (await ofSeveral.isVisible())) return;
-      return await wanted.click({ timeout: 10_000 });
+      await wanted.click({ timeout: 10_000 });
+      if (!(await ofSeveral.isVisible())) return;
+      // The list may move under the pointer when a first choice makes its box larger: then the click hits nothing.
+      await page.waitForTimeout(1000);
     } catch (error) {
       if (Date.now() > end) throw error;
     }
+    if (Date.now() > end) throw new Error(`${label}: clicks on ${option} change nothing`);
   }
 }
 
