@@ -172,9 +172,10 @@ def in_turns(pids, loop, count, work):
         pairs.append(figures)
     middle = {what: statistics.median(pair[what] for pair in pairs) for what in EVENTS.values()}
     found = {"system_calls": round(middle["system_calls"]), "page_faults": round(middle["page_faults"])}
-    if (busy := statistics.median(others)) > OTHERS:
-        return found, f"other programs used {busy:.1f} cores"
-    return {**found, "processor": round(middle["processor"], 2)}, None
+    quiet = [pair["processor"] for pair, cores in zip(pairs, others, strict=True) if cores <= OTHERS]
+    if len(quiet) <= PAIRS // 2:
+        return found, f"other programs used {statistics.median(others):.1f} cores"
+    return {**found, "processor": round(statistics.median(quiet), 2)}, None
 
 
 class Others:
