@@ -174,6 +174,20 @@ def measure(root, target, wanted, kinds, skips):
     return measured
 
 
+def keep_least_processor(before, measured, program):
+    """Measures processor time that seems to have grown up to two times more, and keeps the least.
+
+    What else happens on the host, also in other virtual machines, makes the same work more expensive and never cheaper:
+    the same program took 12.6 to 14.7 times the spawn loop within an hour.
+    """
+    for _ in range(2):
+        grown = [name for name, figures in measured.items()
+                 if figures.get("processor", 0) > PROCESSOR_LIMIT * before.get(name, {}).get("processor", float("inf"))]
+        for name, figures in (paths.measure(program, grown.__contains__)[0] if grown else {}).items():
+            if "processor" in figures:
+                measured[name]["processor"] = min(measured[name]["processor"], figures["processor"])
+
+
 def main():
     parser = argparse.ArgumentParser(prog="bench.check", description=__doc__.split("\n")[0])
     parser.add_argument("--build", action="store_true", help="build only")
@@ -192,11 +206,13 @@ def main():
         return not arguments.names or any(name.startswith(beginning) for beginning in arguments.names)
 
     kinds = (arguments.only,) if arguments.only else ("pieces", "paths")
-    skips, here = [], environment()
+    skips, here, program = [], environment(), ROOT / "target/bench/debug/millpond"
     measured = measure(ROOT, ROOT / "target/bench", wanted, kinds, skips)
     if arguments.base:
         tree = checked_out(arguments.base)
-        failed = compare(measure(tree, tree / "target/bench", wanted, kinds, []), measured)
+        before = measure(tree, tree / "target/bench", wanted, kinds, [])
+        keep_least_processor(before, measured, program)
+        failed = compare(before, measured)
     else:
         stored = tomllib.loads(BASELINE.read_text()) if BASELINE.exists() else {"environment": here, "benchmarks": {}}
         if arguments.update:
@@ -206,6 +222,7 @@ def main():
                          "`make bench-check BASE=REV` compares with a commit built here")
             failed = []
         else:
+            keep_least_processor(stored["benchmarks"], measured, program)
             failed = compare(stored["benchmarks"], measured)
     for line in skips:
         print(f"SKIPPED {line}")

@@ -23,7 +23,8 @@ PAIRS = 15
 JOBS = 100
 OPERATIONS = 10
 SPAWNS = 200
-# Caches and the two threads of a core are shared: with more than so many cores taken by others, processor time says little.
+# Cores. Programs share caches, and two hardware threads share a core. So the same work needs more processor time beside
+# other programs: pairs during which others use more than this are left out of the comparison of processor time.
 OTHERS = 0.3
 EVENTS = {"raw_syscalls:sys_enter": "system_calls", "page-faults": "page_faults", "task-clock": "processor"}
 # How often a thread waits for others depends on the load of the machine: futex, epoll_wait, epoll_pwait, ppoll. These are the
@@ -66,7 +67,7 @@ def counted(pids):
     writers = [task.name for pid in pids for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
                if (task / "comm").read_text().strip() == "commit"]
     assert writers, "the server has no thread named commit"
-    left_out = [f"id != {number}" for number in WAITS[os.uname().machine]] + [f"common_pid != {thread}" for thread in writers]
+    left_out = [f"id != {number}" for number in WAITS.get(os.uname().machine, ())] + [f"common_pid != {thread}" for thread in writers]
     calls, *others = EVENTS
     return ["-e", calls, "--filter", " && ".join(left_out), "-e", ",".join(others)]
 
@@ -170,8 +171,7 @@ def in_turns(pids, loop, count, work):
         figures = {what: number / count for what, number in figures.items()}
         figures["processor"] /= spawn
         pairs.append(figures)
-    middle = {what: statistics.median(pair[what] for pair in pairs) for what in EVENTS.values()}
-    found = {"system_calls": round(middle["system_calls"]), "page_faults": round(middle["page_faults"])}
+    found = {what: round(statistics.median(pair[what] for pair in pairs)) for what in ("system_calls", "page_faults")}
     quiet = [pair["processor"] for pair, cores in zip(pairs, others, strict=True) if cores <= OTHERS]
     if len(quiet) <= PAIRS // 2:
         return found, f"other programs used {statistics.median(others):.1f} cores"
