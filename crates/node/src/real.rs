@@ -352,15 +352,14 @@ impl RealHands {
     fn record_in_slot(&mut self, record: &JobRecord) -> Result<(), Failure> {
         let slot = record.slot;
         let job = self.layout.job(slot);
-        let is_new = *self.sandbox_state(slot) == SandboxState::Missing;
-        let write = || records::write(&job, record, &self.boot_id);
-        let mut written = if is_new { Err(io::ErrorKind::NotFound.into()) } else { write() };
+        let mut written = records::write(&job, record, &self.boot_id);
         if written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
             sandbox::make(&self.layout, slot, self.owner(slot))?;
-            written = write();
-        }
-        if is_new {
-            *self.sandbox_state(slot) = SandboxState::Empty;
+            let state = self.sandbox_state(slot);
+            if *state == SandboxState::Missing {
+                *state = SandboxState::Empty;
+            }
+            written = records::write(&job, record, &self.boot_id);
         }
         written.map_err(|e| Failure::new(format!("Cannot write the job's record in {}: {e}", job.display())))
     }
