@@ -8,7 +8,7 @@ static COUNTER: AtomicU32 = AtomicU32::new(1);
 /// Of four processes each: the bound if the driver under test has none, as a test of containment must not trust
 /// what it tests.
 const CHILDREN: u32 = 250;
-/// It has grown as far as it does once it is large and has not changed for so long.
+/// A bomb that has reached its least size has stopped growing when its size is unchanged for this long.
 const STILL: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
 
