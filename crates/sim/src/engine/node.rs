@@ -335,6 +335,7 @@ impl Node {
             }
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
+            | NodeEffect::LeaseIsHalfOver { .. }
             | NodeEffect::WriteRecord(_)
             | NodeEffect::RemoveRecord { .. } => {}
         }
@@ -492,6 +493,7 @@ impl Node {
                 let error = error.map_or(failure.clone(), |inner| failure.because(inner));
                 answers.extend(self.ended(id, JobOutcome::Failed { error }, around));
             }
+            ProxyOrder::Heard { .. } => {}
         }
     }
 }
