@@ -319,6 +319,8 @@ ROWS = [
         resource_delta={}),
     # --- the server itself: nothing waits for a confirmation here, which only those hear who may give it
     row("gc_collect", "", "--eee"),
+    row("extend_leases", "by a moment", ADMINS, period=1),
+    row("remove_node", "that is not there", "--eee", address="nobody:1"),
     # --- the rest; what is in a batch is asked for one by one
     row("execute_batch", "of nothing", ALL, requests=[]),
     row("get_version", "", ALL),

@@ -151,6 +151,8 @@ pub const COMMANDS: &[Command] = &[
     look("list_user_tokens"),
     change("transfer_pool_resources"),
     change("gc_collect"),
+    change("extend_leases"),
+    change("remove_node"),
     change("execute_batch"),
     look("get_version"),
     look("get_supported_features"),

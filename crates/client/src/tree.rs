@@ -1,6 +1,6 @@
 //! Commands of the metadata tree (http-api.md 8.1).
 
-use vocab::ObjectId;
+use vocab::{ObjectId, Span};
 use yson::{Map, Value, map};
 
 use crate::{Client, ClientError};
@@ -94,6 +94,20 @@ impl Client {
     pub fn collect_garbage(&self) -> Result<u64, ClientError> {
         let reply = self.command("gc_collect", Map::new(), None)?;
         self.field(&reply, "gc_collect", "blob_count", Value::as_u64)
+    }
+
+    /// `extend_leases`: leases of exclusive work begin when this period is over. Returns the end of the period.
+    pub fn extend_leases(&self, period: Span) -> Result<String, ClientError> {
+        let parameters = map! {"period" => period.as_millis() as i64};
+        let reply = self.command("extend_leases", parameters, None)?;
+        self.field(&reply, "extend_leases", "until", |v| v.as_str().map(str::to_owned))
+    }
+
+    /// `remove_node`: a node that is not connected is forgotten; with `lost` its exclusive units are given away at once.
+    /// Returns the number of these units.
+    pub fn remove_node(&self, address: &str, lost: bool) -> Result<u64, ClientError> {
+        let reply = self.command("remove_node", map! {"address" => address, "lost" => lost}, None)?;
+        self.field(&reply, "remove_node", "unit_count", Value::as_u64)
     }
 
     /// A field of a reply that must be there.

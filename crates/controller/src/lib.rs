@@ -70,7 +70,7 @@ pub use figures::{JobFigures, Spent};
 pub use job::JobView;
 pub use operation::alerts::ALERTS;
 pub use operation::{
-    AdoptError, Deadline, Demand, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,
+    AdoptError, Deadline, Demand, FencedUnit, FinishedJob, Grant, HeldJob, JobVerdict, OperationController,
     OperationEvent, Resized, Reuse, Setback, SettleError, StateError, StatePart,
 };
 pub use options::ControllerOptions;

@@ -113,7 +113,7 @@ impl Task {
 
     /// Pending units whose job was aborted for its memory, ascending.
     pub(crate) fn pending_retries(&self) -> impl Iterator<Item = u32> + '_ {
-        self.memory.overdrafted_units().filter(|cookie| self.units.is_pending(*cookie))
+        self.memory.overdrafted_units().filter(|cookie| self.units.is_available(*cookie))
     }
 }
 

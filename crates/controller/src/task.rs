@@ -107,7 +107,7 @@ impl Task {
     pub fn demand(&self, group: Group) -> Option<(Resources, u32)> {
         let (needed, count) = match group {
             Group::Usual => {
-                let pending = self.units.pending() - self.pending_retries().count() as u32;
+                let pending = self.units.available() - self.pending_retries().count() as u32;
                 (self.needed(self.memory.current_factors()), pending)
             }
             Group::Retries => self.most_needed(self.pending_retries())?,

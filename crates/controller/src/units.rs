@@ -5,6 +5,7 @@
 //! smallest pending cookie is found through a summary of one bit per 64 cookies.
 
 use crate::packed::{Packer, Unpacker};
+use std::collections::BTreeMap;
 use vocab::planted::{Bug, strikes};
 
 /// Set of small numbers with a fast minimum.
@@ -78,6 +79,9 @@ pub struct UnitPool {
     done: BitSet,
     /// Part of `running`.
     unwanted: BitSet,
+    /// Units of which an earlier job may still run, and how many such jobs there are: they are not started. Not durable: after
+    /// a restart nodes tell of these jobs, or the whole operation waits for them.
+    fenced: BTreeMap<u32, u32>,
 }
 
 impl UnitPool {
@@ -93,6 +97,27 @@ impl UnitPool {
     /// Units to be done.
     pub fn pending(&self) -> u32 {
         self.pending.count
+    }
+    /// Units that may be started.
+    pub fn available(&self) -> u32 {
+        self.pending() - self.fenced.keys().filter(|cookie| self.is_pending(**cookie)).count() as u32
+    }
+    /// May this unit be started?
+    pub fn is_available(&self, cookie: u32) -> bool {
+        self.is_pending(cookie) && !self.fenced.contains_key(&cookie)
+    }
+    /// A job of the unit that is given up may still run: the unit is not started before [`UnitPool::unfence`].
+    pub fn fence(&mut self, cookie: u32) {
+        *self.fenced.entry(cookie).or_default() += 1;
+    }
+    /// Takes back one [`UnitPool::fence`].
+    pub fn unfence(&mut self, cookie: u32) {
+        if let Some(count) = self.fenced.get_mut(&cookie) {
+            *count -= 1;
+            if *count == 0 {
+                self.fenced.remove(&cookie);
+            }
+        }
     }
     /// Units at work.
     pub fn running(&self) -> u32 {
@@ -123,13 +148,15 @@ impl UnitPool {
     pub fn is_unwanted(&self, cookie: u32) -> bool {
         self.unwanted.contains(cookie)
     }
-    /// The smallest pending cookie, not taken.
+    /// The smallest cookie that may be started, not taken.
     pub fn peek(&self) -> Option<u32> {
-        self.pending.min()
+        self.peek_where(|_| true)
     }
-    /// The smallest pending cookie of which this holds. Fast if it holds of most.
+    /// The smallest cookie that may be started and of which this holds. Fast if it holds of most.
     pub fn peek_where(&self, holds: impl Fn(u32) -> bool) -> Option<u32> {
-        self.peek()
+        let holds = |cookie: u32| !self.fenced.contains_key(&cookie) && holds(cookie);
+        self.pending
+            .min()
             .filter(|cookie| holds(*cookie))
             .or_else(|| self.pending.iter().find(|cookie| holds(*cookie)))
     }
@@ -270,6 +297,26 @@ mod tests {
         assert_eq!((pool.pending(), pool.running(), pool.done()), (4, 0, 1));
         assert_eq!(pool.lose_all(), 1);
         assert_eq!(pool.pending(), 5);
+    }
+
+    /// S19.
+    #[test]
+    fn a_fenced_unit_waits_until_the_last_of_its_jobs_is_over() {
+        let mut pool = UnitPool::new(2);
+        pool.start(0);
+        pool.fence(0);
+        pool.fence(0);
+        pool.give_back(0);
+        assert_eq!((pool.pending(), pool.available(), pool.peek()), (2, 1, Some(1)));
+        assert!(pool.is_pending(0) && !pool.is_available(0) && !pool.is_complete());
+        pool.unfence(0);
+        assert_eq!(pool.peek(), Some(1), "one job is left");
+        pool.unfence(0);
+        pool.unfence(0);
+        assert_eq!((pool.available(), pool.peek()), (2, Some(0)));
+        let mut all = UnitPool::new(1);
+        all.fence(0);
+        assert_eq!((all.available(), all.peek()), (0, None));
     }
 
     #[test]

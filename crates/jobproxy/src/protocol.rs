@@ -21,7 +21,7 @@ use crate::codec::{Blob, CodecError, Reader, Wire, wire};
 use std::path::{Path, PathBuf};
 use vocab::{
     AbortReason, Cpu, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, Failure,
-    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, OutputTable, PipeUse,
+    InterruptionReason, JobDescription, JobId, JobOutcome, JobStatistics, Lease, OutputTable, PipeUse,
     PreparationMeasures, RowFlow, ShellAnswer, ShellRequest, Span, StorageRequests, TableIo, TableStatistics,
     Time, TmpfsUsage, shell::Terminal,
 };
@@ -202,6 +202,8 @@ pub struct JobStart {
     pub tmpfs_volumes: Vec<PathBuf>,
     /// Most processes and threads that the job may have at a time.
     pub pids_limit: u32,
+    /// The job stops when this is over and was not extended by [`ToProxy::Heard`]; none: its unit may run twice at once.
+    pub lease: Option<Lease>,
     /// Fails the job after this long.
     pub job_time_limit: Option<Span>,
     /// Bytes of stderr that are kept.
@@ -266,6 +268,7 @@ impl JobStart {
             include_memory_mapped_files: description.include_memory_mapped_files,
             tmpfs_volumes: Vec::new(),
             pids_limit: DEFAULT_PIDS_LIMIT,
+            lease: None,
             job_time_limit: description.job_time_limit,
             max_stderr_size: description.max_stderr_size.max(1).unsigned_abs(),
             interruption_signal: description.interruption_signal.clone(),
@@ -322,6 +325,11 @@ pub enum ToProxy {
     },
     /// Wants a [`FromProxy::Progress`] now.
     Poll {},
+    /// The server has confirmed that it hears the node: the job's lease begins there. Only for jobs that have one.
+    Heard {
+        /// Time since the start of the host, also while that was suspended.
+        from: Span,
+    },
     /// For a shell beside the job; wants [`FromProxy::Shell`] or [`FromProxy::ShellRefused`].
     Shell {
         /// Repeated in the answer.
@@ -457,8 +465,9 @@ wire!(struct JobStart {
     job_id, job_directory, sandbox, working_directory, isolation, disk_space, inode_count, disk_quota, command, environment, user, cpu_guarantee, cpu_cap, memory_limit, pids_limit,
     job_time_limit, max_stderr_size, interruption_signal, signal_root_process_only, restart_exit_code,
     custom_statistics_count_limit, cpu_monitor, memory_request, user_job_memory_reserve, job_proxy_memory_reserve,
-    job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes, tables,
+    job_proxy_memory_overcommit_limit, include_memory_mapped_files, tmpfs_volumes, tables, lease,
 });
+wire!(struct Lease { length, from });
 wire!(struct TableIo {
     input_rows, input_format, output_format, outputs, first_output, check_input_fully_consumed,
 });
@@ -517,6 +526,7 @@ wire!(enum ToProxy {
     5 => ReadStderr { request_id, offset, limit },
     6 => Poll {},
     7 => Shell { request_id, request },
+    8 => Heard { from },
 });
 wire!(enum FromProxy {
     0 => Hello { version, job_id, pid, pid_start_time, start_time, holds },

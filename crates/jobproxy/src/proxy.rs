@@ -12,7 +12,7 @@
 //! need not block for it, and jobs are made in parallel.
 //!
 //! Here: the order of things. `launch`: the user's process; `job`: the loop; `rows`: tables on their way in
-//! (`feed`) and out (`harvest`); `link`: the connection to the node; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use; `shell`: who
+//! (`feed`) and out (`harvest`); `link`: the connection to the node; `lease`: when the job must stop without it; `samples`: memory and CPU; `monitor`: the CPU guarantee that follows the use; `shell`: who
 //! looks into the running job.
 
 mod disk;
@@ -20,6 +20,7 @@ mod feed;
 mod harvest;
 mod job;
 mod launch;
+mod lease;
 mod link;
 mod monitor;
 mod oom_score;

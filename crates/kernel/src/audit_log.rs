@@ -269,6 +269,12 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
             (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
         ),
         Command::CollectGarbage => ("gc_collect", (None, Map::new())),
+        Command::ExtendLeases { period } => {
+            ("extend_leases", (None, yson::map! {"period" => period.as_millis() as i64}))
+        }
+        Command::RemoveNode { address, lost } => {
+            ("remove_node", (None, yson::map! {"address" => address.as_str(), "lost" => *lost}))
+        }
         Command::SetUserPassword { user, .. } => {
             ("set_user_password", (None, yson::map! {"of" => user.as_str()}))
         }

@@ -546,6 +546,18 @@ pub enum Command {
         /// Argon2 hash.
         hash: String,
     },
+    /// Extends all leases of exclusive work before planned work: they begin when this time is over. Gives `{until; node_count}`.
+    ExtendLeases {
+        /// From now on; more than 0, at most 7 days.
+        period: Span,
+    },
+    /// Forgets a node that is not connected. Gives `{address; unit_count}`.
+    RemoveNode {
+        /// Address of the node.
+        address: String,
+        /// Nothing runs there any more: units of exclusive work are given away before their leases are over.
+        lost: bool,
+    },
     /// `gc_collect`: an administrator confirms that the garbage is removed which the start has held back.
     CollectGarbage,
     /// Would this command be allowed? For what is costly to prepare: the content of a file, the hash of

@@ -1,6 +1,7 @@
 //! Answers to "why": of an operation, and who lost what for whom.
 
 use crate::command::OperationRef;
+use crate::leases::wait_text;
 use crate::{Body, Kernel};
 use controller::Setback;
 use scheduler::{PreemptionRecord, StarvationNotice};
@@ -92,6 +93,18 @@ fn tell_setbacks(explanation: &mut Map, now: Time, setbacks: &[Setback<'_>]) {
     explanation.insert("job_abort_count", setbacks.len());
 }
 
+/// Adds `lease_waits`, and a sentence for each behind the first line of `text` (S19).
+fn tell_lease_waits(explanation: &mut Map, waits: Vec<Map>) {
+    if waits.is_empty() {
+        return;
+    }
+    let mut text: Vec<Value> = explanation.get("text").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let at = text.len().min(1);
+    text.splice(at..at, waits.iter().map(|wait| wait_text(wait).into()));
+    explanation.insert("text", text);
+    explanation.insert("lease_waits", waits.into_iter().map(Value::from).collect::<Vec<_>>());
+}
+
 fn setback_map(setback: &Setback<'_>) -> Map {
     let map = map! {"aborts" => i64::from(setback.aborts), "until" => setback.until};
     map.with_some("task_name", setback.task)
@@ -149,6 +162,7 @@ impl Kernel {
         if let (Value::Map(map), Some(operation)) = (&mut explanation, self.operations.get(&id)) {
             map.insert("state", operation.state);
             tell_setbacks(map, now, &operation.controller.setbacks(now));
+            tell_lease_waits(map, self.lease_waits(id));
         }
         Ok(explanation)
     }

@@ -79,7 +79,7 @@ impl Kernel {
     }
 
     fn check_orders(&self, found: &mut Vec<String>) {
-        if self.reviving {
+        if self.reviving || !self.leases.held_back.is_empty() {
             return;
         }
         let leaving = |a: &AllocationId| self.scheduler.allocation(*a).is_some_and(|a| a.preempted.is_some());

@@ -41,6 +41,10 @@ pub(crate) struct Job {
     pub confirmed: bool,
     /// Told to stop, and why: its end will be counted so.
     pub stopping: Option<AbortReason>,
+    /// How long it may go on without word from the server; `None` if its unit may run twice at once.
+    pub lease: Option<Span>,
+    /// Its node was lost, and the scheduler has taken its allocation back; the job waits for the end of its lease.
+    pub unbooked: bool,
 }
 
 impl Jobs {
@@ -65,6 +69,11 @@ impl Jobs {
     fn confirm(&mut self, job: JobId) {
         if let Some(job) = self.by_id.get_mut(&job) {
             job.confirmed = true;
+        }
+    }
+    pub fn unbook(&mut self, job: JobId) {
+        if let Some(job) = self.by_id.get_mut(&job) {
+            job.unbooked = true;
         }
     }
     pub fn by_allocation(&self, allocation: AllocationId) -> Option<JobId> {
@@ -153,6 +162,8 @@ impl Kernel {
     ) {
         let job_id = finished.identity.job_id;
         self.waits_no_more(address, job_id);
+        self.lift_fence(job_id);
+        self.note_stop_by_lease(now, address, job_id, &finished.outcome);
         let uploaded = self.jobs.uploaded.remove(&job_id).map(|(size, blob)| Stderr::Blob(size, blob));
         let inline = finished.stderr.take().map(Stderr::Inline);
         let mut left =
@@ -287,6 +298,9 @@ impl Kernel {
                     let measured = report.statistics.is_some();
                     let mut spent = None;
                     self.jobs.confirm(job_id);
+                    if self.jobs.get(job_id).is_some_and(|job| job.unbooked) {
+                        self.book_again(&report);
+                    }
                     self.scheduler.allocation_usage(allocation, report.resource_usage);
                     if let Some(operation) = self.operations.get_mut(&operation) {
                         if let Some(start) = report.start_time {
@@ -309,6 +323,7 @@ impl Kernel {
                 }
                 None => {
                     if !self.adopt_running(address, &report) {
+                        self.fence_stranger(address, &report.identity);
                         let text = "The job is not known to the scheduler, or another run of its unit counts";
                         let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text: text.into() };
                         self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
@@ -316,8 +331,10 @@ impl Kernel {
                 }
             }
         }
+        let is_hello = self.nodes.get(address).is_some_and(|node| node.register_time == now);
+        self.heed_silence(address, &there, is_hello);
         for job_id in believed.into_iter().filter(|id| !there.contains(id)) {
-            let (reason, text) = match self.whereabouts(now, address, job_id) {
+            let (reason, text, may_run) = match self.whereabouts(now, address, job_id) {
                 Whereabouts::OnItsWay => continue,
                 Whereabouts::TimedOut(limit) => {
                     if let Some(job) = self.jobs.get(job_id) {
@@ -328,16 +345,50 @@ impl Kernel {
                     }
                     let text =
                         format!("The order to start the job has not arrived at node {address} in {limit}");
-                    (AbortReason::SchedulingTimeout, text)
+                    (AbortReason::SchedulingTimeout, text, true)
                 }
                 Whereabouts::Gone => {
-                    (AbortReason::DisappearedFromNode, format!("The job has disappeared from node {address}"))
+                    let text = format!("The job has disappeared from node {address}");
+                    (AbortReason::DisappearedFromNode, text, false)
                 }
             };
             // Its order may be held up by a slow store still: then this one arrives right behind it.
             self.order_abort(job_id, reason, &text, out);
-            self.abort_lost_job(now, job_id, reason, &text, out);
+            self.abort_without_node(now, job_id, (reason, &text), may_run, out);
         }
+    }
+
+    /// The node of a job that the scheduler has forgotten is back with it.
+    fn book_again(&mut self, report: &JobReport) {
+        let identity = &report.identity;
+        let Some(job) = self.jobs.by_id.get_mut(&identity.job_id) else { return };
+        job.unbooked = false;
+        let (node, resources) = (job.node.clone(), job.resources);
+        self.revive_allocation(identity, node, resources, report.resource_usage);
+    }
+
+    /// Tells the scheduler of the allocation of a job that it does not know. Of one in a tree that the node has left it hears
+    /// nothing: such a job goes on uncharged until it ends or is aborted.
+    fn revive_allocation(
+        &mut self,
+        identity: &vocab::JobIdentity,
+        node: String,
+        resources: Resources,
+        usage: Resources,
+    ) {
+        let Some(operation) = self.operations.get(&identity.operation_id) else { return };
+        let task = operation.controller.task_names().position(|name| *name == *identity.task);
+        let revived = self.scheduler.revive_allocation(&RevivedAllocation {
+            allocation: identity.allocation_id,
+            operation: identity.operation_id,
+            tree: identity.tree.to_string(),
+            node,
+            task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
+            resources: usage,
+            ordered_cpu: resources.cpu,
+            preempted: self.preemptions.standing(identity.allocation_id).cloned(),
+        });
+        drop(revived);
     }
 
     /// Where a job may be that its node does not speak of.
@@ -391,21 +442,11 @@ impl Kernel {
         let (node, resources, start_time) = (held.node_address.to_owned(), held.granted, held.start_time);
         operation.controller.adopt_job(identity, held)?;
         let pool = operation.in_tree(&identity.tree).map(|t| t.pool.clone()).unwrap_or_default();
-        let task = operation.controller.task_names().position(|name| *name == *identity.task);
         let told_to_go = self.preemptions.standing(identity.allocation_id).cloned();
-        let revived = self.scheduler.revive_allocation(&RevivedAllocation {
-            allocation: identity.allocation_id,
-            operation: identity.operation_id,
-            tree: identity.tree.to_string(),
-            node: node.clone(),
-            task: task.and_then(|t| u32::try_from(t).ok()).unwrap_or_default(),
-            resources: usage,
-            ordered_cpu: resources.cpu,
-            preempted: told_to_go.clone(),
-        });
-        // A node that left the tree: the job goes on uncharged until it ends or is aborted there.
-        drop(revived);
+        self.revive_allocation(identity, node.clone(), resources, usage);
         let job = Job {
+            lease: self.lease_of(identity.operation_id, &identity.task),
+            unbooked: false,
             operation: identity.operation_id,
             allocation: identity.allocation_id,
             node,
@@ -425,7 +466,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A job that its node may never report: lost with the node, or lost on the way.
+    /// A job that runs no more and that its node may never report: lost with the node, or lost on the way.
     pub(crate) fn abort_lost_job(
         &mut self,
         now: Time,
@@ -434,10 +475,35 @@ impl Kernel {
         text: &str,
         out: &mut Vec<Effect>,
     ) {
+        self.abort_without_node(now, job_id, (reason, text), false, out);
+    }
+
+    /// A job that is given up although its node may still run it.
+    pub(crate) fn abort_unheard_job(
+        &mut self,
+        now: Time,
+        job_id: JobId,
+        reason: AbortReason,
+        text: &str,
+        out: &mut Vec<Effect>,
+    ) {
+        self.abort_without_node(now, job_id, (reason, text), true, out);
+    }
+
+    fn abort_without_node(
+        &mut self,
+        now: Time,
+        job_id: JobId,
+        (reason, text): (AbortReason, &str),
+        may_run: bool,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(job) = self.release_job(job_id) else { return };
         let Some(operation) = self.operations.get_mut(&job.operation) else { return };
         let error = Failure::new(text).with("abort_reason", reason);
-        let Some(mut verdict) = operation.controller.give_up_job(now, job_id, reason, error) else { return };
+        let verdict = operation.controller.give_up_job(now, job_id, reason, error);
+        self.settle_fence(job_id, &job, may_run);
+        let Some(mut verdict) = verdict else { return };
         let event = verdict.operation_event.take();
         self.pause_on_node(now, &job, verdict.pause_on_node);
         self.archive_job(&mut verdict, Some(&job), Left::default(), out);
@@ -470,7 +536,7 @@ impl Kernel {
             if let Some(job) = self.jobs.by_allocation.get(allocation).copied() {
                 let text = format!("Job aborted: {reason}");
                 self.order_abort(job, reason, &text, out);
-                self.abort_lost_job(now, job, reason, &text, out);
+                self.abort_unheard_job(now, job, reason, &text, out);
             }
         }
     }

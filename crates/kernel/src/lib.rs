@@ -50,6 +50,7 @@ mod invariants;
 mod job_archive;
 mod job_input;
 mod jobs;
+mod leases;
 mod listing;
 mod lost_content;
 mod metrics;
@@ -196,6 +197,8 @@ pub struct Kernel {
     expired_until: Option<(Time, vocab::ObjectId)>,
     /// Large ones that could not be removed, and when that is tried again.
     expired_later: BTreeMap<vocab::ObjectId, Time>,
+    /// Exclusive work of nodes that are not heard.
+    leases: leases::Leases,
     /// Jobs of the life before may still be reported.
     reviving: bool,
     /// Operations of the life before that this one could not make sense of.
@@ -665,6 +668,8 @@ impl Kernel {
                 self.revoke_token(now, &user, &token_sha256, out).map(nothing)
             }
             Command::CollectGarbage => self.collect_garbage(out),
+            Command::ExtendLeases { period } => self.extend_leases(now, period, out),
+            Command::RemoveNode { address, lost } => self.remove_node(now, &address, lost, out),
             Command::SetUserPassword { user, hash } => {
                 self.set_user_password(now, &user, hash, out).map(nothing)
             }

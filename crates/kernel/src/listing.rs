@@ -158,6 +158,11 @@ impl Kernel {
                 let mut progress = o.controller.progress(now, o.state);
                 if !o.state.is_finished() {
                     progress.insert("scheduling_info_per_pool_tree", self.scheduling_info(o.id));
+                    let waits = self.lease_waits(o.id);
+                    if !waits.is_empty() {
+                        progress
+                            .insert("lease_waits", waits.into_iter().map(Value::from).collect::<Vec<_>>());
+                    }
                 }
                 progress.into()
             }

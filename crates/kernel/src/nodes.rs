@@ -1,5 +1,6 @@
 //! Exec nodes: who is connected, who is expected back, who is lost.
 
+use crate::leases::Lineage;
 use crate::tree::only;
 use crate::{Effect, Kernel, NodeKey, Seq, Topic};
 use rustc_hash::FxHashMap;
@@ -22,7 +23,8 @@ pub(crate) struct Nodes {
     vacant: Vec<usize>,
     by_key: FxHashMap<NodeKey, Arc<str>>,
     /// Nodes of the life before that have not come back yet: until they have, or the time is up,
-    /// nothing is started, so that no unit of work runs twice.
+    /// nothing is started, so that no unit of work runs twice. Exclusive operations wait for them longer
+    /// (`leases`).
     expected: BTreeSet<String>,
     recovery_deadline: Option<Time>,
     /// No registered node was seen for the last time before this.
@@ -55,6 +57,14 @@ pub(crate) struct Node {
     pub last_order: Seq,
     /// It has said that it leaves: it gets nothing more, and is gone when its stream ends.
     pub leaving: bool,
+    /// Its own clock when it said its newest Hello or heartbeat: time since the start of its host.
+    pub stamp: Span,
+    /// The newest stamp that was sent back.
+    pub acknowledged: Span,
+    /// The end of the newest extension of leases that it has confirmed.
+    pub leases_extended_until: Time,
+    /// Which agent it was last; durable.
+    pub lineage: Lineage,
     /// Units that it runs for us.
     pub jobs: BTreeSet<JobId>,
     /// Those of them that waited for resources there at its last report.
@@ -88,6 +98,10 @@ impl Node {
             tree: None,
             last_order: 0,
             leaving: false,
+            stamp: Span::ZERO,
+            acknowledged: Span::ZERO,
+            leases_extended_until: Time::ZERO,
+            lineage: Lineage::default(),
             jobs: BTreeSet::new(),
             waiting: BTreeSet::new(),
         }
@@ -205,6 +219,23 @@ impl Nodes {
             node.last_seen = now;
         }
     }
+    /// Whether a node of the life before has not come back.
+    pub fn is_any_missing(&self) -> bool {
+        !self.expected.is_empty()
+    }
+    /// Whether this node of the life before has not come back.
+    pub fn is_missing(&self, address: &str) -> bool {
+        self.expected.contains(address)
+    }
+    /// Nodes of the life before that have not come back, by address.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        self.expected.iter().map(String::as_str)
+    }
+    /// The node will not come back, or as another one.
+    pub fn forget(&mut self, address: &str) {
+        self.remove(address);
+        self.came_back(address);
+    }
     fn came_back(&mut self, address: &str) {
         self.expected.remove(address);
         if self.expected.is_empty() {
@@ -246,6 +277,10 @@ impl Kernel {
             return;
         }
         let address = hello.address.clone();
+        let heard = self.nodes.get(&address).map_or(Time::ZERO, |node| node.last_seen);
+        self.heed_new_lineage(now, &hello, heard, out);
+        let lineage = Lineage::of(&hello);
+        let is_continued = self.nodes.get(&address).is_none_or(|node| node.lineage.is_continued_by(&lineage));
         if let Some(old) = self.nodes.get_or_add(&address).key.replace(key) {
             self.nodes.by_key.remove(&old);
             out.push(Effect::Disconnect(old));
@@ -255,6 +290,9 @@ impl Kernel {
         node.job_environment = hello.job_environment.clone();
         node.disk_capacity = hello.disk_capacity;
         node.alerts = hello.alerts.clone();
+        node.stamp = hello.stamp;
+        node.leases_extended_until = Time::ZERO;
+        node.lineage = lineage;
         node.register_time = now;
         // Nothing is started on a node that the next life would not wait for.
         node.last_order = self.open.seq;
@@ -273,6 +311,7 @@ impl Kernel {
         self.persist_node(&address);
         let message = ServerMessage::Welcome { heartbeat_period: self.config.heartbeat_period };
         out.push(Effect::ToNode { node: key, after: 0, message });
+        self.acknowledge(now, &address, out);
         if let Some(tree) = self.nodes.get(&address).and_then(|node| node.tree.clone()) {
             self.scheduler.recall_tree(&address, &tree);
         }
@@ -286,7 +325,9 @@ impl Kernel {
         self.forget_unknown_to(&address, &hello.running, out);
         self.reconcile_jobs(now, &address, hello.running, out);
         self.repeat_orders(&address, out);
-        self.nodes.came_back(&address);
+        if is_continued {
+            self.nodes.came_back(&address);
+        }
         self.pending_work.update = true;
         self.pending_work.schedule = true;
     }
@@ -314,12 +355,17 @@ impl Kernel {
         let Some(node) = self.nodes.get_mut(address) else { return };
         node.last_heartbeat = now;
         node.alerts = heartbeat.alerts;
+        node.stamp = heartbeat.stamp;
+        node.leases_extended_until = heartbeat.leases_extended_until;
         node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
         node.report.resource_usage = heartbeat.resource_usage;
         node.note_waiting(&heartbeat.jobs);
         let report = node.report.clone();
         self.record_node(now, address);
         self.reconcile_jobs(now, address, heartbeat.jobs, out);
+        if self.nodes.get(address).is_some_and(|node| self.runs_exclusive_jobs(node)) {
+            self.acknowledge(now, address, out);
+        }
         // Ends that were heard but whose release got lost: their news came before this message.
         for job_id in heartbeat.unreleased {
             self.release_end(address, job_id);
@@ -380,9 +426,10 @@ impl Kernel {
     pub(crate) fn check_nodes(&mut self, now: Time, out: &mut Vec<Effect>) {
         if self.nodes.recovery_deadline.is_some_and(|deadline| now >= deadline) {
             self.nodes.recovery_deadline = None;
-            self.nodes.expected.clear();
             self.pending_work.schedule = true;
         }
+        self.check_leases(now, out);
+        self.stop_expecting(now);
         self.forget_owed_by_lost_nodes(now, out);
         let timeout = self.scheduler.config().node_heartbeat_timeout;
         if now.since(self.nodes.seen_since) <= timeout || !self.nodes.recovered() {
@@ -398,7 +445,21 @@ impl Kernel {
         }
     }
 
-    fn lose_node(&mut self, now: Time, address: &str, out: &mut Vec<Effect>) {
+    /// Nodes of the life before that are still missing when no operation waits for them: the next life need not wait for them.
+    fn stop_expecting(&mut self, now: Time) {
+        let may_come = now < self.started + self.config.node_recovery_grace;
+        let is_needed = self.reviving || !self.leases.held_back.is_empty() || !self.nodes.recovered();
+        if may_come || is_needed || self.nodes.expected.is_empty() {
+            return;
+        }
+        self.changes.touch(Topic::Nodes);
+        for address in std::mem::take(&mut self.nodes.expected) {
+            self.persist_node(&address);
+        }
+    }
+
+    /// The node is not there any more. Jobs of exclusive work are kept until their leases are over.
+    pub(crate) fn lose_node(&mut self, now: Time, address: &str, out: &mut Vec<Effect>) {
         let Some(node) = self.nodes.get_mut(address) else { return };
         if let Some(key) = node.key.take() {
             self.nodes.by_key.remove(&key);
@@ -409,7 +470,7 @@ impl Kernel {
         let jobs: Vec<JobId> = node.jobs.iter().copied().collect();
         self.scheduler.remove_node(address);
         self.end_node_history(now, address);
-        for job in jobs {
+        for job in self.keep_exclusive_jobs(address, jobs) {
             self.abort_lost_job(
                 now,
                 job,
@@ -418,15 +479,27 @@ impl Kernel {
                 out,
             );
         }
-        let keep = self.nodes.get(address).is_some_and(|n| n.settings != NodeSettings::default());
-        if keep {
+        if !self.forget_node_if_idle(address) {
+            self.persist_node(address);
+        }
+        self.pending_work.update = true;
+        self.pending_work.schedule = true;
+    }
+
+    /// Forgets a lost node that can run nothing for us any more; what administrators have set stays. False if it may still
+    /// run something.
+    pub(crate) fn forget_node_if_idle(&mut self, address: &str) -> bool {
+        let Some(node) = self.nodes.get(address) else { return true };
+        if node.key.is_some() || !node.jobs.is_empty() || self.leases.has_fence_on(address) {
+            return false;
+        }
+        if node.settings != NodeSettings::default() {
             self.persist_node(address);
         } else {
             self.nodes.remove(address);
             self.open.batch.delete(Table::Nodes, address.as_bytes());
         }
-        self.pending_work.update = true;
-        self.pending_work.schedule = true;
+        true
     }
 
     /// Applies changed settings of administrators to the scheduler's view at once.
@@ -490,10 +563,16 @@ impl Kernel {
     fn persist_node(&mut self, address: &str) {
         let Some(node) = self.nodes.get(address) else { return };
         let record = yson::map! {
-            "registered" => node.register_time > Time::ZERO,
+            // The next life waits for nodes that may run something.
+            "registered" => node.register_time > Time::ZERO
+                || !node.jobs.is_empty()
+                || self.leases.has_fence_on(address)
+                || self.nodes.is_missing(address),
             "settings" => node.settings.to_map(),
         }
-        .with_some("tree", node.tree.clone());
+        .with_some("tree", node.tree.clone())
+        .with_some("boot_id", Some(node.lineage.boot_id.as_str()).filter(|id| !id.is_empty()))
+        .with_some("data_id", Some(node.lineage.data_id.as_str()).filter(|id| !id.is_empty()));
         self.open.batch.put(Table::Nodes, address.as_bytes(), yson::to_binary(&record.into()));
     }
 
@@ -506,6 +585,8 @@ impl Kernel {
         self.nodes.expect(&address, settings, registered);
         if let Some(node) = self.nodes.get_mut(&address) {
             node.tree = value.get("tree").and_then(Value::as_str).map(str::to_owned);
+            let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            node.lineage = Lineage { boot_id: text("boot_id"), data_id: text("data_id") };
         }
         Ok(())
     }
@@ -533,7 +614,15 @@ impl Kernel {
             "rack" => yson::Value::Entity,
             "data_center" => yson::Value::Entity,
             "opaque" => true,
+        }
+        .with_some("leases_extended_until", Some(node.leases_extended_until).filter(|t| *t > Time::ZERO));
+        let waits = match node.key {
+            Some(_) => None,
+            None => Some(self.waits_of_node(node)),
         };
+        let map = map
+            .with_some("waiting_unit_count", waits.map(|w| w.units).filter(|units| *units > 0))
+            .with_some("waiting_until", waits.and_then(|w| w.until));
         only(settings.into_iter().chain(map).collect(), wanted)
     }
 }

@@ -6,13 +6,15 @@ use crate::operations::tables::WorkTables;
 use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
-use vocab::{Artifact, Failure, ObjectId, OperationId, OperationState, OperationType, Time};
+use vocab::{Artifact, Failure, ObjectId, OperationId, OperationState, OperationType, Span, Time};
 use yson::{Map, Value};
 
 /// See the module page.
 pub(crate) struct Operation {
     pub id: OperationId,
     pub operation_type: OperationType,
+    /// Lease of its exclusive jobs; `None` if it has no exclusive task. It never changes.
+    pub lease: Option<Span>,
     pub user: String,
     /// The transaction that it was started in, and does not outlive.
     pub user_transaction: Option<ObjectId>,

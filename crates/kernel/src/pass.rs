@@ -87,6 +87,7 @@ impl Kernel {
             }
         }
         if !orders.is_empty() {
+            self.refresh_lease(now, node, orders.iter().any(|order| order.lease.is_some()), out);
             // An order waits until its operation is durable, so that no job runs for an operation
             // that a crash could undo; the job itself needs no record: nodes tell of it.
             self.tell_node(node, ServerMessage::Start(orders), after, out);
@@ -123,6 +124,7 @@ impl Kernel {
         self.pending_work.dirty.insert(start.operation);
         match operation.controller.settle(now, grant) {
             Ok((identity, description)) => {
+                let lease = operation.lease.filter(|_| operation.controller.is_exclusive(&identity.task));
                 let job = Job {
                     operation: start.operation,
                     allocation: start.allocation,
@@ -131,14 +133,22 @@ impl Kernel {
                     resources: start.resources,
                     confirmed: false,
                     stopping: None,
+                    lease,
+                    unbooked: false,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
                 self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
                 let has_started_elsewhere = self.has_started_elsewhere(&identity, node);
                 let Start { resources, waiting_timeout, .. } = start;
-                let order =
-                    StartJob { identity, resources, description, waiting_timeout, has_started_elsewhere };
+                let order = StartJob {
+                    identity,
+                    resources,
+                    description,
+                    waiting_timeout,
+                    has_started_elsewhere,
+                    lease,
+                };
                 Some((order, durable))
             }
             Err(error) => {
@@ -180,11 +190,24 @@ impl Kernel {
 
     /// After a restart, when all expected nodes have spoken: what nobody reported is lost.
     fn end_revivals(&mut self, now: Time, out: &mut Vec<Effect>) {
-        if !std::mem::take(&mut self.reviving) {
+        let first = std::mem::take(&mut self.reviving);
+        let held_back = std::mem::take(&mut self.leases.held_back);
+        if !first && held_back.is_empty() {
             return;
         }
-        let ids: Vec<_> = self.operations.keys().copied().collect();
+        let ids: Vec<_> = match first {
+            true => self.operations.keys().copied().collect(),
+            false => held_back.into_iter().collect(),
+        };
+        let mut revived = false;
         for id in ids {
+            let is_reviving = self.operations.get(&id).is_some_and(|o| o.controller.is_reviving());
+            // Its units may run on nodes that have not come back (S19).
+            if is_reviving && self.is_held_back(now, id) {
+                self.leases.held_back.insert(id);
+                continue;
+            }
+            revived = true;
             self.log_unreported(id, vocab::AbortReason::RevivalConfirmationTimeout);
             let Some(operation) = self.operations.get_mut(&id) else { continue };
             let (verdicts, event) = operation.controller.end_revival(now);
@@ -203,8 +226,13 @@ impl Kernel {
                 None => self.complete_with_enough_rows(now, id, out),
             }
         }
+        if !first && !revived {
+            return;
+        }
         self.order_revived_allocations();
-        self.forget_lost_orders();
+        if self.leases.held_back.is_empty() {
+            self.forget_lost_orders();
+        }
         self.advance_operations(now);
         self.scheduler.update(now, UpdateKind::Extra);
     }

@@ -99,13 +99,21 @@ impl Kernel {
         // What the job before had grown to has gone with it.
         self.scheduler.allocation_usage(place.allocation, place.resources);
         let (node, resources) = (place.node.clone(), place.resources);
-        let job = Job { confirmed: false, stopping: None, ..place };
+        let job = Job { confirmed: false, stopping: None, unbooked: false, ..place };
+        let lease = job.lease;
         self.log_start(&identity, &job, now, false);
         self.add_job(job_id, job);
         // It waits for the end of the job before it, and for nobody else: as long as its node likes.
         let has_started_elsewhere = self.has_started_elsewhere(&identity, &node);
-        let order =
-            StartJob { identity, resources, description, waiting_timeout: None, has_started_elsewhere };
+        let order = StartJob {
+            identity,
+            resources,
+            description,
+            waiting_timeout: None,
+            has_started_elsewhere,
+            lease,
+        };
+        self.refresh_lease(now, &node, lease.is_some(), out);
         self.tell_node(&node, ServerMessage::Start(vec![order]), durable, out);
     }
 }

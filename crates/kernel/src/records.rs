@@ -65,6 +65,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "spec" => operation.spec.provided.clone(),
         "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
+    .with_some("lease_period", operation.lease.map(|lease| lease.0))
     .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))
     .with_some("user_transaction_id", operation.user_transaction)
     .with_some("secure_vault", operation.secure_vault.clone());

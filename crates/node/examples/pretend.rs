@@ -88,6 +88,9 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         job_environment: "simple".to_owned(),
         alerts: Vec::new(),
         disk_capacity: None,
+        stamp: Span::ZERO,
+        boot_id: String::new(),
+        data_id: String::new(),
         running: Vec::new(),
         finished: Vec::new(),
     };
@@ -167,6 +170,8 @@ async fn node(settings: &'static Settings, number: usize) -> String {
                     alerts: Vec::new(),
                     jobs: jobs.values().map(|job| job.report.clone()).collect(),
                     unreleased: finished.keys().copied().collect(),
+                    stamp: Span::ZERO,
+                    leases_extended_until: Time::ZERO,
                 };
                 let _ = say.send(NodeMessage::Heartbeat(heartbeat));
             }

@@ -147,6 +147,8 @@ impl<H: Hands> Agent<H> {
     /// Feeds the core until nothing more follows at once, then lets the gathered messages go.
     fn think(&mut self) {
         let now = self.clock.now();
+        // Read before anything is sent: the stamps of messages must not be younger than they are.
+        self.core.set_since_boot(since_start_of_host());
         while !self.inputs.is_empty() {
             for input in std::mem::take(&mut self.inputs) {
                 self.core.handle(now, input, &mut self.effects);
@@ -165,6 +167,10 @@ impl<H: Hands> Agent<H> {
                     let now = self.clock.now();
                     self.wake_at = Some(Instant::now() + Duration::from_micros(time.since(now).0));
                 }
+                NodeEffect::LeaseIsHalfOver { jobs, left } => tracing::warn!(
+                    "the server has not confirmed for half of the lease that it hears this node: {jobs} exclusive jobs stop in {left} \
+                     unless it does"
+                ),
                 other => self.hands.act(other, &mut self.outcomes),
             }
         }

@@ -18,7 +18,7 @@ pub trait Hands {
     /// What work beside the loop reports; it goes through the agent's queue.
     type News: Send + 'static;
 
-    /// Carries out one effect (never `Send` or `WakeAt`, which are the agent's own). What is known at
+    /// Carries out one effect (never `Send`, `WakeAt` or `LeaseIsHalfOver`, which are the agent's own). What is known at
     /// once goes to `outcomes`, the rest comes later as news. Must not block.
     fn act(&mut self, effect: NodeEffect, outcomes: &mut Vec<Outcome>);
 

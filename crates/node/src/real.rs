@@ -387,7 +387,9 @@ impl Hands for RealHands {
 
     fn act(&mut self, effect: NodeEffect, outcomes: &mut Vec<Outcome>) {
         match effect {
-            NodeEffect::Send(_) | NodeEffect::WakeAt(_) => unreachable!("the agent's own"),
+            NodeEffect::Send(_) | NodeEffect::WakeAt(_) | NodeEffect::LeaseIsHalfOver { .. } => {
+                unreachable!("the agent's own")
+            }
             NodeEffect::ProbePorts { job_id, ports } => {
                 let busy = ports.into_iter().filter(|port| !ports::is_free(*port)).collect();
                 outcomes.push(Outcome::Input(NodeInput::PortsProbed { job_id, busy }));
@@ -396,8 +398,8 @@ impl Hands for RealHands {
             NodeEffect::PrepareSandbox { job_id, slot, artifacts, file_system } => {
                 self.prepare_sandbox(job_id, slot, artifacts, file_system, outcomes);
             }
-            NodeEffect::SpawnProxy { job_id, slot, gpus, ports, start } => {
-                self.spawn(job_id, slot, (&gpus, &ports), &start, outcomes);
+            NodeEffect::SpawnProxy { job_id, slot, gpus, ports, lease, start } => {
+                self.spawn(job_id, slot, (&gpus, &ports), lease, &start, outcomes);
             }
             NodeEffect::ProxySend(job_id, order) => self.order(job_id, order),
             NodeEffect::KillContainer(job_id) => self.kill_container(job_id),

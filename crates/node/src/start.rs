@@ -272,6 +272,9 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
 fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities: &Capabilities) -> Settings {
     let mut settings = Settings::new(config.address.clone(), config.resource_limits);
     settings.incarnation = wall_clock().0;
+    settings.boot_id = cage::process::boot_id().unwrap_or_default();
+    // Its name is drawn once for each data directory.
+    settings.data_id = config.root_group();
     settings.tags.clone_from(&config.tags);
     settings.job_environment = environment.driver().as_str().to_owned();
     let missing = capabilities.missing();

@@ -57,6 +57,7 @@ impl NodeCore {
             job.start_time = Some(start);
         }
         self.timers.set(&mut job, Some(now + self.settings.job_proxy_preparation_timeout));
+        self.leases.insert(&job.start);
         self.jobs.insert(id, job);
         match fate {
             Fate::Alive { .. } => {}

@@ -9,6 +9,7 @@ use wire::{JobEvent, NodeMessage, ServerMessage, StartJob};
 
 use crate::disk::DiskLedger;
 use crate::job::{Job, Stage};
+use crate::lease::Leases;
 use crate::mistrust::Mistrust;
 use crate::overdraft::Overdraft;
 use crate::registration::Registration;
@@ -39,6 +40,7 @@ pub struct NodeCore {
     pub(crate) timers: Timers,
     pub(crate) overdraft: Overdraft,
     pub(crate) registration: Registration,
+    pub(crate) leases: Leases,
     /// News that the next flush sends.
     pub(crate) outbox: Vec<JobEvent>,
     /// When the first of them came.
@@ -73,6 +75,7 @@ impl NodeCore {
             timers: Timers::default(),
             overdraft: Overdraft::default(),
             registration: Registration::default(),
+            leases: Leases::default(),
             outbox: Vec::new(),
             outbox_since: None,
             alerts: Vec::new(),
@@ -85,7 +88,8 @@ impl NodeCore {
 
     /// Takes one input. Call [`NodeCore::flush`] after the last one of a batch.
     pub fn handle(&mut self, now: Time, input: NodeInput, fx: &mut Vec<NodeEffect>) {
-        self.nothing_new = false;
+        // The answer to a heartbeat is no news.
+        self.nothing_new &= matches!(input, NodeInput::Server(ServerMessage::Heard { .. }));
         match input {
             NodeInput::Recovered(jobs) => self.recover(now, jobs, fx),
             NodeInput::Connected => self.connected(fx),
@@ -120,6 +124,7 @@ impl NodeCore {
         }
         self.watch_overdraft(now);
         self.watch_aborts(now);
+        self.check_leases(now, fx);
         self.start_waiting(now, fx);
     }
 
@@ -136,6 +141,7 @@ impl NodeCore {
             self.overdraft.next(&self.settings),
             self.mistrust.ends(),
             held_until,
+            self.leases.wake(now),
         ]
         .into_iter()
         .flatten()
@@ -150,6 +156,7 @@ impl NodeCore {
         match message {
             ServerMessage::Welcome { heartbeat_period } => self.welcome(now, heartbeat_period, fx),
             ServerMessage::Refuse(_) => self.disconnected(),
+            ServerMessage::Heard { from, extended_until } => self.heard(from, extended_until, fx),
             ServerMessage::Start(jobs) => jobs.into_iter().for_each(|job| self.start(now, job, fx)),
             ServerMessage::Abort(jobs) => jobs.into_iter().for_each(|order| self.abort(now, order, fx)),
             ServerMessage::Interrupt { job_id, timeout, reason, text } => {
@@ -179,6 +186,7 @@ impl NodeCore {
             return;
         }
         let mut job = Job::new(Arc::new(start), now);
+        self.leases.insert(&job.start);
         self.ledger.enqueue(job.usage);
         let timeout = job.waiting_timeout(&self.settings);
         self.timers.set(&mut job, Some(now + timeout));
@@ -228,6 +236,7 @@ impl NodeCore {
     /// Forgets a job altogether, but for its id.
     pub(crate) fn remove(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
         let Some(mut job) = self.jobs.remove(&id) else { return };
+        self.leases.remove(&job.start);
         self.timers.set(&mut job, None);
         if let Some(slot) = job.slot {
             fx.push(NodeEffect::RemoveRecord { job_id: id, slot });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vocab::{
-    AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, PreparationMeasures,
+    AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, Lease, PreparationMeasures,
     ShellRequest, Span, Time,
 };
 use wire::{FinishedJob, NodeMessage, StartJob};
@@ -51,6 +51,8 @@ pub enum NodeEffect {
         gpus: Vec<u32>,
         /// Its ports.
         ports: Vec<u16>,
+        /// Its lease so far, if it has one.
+        lease: Option<Lease>,
         /// The whole order.
         start: Arc<StartJob>,
     },
@@ -107,6 +109,13 @@ pub enum NodeEffect {
         /// Where.
         slot: u32,
     },
+    /// To be logged: the server has confirmed nothing for half of the shortest lease.
+    LeaseIsHalfOver {
+        /// Exclusive jobs.
+        jobs: usize,
+        /// Time to the end of the shortest lease.
+        left: Span,
+    },
     /// Write down what is needed to find the job again after a restart.
     WriteRecord(Box<JobRecord>),
     /// Forget the job: remove its record, result and stderr. Its slot may be given away at once.
@@ -137,7 +146,13 @@ pub enum ProxyOrder {
         /// For the error of the result.
         text: String,
     },
-    /// The same, but the job has failed.
+    /// The server has confirmed that it hears the node: the job's lease begins there, on the node's clock since the start of its
+    /// host.
+    Heard {
+        /// Where.
+        from: Span,
+    },
+    /// The same as an abort, but the job has failed.
     Fail {
         /// The cause.
         error: Option<Failure>,

@@ -32,6 +32,11 @@ impl NodeCore {
     fn end_with_survivors(&mut self, now: Time, id: JobId, result: JobResult, fx: &mut Vec<NodeEffect>) {
         let error = Failure::new("The job proxy gave up killing them");
         self.alert_of_survivors(id, error);
+        if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.is_exclusive()) {
+            // The end would let the unit start elsewhere beside them (S19).
+            job.held_result = Some(Box::new(result));
+            return self.kill(now, id, fx);
+        }
         self.settle_end(id, result, true, fx);
         self.report(id, fx);
         self.kill(now, id, fx);
@@ -85,7 +90,9 @@ impl NodeCore {
                 self.tidy(now, id, fx);
             }
             Ok(remains) => {
-                if let Some(result) = self.killed_result(now, id, remains) {
+                let held = self.jobs.get_mut(&id).and_then(|job| job.held_result.take());
+                if let Some(result) = held.map(|held| *held).or_else(|| self.killed_result(now, id, remains))
+                {
                     self.end(now, id, result, true, fx);
                 }
             }
@@ -95,7 +102,9 @@ impl NodeCore {
     /// The kill takes too long: the end is reported all the same, the resources stay taken (3.9).
     pub(crate) fn kill_overdue(&mut self, now: Time, id: JobId, fx: &mut Vec<NodeEffect>) {
         let Some(job) = self.jobs.get(&id) else { return };
+        // The end of an exclusive job lets its unit start elsewhere, so it is told only when nothing of it lives (S19).
         if job.end.is_none()
+            && !job.is_exclusive()
             && let Some(result) = self.killed_result(now, id, Remains::default())
         {
             self.settle_end(id, result, true, fx);
@@ -154,6 +163,7 @@ impl NodeCore {
     fn settle_end(&mut self, id: JobId, result: JobResult, decided_here: bool, fx: &mut Vec<NodeEffect>) {
         self.count_end(id, &result.outcome);
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        self.leases.remove(&job.start);
         job.stderr_size = result.stderr_size;
         let stderr = job.keep_stderr(result.stderr);
         // One that failed when it was to be stopped anyway does not count as failed.

@@ -9,7 +9,7 @@ use vocab::{
 use wire::{FinishedJob, JobReport, StartJob};
 
 use crate::settings::Settings;
-use crate::{JobRecord, KeptStderr, NodeEffect};
+use crate::{JobRecord, JobResult, KeptStderr, NodeEffect};
 
 /// Where the job is on its way. It only moves forward, and may skip to `Killing`, `Uploading` or `Over`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +104,8 @@ pub(crate) struct Job {
     pub stop: Option<JobOutcome>,
     /// The container could not be killed; try again.
     pub kill_failed: bool,
+    /// How an exclusive job ended whose processes could not be killed: told when they are dead.
+    pub held_result: Option<Box<JobResult>>,
     pub upload_attempts: u32,
     pub long_stderr: bool,
     pub end: Option<Box<FinishedJob>>,
@@ -137,6 +139,7 @@ impl Job {
             interruption: None,
             stop: None,
             kill_failed: false,
+            held_result: None,
             upload_attempts: 0,
             long_stderr: false,
             end: None,
@@ -147,6 +150,11 @@ impl Job {
 
     pub fn id(&self) -> JobId {
         self.start.identity.job_id
+    }
+
+    /// No other job of its unit may run beside it (S19).
+    pub fn is_exclusive(&self) -> bool {
+        self.start.lease.is_some()
     }
 
     /// Is there anything that must be brought to the server before it hears of the end: a long stderr, rows

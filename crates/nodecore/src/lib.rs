@@ -31,6 +31,7 @@ mod core;
 mod disk;
 mod ending;
 mod job;
+mod lease;
 mod mistrust;
 mod overdraft;
 mod ports;

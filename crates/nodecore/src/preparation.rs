@@ -20,8 +20,13 @@ impl NodeCore {
         }
         let mut still = VecDeque::new();
         for id in std::mem::take(&mut self.waiting) {
+            let must_wait = self.must_wait_for_unit(id, &still);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             if job.stage != Stage::Waiting {
+                continue;
+            }
+            if must_wait {
+                still.push_back(id);
                 continue;
             }
             if let Some(outcome) = self.disk.refusal(job).or_else(|| self.ports.refusal(job)) {
@@ -171,6 +176,7 @@ impl NodeCore {
             slot,
             gpus: job.gpus.clone(),
             ports: job.ports.clone(),
+            lease: self.leases.of(&job.start),
             start: Arc::clone(&job.start),
         });
         let own = now + self.settings.job_proxy_preparation_timeout;

@@ -79,6 +79,9 @@ impl NodeCore {
             job_environment: self.settings.job_environment.clone(),
             alerts: self.all_alerts(),
             disk_capacity: self.settings.disk_capacity,
+            stamp: self.leases.since_boot(),
+            boot_id: self.settings.boot_id.clone(),
+            data_id: self.settings.data_id.clone(),
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()
                 .filter(|job| job.is_reportable())
@@ -156,6 +159,8 @@ impl NodeCore {
                 .filter(|job| !job.released && job.is_reportable())
                 .map(Job::id)
                 .collect(),
+            stamp: self.leases.since_boot(),
+            leases_extended_until: self.leases.extended_until,
         })));
         self.nothing_new = true;
     }
@@ -165,7 +170,8 @@ impl NodeCore {
     /// time of the next one.
     pub fn skip_heartbeat(&mut self, now: Time) -> Option<Time> {
         let Registration::Registered { next_heartbeat, period } = self.registration else { return None };
-        let others = [self.timers.next(), self.overdraft.next(&self.settings), self.mistrust.ends()];
+        let leases = self.leases.wake(now);
+        let others = [self.timers.next(), self.overdraft.next(&self.settings), self.mistrust.ends(), leases];
         let alone = others.into_iter().flatten().all(|other| other > now);
         if now < next_heartbeat || !alone || !self.nothing_new {
             return None;

@@ -1,6 +1,6 @@
 //! What proxies report while the job lives (jobs-and-nodes.md 3.4, 3.7 step 8).
 
-use vocab::{AbortReason, Cpu, Failure, JobId, JobStatistics, ShellRequest, Time};
+use vocab::{AbortReason, Cpu, Failure, JobId, JobStatistics, ShellRequest, Span, Time};
 use wire::{JobEvent, NodeMessage};
 
 use crate::job::{Holds, Stage};
@@ -16,6 +16,9 @@ impl NodeCore {
             return fx.push(NodeEffect::ProxySend(id, not_wanted("Job is unknown to the node")));
         };
         job.connected = true;
+        // A proxy that was away has missed what the server has confirmed since.
+        let from = self.leases.of(&job.start).map(|lease| lease.from).filter(|from| *from > Span::ZERO);
+        fx.extend(from.map(|from| NodeEffect::ProxySend(id, ProxyOrder::Heard { from })));
         if job.end.is_some() {
             return fx.push(NodeEffect::ProxySend(id, not_wanted("Job is over")));
         }

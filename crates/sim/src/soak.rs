@@ -41,7 +41,7 @@ fn scenario(seed: u64, draw: &mut Draw) -> String {
 "pool_trees":{{"default_tree":"physical","trees":{{"physical":{{"config":{{"fair_share_starvation_timeout":5000,"preemptive_scheduling_backoff":1000,"default_parent_pool":"<Root>"}},
 "pools":{{"a":{{"strong_guarantee_resources":{{"cpu":{strong}}}}},"b":{{"max_running_operation_count":{running}}},
 "c":{{"integral_guarantees":{{"guarantee_type":"burst","resource_flow":{{"cpu":1}},"burst_guarantee_resources":{{"cpu":2}}}}}}}}}}}}}},
-"scheduler_config":{{"fair_share_update_period":{period},"node_heartbeat_period":5000,"node_heartbeat_timeout":30000}},
+"scheduler_config":{{"fair_share_update_period":{period},"node_heartbeat_period":5000,"node_heartbeat_timeout":30000,"max_node_unseen_period_to_abort_allocations":60000}},
 "workload":["workload.jsonl"]}}
 "#
     )

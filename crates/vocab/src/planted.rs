@@ -35,6 +35,8 @@ pub enum Bug {
     LostEvent,
     /// `LIVE-1`: what nodes say of their jobs is never heard.
     DeafServer,
+    /// `UNIT-3`: exclusive units of a lost node are given away at once.
+    LeaseIgnored,
     /// `NODE-1`: a node counts its cores twice.
     TwiceTheCores,
 }

@@ -71,6 +71,13 @@ pub struct Hello {
     /// Bytes of disk that jobs may ask for together; `None` if the node does not count them. Nodes of older versions do
     /// not say it.
     pub disk_capacity: Option<i64>,
+    /// When the node says this: time since the start of its host, also while that was suspended. It comes back in
+    /// [`ServerMessage::Heard`]. Zero from nodes of older versions.
+    pub stamp: Span,
+    /// Boot of the host. Empty from nodes of older versions.
+    pub boot_id: String,
+    /// Data directory of the node: another one knows nothing of jobs of the one before. Empty from nodes of older versions.
+    pub data_id: String,
     /// Jobs that are waiting, running or being cleaned up.
     pub running: Vec<JobReport>,
     /// Finished jobs that no server has released yet.
@@ -90,6 +97,10 @@ pub struct Heartbeat {
     pub jobs: Vec<JobReport>,
     /// Finished jobs that were reported and not released yet, so that a lost release is repeated.
     pub unreleased: Vec<JobId>,
+    /// As in [`Hello`].
+    pub stamp: Span,
+    /// The newest extension of leases that the node has heard of; zero if there was none.
+    pub leases_extended_until: Time,
 }
 
 /// State of an unfinished job.
@@ -178,6 +189,13 @@ pub enum ServerMessage {
     },
     /// The node is not wanted; it keeps its jobs, waits and tries again.
     Refuse(Failure),
+    /// The server has heard the node: leases of its jobs begin anew.
+    Heard {
+        /// Where leases begin, on the node's own clock: the newest stamp of the node, and later if the leases are extended.
+        from: Span,
+        /// Leases are extended to this time, on the server's clock; zero if they were never extended. For the next heartbeat.
+        extended_until: Time,
+    },
     /// Start these jobs.
     Start(Vec<StartJob>),
     /// Stop these jobs now. An unknown job is answered with a `Finished` event, reason `disappeared_from_node`.
@@ -237,6 +255,8 @@ pub struct StartJob {
     pub waiting_timeout: Option<Span>,
     /// A job of its task has started on another node: an abort that this node causes speaks against the node.
     pub has_started_elsewhere: bool,
+    /// How long the job may go on without a [`ServerMessage::Heard`]; `None` if its unit of work may run twice at once.
+    pub lease: Option<Span>,
 }
 
 /// One job to stop.

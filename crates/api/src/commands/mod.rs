@@ -4,6 +4,7 @@
 //! of its area and an entry here. Descriptors, methods, formats, replies, `execute_batch` and v3
 //! follow from the entry.
 
+mod cluster;
 mod files;
 mod jobs;
 mod local;
@@ -375,6 +376,8 @@ pub static TABLE: &[Descriptor] = &[
     change("transfer_account_resources", Reply::Empty, security::transfer_account_resources),
     // --- the server itself
     change("gc_collect", Reply::Bare, security::gc_collect),
+    change("extend_leases", Reply::Bare, cluster::extend_leases),
+    change("remove_node", Reply::Bare, cluster::remove_node),
     // --- others
     Descriptor {
         name: "execute_batch",

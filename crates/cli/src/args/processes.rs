@@ -1,10 +1,11 @@
 //! Processes of a cluster. The binary runs them; `crates/millpond` says how.
 
 use super::epilogue;
-use crate::units::{Amounts, parse_listen, parse_resources, parse_server};
+use crate::units::{Amounts, parse_listen, parse_resources, parse_server, parse_span};
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use vocab::Span;
 
 /// `millpond up`.
 #[derive(Args, Clone, Debug)]
@@ -116,6 +117,18 @@ pub enum ServerCommand {
         #[arg(long)]
         confirm: bool,
     },
+    /// Extend the leases of all running jobs before planned work on the server or the network
+    ///
+    /// A job of exclusive work stops when the server cannot be reached for longer than its lease, 5 minutes by default.
+    /// After this command that time begins only when the period is over. Waits until all nodes have confirmed it: stop the
+    /// server then. An extension cannot be taken back, and units of nodes that are lost in the period wait for its end.
+    /// Needs the rights of an administrator.
+    #[command(after_help = epilogue!["millpond server pause --for 2h"])]
+    Pause {
+        /// How long the server may be away, at most 7d
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+        period: Span,
+    },
 }
 
 /// `millpond node`.
@@ -183,6 +196,19 @@ pub enum NodeCommand {
     /// List nodes with their resources
     #[command(after_help = epilogue!["millpond node list", "millpond node list --json"])]
     List,
+    /// Forget a node that is not connected
+    ///
+    /// Units of exclusive work that the node may still run wait for the ends of their leases, so that none runs twice at
+    /// once; until then the command is refused without --lost. Needs the rights of an administrator.
+    #[command(after_help = epilogue!["millpond node remove worker-7", "millpond node remove worker-7 --lost"])]
+    Remove {
+        /// Name of the node
+        #[arg(value_name = "NODE")]
+        name: String,
+        /// Nothing runs there any more, for certain: its units are given away at once
+        #[arg(long)]
+        lost: bool,
+    },
 }
 
 /// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.

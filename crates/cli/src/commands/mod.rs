@@ -22,7 +22,7 @@ mod tree;
 
 pub use run::spec;
 
-use crate::args::{Cli, Command, Common, NodeCommand, ServerArgs, ServerCommand, Shell};
+use crate::args::{Cli, Command, Common, NodeArgs, NodeCommand, ServerArgs, ServerCommand, Shell};
 use crate::error::CliError;
 use crate::output::{Form, Screen};
 use crate::views::Scalar;
@@ -81,10 +81,14 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Create(args) => tree::create(&session, args),
         Command::Remove(args) => tree::remove(&session, &args),
         Command::Top(args) => top::run(&session, &args),
-        Command::Server(ServerArgs { command: Some(ServerCommand::Gc { confirm }), .. }) => {
-            server::gc(&session, confirm)
-        }
-        Command::Node(args) if matches!(args.command, Some(NodeCommand::List)) => nodes::list(&session),
+        Command::Server(ServerArgs { command: Some(command), .. }) => match command {
+            ServerCommand::Gc { confirm } => server::gc(&session, confirm),
+            ServerCommand::Pause { period } => server::pause(&session, period),
+        },
+        Command::Node(NodeArgs { command: Some(command), .. }) => match command {
+            NodeCommand::List => nodes::list(&session),
+            NodeCommand::Remove { name, lost } => nodes::remove(&session, &name, lost),
+        },
         Command::Up(_)
         | Command::Server(_)
         | Command::Node(_)

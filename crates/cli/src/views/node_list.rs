@@ -48,8 +48,16 @@ impl Output for NodeTable {
         }
         let mut out = grid.finish();
         for (address, node) in self.nodes.iter() {
-            if let Some(message) = disabled(node.as_map().unwrap_or(Map::EMPTY)) {
+            let node = node.as_map().unwrap_or(Map::EMPTY);
+            if let Some(message) = disabled(node) {
                 out.push_str(&format!("\n{}: {message}", String::from_utf8_lossy(address)));
+            }
+            let units = integer(node, "waiting_unit_count");
+            if units > 0 {
+                let (address, until) = (String::from_utf8_lossy(address), text(node, "waiting_until"));
+                out.push_str(&format!(
+                    "\n{address}: {units} units of exclusive work wait for it until {until}"
+                ));
             }
         }
         out

@@ -20,6 +20,7 @@ impl Output for OperationCard {
             self.facts(look),
             self.tasks(look),
             self.scheduling(),
+            self.lease_waits(),
             self.alerts(),
             self.events(),
             self.result(),
@@ -99,6 +100,33 @@ impl OperationCard {
             ]);
         }
         grid.finish()
+    }
+
+    /// Units that may still run on nodes that are not heard (S19).
+    fn lease_waits(&self) -> String {
+        let waits =
+            find(&self.operation, "progress/lease_waits").and_then(Value::as_list).unwrap_or_default();
+        let line = |wait: &Map| {
+            let until = match text(wait, "until") {
+                "" => "until its node tells its end".to_owned(),
+                until => format!("until {until} at the latest"),
+            };
+            match text(wait, "reason") {
+                "revival" => {
+                    let nodes = find(wait, "nodes").and_then(Value::as_list).unwrap_or_default();
+                    let nodes: Vec<&str> = nodes.iter().filter_map(Value::as_str).collect();
+                    format!("Waits for nodes {}, which may still run its jobs, {until}", nodes.join(", "))
+                }
+                _ => format!(
+                    "Waits for job {} on node {}, which may still run unit {} of task {}, {until}",
+                    text(wait, "job_id"),
+                    text(wait, "node"),
+                    integer(wait, "job_cookie"),
+                    text(wait, "task_name"),
+                ),
+            }
+        };
+        waits.iter().filter_map(Value::as_map).map(line).collect::<Vec<_>>().join("\n")
     }
 
     /// What it gets, and why not more.

@@ -116,6 +116,20 @@ fn arguments_land_where_they_should() {
         }
         other => panic!("{other:?}"),
     }
+    match parse("millpond server pause --for 2h") {
+        Command::Server(args) => {
+            let Some(ServerCommand::Pause { period }) = args.command else { panic!("{args:?}") };
+            assert_eq!(period.as_millis(), 7_200_000);
+        }
+        other => panic!("{other:?}"),
+    }
+    match parse("millpond node remove n1 --lost") {
+        Command::Node(args) => {
+            let Some(NodeCommand::Remove { name, lost }) = args.command else { panic!("{args:?}") };
+            assert_eq!((name.as_str(), lost), ("n1", true));
+        }
+        other => panic!("{other:?}"),
+    }
     match parse("millpond op suspend a b --abort-jobs") {
         Command::Op(OpCommand::Suspend { operations, abort_jobs, .. }) => {
             assert_eq!((operations.len(), abort_jobs), (2, true));

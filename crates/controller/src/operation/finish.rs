@@ -168,6 +168,9 @@ impl OperationController {
             self.failed_job_count += 1;
             self.dirty = true;
         }
+        if word != Word::Nodes {
+            self.fence(&joblet);
+        }
         let pause_on_node = self.back_off(now, &joblet, &outcome);
         // An abandoned job counts in statistics only if it has any (7.3).
         let counts = !abandoned || joblet.statistics.is_some();
@@ -251,6 +254,7 @@ impl OperationController {
         let outcome = JobOutcome::Aborted { reason, error };
         let _ = settle_unit(task, &joblet, &outcome);
         task.note_time(now);
+        self.fence(&joblet);
         let number = joblet.task as usize;
         let verdict = self.close(&joblet, outcome, now, 0, true, Word::Ours);
         self.tasks[number].leave_race(&joblet);

@@ -2,11 +2,13 @@
 //!
 //! Reading order: this file (what it is, demand, looking at it), [`settle`](mod@settle) (a grant becomes a
 //! job), [`finish`] (a job ends), [`rules`] (when that ends the operation), [`gang`], [`resize`],
-//! [`limits`] (time), [`backoff`] (pauses after aborts), [`speculation`] (copies of slow jobs), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
+//! [`limits`] (time), [`backoff`] (pauses after aborts), [`speculation`] (copies of slow jobs), [`fence`] (units that wait for a job that was given
+//! up), [`alerts`], [`progress`], [`durable`] and [`revive`] (a restart).
 
 pub mod alerts;
 pub mod backoff;
 pub mod durable;
+pub mod fence;
 pub mod finish;
 pub mod gang;
 pub mod limits;
@@ -19,6 +21,7 @@ pub mod speculation;
 
 pub use backoff::Setback;
 pub use durable::{StateError, StatePart};
+pub use fence::FencedUnit;
 pub use finish::{FinishedJob, JobVerdict, OperationEvent};
 pub use gang::Reuse;
 pub use limits::Deadline;
@@ -35,6 +38,7 @@ use crate::options::ControllerOptions;
 use crate::spec::{FileRequest, OperationSpec, RootOptions};
 use crate::task::{Task, TaskTables};
 use crate::units::UnitPool;
+use fence::Fence;
 use limits::Life;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -82,6 +86,8 @@ pub struct OperationController {
     custom_names: BTreeSet<String>,
     custom_names_overflow: bool,
     life: Life,
+    /// Exclusive units whose last job may still run, by that job.
+    fences: BTreeMap<JobId, Fence>,
     /// Jobs that were running before a restart may still be reported.
     reviving: bool,
     dirty: bool,
@@ -109,6 +115,7 @@ impl OperationController {
             custom_names: BTreeSet::new(),
             custom_names_overflow: false,
             life: Life::Running,
+            fences: BTreeMap::new(),
             reviving: false,
             dirty: true,
         }

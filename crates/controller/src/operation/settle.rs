@@ -96,7 +96,7 @@ impl OperationController {
     ) -> Result<(JobIdentity, JobDescription), SettleError> {
         self.check_place(&grant)?;
         let task = self.tasks.get(grant.task as usize).ok_or(SettleError::EmptyInput)?;
-        if !task.units.is_pending(cookie) {
+        if !task.units.is_pending(cookie) || !self.may_follow(grant.task, cookie, grant.node_address) {
             return Err(SettleError::EmptyInput);
         }
         self.settle_unit(now, grant, (grant.task, Group::Usual, cookie))

@@ -72,6 +72,7 @@ impl MapSpec {
             restart_completed_jobs: false,
             gang_size: None,
             speculation,
+            exclusive: false,
             outputs,
         };
         Ok((MapSpec { inputs, outside: false, ordered, merge_by: None, cutting, control_attributes }, task))

@@ -84,7 +84,7 @@ pub fn parse(
     let mut r = Reader::new(spec, "");
     let root = RootOptions::read(&mut r)?;
     let scheduling = SchedulingOptions::read(&mut r)?;
-    let (tasks, merge, map) = match operation_type {
+    let (mut tasks, merge, map) = match operation_type {
         Merge => {
             let merge = MergeSpec::read(&mut r)?;
             let cutting = map::read_cutting(&mut r, options.max_total_job_count)?;
@@ -104,6 +104,7 @@ pub fn parse(
         _ => (read_tasks(&mut r, &root, options)?, None, None),
     };
     check_gangs(&root, &tasks)?;
+    set_exclusive(&mut r, operation_type, &root, &mut tasks)?;
     let (full, unrecognized) = r.finish();
     let mut provided = spec.clone();
     provided.remove("secure_vault");
@@ -175,6 +176,31 @@ fn check_shared_outputs(tasks: &[TaskSpec]) -> Result<(), Failure> {
                 None => seen.push(path),
             }
         }
+    }
+    Ok(())
+}
+
+/// Work whose results are committed once by a transaction may run twice at once, and so may a task whose owner asks for
+/// copies of its slow jobs. All other work is exclusive, unless the spec says otherwise (S19).
+fn set_exclusive(
+    r: &mut Reader<'_>,
+    operation_type: OperationType,
+    root: &RootOptions,
+    tasks: &mut [TaskSpec],
+) -> Result<(), Failure> {
+    let by_type = operation_type != OperationType::Vanilla && !root.try_avoid_duplicating_jobs;
+    let concurrent = root.allow_concurrent_attempts.unwrap_or(by_type);
+    r.show_effective("allow_concurrent_attempts", concurrent);
+    let is_vanilla = operation_type == OperationType::Vanilla;
+    for task in tasks {
+        if root.allow_concurrent_attempts == Some(false) && task.speculation.is_some() {
+            if is_vanilla {
+                let at = child_path("/tasks", task.name.as_bytes()) + "/enable_speculative_jobs";
+                return Err(refuse_at(&at, "it needs \"allow_concurrent_attempts\""));
+            }
+            task.speculation = None;
+        }
+        task.exclusive = !concurrent && task.speculation.is_none();
     }
     Ok(())
 }

@@ -102,6 +102,7 @@ fn rewriting_task(job_type: &'static str, root: &RootOptions, output: YPath) -> 
         expected_job_count: 0,
         restart_completed_jobs: false,
         gang_size: None,
+        exclusive: false,
         outputs: vec![output],
     })
 }

@@ -2,6 +2,7 @@
 
 use super::memory::{CpuMonitorOptions, ProxyDigestOptions, cpu_monitor, job_proxy_digest};
 use super::reader::{Reader, child_path, expected, refuse_at};
+use vocab::lease::{MAX_LEASE, MIN_LEASE};
 use vocab::{Failure, Span};
 use yson::{Map, Value};
 
@@ -52,6 +53,11 @@ pub struct RootOptions {
     pub max_speculative_job_count_per_task: u64,
     /// Nothing is run twice at once.
     pub try_avoid_duplicating_jobs: bool,
+    /// A unit of work may run twice at once for a while: it is given away as soon as its node is lost. `None` leaves the
+    /// choice to the type of the operation.
+    pub allow_concurrent_attempts: Option<bool>,
+    /// How long a job of exclusive work may go on without word from the server; `None` takes the cluster's.
+    pub job_lease_period: Option<Span>,
     /// An allocation whose job has completed gets the next job of its task.
     pub enable_multiple_jobs: bool,
     /// Jobs that are late are looked for.
@@ -103,6 +109,8 @@ impl RootOptions {
                 .or(10)?
                 .unsigned_abs(),
             try_avoid_duplicating_jobs: r.bool("try_avoid_duplicating_jobs").or(false)?,
+            allow_concurrent_attempts: r.bool("allow_concurrent_attempts").optional()?,
+            job_lease_period: r.span("job_lease_period", MIN_LEASE..=MAX_LEASE).optional()?,
             enable_multiple_jobs: r.section("allocation", |r| r.bool("enable_multiple_jobs").or(false))?,
             enable_job_splitting: r.bool("enable_job_splitting").or(true)?,
             secure_vault: read_vault(r)?,

@@ -30,6 +30,9 @@ pub struct TaskSpec {
     pub gang_size: Option<u32>,
     /// Its slow jobs get copies; none if nothing of it may run twice at once.
     pub speculation: Option<Speculation>,
+    /// No unit may run twice at once (S19): its jobs have leases, and a unit is given away only when its job is known to be
+    /// over or its lease is.
+    pub exclusive: bool,
     /// Output tables, in the order of the script's descriptors; may have `append`.
     pub outputs: Vec<YPath>,
 }
@@ -102,6 +105,7 @@ impl TaskSpec {
             job_type: "vanilla",
             script,
             speculation,
+            exclusive: false,
             job_count: job_count as u32,
             expected_job_count: expected.unwrap_or(0) as u32,
             restart_completed_jobs,

@@ -45,7 +45,11 @@ fn run(b: &mut Bench, step: &str) -> String {
         other => panic!("unknown step {other}"),
     };
     match b.finish(job, outcome) {
-        None => "unknown job".to_owned(),
+        None => {
+            // Of one that was given up here: its unit is free (S19).
+            b.controller.lift_fence(Bench::job_id(job));
+            "unknown job".to_owned()
+        }
         Some(v) => {
             let killed: Vec<String> = v
                 .aborted_with_it
@@ -272,6 +276,8 @@ fn a_gang_stays_where_it_is() {
         assert_eq!(b.controller.settle_again(b.now, again, place.cookie), Err(SettleError::EmptyInput));
     }
     assert_eq!(b.counts(), "total=5 running=4 pending=1 completed=0 failed=1 aborted=4 lost=0");
+    // Its node has told the end of its job (S19).
+    assert!(b.controller.lift_fence(Bench::job_id(3)));
     assert_eq!(b.settle(0).expect("the reserved one").0.cookie, 3);
 }
 

@@ -11,6 +11,7 @@
 //! | 6.4 order of the rules that fail an operation | `life::rules_about_restarts_come_in_order`, `life::failures_reach_the_limit`, `life::failures_at_banned_nodes_are_excused` |
 //! | 6.4 time limit | `life::the_time_limit_ends_jobs_first_and_then_the_operation`, k `nodes::jobs_of_an_operation_whose_time_is_up_fail`, n `stops::fail_by_request` |
 //! | 6.5 abort reasons | n `stops`, `deaths`, `limits`; k `preemption`, `overdraft`, `nodes` |
+//! | 9.1 exclusive work (S19) | `fences`; k `leases`, n `leases` |
 //! | 6.5 pauses after aborts and their bound (S4, S12) | `aborts`; k `aborts` |
 //! | 6.6 progress | `jobs::progress_has_the_shape_of_the_api` |
 //! | 6.7 copies of slow jobs | `copies`, of vanilla tasks only if they ask for it; `map_copies`, c `test_speculation` |
@@ -26,6 +27,7 @@ mod aborts;
 mod alerts;
 mod bench;
 mod copies;
+mod fences;
 mod jobs;
 mod life;
 mod map_copies;

@@ -83,6 +83,8 @@ const ROOT: &[Option_] = &[
     option("job_proxy_memory_overcommit_limit", "-", &[("0", "0")], &["-1", "1.5"]),
     option("max_speculative_job_count_per_task", "10", &[("3", "3")], &["-1"]),
     option("try_avoid_duplicating_jobs", "%false", BOOL, NOT_BOOL),
+    option("allow_concurrent_attempts", "%false", BOOL, NOT_BOOL),
+    option("job_lease_period", "-", &[("1000", "1000"), ("\"7d\"", "604800000")], &["999", "\"8d\"", "x"]),
     option("enable_job_splitting", "%true", BOOL, NOT_BOOL),
     option("enable_secure_vault_variables_in_job_shell", "%true", BOOL, NOT_BOOL),
     option("debug_artifacts_account", "\"tmp\"", &[("a", "\"a\"")], &["1"]),

@@ -2,6 +2,7 @@
 
 use super::disk::DiskWatch;
 use super::launch::launch;
+use super::lease::{Claim, LeaseWatch, since_boot};
 use super::link::Link;
 use super::monitor::{self, CpuWatch};
 use super::oom_score::OomScore;
@@ -23,7 +24,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
-use vocab::{Failure, InterruptionReason, JobOutcome, Span, Time};
+use vocab::{AbortReason, Failure, InterruptionReason, JobOutcome, Span, Time};
 
 /// One read of a pipe: its default capacity.
 const CHUNK: usize = 64 << 10;
@@ -47,6 +48,7 @@ pub(super) struct Job<'a> {
     samples: Samples,
     oom_score: OomScore,
     cpu: CpuWatch,
+    lease: LeaseWatch,
     shells: Shells,
     interrupt: Option<Interrupt>,
     /// Set once: the first reason to kill counts.
@@ -76,6 +78,11 @@ struct Interrupt {
 impl<'a> Job<'a> {
     /// Container and process; else the result of a job that never ran.
     pub fn start(start: JobStart, shared: &'a Shared) -> Result<Job<'a>, Box<ProxyResult>> {
+        let lease = LeaseWatch::new(start.lease);
+        // The agent may have been stopped since it was told to start the job.
+        if lease.claim(since_boot()) != Claim::Holds {
+            return Err(never_ran(&start, outcome::aborted(AbortReason::NodeOffline, lease.error())));
+        }
         let checked = shared.config.check_user_job_memory_limit;
         let options = match monitor::options(&start.cpu_monitor) {
             Ok(options) => options,
@@ -128,6 +135,7 @@ impl<'a> Job<'a> {
                     samples,
                     oom_score: OomScore::new(shared.config.oom_score_adj_on_exceeded_memory_reserve),
                     cpu: CpuWatch::new(options, start.cpu_guarantee, sets_cap, started_at),
+                    lease,
                     shells: Shells::new(start.job_id),
                     interrupt: None,
                     verdict: None,
@@ -175,6 +183,7 @@ impl<'a> Job<'a> {
             if ready.shells || self.shells.next_deadline().is_some_and(|at| at <= now) {
                 self.tell_of_shells(link, |shells, answers| shells.work(now, answers));
             }
+            self.check_lease();
             self.check_clock(now);
             let (sample, check) = (sampling.is_due(now), self.cpu.next_check().is_some_and(|t| t <= now));
             if sample || check {
@@ -232,7 +241,8 @@ impl<'a> Job<'a> {
     fn wait(&self, link: &Link, until: Instant, root_ended: bool) -> Ready {
         let interrupted_until = self.interrupt.as_ref().map(|i| i.deadline);
         let shells = self.shells.next_deadline();
-        let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check(), shells];
+        let lease = self.lease.next(Instant::now(), since_boot());
+        let deadlines = [self.time_limit_at(), interrupted_until, self.cpu.next_check(), shells, lease];
         let wake = deadlines.into_iter().flatten().fold(until, Instant::min);
         let left = wake.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
@@ -289,6 +299,7 @@ impl<'a> Job<'a> {
                 shells.handle(request, Instant::now(), start, container.as_mut(), &mut answers);
                 answers.iter().for_each(|answer| link.send(answer));
             }
+            ToProxy::Heard { from } => self.lease.extend(from),
             ToProxy::Poll {} => {
                 let fresh = Duration::from_micros(self.shared.config.memory_tracker_cache_period.as_micros());
                 if self.samples.age() > fresh {
@@ -345,6 +356,21 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// The clock of leases goes on while the host is suspended; the wait of the loop does not, but it ends at the next sample.
+    fn check_lease(&mut self) {
+        match self.lease.claim(since_boot()) {
+            Claim::Holds => {}
+            Claim::Stop(left) if self.start.interruption_signal.is_some() => {
+                let text = self.lease.error().message;
+                // Its end is the end of the lease, not that of an interruption.
+                self.on_interrupt(InterruptionReason::Unknown, left + Span::from_secs(1), text);
+            }
+            Claim::Stop(_) | Claim::Kill => {
+                self.judge(outcome::aborted(AbortReason::NodeOffline, self.lease.error()));
+            }
+        }
+    }
+
     fn after_sample(&mut self, link: &mut Link) {
         self.oom_score.look(self.samples.progress(), &self.start, self.container.as_mut());
         self.check_memory();
@@ -352,7 +378,8 @@ impl<'a> Job<'a> {
         self.reap_orphans(false);
         link.connect();
         let patience = Duration::from_micros(self.shared.config.supervisor_lost_timeout.as_micros());
-        if link.lost_since().is_some_and(|since| since.elapsed() >= patience) {
+        let is_lost = link.lost_since().is_some_and(|since| since.elapsed() >= patience);
+        if is_lost && !self.lease.is_extended(since_boot()) {
             self.supervisor_lost = true;
             self.judge(outcome::supervisor_lost(self.shared.config.supervisor_lost_timeout));
         }

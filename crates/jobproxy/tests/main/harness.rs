@@ -117,6 +117,7 @@ impl FakeNode {
             cpu_cap: None,
             memory_limit: 512 << 20,
             pids_limit: DEFAULT_PIDS_LIMIT,
+            lease: None,
             job_time_limit: None,
             max_stderr_size: 5 << 20,
             interruption_signal: None,

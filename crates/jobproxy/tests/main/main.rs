@@ -4,6 +4,7 @@
 mod bomb;
 mod harness;
 mod jobs;
+mod leases;
 mod measures;
 mod quota;
 mod rows;

@@ -13,7 +13,7 @@ use crate::Kernel;
 use crate::account_transfer::account_path;
 use crate::command::{Command, LockMode, OperationRef};
 use crate::file_cache::place_in;
-use crate::mounts::{OPERATIONS, POOL_TREES};
+use crate::mounts::{NODES, OPERATIONS, POOL_TREES};
 use crate::pools::{PoolObject, ROOT};
 use cypress::{Last, NodeType, Permission, Subjects};
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,6 +287,12 @@ impl Kernel {
                 let node = self.user_node(user).filter(|_| !self.who(user).is_superuser());
                 let object = Object::Node(node.unwrap_or_default());
                 demand(Administer, &object, &format!("user \"{user}\""))
+            }
+            Command::ExtendLeases { .. } => {
+                demand(Administer, &Object::Node(self.tree.root()), "the leases of all jobs")
+            }
+            Command::RemoveNode { address, .. } => {
+                demand(Administer, &self.mount_object(NODES), &format!("node \"{address}\""))
             }
             Command::CollectGarbage => {
                 demand(Administer, &Object::Node(self.tree.root()), "the garbage collection")

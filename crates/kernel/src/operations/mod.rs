@@ -49,6 +49,7 @@ impl Kernel {
         self.refuse_secret_files(user, &parsed)?;
         self.refuse_secret_tables(user, &parsed.spec)?;
         self.refuse_too_much_disk(&parsed)?;
+        self.refuse_short_lease(&parsed.spec)?;
         let id = OperationId(self.ids.next(object_type::OPERATION));
         let desc = self.describe_for_scheduler(id, user, now, &parsed)?;
         for tree in &desc.trees {
@@ -64,6 +65,7 @@ impl Kernel {
         let mut operation = Operation {
             id,
             operation_type,
+            lease: self.new_lease(&parsed.spec),
             user: user.to_owned(),
             user_transaction: self.tree.entered(),
             start_time: now,
@@ -354,6 +356,9 @@ impl Kernel {
         let job_id = verdict.record.identity.job_id;
         self.order_abort(job_id, reason, &format!("Job aborted: {reason}"), out);
         let job = self.vacate(job_id);
+        if let Some(job) = &job {
+            self.settle_fence(job_id, job, true);
+        }
         self.archive_job(&mut verdict, job.as_ref(), Left::default(), out);
         for other in verdict.aborted_with_it {
             self.drop_job(other, out);

@@ -244,6 +244,7 @@ impl Kernel {
             .chain(self.events.alerts())
             .chain(self.config.alerts.iter().cloned())
             .chain(self.alerts_of_lost_contents())
+            .chain(self.alerts_of_leases())
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {
@@ -270,6 +271,7 @@ impl Kernel {
         // Out of how many operations a heartbeat may have to choose.
         let complexity =
             tree.and_then(|tree| snapshot.tree(tree)).map_or(0, |t| t.schedulable_operation_count());
+        let waits = node.key.is_none().then(|| self.waits_of_node(node)).filter(|waits| waits.units > 0);
         yson::map! {
             "scheduler_state" => node.state(),
             "master_state" => node.state(),
@@ -297,6 +299,8 @@ impl Kernel {
             "last_non_preemptive_heartbeat_statistics" =>
                 state.as_ref().and_then(|s| Some(s.last_non_preemptive_heartbeat_statistics.as_ref()?.to_map())),
         }
+        .with_some("waiting_unit_count", waits.map(|waits| waits.units))
+        .with_some("waiting_until", waits.and_then(|waits| waits.until))
         .into()
     }
 }

@@ -124,6 +124,7 @@ impl Kernel {
             periodic: Periodic { update: now, last_update: now, housekeeping: now, alerts: now },
             expired_until: None,
             expired_later: BTreeMap::new(),
+            leases: Default::default(),
             reviving: false,
             not_restored: Default::default(),
             garbage: Default::default(),
@@ -238,6 +239,7 @@ impl Kernel {
             }
             self.id_times.restore(&key, &value);
             self.garbage.restore(&key, &value);
+            self.leases.restore(&key, &value);
         }
         self.begin_id_times(now);
         self.restore_default_tree(now, default_tree)?;

@@ -17,12 +17,18 @@ use cypress::Chunk;
 use scheduler::{Admission, OperationDesc};
 use std::collections::BTreeMap;
 use vocab::batch::Table;
-use vocab::{Failure, OperationId, OperationState, Time};
+use vocab::{Failure, OperationId, OperationState, Span, Time};
 use yson::{Map, Value};
 
 /// Options that an earlier version has taken unseen, whatever they were.
 fn is_unseen(name: &[u8]) -> bool {
-    matches!(name, b"add_authenticated_user_to_acl" | b"tentative_tree_eligibility")
+    matches!(
+        name,
+        b"add_authenticated_user_to_acl"
+            | b"tentative_tree_eligibility"
+            | b"allow_concurrent_attempts"
+            | b"job_lease_period"
+    )
 }
 
 /// Records of one operation.
@@ -218,9 +224,13 @@ impl Kernel {
         let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
         let pinned = record.fixed.get("files").and_then(Value::as_list).unwrap_or_default();
         let pinned: Option<Vec<_>> = pinned.iter().map(pinned_from_value).collect();
+        // Records of the release 0.1 have none.
+        let lease = record.fixed.get("lease_period").and_then(Value::as_u64).map(Span);
+        let lease = lease.or_else(|| self.new_lease(&spec.spec));
         let mut operation = Operation {
             id,
             operation_type,
+            lease,
             user,
             user_transaction: record
                 .fixed

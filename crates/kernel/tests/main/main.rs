@@ -14,6 +14,7 @@ mod events;
 mod expiration;
 mod garbage;
 mod learning;
+mod leases;
 mod node;
 mod nodes;
 mod options_page;

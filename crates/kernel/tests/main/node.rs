@@ -32,6 +32,11 @@ pub struct Node {
     pub prevents: Option<JobOutcome>,
     /// Bytes of disk that it says it has.
     pub disk_capacity: Option<i64>,
+    /// Its own clock; zero: it does not tell it.
+    pub stamp: vocab::Span,
+    pub leases_extended_until: Time,
+    pub boot_id: String,
+    pub data_id: String,
 }
 
 /// A job that runs.
@@ -72,6 +77,10 @@ impl Node {
             dying: BTreeMap::new(),
             prevents: None,
             disk_capacity: None,
+            stamp: vocab::Span::ZERO,
+            leases_extended_until: Time::ZERO,
+            boot_id: String::new(),
+            data_id: String::new(),
         }
     }
 
@@ -100,6 +109,9 @@ impl Node {
             job_environment: "simple".into(),
             alerts: Vec::new(),
             disk_capacity: self.disk_capacity,
+            stamp: self.stamp,
+            boot_id: self.boot_id.clone(),
+            data_id: self.data_id.clone(),
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }
@@ -112,6 +124,8 @@ impl Node {
             alerts: Vec::new(),
             jobs: self.reports(),
             unreleased: self.finished.keys().copied().collect(),
+            stamp: self.stamp,
+            leases_extended_until: self.leases_extended_until,
         }
     }
 
@@ -121,6 +135,7 @@ impl Node {
         match message {
             ServerMessage::Welcome { .. } => self.away_since = None,
             ServerMessage::Refuse(_) => {}
+            ServerMessage::Heard { extended_until, .. } => self.leases_extended_until = *extended_until,
             ServerMessage::Start(jobs) => {
                 for start in jobs {
                     let job_id = start.identity.job_id;

@@ -9,7 +9,7 @@ fn a_lost_node() {
         "node n1 cpu=1
          node n2 cpu=1
          pool create p
-         op start p jobs=2 as o1
+         op start p jobs=2 allow_concurrent_attempts=%true as o1
          disconnect n2
          tick 30s
          show ops
@@ -33,7 +33,7 @@ fn a_lost_node() {
               n2 <- welcome
             > pool create p
               ok, an object
-            > op start p jobs=2 as o1
+            > op start p jobs=2 allow_concurrent_attempts=%true as o1
               {"operation_id"="o1";}
               n2 <- start o1/0#0
               n1 <- start o1/1#1
@@ -81,7 +81,7 @@ fn each_is_lost_when_its_own_time_is_up() {
          node n2 cpu=1
          node n3 cpu=1
          pool create p
-         op start p jobs=3 as o1
+         op start p jobs=3 allow_concurrent_attempts=%true as o1
          disconnect n1
          tick 40s
          disconnect n2
@@ -99,7 +99,7 @@ fn each_is_lost_when_its_own_time_is_up() {
               n3 <- welcome
             > pool create p
               ok, an object
-            > op start p jobs=3 as o1
+            > op start p jobs=3 allow_concurrent_attempts=%true as o1
               {"operation_id"="o1";}
               n3 <- start o1/0#0
               n2 <- start o1/1#1

@@ -262,8 +262,8 @@ fn a_node_that_does_not_come_back_in_time() {
         "node n1 cpu=2
          pool create owner strong.cpu=1
          pool create guest
-         op start guest jobs=2 signal=SIGINT as g
-         op start owner jobs=1 as o
+         op start guest jobs=2 signal=SIGINT allow_concurrent_attempts=%true as g
+         op start owner jobs=1 allow_concurrent_attempts=%true as o
          tick 40s
          crash
          restart
@@ -279,10 +279,10 @@ fn a_node_that_does_not_come_back_in_time() {
               ok, an object
             > pool create guest
               ok, an object
-            > op start guest jobs=2 signal=SIGINT as g
+            > op start guest jobs=2 signal=SIGINT allow_concurrent_attempts=%true as g
               {"operation_id"="g";}
               n1 <- start g/0#0 g/1#1
-            > op start owner jobs=1 as o
+            > op start owner jobs=1 allow_concurrent_attempts=%true as o
               {"operation_id"="o";}
             > tick 40s
               n1 <- start o/0#0

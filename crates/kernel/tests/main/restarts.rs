@@ -170,7 +170,7 @@ fn a_late_node_and_the_grace_period() {
         "node n1 cpu=1
          node n2 cpu=1
          pool create p
-         op start p jobs=2 as o1
+         op start p jobs=2 allow_concurrent_attempts=%true as o1
          crash
          restart
          connect n1
@@ -195,7 +195,7 @@ fn a_late_node_and_the_grace_period() {
               n2 <- welcome
             > pool create p
               ok, an object
-            > op start p jobs=2 as o1
+            > op start p jobs=2 allow_concurrent_attempts=%true as o1
               {"operation_id"="o1";}
               n2 <- start o1/0#0
               n1 <- start o1/1#1

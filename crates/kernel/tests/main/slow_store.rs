@@ -155,7 +155,7 @@ fn an_order_that_takes_too_long() {
         "node n1 cpu=4
          pool create p
          hold
-         op start p jobs=1 as o1
+         op start p jobs=1 allow_concurrent_attempts=%true as o1
          tick 45s
          go
          show ops
@@ -173,7 +173,7 @@ fn an_order_that_takes_too_long() {
             > pool create p
               ok, an object
             > hold
-            > op start p jobs=1 as o1
+            > op start p jobs=1 allow_concurrent_attempts=%true as o1
             > tick 45s
             > go
               {"operation_id"="o1";}

@@ -30,6 +30,7 @@ impl RealHands {
             ProxyOrder::Interrupt { reason, timeout, text } => ToProxy::Interrupt { reason, timeout, text },
             ProxyOrder::Abort { reason, text } => ToProxy::Abort { reason, text },
             ProxyOrder::Fail { error } => ToProxy::Fail { error },
+            ProxyOrder::Heard { from } => ToProxy::Heard { from },
         };
         if let Some((_, outlet)) = self.held.get_mut(&job_id).and_then(|held| held.call.as_mut()) {
             say(outlet, &message);

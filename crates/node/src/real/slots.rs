@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jobproxy::protocol::{DiskQuota, JobStart};
 use nodecore::NodeInput;
-use vocab::{Artifact, Failure, FileSystemRequest, JobId, code};
+use vocab::{Artifact, Failure, FileSystemRequest, JobId, Lease, code};
 use wire::StartJob;
 
 use super::cache::Key;
@@ -142,6 +142,7 @@ impl RealHands {
         job_id: JobId,
         slot: u32,
         devices: (&[u32], &[u16]),
+        lease: Option<Lease>,
         start: &StartJob,
         outcomes: &mut Vec<Outcome>,
     ) {
@@ -159,6 +160,7 @@ impl RealHands {
         let mut order = JobStart::new(job_id, &job, &sandbox, variables, description);
         // Up to there the job is counted with its request, whatever it uses (3.4).
         let ahead = self.config.accounting.ahead_memory_reserve;
+        order.lease = lease;
         order.disk_quota = self.held.get(&job_id).and_then(|held| held.quota);
         order.memory_request = start.resources.memory.saturating_sub(ahead);
         if self.mounts_volumes() {

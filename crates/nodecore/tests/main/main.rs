@@ -1,6 +1,7 @@
 //! Stories of a node on virtual time, and properties under random ones.
 
 mod deaths;
+mod leases;
 mod limits;
 mod lives;
 mod preparation;

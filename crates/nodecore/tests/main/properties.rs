@@ -126,6 +126,7 @@ impl World {
                 }
             }
             NodeEffect::Send(_)
+            | NodeEffect::LeaseIsHalfOver { .. }
             | NodeEffect::WakeAt(_)
             | NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. } => {}

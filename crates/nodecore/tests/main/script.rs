@@ -30,6 +30,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
     StartJob {
         waiting_timeout: None,
         has_started_elsewhere: false,
+        lease: None,
         identity: JobIdentity {
             job_id: job_id(n),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),
@@ -232,6 +233,7 @@ fn line(effect: &NodeEffect) -> String {
         AskShell { request_id, job_id, request } => {
             format!("ask the shells of {} for {request_id}: {request:?}", number(*job_id))
         }
+        LeaseIsHalfOver { jobs, left } => format!("half a lease of {jobs} jobs is over, {left} left"),
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
         ProbePorts { job_id, ports } => format!("probe {ports:?} for {}", number(*job_id)),
         FetchArtifact { job_id, artifact } => format!("fetch {} for {}", artifact.file_name, number(*job_id)),

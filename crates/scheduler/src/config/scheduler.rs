@@ -1,6 +1,7 @@
 //! Options of the scheduler as a whole (scheduling.md 17.3, 18.2).
 
 use super::options::{ANY_SPAN, FOREVER, OptionInfo, Options};
+use vocab::lease::{DEFAULT_LEASE, MAX_LEASE, MIN_LEASE};
 use vocab::{Cpu, Failure, Resources, Span};
 use yson::Map;
 
@@ -73,6 +74,12 @@ impl SchedulerConfig {
             )));
         }
         Ok((config, rest))
+    }
+
+    /// Lease of exclusive work, from `max_node_unseen_period_to_abort_allocations`. What an earlier version has taken
+    /// without acting on it counts as the nearest allowed value.
+    pub fn lease(&self) -> Span {
+        self.max_node_unseen_period_to_abort_allocations.clamp(MIN_LEASE, MAX_LEASE)
     }
 
     /// All options, in no particular order.
@@ -162,7 +169,7 @@ fn read(o: &mut Options<'_>) -> Result<SchedulerConfig, Failure> {
         node_registration_timeout: o.span(&["node_registration_timeout"], period.clone())?.unwrap_or(s(600)),
         max_node_unseen_period_to_abort_allocations: o
             .span(&["max_node_unseen_period_to_abort_allocations"], ANY_SPAN)?
-            .unwrap_or(s(300)),
+            .unwrap_or(DEFAULT_LEASE),
         pool_change_is_allowed: o.boolean(&["pool_change_is_allowed"])?.unwrap_or(true),
         operation_hangup_check_period: o
             .span(&["operation_hangup_check_period"], period.clone())?

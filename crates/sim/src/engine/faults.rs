@@ -5,6 +5,7 @@
 //! the invariants of the core, by name:
 //!
 //! - `NODE-1`: the jobs of a node never hold more than the node has.
+//! - `UNIT-3`: no unit of exclusive work runs twice at once, on whatever nodes (S19).
 //! - `UNIT-1`: a unit of work is done once.
 //! - `UNIT-2`: an operation that completed has done all its units.
 //! - `LIVE-1`: when nothing goes wrong any more, all operations end.
@@ -21,14 +22,28 @@ pub(super) struct Faults {
     until: Time,
     /// Messages on their way to nodes whose stream is slow.
     late: BTreeMap<u32, VecDeque<(NodeKey, ServerMessage)>>,
+    /// Nodes that are cut off.
+    cuts: BTreeMap<u32, Cut>,
     /// What was said last, to be said again.
-    last_starts: Vec<(NodeKey, ServerMessage)>,
+    last_starts: Vec<(Time, NodeKey, ServerMessage)>,
     last_ends: Vec<(NodeKey, NodeMessage)>,
     /// Units that are done.
     done: BTreeMap<OperationId, BTreeSet<(String, u64)>>,
     /// How many faults of each kind there were.
     pub seen: BTreeMap<&'static str, u64>,
 }
+
+/// A connection through which nothing comes in one direction or both, and neither side is told.
+#[derive(Default)]
+struct Cut {
+    to_server: bool,
+    to_node: bool,
+    /// On its way to the server.
+    held: Vec<Input>,
+}
+
+/// Orders to start are not repeated later than this (jobs-and-nodes.md 9.4).
+const REPEATED_WITHIN: Span = Span::from_secs(60);
 
 /// How long things go wrong.
 const STORM: Span = Span::from_secs(300);
@@ -39,10 +54,34 @@ impl Faults {
             draw: Draw::new(seed, Kind::Fault, 0, 0),
             until: start + STORM,
             late: BTreeMap::new(),
+            cuts: BTreeMap::new(),
             last_starts: Vec::new(),
             last_ends: Vec::new(),
             done: BTreeMap::new(),
             seen: BTreeMap::new(),
+        }
+    }
+
+    /// Does the node hear nothing that comes over its connection?
+    pub fn is_deaf(&self, node: u32) -> bool {
+        self.cuts.get(&node).is_some_and(|cut| cut.to_node)
+    }
+
+    /// What cut-off nodes say does not arrive now.
+    pub fn hold_back(&mut self, keys: &[Option<u32>], inputs: &mut Vec<Input>) {
+        if self.cuts.is_empty() {
+            return;
+        }
+        let node_of = |key: &NodeKey| keys.get(key.0 as usize).copied().flatten();
+        for input in std::mem::take(inputs) {
+            let node = match &input {
+                Input::Node { node: key, .. } | Input::NodeUnchanged(key) => node_of(key),
+                _ => None,
+            };
+            match node.and_then(|node| self.cuts.get_mut(&node)).filter(|cut| cut.to_server) {
+                Some(cut) => cut.held.push(input),
+                None => inputs.push(input),
+            }
         }
     }
 
@@ -83,16 +122,21 @@ impl Engine<'_> {
             self.queue.push(self.now + next, Due::Fault);
         } else {
             self.server.disarm();
+            self.faults = Some(faults);
             for node in 0..self.nodes.len() as u32 {
+                self.cut_ends(node);
+                self.agent_revives(node);
                 self.node_repaired(node);
+                self.node_connects(node);
             }
+            return;
         }
         self.faults = Some(faults);
     }
 
     fn one_fault(&mut self, faults: &mut Faults) -> &'static str {
         let node = faults.draw.below(self.nodes.len() as u64) as u32;
-        match faults.draw.below(9) {
+        match faults.draw.below(14) {
             0 | 1 => {
                 self.server.arm(faults.draw.below(16));
                 "server dies soon"
@@ -111,7 +155,8 @@ impl Engine<'_> {
                 "node dies"
             }
             4 => {
-                self.node_fails(node, true);
+                let is_well = self.nodes[node as usize].agent_lives() && !faults.cuts.contains_key(&node);
+                self.node_fails(node, is_well);
                 let back = faults.millis(30_000);
                 self.queue.push(self.now + back, Due::NodeRepaired(node));
                 "node leaves"
@@ -123,8 +168,9 @@ impl Engine<'_> {
                 "messages late"
             }
             6 => {
-                for (key, message) in std::mem::take(&mut faults.last_starts) {
-                    if let Some(node) = self.node_of(key) {
+                for (at, key, message) in std::mem::take(&mut faults.last_starts) {
+                    // Nodes know for a minute what they have started.
+                    if let Some(node) = self.node_of(key).filter(|_| self.now.since(at) < REPEATED_WITHIN) {
                         self.with_node(node, |node, around| node.hear(message, around));
                     }
                 }
@@ -141,6 +187,41 @@ impl Engine<'_> {
                 self.queue.push(self.now + slow, Due::StoreLands);
                 "store slow"
             }
+            8 => {
+                let away = Span::from_secs(1) + faults.millis(150_000);
+                if self.server.kernel().is_some() {
+                    self.server_dies(away);
+                }
+                "server away"
+            }
+            kind @ (9 | 10) => {
+                let (one_way, back) = (kind == 10, faults.millis(200_000));
+                let direction = faults.draw.below(2) == 0;
+                let cut = faults.cuts.entry(node).or_default();
+                cut.to_server |= !one_way || direction;
+                cut.to_node |= !one_way || !direction;
+                if cut.to_node {
+                    faults.late.entry(node).or_default();
+                }
+                self.queue.push(self.now + back, Due::CutEnds(node));
+                if one_way { "cut one way" } else { "cut both ways" }
+            }
+            11 => {
+                if self.nodes[node as usize].online && self.nodes[node as usize].agent_lives() {
+                    self.with_node(node, Node::stop_agent);
+                }
+                let back = faults.millis(200_000);
+                self.queue.push(self.now + back, Due::AgentRevives(node));
+                "agent stopped"
+            }
+            12 => {
+                if self.nodes[node as usize].online {
+                    self.agent_dies(faults, node);
+                }
+                let back = faults.millis(150_000);
+                self.queue.push(self.now + back, Due::AgentRevives(node));
+                "agent killed"
+            }
             _ => {
                 let jump = faults.millis(20_000);
                 self.now += jump;
@@ -153,7 +234,7 @@ impl Engine<'_> {
     pub(super) fn is_late(&mut self, key: NodeKey, node: u32, message: &ServerMessage) -> bool {
         let Some(faults) = &mut self.faults else { return false };
         if let ServerMessage::Start(_) = message {
-            faults.last_starts.push((key, message.clone()));
+            faults.last_starts.push((self.now, key, message.clone()));
             if faults.last_starts.len() > 8 {
                 faults.last_starts.remove(0);
             }
@@ -169,6 +250,9 @@ impl Engine<'_> {
 
     /// The stream of a node is fast again: it hears what waited, unless the connection is gone.
     pub(super) fn node_hears(&mut self, number: u32) {
+        if self.faults.as_ref().is_some_and(|faults| faults.is_deaf(number)) {
+            return;
+        }
         let waiting = self.faults.as_mut().and_then(|faults| faults.late.remove(&number));
         for (key, message) in waiting.into_iter().flatten() {
             if self.node_of(key) == Some(number) {
@@ -187,11 +271,81 @@ impl Engine<'_> {
         }
     }
 
-    /// A node that has no connection opens one.
+    /// A node that has no connection opens one; if it cannot, it tries again.
     pub(super) fn node_connects(&mut self, number: u32) {
         let node = &self.nodes[number as usize];
-        if node.online && node.key.is_none() && self.server.kernel().is_some() {
-            self.connect(number);
+        if !node.online || node.key.is_some() || self.server.kernel().is_none() {
+            return;
+        }
+        let is_cut = self.faults.as_ref().is_some_and(|faults| faults.cuts.contains_key(&number));
+        if is_cut || !node.agent_lives() {
+            self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(number));
+            return;
+        }
+        self.connect(number);
+    }
+
+    /// The process of an agent is gone, and its connection with it, which the server sees unless it is cut off.
+    fn agent_dies(&mut self, faults: &Faults, number: u32) {
+        let key = self.nodes[number as usize].key;
+        self.with_node(number, Node::kill_agent);
+        if let Some(key) = key {
+            self.keys[key.0 as usize] = None;
+            if faults.cuts.get(&number).is_none_or(|cut| !cut.to_server) {
+                self.inputs.push(Input::NodeDisconnected(key));
+            }
+        }
+    }
+
+    /// An agent that was stopped or killed lives again.
+    pub(super) fn agent_revives(&mut self, number: u32) {
+        if !self.nodes[number as usize].online {
+            return;
+        }
+        self.with_node(number, Node::revive_agent);
+        self.node_connects(number);
+    }
+
+    /// What was on its way arrives, unless the connection is gone, of which the node hears now.
+    pub(super) fn cut_ends(&mut self, number: u32) {
+        let Some(cut) = self.faults.as_mut().and_then(|faults| faults.cuts.remove(&number)) else { return };
+        let key = self.nodes[number as usize].key;
+        let is_open = key.is_some_and(|key| self.keys[key.0 as usize] == Some(number));
+        if is_open {
+            let still_there = |input: &Input| match input {
+                Input::Node { node, .. } | Input::NodeUnchanged(node) => Some(*node) == key,
+                _ => true,
+            };
+            self.inputs.extend(cut.held.into_iter().filter(still_there));
+            self.node_hears(number);
+            return;
+        }
+        if let Some(faults) = &mut self.faults {
+            faults.late.remove(&number);
+        }
+        if key.is_some() {
+            self.with_node(number, Node::disconnected);
+        }
+        self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(number));
+    }
+
+    /// `UNIT-3`.
+    pub(super) fn check_exclusive_units(&mut self) {
+        let mut units = BTreeMap::new();
+        for node in &self.nodes {
+            let exclusive = node.jobs.iter().filter(|(_, job)| job.lease.is_some() && job.start.is_some());
+            for (id, job) in exclusive {
+                if let Some((other, place)) = units.insert(&job.unit, (*id, &node.name)) {
+                    let at = self.now.since(self.scenario.start).as_millis();
+                    let (operation, task, cookie) = &job.unit;
+                    let what = format!(
+                        "{at} ms: UNIT-3: unit {cookie} of task {task} of operation {operation} runs twice: job {other} on \
+                         {place}, job {id} on {}",
+                        node.name
+                    );
+                    self.violations.push(what);
+                }
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The loop: events of an instant, then the server, then again until the instant is quiet
 //! (simulator.md 5).
 
+mod agent;
 mod answers;
 mod arrivals;
 pub(crate) mod columns;
@@ -250,6 +251,7 @@ impl Engine<'_> {
         let mut outcomes = Vec::new();
         if let Some(faults) = &mut self.faults {
             self.inputs.iter().for_each(|input| faults.note_input(input));
+            faults.hold_back(&self.keys, &mut self.inputs);
         }
         let updated = self.server.turn(self.now, &mut self.inputs, &mut outcomes);
         for outcome in outcomes {
@@ -281,6 +283,9 @@ impl Engine<'_> {
         if self.options.check_invariants && (updated || self.faults.is_some()) {
             self.check_core();
         }
+        if self.faults.is_some() {
+            self.check_exclusive_units();
+        }
         Ok(())
     }
 
@@ -303,6 +308,10 @@ impl Engine<'_> {
             Outcome::Closed(key) => {
                 if let Some(node) = self.node_of(key) {
                     self.keys[key.0 as usize] = None;
+                    // A node that is cut off does not hear of it.
+                    if self.faults.as_ref().is_some_and(|faults| faults.is_deaf(node)) {
+                        return Ok(());
+                    }
                     self.with_node(node, Node::disconnected);
                     self.inputs.push(Input::NodeDisconnected(key));
                     self.queue.push(self.now + Span::from_secs(1), Due::NodeConnects(node));
@@ -387,6 +396,9 @@ impl Engine<'_> {
             Due::Fault => self.fault(),
             Due::NodeConnects(node) => self.node_connects(node),
             Due::NodeHears(node) => self.node_hears(node),
+            Due::AgentRevives(node) => self.agent_revives(node),
+            Due::CutEnds(node) => self.cut_ends(node),
+            Due::LeaseEnds(node, job) => self.with_node(node, |node, around| node.lease_ends(job, around)),
             Due::NodeIsTold(node) => self.node_is_told(node),
             Due::StoreLands => self.server.hold(false),
             Due::Resubmit => {
@@ -403,7 +415,8 @@ impl Engine<'_> {
             Due::EndIsHeard(node, job) => self.with_node(node, |node, around| node.end_is_heard(job, around)),
             Due::JobYields(node, job) => self.with_node(node, |node, around| node.job_yields(job, around)),
             Due::NodeWakes(node) => {
-                let shortcuts = self.options.shortcuts;
+                // Each heartbeat may get lost, and its answer.
+                let shortcuts = self.options.shortcuts && self.faults.is_none();
                 self.with_node(node, |node, around| node.wake(around, shortcuts));
             }
             Due::Submit => self.submit()?,

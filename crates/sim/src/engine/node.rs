@@ -1,5 +1,6 @@
 //! A node: the shipped [`NodeCore`] with hands that always succeed, and the jobs in them.
 
+use super::agent::{Agent, lease_is_over};
 use super::cpu::{Cap, Division};
 use super::queue::{Due, Queue};
 use super::work::{Fate, Physics};
@@ -29,7 +30,7 @@ pub(super) struct Node {
     pub online: bool,
     pub jobs: BTreeMap<JobId, Job>,
     /// The next call that it wants; older wishes in the queue are void.
-    wake: Option<Time>,
+    pub(super) wake: Option<Time>,
     pub settings: Settings,
     /// Its limits became smaller once: what runs may be more than it has now.
     pub shrunk: bool,
@@ -42,15 +43,27 @@ pub(super) struct Node {
     /// From the end of a job to the word of its proxy.
     end_delay: Span,
     /// Ends that nobody has heard of yet.
-    late_ends: BTreeMap<JobId, JobResult>,
+    pub(super) late_ends: BTreeMap<JobId, JobResult>,
     /// When its jobs had more memory than it has.
     pub overcommitted: Periods,
+    pub(super) agent: Agent,
+    /// What a stopped agent will hear.
+    pub(super) inbox: Vec<NodeInput>,
+    /// Where leases begin, as proxies without an agent know it.
+    pub(super) heard: Span,
+    /// Agents may die: what they have written down, and ends that proxies have written down meanwhile.
+    pub keeps_records: bool,
+    pub(super) records: BTreeMap<JobId, JobRecord>,
+    pub(super) results: BTreeMap<JobId, JobResult>,
 }
 
 /// A job whose proxy lives.
 pub(super) struct Job {
     pub fate: Fate,
-    start: Option<Time>,
+    /// Its unit, and how long it may go on without word from the server.
+    pub unit: (vocab::OperationId, std::sync::Arc<str>, u32),
+    pub lease: Option<Span>,
+    pub start: Option<Time>,
     interrupted: Option<InterruptionReason>,
     /// Cores that it was granted with what it may use, and options of their monitor.
     hard: (Cpu, Cap),
@@ -117,6 +130,12 @@ impl Node {
             end_delay: models.delays.job_end_to_scheduler,
             late_ends: BTreeMap::new(),
             overcommitted: Periods::default(),
+            agent: Agent::default(),
+            inbox: Vec::new(),
+            heard: Span::ZERO,
+            keeps_records: false,
+            records: BTreeMap::new(),
+            results: BTreeMap::new(),
         }
     }
 
@@ -144,8 +163,17 @@ impl Node {
             cpu.clear();
         }
         self.wake = None;
+        self.agent = Agent::default();
+        self.inbox.clear();
+        self.records.clear();
+        self.results.clear();
         self.settings.incarnation += 1;
         self.core = NodeCore::new(self.settings.clone());
+    }
+
+    /// The agent is asked to end with its jobs.
+    pub fn shut_down(&mut self, around: &mut Around<'_>) {
+        self.tell(NodeInput::StopJobs, around);
     }
 
     /// The agent starts and finds jobs whose processes have run for so long.
@@ -172,7 +200,12 @@ impl Node {
                 around.queue.push(began + *after, Due::MemoryStep(self.number, id));
             }
             let peaked = fate.steps.is_empty();
-            self.jobs.insert(id, Job { fate, start: Some(began), interrupted: None, hard, options, peaked });
+            let (unit, lease) = (unit_of(&start), start.lease);
+            let start_time = Some(began);
+            self.jobs.insert(
+                id,
+                Job { fate, unit, lease, start: start_time, interrupted: None, hard, options, peaked },
+            );
             let record = JobRecord {
                 gpus: gpus.by_ref().take(start.resources.gpu as usize).collect(),
                 start: start.into(),
@@ -223,12 +256,15 @@ impl Node {
     /// The time has come that it named, unless it has named another one since.
     pub fn wake(&mut self, around: &mut Around<'_>, shortcuts: bool) {
         // The clock may have jumped over its time.
-        if !self.online || self.wake.is_none_or(|at| at > around.now) {
+        if !self.online || !self.agent_lives() || self.wake.is_none_or(|at| at > around.now) {
             return;
         }
+        self.core.set_since_boot(Span(around.now.0));
         if shortcuts && let (Some(key), Some(next)) = (self.key, self.core.skip_heartbeat(around.now)) {
             around.counts.heartbeats_elided += 1;
             around.inputs.push(Input::NodeUnchanged(key));
+            // The answer would be as empty as the heartbeat.
+            self.core.confirm(Span(around.now.0));
             self.wake = Some(next);
             around.queue.push(next, Due::NodeWakes(self.number));
             return;
@@ -238,8 +274,19 @@ impl Node {
     }
 
     /// Tells the core, and does what it wants until it wants no more.
-    fn tell(&mut self, input: NodeInput, around: &mut Around<'_>) {
+    pub(super) fn tell(&mut self, input: NodeInput, around: &mut Around<'_>) {
+        match self.agent {
+            Agent::Lives => {}
+            Agent::Stopped => return self.inbox.push(input),
+            Agent::Dead => {
+                if let NodeInput::JobEnded { job_id, result } = input {
+                    self.results.insert(job_id, result);
+                }
+                return;
+            }
+        }
         let mut effects = Vec::new();
+        self.core.set_since_boot(Span(around.now.0));
         self.core.handle(around.now, input, &mut effects);
         loop {
             let mut answers = Vec::new();
@@ -333,10 +380,15 @@ impl Node {
             NodeEffect::Upload { job_id, .. } => {
                 answers.push(NodeInput::Uploaded { job_id, result: Ok(()) });
             }
+            NodeEffect::WriteRecord(record) => {
+                if self.keeps_records {
+                    self.records.insert(record.start.identity.job_id, *record);
+                }
+            }
+            NodeEffect::RemoveRecord { job_id, .. } => drop(self.records.remove(&job_id)),
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
-            | NodeEffect::WriteRecord(_)
-            | NodeEffect::RemoveRecord { .. } => {}
+            | NodeEffect::LeaseIsHalfOver { .. } => {}
         }
     }
 
@@ -345,7 +397,11 @@ impl Node {
         let delay = fate.start_delay;
         let hard = (start.resources.cpu, self.cap(start));
         let options = start.description.cpu_monitor.clone();
-        self.jobs.insert(id, Job { fate, start: None, interrupted: None, hard, options, peaked: false });
+        let (unit, lease) = (unit_of(start), start.lease);
+        self.jobs.insert(
+            id,
+            Job { fate, unit, lease, start: None, interrupted: None, hard, options, peaked: false },
+        );
         if delay == Span::ZERO {
             answers.extend(self.begin(id, around));
         } else {
@@ -364,7 +420,11 @@ impl Node {
 
     /// The user's process starts.
     fn begin(&mut self, id: JobId, around: &mut Around<'_>) -> Option<NodeInput> {
-        let job = self.jobs.get_mut(&id).filter(|job| job.start.is_none())?;
+        let lease = self.jobs.get(&id).filter(|job| job.start.is_none())?.lease;
+        if let Some(lease) = lease.filter(|lease| self.is_over(*lease, around.now)) {
+            return self.ended(id, lease_is_over(lease), around);
+        }
+        let job = self.jobs.get_mut(&id)?;
         let now = around.now;
         job.start = Some(now);
         match (&mut self.cpu, job.fate.curve.take()) {
@@ -424,7 +484,7 @@ impl Node {
         self.end(id, outcome, around);
     }
 
-    fn end(&mut self, id: JobId, outcome: JobOutcome, around: &mut Around<'_>) {
+    pub(super) fn end(&mut self, id: JobId, outcome: JobOutcome, around: &mut Around<'_>) {
         match self.ended(id, outcome, around) {
             Some(NodeInput::JobEnded { job_id, result }) if self.end_delay > Span::ZERO => {
                 self.late_ends.insert(job_id, result);
@@ -492,8 +552,15 @@ impl Node {
                 let error = error.map_or(failure.clone(), |inner| failure.because(inner));
                 answers.extend(self.ended(id, JobOutcome::Failed { error }, around));
             }
+            // An agent that lives keeps the leases.
+            ProxyOrder::Heard { .. } => {}
         }
     }
+}
+
+fn unit_of(start: &StartJob) -> (vocab::OperationId, std::sync::Arc<str>, u32) {
+    let id = &start.identity;
+    (id.operation_id, id.task.clone(), id.cookie)
 }
 
 fn aborted(reason: AbortReason, text: String) -> JobOutcome {

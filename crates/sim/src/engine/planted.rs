@@ -49,6 +49,7 @@ planted! {
     an_operation_that_is_never_forgotten: NeverForgotten => "KERNEL-6:",
     an_order_that_outlives_its_allocation: OrderStays => "KERNEL-7:",
     a_store_that_loses_batches: LostBatch => "UNIT-1:",
+    leases_that_are_ignored: LeaseIgnored => "UNIT-3:",
     a_log_that_loses_events: LostEvent => "UNIT-2:",
     a_node_that_counts_its_cores_twice: TwiceTheCores => "NODE-1:",
     a_server_that_does_not_listen: DeafServer => "LIVE-1:",

@@ -20,6 +20,12 @@ pub(super) enum Due {
     NodeConnects(u32),
     /// A slow stream to a node is fast again.
     NodeHears(u32),
+    /// An agent that was stopped or killed lives again.
+    AgentRevives(u32),
+    /// A node is not cut off any more.
+    CutEnds(u32),
+    /// A job proxy without an agent looks whether its lease is over.
+    LeaseEnds(u32, JobId),
     /// Controllers have answered: what a heartbeat starts is on the node.
     NodeIsTold(u32),
     /// The store has written what it was given.
@@ -55,7 +61,8 @@ impl Due {
         match self {
             Due::Scenario(_) | Due::ServerStarts | Due::NodeFails(_) | Due::NodeRepaired(_) => 1,
             Due::Fault | Due::NodeConnects(_) | Due::NodeHears(_) | Due::StoreLands => 1,
-            Due::JobStarts(..) | Due::JobEnds(..) | Due::JobYields(..) => 2,
+            Due::AgentRevives(_) | Due::CutEnds(_) => 1,
+            Due::JobStarts(..) | Due::JobEnds(..) | Due::JobYields(..) | Due::LeaseEnds(..) => 2,
             Due::MemoryStep(..) | Due::CpuMoves(..) | Due::EndIsHeard(..) => 2,
             Due::Submit | Due::Resubmit | Due::Arrival(_) | Due::Until(_) => 3,
             Due::NodeIsTold(_) => 4,

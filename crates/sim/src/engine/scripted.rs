@@ -4,7 +4,6 @@ use super::setup::{create, set};
 use super::*;
 use crate::random::{Draw, Kind, name_hash};
 use crate::scenario::{EventKind, Which};
-use wire::NodeMessage;
 use yson::ypath::{YPath, escape_literal};
 
 impl Engine<'_> {
@@ -138,7 +137,11 @@ impl Engine<'_> {
         if !node.online {
             return;
         }
-        node.break_down(self.now);
+        if graceful {
+            // Their ends are told before the connection closes.
+            self.with_node(number, Node::shut_down);
+        }
+        self.nodes[number as usize].break_down(self.now);
         if !graceful {
             let next = self.failures.entry(number).or_default();
             *next += 1;
@@ -148,7 +151,6 @@ impl Engine<'_> {
             }
         } else if let Some(key) = self.nodes[number as usize].key.take() {
             self.keys[key.0 as usize] = None;
-            self.inputs.push(Input::Node { node: key, message: NodeMessage::Leaving });
             self.inputs.push(Input::NodeDisconnected(key));
         }
     }
@@ -164,9 +166,7 @@ impl Engine<'_> {
             self.keys[key.0 as usize] = None;
             self.inputs.push(Input::NodeDisconnected(key));
         }
-        if self.server.kernel().is_some() {
-            self.connect(number);
-        }
+        self.node_connects(number);
         self.plan_failure(number);
     }
 
@@ -218,9 +218,7 @@ impl Engine<'_> {
     pub(super) fn server_starts(&mut self) -> Result<(), SimError> {
         self.server.restart(self.now)?;
         for number in 0..self.nodes.len() as u32 {
-            if self.nodes[number as usize].online {
-                self.connect(number);
-            }
+            self.node_connects(number);
         }
         self.queue.push(self.now, Due::Resubmit);
         Ok(())

@@ -201,6 +201,7 @@ impl<'a> Engine<'a> {
                     self.scenario.models,
                     capped,
                 ));
+                self.nodes[at as usize].keeps_records = self.faults.is_some();
                 self.connect(at);
                 self.plan_failure(at);
             }

@@ -205,7 +205,7 @@ fn memory_beyond_the_limit() {
 /// Failures of one group are not those of the others.
 #[test]
 fn failures_of_a_group() {
-    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","tasks":[{"name":"t","job_count":16,"cpu":4,"memory":1000000,"duration":1000000}]}"#;
+    let work = r#"{"id":"x","at":0,"user":"u","pool":"a","spec":{"allow_concurrent_attempts":true},"tasks":[{"name":"t","job_count":16,"cpu":4,"memory":1000000,"duration":1000000}]}"#;
     let desk = Desk::new(2, 8, 36_000_000, &[work]);
     let groups = r#"[{"name":"good","count":2,"resource_limits":{"cpu":8,"memory":1000000000,"user_slots":10}},{"name":"bad","count":2,"resource_limits":{"cpu":8,"memory":1000000000,"user_slots":10}}]"#;
     let failures = r#"{"node_mtbf_ms":1e15,"node_mttr_ms":1000,"distribution":"exp","per_group":{"bad":{"node_mtbf_ms":400000,"node_mttr_ms":20000}}}"#;

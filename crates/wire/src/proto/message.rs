@@ -75,6 +75,9 @@ impl From<&Hello> for pb::Hello {
             running: h.running.iter().map(Into::into).collect(),
             finished: h.finished.iter().map(Into::into).collect(),
             disk_capacity: h.disk_capacity,
+            stamp: h.stamp.0,
+            boot_id: h.boot_id.clone(),
+            data_id: h.data_id.clone(),
         }
     }
 }
@@ -92,6 +95,9 @@ impl TryFrom<pb::Hello> for Hello {
             running: all(h.running)?,
             finished: all(h.finished)?,
             disk_capacity: h.disk_capacity,
+            stamp: Span(h.stamp),
+            boot_id: h.boot_id,
+            data_id: h.data_id,
         })
     }
 }
@@ -104,6 +110,8 @@ impl From<&Heartbeat> for pb::Heartbeat {
             alerts: failures(&h.alerts),
             jobs: h.jobs.iter().map(Into::into).collect(),
             unreleased: h.unreleased.iter().map(|id| id_bytes(id.0)).collect(),
+            stamp: h.stamp.0,
+            leases_extended_until: h.leases_extended_until.0,
         }
     }
 }
@@ -116,6 +124,8 @@ impl TryFrom<pb::Heartbeat> for Heartbeat {
             alerts: all(h.alerts)?,
             jobs: all(h.jobs)?,
             unreleased: h.unreleased.iter().map(|bytes| job_id(bytes)).collect::<Result<_, _>>()?,
+            stamp: Span(h.stamp),
+            leases_extended_until: Time(h.leases_extended_until),
         })
     }
 }
@@ -163,6 +173,9 @@ impl From<&ServerMessage> for pb::ServerMessage {
                 Message::Welcome(pb::Welcome { heartbeat_period: heartbeat_period.0 })
             }
             ServerMessage::Refuse(error) => Message::Refuse(error.into()),
+            ServerMessage::Heard { from, extended_until } => {
+                Message::Heard(pb::Heard { from: from.0, extended_until: extended_until.0 })
+            }
             ServerMessage::Start(jobs) => {
                 Message::Start(pb::StartJobs { jobs: jobs.iter().map(Into::into).collect() })
             }
@@ -205,6 +218,9 @@ impl TryFrom<pb::ServerMessage> for ServerMessage {
         Ok(match required("server message", m.message)? {
             Message::Welcome(w) => ServerMessage::Welcome { heartbeat_period: Span(w.heartbeat_period) },
             Message::Refuse(error) => ServerMessage::Refuse(error.try_into()?),
+            Message::Heard(h) => {
+                ServerMessage::Heard { from: Span(h.from), extended_until: Time(h.extended_until) }
+            }
             Message::Start(s) => ServerMessage::Start(all(s.jobs)?),
             Message::Abort(a) => ServerMessage::Abort(all(a.jobs)?),
             Message::Interrupt(i) => ServerMessage::Interrupt {

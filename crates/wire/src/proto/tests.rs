@@ -318,6 +318,9 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             tags,
             job_environment: t.1,
             disk_capacity: (n.0 % 2 == 0).then_some(i64::MAX),
+            stamp: Span(n.1),
+            boot_id: format!("boot-{}", n.0),
+            data_id: format!("data-{}", n.1),
             alerts,
             running,
             finished,
@@ -328,6 +331,8 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             resource_usage,
             alerts,
             jobs,
+            stamp: Span(unreleased.len() as u64),
+            leases_extended_until: Time(unreleased.len() as u64),
             unreleased: unreleased.into_iter().map(JobId).collect(),
         });
     let answer = prop_oneof![
@@ -386,6 +391,7 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
             description,
             waiting_timeout: timeout.map(Span),
             has_started_elsewhere: timeout.is_none(),
+            lease: timeout.map(Span),
         },
     );
     let abort = (id(), reason(AbortReason::ALL), text()).prop_map(|(job, reason, text)| AbortJob {
@@ -396,6 +402,8 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
     prop_oneof![
         any::<u64>().prop_map(|p| ServerMessage::Welcome { heartbeat_period: Span(p) }),
         failure().prop_map(ServerMessage::Refuse),
+        any::<(u64, u64)>()
+            .prop_map(|(from, until)| ServerMessage::Heard { from: Span(from), extended_until: Time(until) }),
         vec(start, 0..3).prop_map(ServerMessage::Start),
         vec(abort, 0..3).prop_map(ServerMessage::Abort),
         (id(), any::<u64>(), reason(InterruptionReason::ALL), text()).prop_map(|(job, t, reason, text)| {

@@ -336,6 +336,8 @@ fn users_by_objects_by_commands() {
         ("list tokens of ann", Command::ListUserTokens { user: "ann".into(), with_metadata: false }, "-++++"),
         ("a password for ann", Command::SetUserPassword { user: "ann".into(), hash: "x".into() }, "-++++"),
         ("remove garbage that the start has kept", Command::CollectGarbage, "--+++"),
+        ("extend the leases", Command::ExtendLeases { period: Span::from_secs(1) }, "--+++"),
+        ("remove a node", Command::RemoveNode { address: "nobody:1".into(), lost: true }, "--+++"),
         ("look at tokens", get("//sys/tokens"), "---++"),
         ("look at one token", get(&format!("//sys/tokens/{DIGEST}/@")), "---++"),
         ("take a token over", set(&format!("//sys/tokens/{DIGEST}/@user"), "ann"), "---++"),

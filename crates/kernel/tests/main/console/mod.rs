@@ -490,6 +490,10 @@ impl Console {
         let text = match message {
             ServerMessage::Welcome { .. } => "welcome".to_owned(),
             ServerMessage::Refuse(failure) => format!("refused: {failure}"),
+            ServerMessage::Heard { from, extended_until } if extended_until.0 > 0 => {
+                format!("heard {from}, extended")
+            }
+            ServerMessage::Heard { from, .. } => format!("heard {from}"),
             ServerMessage::Start(starts) => {
                 format!("start {}", jobs(starts.iter().map(|s| s.identity.job_id.to_string()).collect()))
             }

@@ -336,6 +336,7 @@ impl Storm {
                     wish.id = id;
                     if wish.spec.get("gang").and_then(Value::as_bool) == Some(true) {
                         self.loose.extend(id);
+                        self.gangs.extend(id);
                     }
                 }
                 other => self.world.violations.push(format!("an operation cannot start: {other:?}")),

@@ -18,14 +18,19 @@ impl Storm {
         let now = self.world.now;
         let mut units: BTreeMap<(OperationId, String, u32), (JobId, String)> = BTreeMap::new();
         for node in self.world.nodes.values() {
-            if node.away_since.is_some_and(|since| now.since(since) >= patience) {
-                self.overdue.extend(node.running.keys().copied());
-            }
+            let away = node.away_since.map(|since| now.since(since)).unwrap_or_default();
+            // The proxy of an exclusive job stops it at the end of its lease (S19).
+            let is_overdue = |job: &crate::node::Job| away >= job.start.lease.unwrap_or(patience);
+            let overdue = node.running.iter().filter(|(_, job)| is_overdue(job)).map(|(id, _)| *id);
+            self.overdue.extend(overdue);
             for (id, job) in &node.running {
                 if node.key.is_none() && self.loose.contains(&job.start.identity.operation_id) {
                     self.world.given_up.insert(*id);
                 }
-                if self.overdue.contains(id) || self.world.given_up.contains(id) {
+                // Nodes here start the next run of a gang's rank beside the one that dies.
+                let is_gang = self.gangs.contains(&job.start.identity.operation_id);
+                let may_overlap = job.start.lease.is_none() || is_gang;
+                if self.overdue.contains(id) || (may_overlap && self.world.given_up.contains(id)) {
                     continue;
                 }
                 let identity = &job.start.identity;

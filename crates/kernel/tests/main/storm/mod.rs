@@ -3,7 +3,7 @@
 //! Invariants, checked after every step:
 //!
 //! - `KERNEL-1`: no unit of work (operation, task, cookie) runs on two nodes at one time, unless one of
-//!   the two was ordered to stop, or its node was away for longer than the kernel waits. What the
+//!   the two was ordered to stop and is not exclusive (S19), or its node was away for longer than the kernel waits. What the
 //!   kernel itself believes is checked by [`kernel::Kernel::check_invariants`].
 //! - `KERNEL-2`: every completed unit is counted exactly once; operations that were acknowledged, and
 //!   ends that were shown, survive.
@@ -153,6 +153,7 @@ struct Storm {
     /// Operations whose jobs may be given up without asking: gangs, and those suspended with abort.
     /// A node that is away hears of it later.
     loose: BTreeSet<OperationId>,
+    gangs: BTreeSet<OperationId>,
     /// Jobs on nodes that were away for too long.
     overdue: BTreeSet<JobId>,
     history: Vec<String>,
@@ -207,6 +208,7 @@ impl Storm {
             reads: BTreeMap::new(),
             done: BTreeSet::new(),
             loose: BTreeSet::new(),
+            gangs: BTreeSet::new(),
             overdue: BTreeSet::new(),
             history: Vec::new(),
             seen: Seen::default(),
