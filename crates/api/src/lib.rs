@@ -23,6 +23,7 @@ pub mod backend;
 mod batch;
 pub mod commands;
 mod job_commands;
+mod limits;
 mod openapi;
 pub mod secrets;
 mod transport;
@@ -34,5 +35,6 @@ pub use backend::{
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 pub use commands::{is_command, is_question};
+pub use limits::RequestLimits;
 pub use openapi::document as openapi;
 pub use transport::{InFlightLimits, Peer, Tls, serve};

@@ -18,6 +18,7 @@ use kernel::{Body, Command, FailContext, Input, Request, StderrPlace, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 use vocab::{Failure, Guid, JobId, ShellAnswer, code};
 use yson::Value;
@@ -204,6 +205,14 @@ fn may_change_subjects(command: &Command) -> bool {
     )
 }
 
+/// Does work that takes a while on this thread, so that its order is kept; other tasks go on elsewhere.
+fn beside_others<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
@@ -243,6 +252,13 @@ impl Backend for ServerBackend {
                 this.complete(this.ask_about_job(user, (None, job_id), command).await?).await
             });
         }
+        let command = match command.has_large_spec() {
+            true => match beside_others(|| command.read_ahead()) {
+                Ok(command) => command,
+                Err(failure) => return Box::pin(std::future::ready(Err(failure))),
+            },
+            false => command,
+        };
         let about_subjects = may_change_subjects(&command);
         match self.ask(user, mutation_id, command) {
             Ok(answer) => {
