@@ -6,9 +6,9 @@ use crate::commands::{
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
 use crate::limits::RequestLimits;
-use crate::transport::{InFlight, InFlightLimits};
-use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
-use kernel::Command;
+use crate::transport::{Counted, InFlight, InFlightLimits, away_if, weight};
+use crate::{Answer, Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
+use kernel::{Command, SharedValue};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -129,6 +129,8 @@ pub(crate) struct Caller {
     /// `host:port` under which this client reaches the server.
     pub address: String,
     pub version: Version,
+    /// Bytes of the reply that were counted before it was made.
+    pub counted: Counted,
 }
 
 impl Caller {
@@ -272,8 +274,24 @@ impl Caller {
         let in_words = in_words.is_some();
         let command = if in_words { command.in_words() } else { command };
         let mutation_id = mutation_id.filter(|_| descriptor.volatile);
-        let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
-        Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))
+        let result = self.api.backend.answer(self.user.clone(), mutation_id, command);
+        let caller = self.clone();
+        Ok(Box::pin(async move {
+            let value = match result.await? {
+                Answer::Value(value) => value,
+                Answer::Shared(shared) => caller.copy(shared).await?,
+            };
+            Ok(shape(reply, version, only_value, value))
+        }))
+    }
+}
+
+impl Caller {
+    /// A copy of a large value, which is counted before it is made: of those that are refused there is none.
+    async fn copy(&self, shared: SharedValue) -> Result<Value, Failure> {
+        let in_flight = &self.api.in_flight;
+        self.counted.add(in_flight.reserve(&self.user, weight(shared.value()))?);
+        Ok(away_if(true, move || shared.value().clone()).await)
     }
 }
 

@@ -31,7 +31,7 @@ mod transport;
 pub use api::{Api, Settings};
 pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session};
 pub use backend::{
-    Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
+    Answer, Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 pub use commands::{is_command, is_question};

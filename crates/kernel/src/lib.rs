@@ -71,6 +71,7 @@ mod preemption;
 mod records;
 mod recover;
 mod retention;
+mod shared_value;
 mod shells;
 mod subjects;
 mod summary;
@@ -102,6 +103,7 @@ pub use orchid::SnapshotQuery;
 pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
+pub use shared_value::SharedValue;
 pub use table::TableRows;
 pub use usage_history::HistoryOf;
 

@@ -2,7 +2,7 @@
 
 use crate::access::Who;
 use crate::command::LockMode;
-use crate::{Body, Command, Effect, Kernel, Waits};
+use crate::{Body, Command, Effect, Kernel, SharedValue, Waits};
 use controller::ControllerOptions;
 use cypress::{
     Committed, Context, CreateOptions, Edit, GetOptions, Last, LinkOptions, LockOptions, NodeType, Place,
@@ -26,6 +26,12 @@ impl Kernel {
             Ok(Resolved::Local(place)) => match self.get_alerts(&place) {
                 Some(alerts) => (Waits::Nothing, alerts.map(Body::Value)),
                 None => {
+                    // With attributes the answer is another value.
+                    if options.attributes.is_empty()
+                        && let Some(shared) = SharedValue::of(&self.tree, &place)
+                    {
+                        return (Waits::Tree, Ok(Body::Shared(shared)));
+                    }
                     let value = self.tree.get(&place, &options);
                     (Waits::Tree, value.map(|value| Body::Value(self.with_alerts(&place, &options, value))))
                 }

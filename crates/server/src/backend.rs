@@ -8,7 +8,7 @@ use crate::hub::Hub;
 use crate::metrics::Measures;
 use crate::tables::Tables;
 use api::{
-    Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
+    Answer, Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 use bytes::Bytes;
@@ -77,6 +77,7 @@ impl ServerBackend {
         let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
+            Body::Shared(shared) => Ok(shared.value().clone()),
             Body::Snapshot(query) => Ok(query.answer()),
             Body::Events { from, limit, filter } => events(event_log.as_ref(), from, limit, &filter),
             Body::ArchivedOperation { id, node, attributes, steps } => {
@@ -269,6 +270,31 @@ impl Backend for ServerBackend {
                         this.subjects_changed.fetch_add(1, Ordering::AcqRel);
                     }
                     this.complete(body?).await
+                })
+            }
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
+    }
+
+    fn answer(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> BoxFuture<Result<Answer, Failure>> {
+        // Only questions about nodes have such answers.
+        if !matches!(command.inner(), Command::Get { .. }) {
+            let value = self.execute(user, mutation_id, command);
+            return Box::pin(async move { value.await.map(Answer::Value) });
+        }
+        match self.ask(user, mutation_id, command) {
+            Ok(answer) => {
+                let this = self.clone();
+                Box::pin(async move {
+                    match wait(answer).await? {
+                        Body::Shared(shared) => Ok(Answer::Shared(shared)),
+                        body => this.complete(body).await.map(Answer::Value),
+                    }
                 })
             }
             Err(failure) => Box::pin(std::future::ready(Err(failure))),

@@ -2,6 +2,7 @@
 
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
+use super::in_flight::Counted;
 use super::reply::{self, LARGE, away_if};
 use super::serve::peer;
 use super::{body, headers, origin, query, session};
@@ -83,7 +84,7 @@ async fn handle(
     tracing::debug!(user, command = name, "request");
 
     let address = address(&api, &parts.headers);
-    let caller = Arc::new(Caller { api, user, address, version });
+    let caller = Arc::new(Caller { api, user, address, version, counted: Counted::default() });
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
