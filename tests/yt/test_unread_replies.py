@@ -50,3 +50,33 @@ def test_s14_replies_that_nobody_reads_are_bounded():
             with contextlib.suppress(ServerError):
                 return len(cluster.get("//tmp/large")) == parts
         wait_for(is_read, what="room for the reply")
+
+
+def peak(process):
+    """The most resident bytes since `forget_peak`."""
+    with open(f"/proc/{process.popen.pid}/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+
+
+def forget_peak(process):
+    with open(f"/proc/{process.popen.pid}/clear_refs", "w") as file:
+        file.write("5")
+
+
+def test_s14_values_are_not_copied_before_they_are_counted():
+    """S14: of thirty questions that come at once each had a copy of its own before most of them were refused."""
+    parts = 200
+    size = parts * 60_000
+    with make_cluster(nodes=0, server_config='max_unread_bytes_per_user = "16MiB"') as cluster:
+        cluster.command("create", type="document", path="//tmp/large")
+        cluster.command("set", path="//tmp/large", value={f"part-{i}": "x" * 60_000 for i in range(parts)})
+        cluster.command("create", type="map_node", path="//tmp/other", attributes={"large": ["x" * 60_000] * parts})
+        for path in ("//tmp/large", "//tmp/other/@large"):
+            before = memory(cluster.server)
+            forget_peak(cluster.server)
+            question = {"command": "get", "parameters": {"path": path}}
+            results = cluster.command("execute_batch", requests=[question] * 30)["results"]
+            answered = [result["output"]["value"] for result in results if "output" in result]
+            assert len(answered) == 1 and len(answered[0]) == parts
+            assert {result["error"]["code"] for result in results if "error" in result} == {904}
+            assert peak(cluster.server) - before < 8 * size, f"{(peak(cluster.server) - before) >> 20} MiB for {size >> 20} MiB"

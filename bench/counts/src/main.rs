@@ -7,6 +7,7 @@ mod codecs;
 mod fair_share;
 mod heartbeat;
 mod kernel_turns;
+mod large_requests;
 mod meter;
 mod node;
 mod random;
@@ -32,6 +33,11 @@ const PIECES: &[(&str, Piece)] = &[
     ("kernel.idle", kernel_turns::idle),
     ("kernel.list_operations", kernel_turns::list_operations),
     ("kernel.recovery", kernel_turns::recovery),
+    ("kernel.large.changes", large_requests::changes),
+    ("kernel.large.removal", large_requests::removal),
+    ("kernel.large.commit", large_requests::commit),
+    ("kernel.large.questions", large_requests::questions),
+    ("kernel.large.specification", large_requests::specification),
     ("node.jobs", node::jobs),
     ("store.write", stores::write),
     ("store.load", stores::load),

@@ -19,6 +19,7 @@ async fn main() {
         only_near: false,
         tls: false,
         in_flight: api::InFlightLimits::default(),
+        limits: api::RequestLimits::default(),
         host_name: "localhost".to_owned(),
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);

@@ -5,9 +5,10 @@ use crate::commands::{
     refuse_prerequisites, set_user_password, shape, shell_answer, write_table,
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
-use crate::transport::{InFlight, InFlightLimits};
-use crate::{Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
-use kernel::Command;
+use crate::limits::RequestLimits;
+use crate::transport::{Counted, InFlight, InFlightLimits, away_if, weight};
+use crate::{Answer, Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
+use kernel::{Command, SharedValue};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub tls: bool,
     /// Bytes of replies that wait for their readers.
     pub in_flight: InFlightLimits,
+    /// How large requests may be.
+    pub limits: RequestLimits,
 }
 
 /// The API of one server. [`Api::router`] makes routes of it.
@@ -126,6 +129,8 @@ pub(crate) struct Caller {
     /// `host:port` under which this client reaches the server.
     pub address: String,
     pub version: Version,
+    /// Bytes of the reply that were counted before it was made.
+    pub counted: Counted,
 }
 
 impl Caller {
@@ -153,6 +158,14 @@ impl Caller {
         input: Option<Value>,
         mutation_id: Option<Guid>,
     ) -> Result<BoxFuture<Result<Option<Value>, Failure>>, Failure> {
+        let limits = &self.api.settings.limits;
+        // Of a batch each request is looked at by itself, and rows are no values of the kernel's.
+        if !matches!(descriptor.run, Run::Batch | Run::WriteTable) {
+            limits.check_values(&params, input.as_ref())?;
+        }
+        if descriptor.has_spec() {
+            limits.check_spec(&params)?;
+        }
         let transaction = params.transaction()?;
         let only_value = params.flag("return_only_value")?;
         let (reply, version) = (descriptor.reply, self.version);
@@ -254,11 +267,31 @@ impl Caller {
         let is_guarded = descriptor.volatile && !matches!(command, Command::StartTransaction(_));
         let prerequisites = if is_guarded { prerequisites(&params)? } else { Vec::new() };
         let command = command.under(transaction, prerequisites);
-        let in_words = command.options_parameter().is_some_and(|name| params.is_from_query(name));
+        let in_words = command.options_parameter().filter(|name| params.is_from_query(name));
+        if let Some(name) = in_words {
+            limits.check_words(name, params.value(name))?;
+        }
+        let in_words = in_words.is_some();
         let command = if in_words { command.in_words() } else { command };
         let mutation_id = mutation_id.filter(|_| descriptor.volatile);
-        let result = self.api.backend.execute(self.user.clone(), mutation_id, command);
-        Ok(Box::pin(async move { Ok(shape(reply, version, only_value, result.await?)) }))
+        let result = self.api.backend.answer(self.user.clone(), mutation_id, command);
+        let caller = self.clone();
+        Ok(Box::pin(async move {
+            let value = match result.await? {
+                Answer::Value(value) => value,
+                Answer::Shared(shared) => caller.copy(shared).await?,
+            };
+            Ok(shape(reply, version, only_value, value))
+        }))
+    }
+}
+
+impl Caller {
+    /// A copy of a large value, which is counted before it is made: of those that are refused there is none.
+    async fn copy(&self, shared: SharedValue) -> Result<Value, Failure> {
+        let in_flight = &self.api.in_flight;
+        self.counted.add(in_flight.reserve(&self.user, weight(shared.value()))?);
+        Ok(away_if(true, move || shared.value().clone()).await)
     }
 }
 

@@ -1,13 +1,22 @@
 //! What the API needs of the server behind it.
 
 use bytes::Bytes;
-use kernel::Versions;
 use kernel::command::{Command, OperationRef};
+use kernel::{SharedValue, Versions};
 use std::pin::Pin;
 use tokio::sync::watch;
 use vocab::{Failure, Guid, JobId, ObjectId, ShellAnswer, ShellRequest};
 use yson::ypath::YPath;
 use yson::{Format, Map, Value};
+
+/// An answer of the kernel.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// One that is only this.
+    Value(Value),
+    /// A large one that others may be answered with as well: its bytes are counted before it is copied.
+    Shared(SharedValue),
+}
 
 /// A future that can travel between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -35,6 +44,17 @@ pub trait Backend: Send + Sync + 'static {
         mutation_id: Option<Guid>,
         command: Command,
     ) -> BoxFuture<Result<Value, Failure>>;
+
+    /// [`Backend::execute`], but a large value may come uncopied.
+    fn answer(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> BoxFuture<Result<Answer, Failure>> {
+        let value = self.execute(user, mutation_id, command);
+        Box::pin(async move { value.await.map(Answer::Value) })
+    }
 
     /// What monitoring is told, in the text form of OpenMetrics.
     fn metrics(&self, user: String) -> BoxFuture<Result<String, Failure>>;

@@ -27,6 +27,7 @@ pub(crate) async fn execute(
     let requests = required("requests", Ok(requests))?.as_list().ok_or_else(|| {
         Failure::new("Parameter \"requests\" must be a list of maps {command; parameters; input}")
     })?;
+    caller.api.settings.limits.check_batch(requests.len())?;
     let concurrency = params.count("concurrency")?.unwrap_or(DEFAULT_CONCURRENCY).clamp(1, MAX_CONCURRENCY);
     let mut running: VecDeque<Running> = VecDeque::with_capacity(concurrency.min(requests.len()));
     let mut results = Vec::with_capacity(requests.len());

@@ -23,6 +23,7 @@ pub mod backend;
 mod batch;
 pub mod commands;
 mod job_commands;
+mod limits;
 mod openapi;
 pub mod secrets;
 mod transport;
@@ -30,9 +31,10 @@ mod transport;
 pub use api::{Api, Settings};
 pub use auth::{Authenticator, Credentials, OpenAccess, Proof, Session};
 pub use backend::{
-    Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
+    Answer, Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 pub use commands::{is_command, is_question};
+pub use limits::RequestLimits;
 pub use openapi::document as openapi;
 pub use transport::{InFlightLimits, Peer, Tls, serve};

@@ -19,6 +19,14 @@ pub struct ControllerOptions {
     /// `job_abort_backoff`: pauses after aborts that nodes cause: `min`, `max` (milliseconds), `multiplier`. Default
     /// 1 s, 60 s, 2.
     pub job_abort_backoff: BackoffOptions,
+    /// `max_title_length`: bytes of an operation's title. Default 4096.
+    pub max_title_length: usize,
+    /// `max_annotations_size`: bytes of an operation's annotations as text YSON. Default 10 KiB.
+    pub max_annotations_size: usize,
+    /// `max_user_file_count`: files and layers of one task. Default 1000.
+    pub max_user_file_count: usize,
+    /// `max_total_user_file_count`: files and layers of all tasks of an operation. Default 3000.
+    pub max_total_user_file_count: usize,
     /// `vanilla_operation_options/max_task_count`: most tasks of an operation. Default 100.
     pub max_task_count: usize,
     /// `vanilla_operation_options/max_total_job_count`: most jobs of an operation. Default 100,000.
@@ -46,6 +54,10 @@ impl Default for ControllerOptions {
             memory_digest: ClusterOptions::default(),
             max_job_nodes_per_operation: 200,
             job_abort_backoff: BackoffOptions::default(),
+            max_title_length: 4096,
+            max_annotations_size: 10 << 10,
+            max_user_file_count: 1000,
+            max_total_user_file_count: 3000,
             max_task_count: 100,
             max_total_job_count: 100_000,
             custom_statistics_count_limit: 1024,
@@ -72,8 +84,25 @@ impl ControllerOptions {
 
     /// The same for an operation that was accepted already: limits on the size of operations are for new ones.
     pub fn for_any_size(&self) -> ControllerOptions {
-        ControllerOptions { max_task_count: usize::MAX, max_total_job_count: u32::MAX, ..self.clone() }
+        ControllerOptions {
+            max_title_length: usize::MAX,
+            max_annotations_size: usize::MAX,
+            max_user_file_count: usize::MAX,
+            max_total_user_file_count: usize::MAX,
+            max_task_count: usize::MAX,
+            max_total_job_count: u32::MAX,
+            ..self.clone()
+        }
     }
+
+    /// The same, for those who read a specification before it is known which limits are in force: of the number of tasks,
+    /// for which there is a largest one ([`ControllerOptions::LARGEST_TASK_COUNT`]), it is the caller's business.
+    pub fn before_limits() -> ControllerOptions {
+        ControllerOptions::default().for_any_size()
+    }
+
+    /// The largest value that the document may have for `max_task_count`.
+    pub const LARGEST_TASK_COUNT: usize = 10_000;
 
     /// Effective values, in the form of the document.
     pub fn to_map(&self) -> Map {
@@ -89,6 +118,10 @@ impl ControllerOptions {
         let own = yson::map! {
             "footprint_memory" => self.footprint_memory,
             "max_job_nodes_per_operation" => self.max_job_nodes_per_operation,
+            "max_title_length" => self.max_title_length,
+            "max_annotations_size" => self.max_annotations_size,
+            "max_user_file_count" => self.max_user_file_count,
+            "max_total_user_file_count" => self.max_total_user_file_count,
             BACKOFF => yson::map! {
                 "min" => self.job_abort_backoff.min.as_millis() as i64,
                 "max" => self.job_abort_backoff.max.as_millis() as i64,
@@ -119,6 +152,12 @@ fn read(f: &mut Fields<'_>) -> Result<ControllerOptions, FieldError> {
     };
     let nodes = int(f, "max_job_nodes_per_operation", 0..=1_000_000)?;
     out.max_job_nodes_per_operation = nodes.map_or(out.max_job_nodes_per_operation, i64::unsigned_abs);
+    let size = |n: Option<i64>, usual: usize| n.map_or(usual, |n| n.unsigned_abs() as usize);
+    out.max_title_length = size(int(f, "max_title_length", 1..=1 << 20)?, out.max_title_length);
+    out.max_annotations_size = size(int(f, "max_annotations_size", 0..=1 << 20)?, out.max_annotations_size);
+    out.max_user_file_count = size(int(f, "max_user_file_count", 0..=100_000)?, out.max_user_file_count);
+    out.max_total_user_file_count =
+        size(int(f, "max_total_user_file_count", 0..=100_000)?, out.max_total_user_file_count);
     f.nested(BACKOFF, |f| read_backoff(f, &mut out.job_abort_backoff))?;
     f.nested(VANILLA, |f| read_vanilla(f, &mut out))?;
     Ok(out)
@@ -143,7 +182,7 @@ fn read_backoff(f: &mut Fields<'_>, out: &mut BackoffOptions) -> Result<(), Fiel
 }
 
 fn read_vanilla(f: &mut Fields<'_>, out: &mut ControllerOptions) -> Result<(), FieldError> {
-    if let Some(n) = int(f, "max_task_count", 1..=10_000)? {
+    if let Some(n) = int(f, "max_task_count", 1..=ControllerOptions::LARGEST_TASK_COUNT as i64)? {
         out.max_task_count = n as usize;
     }
     if let Some(n) = int(f, "max_total_job_count", 1..=10_000_000)? {
@@ -205,6 +244,7 @@ mod tests {
             "{footprint_memory=44040192; user_job_memory_reserve_quantile=0.8; max_job_nodes_per_operation=3;
               job_abort_backoff={min=10; max=20; multiplier=1};
               user_job_resource_overdraft_memory_multiplier=1.5;
+              max_title_length=10; max_annotations_size=0;
               vanilla_operation_options={max_task_count=7; gang_manager={enabled=%false};
                 set_container_cpu_limit=%true; cpu_limit_overcommit_multiplier=2; initial_cpu_limit_overcommit=0.05}}",
         )
@@ -213,6 +253,7 @@ mod tests {
         assert_eq!(changed.memory_digest.user_job_resource_overdraft_memory_multiplier, Some(1.5));
         let backoff = changed.job_abort_backoff;
         assert_eq!((backoff.min, backoff.max), (Span::from_millis(10), Span::from_millis(20)));
+        assert_eq!((changed.max_title_length, changed.max_annotations_size), (10, 0));
         assert_eq!((changed.max_task_count, changed.gang_manager_enabled), (7, false));
         assert_eq!(ControllerOptions::parse(&changed.to_map()), Ok(changed));
     }
@@ -228,6 +269,7 @@ mod tests {
             ("{footprnt=1}", &["footprnt", "unknown"]),
             ("{vanilla_operation_options={max_task_count=0}}", &["vanilla_operation_options/max_task_count"]),
             ("{vanilla_operation_options={gang_manager={on=1}}}", &["gang_manager/on", "unknown"]),
+            ("{max_title_length=0}", &["max_title_length", "from 1 to"]),
             ("{job_abort_backoff={min=2000; max=1000}}", &["job_abort_backoff/min", "at most", "1000"]),
             ("{job_abort_backoff={multiplier=0}}", &["job_abort_backoff/multiplier", "from 1 to 1000"]),
             ("{vanilla_operation_options=7}", &["vanilla_operation_options", "map"]),

@@ -25,7 +25,13 @@ struct World {
 impl World {
     fn new() -> World {
         let mut ids = GuidGenerator::new(1);
-        let limits = Limits { max_child_count: 1_000_000, ..Limits::default() };
+        let limits = Limits {
+            max_child_count: 1_000_000,
+            max_nodes_per_transaction: 4 * LOCKS,
+            max_transactions_per_user: 2 * LOCKS,
+            max_locks_per_user: 4 * LOCKS,
+            ..Limits::default()
+        };
         let done = Tree::new(Context { now: Time(0), user: "root", ids: &mut ids }, limits);
         let mut world = World { forest: Forest::new(done.value), ids };
         let context = Context { now: Time(0), user: "root", ids: &mut world.ids };

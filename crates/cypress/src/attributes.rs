@@ -7,7 +7,9 @@
 use vocab::ObjectId;
 use yson::{Map, Value};
 
+use crate::accounts::default_limits;
 use crate::acl::{Ace, effective};
+use crate::limits::Limits;
 use crate::node::{Body, Chunk, Node, TableContent};
 use crate::subjects::{GUEST, USERS};
 use crate::tree::Tree;
@@ -68,7 +70,7 @@ fn of_type(node_type: NodeType) -> &'static [&'static str] {
         NodeType::Link => &["target_path", "broken"],
         NodeType::User => &["name", "member_of", "member_of_closure"],
         NodeType::Group => &["name", "members", "member_of"],
-        NodeType::Account => &["name"],
+        NodeType::Account => &["name", "committed_resource_usage", "violated_resource_limits"],
         NodeType::SysNode => &["count", "cluster_name", "primary_cell_tag"],
         NodeType::Document => &["value"],
         t if t.is_scalar() => &["value"],
@@ -78,24 +80,24 @@ fn of_type(node_type: NodeType) -> &'static [&'static str] {
 }
 
 /// Name of an attribute and how to make its default.
-type Defaulted = (&'static str, fn() -> Value);
+type Defaulted = (&'static str, fn(&Limits) -> Value);
 
 /// Attributes that anybody may set and that are shown even if nobody did.
 fn defaulted(node_type: NodeType) -> &'static [Defaulted] {
     match node_type {
         NodeType::File => &[
-            ("compression_codec", || "none".into()),
-            ("erasure_codec", || "none".into()),
-            ("replication_factor", || 1.into()),
+            ("compression_codec", |_| "none".into()),
+            ("erasure_codec", |_| "none".into()),
+            ("replication_factor", |_| 1.into()),
         ],
         NodeType::Table => &[
-            ("compression_codec", || "none".into()),
-            ("erasure_codec", || "none".into()),
-            ("replication_factor", || 1.into()),
-            ("optimize_for", || "lookup".into()),
+            ("compression_codec", |_| "none".into()),
+            ("erasure_codec", |_| "none".into()),
+            ("replication_factor", |_| 1.into()),
+            ("optimize_for", |_| "lookup".into()),
         ],
-        NodeType::User => &[("banned", || false.into())],
-        NodeType::Account => &[("resource_limits", || Map::new().into())],
+        NodeType::User => &[("banned", |_| false.into())],
+        NodeType::Account => &[("resource_limits", default_limits)],
         _ => &[],
     }
 }
@@ -131,6 +133,7 @@ pub fn is_settable(node_type: NodeType, name: &[u8]) -> bool {
 fn is_expensive(node: &Node, name: &str) -> bool {
     match name {
         "resource_usage"
+        | "committed_resource_usage"
         | "recursive_resource_usage"
         | "effective_acl"
         | "schema"
@@ -150,7 +153,8 @@ impl Tree {
             return self.system_attribute(node, std::str::from_utf8(name).ok()?);
         }
         node.user_attributes.get(name).cloned().or_else(|| {
-            defaulted(node.node_type).iter().find(|(n, _)| n.as_bytes() == name).map(|(_, make)| make())
+            let known = defaulted(node.node_type).iter().find(|(n, _)| n.as_bytes() == name);
+            known.map(|(_, make)| make(&self.limits))
         })
     }
 
@@ -175,7 +179,7 @@ impl Tree {
             }
         }
         for (name, make) in defaulted(node.node_type) {
-            all.insert(name, make());
+            all.insert(name, make(&self.limits));
         }
         // What older versions kept as a plain attribute may have a meaning now; it is not in force.
         let plain = |(name, _): &(&[u8], &Value)| !is_system(node.node_type, name);
@@ -229,7 +233,18 @@ impl Tree {
             "lock_count" => self.lock_count(node.id).into(),
             "lock_mode" => self.own_mode(node.id).map_or("none", |mode| mode.name()).into(),
             "locks" => Value::List(self.locks(node.id).map(|lock| lock.to_map().into()).collect()),
+            "resource_usage" if node.node_type == NodeType::Account => {
+                Tree::shown_usage(self.account_usage(&String::from_utf8_lossy(&node.key)))
+            }
+            "committed_resource_usage" => {
+                Tree::shown_usage(self.committed_usage(&String::from_utf8_lossy(&node.key)))
+            }
+            "violated_resource_limits" => return self.violated_limits(&String::from_utf8_lossy(&node.key)),
             "resource_usage" => usage(std::iter::once(node)),
+            // Of more nodes than one answer may be made of it is not told.
+            "recursive_resource_usage" if self.subtree_exceeds(node.id, self.limits.max_values_per_read) => {
+                Value::Entity
+            }
             "recursive_resource_usage" => {
                 usage(self.subtree(node.id).into_iter().filter_map(|id| self.node(id)))
             }

@@ -8,6 +8,7 @@
 mod content;
 mod copy;
 mod create;
+mod discard;
 mod expire;
 pub(crate) mod journal;
 mod remove;
@@ -20,6 +21,7 @@ use vocab::{Failure, GuidGenerator, ObjectId, Time};
 use yson::Bytes;
 use yson::ypath::Step;
 
+use crate::accounts::{Usage, acl_bytes, attribute_bytes};
 use crate::acl::Acl;
 use crate::edit::journal::Journal;
 use crate::expiration::Expiration;
@@ -88,6 +90,8 @@ pub struct Edit<'a> {
     tree: &'a mut Tree,
     context: Context<'a>,
     journal: Journal,
+    /// Makes what every tree has, whatever the limits of commands.
+    makes_layout: bool,
 }
 
 impl Deref for Edit<'_> {
@@ -116,7 +120,7 @@ impl Tree {
     ) -> Result<(T, Journal), Failure> {
         // Trees share what is the same: remembering the whole of it costs nothing.
         let before = self.clone();
-        let mut edit = Edit { tree: self, context, journal: Journal::default() };
+        let mut edit = Edit { tree: self, context, journal: Journal::default(), makes_layout: false };
         match commands(&mut edit) {
             Ok(value) => Ok((value, edit.journal)),
             Err(failure) => {
@@ -147,6 +151,11 @@ impl Edit<'_> {
         self.tree.revision + 1
     }
 
+    /// From here on nodes of the layout are made.
+    pub(crate) fn begin_layout(&mut self) {
+        self.makes_layout = true;
+    }
+
     fn remember(&mut self, id: ObjectId) {
         self.journal.remember(self.tree, id);
     }
@@ -175,6 +184,33 @@ impl Edit<'_> {
             node.attribute_revision = stamp;
             change(node);
         });
+    }
+
+    /// The values of a node have got so many bytes more: its account is charged for them.
+    fn charge_values(&mut self, id: ObjectId, more: i64) {
+        let Some(node) = self.tree.node(id).filter(|node| node.node_type.is_plain()) else { return };
+        let account = node.account.clone();
+        self.tree.charge(&account, Usage::of_memory(more));
+    }
+
+    /// Changes the access control list of a node.
+    pub(crate) fn change_acl(&mut self, id: ObjectId, change: impl FnOnce(&mut Acl)) {
+        let bytes = |tree: &Tree| tree.node(id).map_or(0, |node| acl_bytes(&node.acl));
+        let before = bytes(self.tree);
+        self.update_attributes(id, |node| change(&mut node.acl));
+        self.charge_values(id, bytes(self.tree) - before);
+    }
+
+    /// Sets or removes an attribute of users.
+    fn change_user_attribute(&mut self, id: ObjectId, name: &[u8], value: Option<yson::Value>) {
+        let Some(node) = self.tree.node(id) else { return };
+        let before = attribute_bytes(name, node.user_attributes.get(name));
+        let after = attribute_bytes(name, value.as_ref());
+        self.update_attributes(id, |node| match value {
+            Some(value) => drop(node.user_attributes.insert(name, value)),
+            None => drop(node.user_attributes.remove(name)),
+        });
+        self.charge_values(id, after - before);
     }
 
     /// Takes a node out; what is below it is the caller's business.
@@ -259,6 +295,9 @@ impl Edit<'_> {
     /// Puts a ready node into a slot, within the limits.
     fn attach(&mut self, slot: Slot, mut node: Node) -> Result<ObjectId, Failure> {
         let Slot { parent, key, index } = slot;
+        if !self.makes_layout {
+            self.limits.check_request(self.journal.len() + 1)?;
+        }
         let path = || self.path(parent);
         let is_list = matches!(self.expect_node(parent)?.body, Body::List(_));
         if !is_list {

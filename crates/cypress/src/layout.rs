@@ -132,6 +132,7 @@ impl Edit<'_> {
     }
 
     pub(crate) fn ensure_layout(&mut self, layout: &Layout) -> Result<(), Failure> {
+        self.begin_layout();
         let acls = acls();
         for (path, node_type) in NODES {
             let place = self.layout_place(path)?;
@@ -144,9 +145,9 @@ impl Edit<'_> {
             let acl = acls.get(path).cloned().unwrap_or_default();
             self.update_attributes(id, |node| {
                 node.builtin = true;
-                node.acl = acl;
                 node.opaque = OPAQUE.contains(path);
             });
+            self.change_acl(id, |own| *own = acl);
         }
         let sys = self.layout_place("sys")?.node;
         for (name, value) in [

@@ -26,10 +26,14 @@
 //! An edit is durable or it did not happen; transactions are views over the tree, and the tree
 //! does not know of them ([`Forest`]).
 //!
+//! Large subtrees are removed in slices (`edit::discard`), and what one command reads or changes has a bound
+//! ([`Limits`]): whoever owns the tree answers everybody in turn.
+//!
 //! Reading order: [`node`], [`resolve`], [`Tree`], [`read`], [`attributes`], then [`edit`] and what
 //! is under it; [`walk`], [`acl`] and [`record`] stand on their own.
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod acl;
 pub mod attributes;
 pub mod edit;
@@ -48,6 +52,7 @@ pub mod walk;
 
 mod tree;
 
+pub use accounts::Usage;
 pub use acl::{Ace, Acl, AclLink, Action, Decision, InheritanceMode, Permission, Subjects};
 pub use edit::{
     Committed, Context, CopyOptions, CreateOptions, Edit, LinkOptions, RemoveOptions, SetOptions,

@@ -110,7 +110,7 @@ pub struct Node {
     pub user_attributes: Map,
     /// Who made it.
     pub owner: String,
-    /// Account; shown and inherited by new children, nothing is charged.
+    /// Account that is charged for the node ([`crate::accounts`]); new children inherit it.
     pub account: String,
     /// Own access control entries.
     pub acl: Acl,

@@ -7,7 +7,8 @@ use yson::ypath::Step;
 use yson::{Map, Value};
 
 use crate::failures::{no_attribute, unsupported};
-use crate::node::Body;
+use crate::limits::size;
+use crate::node::{Body, Node};
 use crate::resolve::{Last, Place, Resolved};
 use crate::tree::Tree;
 use crate::walk::{value_exists, value_get, value_list};
@@ -32,6 +33,9 @@ impl Tree {
     /// `get`.
     pub fn get(&self, place: &Place, options: &GetOptions) -> Result<Value, Failure> {
         let node = self.expect_node(place.node)?;
+        if place.rest.is_empty() {
+            self.limits.check_read(self.shown_values(place.node, options), || self.path(place.node))?;
+        }
         match (place.rest.as_slice(), &node.body) {
             ([], _) => Ok(self.show_node(place.node, options, true)),
             ([Step::AllAttributes], _) => {
@@ -61,6 +65,15 @@ impl Tree {
         let mut names = match (place.rest.as_slice(), &node.body) {
             ([], Body::Map) => {
                 let enough = options.max_size.unwrap_or(usize::MAX).saturating_add(1);
+                if !options.attributes.is_empty() {
+                    let children =
+                        self.map_children(place.node).take(enough).filter_map(|(_, id)| self.node(id));
+                    let mut shown = 0;
+                    for child in children {
+                        shown += shown_of(child, &options.attributes);
+                        self.limits.check_read(shown, || self.path(place.node))?;
+                    }
+                }
                 let children = self.map_children(place.node).take(enough);
                 let names = children.map(|(key, id)| self.name(key, id, options)).collect();
                 return Ok(list_reply(names, options.max_size));
@@ -123,6 +136,30 @@ impl Tree {
         attributes
     }
 
+    /// How many nodes and attributes `get` of a node shows, or that there are more than it may show: then the count stops.
+    pub fn shown_values(&self, top: ObjectId, options: &GetOptions) -> usize {
+        let (each, most) = (1 + options.attributes.len(), options.max_size.unwrap_or(usize::MAX));
+        let mut open = vec![top];
+        let mut count = 0usize;
+        while let Some(id) = open.pop() {
+            let Some(node) = self.node(id) else { continue };
+            count = count.saturating_add(shown_of(node, &options.attributes));
+            if id != top && (self.is_opaque(node) || options.closed.contains(&id)) {
+                continue;
+            }
+            let below = self.child_count(id).min(most);
+            if count.saturating_add(below.saturating_mul(each)) > self.limits.max_values_per_read {
+                return usize::MAX;
+            }
+            match &node.body {
+                Body::Map => open.extend(self.map_children(id).take(most).map(|(_, child)| child)),
+                Body::List(items) => open.extend(items.iter().take(most)),
+                _ => {}
+            }
+        }
+        count
+    }
+
     /// A node with everything below it that is not opaque. The depth of the tree is bounded by
     /// [`crate::Limits::max_depth`], hence the recursion is.
     fn show_node(&self, id: ObjectId, options: &GetOptions, is_top: bool) -> Value {
@@ -162,6 +199,17 @@ impl Tree {
             names => name.with_attributes(self.shown_attributes(id, names, options)),
         }
     }
+}
+
+/// How many values a node is shown with, of these attributes: one for the node and for each of them, and one for each
+/// kilobyte of what is copied.
+fn shown_of(node: &Node, attributes: &[String]) -> usize {
+    let body = match &node.body {
+        Body::Scalar(value) => value.as_bytes().map_or(0, <[u8]>::len),
+        _ => 0,
+    };
+    let own = attributes.iter().filter_map(|name| node.user_attributes.get(name)).map(size).sum::<usize>();
+    1 + attributes.len() + ((body + own) >> 10)
 }
 
 /// The reply of `list` with these names: at most `max_size` of them, and it says so if there were

@@ -113,7 +113,7 @@ impl Edit<'_> {
         let named: Vec<ObjectId> =
             self.nodes.iter().filter(|(_, node)| node.acl.names(name)).map(|(id, _)| *id).collect();
         for id in named {
-            self.update_attributes(id, |node| node.acl.forget(name));
+            self.change_acl(id, |acl| acl.forget(name));
         }
     }
 

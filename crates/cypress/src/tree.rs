@@ -9,6 +9,7 @@ use imbl::{OrdMap, OrdSet};
 use vocab::{Guid, ObjectId, Time};
 use yson::Bytes;
 
+use crate::accounts::Usage;
 use crate::acl::{AclLink, Decision, Permission, Subjects, decide};
 use crate::failures::{join, no_object};
 use crate::limits::Limits;
@@ -30,6 +31,10 @@ pub struct Tree {
     pub(crate) children: OrdMap<ObjectId, Children>,
     /// How many nodes refer to a blob: copies share it.
     pub(crate) blobs: OrdMap<u64, usize>,
+    /// What the nodes of each account use, by its name; without an entry if they use nothing.
+    pub(crate) usage: OrdMap<String, Usage>,
+    /// What transactions and running operations have made for each account that is in no node yet. Kept by the trunk.
+    pub(crate) uncommitted: OrdMap<String, Usage>,
     /// All groups by name, for the closure of a user. Nothing keeps two groups in different maps
     /// from having the same name, so the id is part of the entry.
     pub(crate) groups: OrdSet<(String, ObjectId)>,
@@ -53,6 +58,8 @@ impl Tree {
             nodes: OrdMap::new(),
             children: OrdMap::new(),
             blobs: OrdMap::new(),
+            usage: OrdMap::new(),
+            uncommitted: OrdMap::new(),
             groups: OrdSet::new(),
             expiring: OrdSet::new(),
             mounts: OrdMap::new(),
@@ -86,6 +93,11 @@ impl Tree {
     /// A node, if it (still) exists.
     pub fn node(&self, id: ObjectId) -> Option<&Node> {
         self.nodes.get(&id).map(|node| &**node)
+    }
+
+    /// A node, if it exists, to be kept: it stays what it is now.
+    pub fn shared_node(&self, id: ObjectId) -> Option<Arc<Node>> {
+        self.nodes.get(&id).cloned()
     }
 
     /// A node, or the error 500 that users see.
@@ -222,10 +234,12 @@ impl Tree {
             self.groups.insert(group_entry(&node));
         }
         self.expiring.extend(expiring_entry(&node));
+        self.charge(&node.account, node.usage());
         self.nodes.insert(id, node);
     }
 
-    /// Changes what is in a node, but nothing that the indices are made from, other than when it expires.
+    /// Changes what is in a node, but nothing that the indices are made from, other than when it expires. A change of
+    /// what its account is charged for is told to [`Tree::charge`] by the caller, which knows how much it is.
     pub(crate) fn change_node(&mut self, id: ObjectId, change: impl FnOnce(&mut Node)) {
         let Some(node) = self.nodes.get_mut(&id).map(Arc::make_mut) else { return };
         let before = expiring_entry(node);
@@ -259,6 +273,7 @@ impl Tree {
             self.groups.remove(&group_entry(&node));
         }
         expiring_entry(&node).map(|entry| self.expiring.remove(&entry));
+        self.charge(&node.account, -node.usage());
         Some(node)
     }
 }

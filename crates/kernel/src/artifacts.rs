@@ -82,6 +82,7 @@ impl Kernel {
             "revision" => node.content_revision,
             "blob" => content.map_or(0, |c| c.blob),
             "size" => content.map_or(0, |c| c.size),
+            "space_left" => self.tree.disk_space_left(id),
         };
         map = map
             .with_some("md5", content.and_then(|c| c.md5.clone()))
@@ -111,6 +112,6 @@ impl Kernel {
 
     /// Does an unfinished operation still need this content?
     pub(crate) fn is_pinned(&self, blob: u64) -> bool {
-        self.operations.values().any(|o| o.pinned_blobs().any(|pinned| pinned == blob))
+        self.pins.holds(blob)
     }
 }

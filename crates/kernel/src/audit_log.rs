@@ -137,6 +137,11 @@ pub(crate) fn denied_change(command: &Command) -> Option<(&'static str, Map)> {
                 .with_some("pool", spec.get("pool").filter(|pool| pool.as_str().is_some()).cloned());
             Some(("start_operation", details))
         }
+        Command::StartReadOperation(parsed) => {
+            let details = yson::map! {"type" => parsed.spec.operation_type}
+                .with_some("pool", parsed.spec.scheduling.pool.as_deref());
+            Some(("start_operation", details))
+        }
         Command::OpenJobShell { job_id, shell_name, .. } => {
             let details = yson::map! {"job_id" => *job_id}.with_some("shell_name", shell_name.as_deref());
             Some(("open_job_shell", details))

@@ -3,9 +3,11 @@
 
 pub use crate::explanations::PreemptionQuery;
 use crate::{EventFilter, HistoryOf, Joined, Range, TableRows};
+use controller::ControllerOptions;
+use controller::spec::ParsedSpec;
 pub use cypress::transactions::locks::Mode as LockMode;
 pub use cypress::{CopyOptions, LockOptions, StartOptions};
-use vocab::{Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
+use vocab::{Failure, Guid, JobId, ObjectId, OperationId, OperationType, Span, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -252,11 +254,20 @@ pub enum Command {
         /// What the contents of files make together; it is already durable in the blob store.
         joined: Option<Box<Joined>>,
     },
+    /// What a job may still write to an output table: `{space_left}`, bytes. Asked before its rows come.
+    LocateJobOutput {
+        /// The job.
+        job_id: JobId,
+        /// Number of the table among the outputs of its task.
+        table: u32,
+    },
     /// Where the rows are that a job is to read: `{pieces; columns; control}`. Nodes ask this.
     LocateJobInput {
         /// The job.
         job_id: JobId,
     },
+    /// `start_operation` with a specification that was read already ([`Command::read_ahead`]).
+    StartReadOperation(Box<ParsedSpec>),
     /// Where the content of a job's file is: `{blob, size}`. Nodes ask this.
     LocateArtifact {
         /// The file.
@@ -737,7 +748,8 @@ impl Command {
             Authorize(command) => command.is_about_nodes(),
             GetTableColumnarStatistics { .. } => true,
             TableWritten { .. } | LocateTable { .. } | AlterTable { .. } | Concatenate { .. } => true,
-            FileWritten { .. } | LocateFile { .. } | CheckPermission { .. } | StartOperation { .. } => true,
+            FileWritten { .. } | LocateFile { .. } | CheckPermission { .. } => true,
+            StartOperation { .. } | StartReadOperation(_) => true,
             Create { object_type, path, .. } => {
                 path.is_some() && cypress::NodeType::parse(object_type).is_ok_and(|t| t.is_plain())
             }
@@ -764,6 +776,33 @@ impl Command {
         match (transaction, prerequisites.as_slice()) {
             (None, []) => self,
             _ => Command::In { transaction, prerequisites, in_words: false, command: Box::new(self) },
+        }
+    }
+
+    /// Reads a large specification on the thread that calls this, so that the kernel's, which everybody waits for, does
+    /// not have to. The kernel looks at the limits that are in force. Every other command is given back as it is.
+    pub fn read_ahead(self) -> Result<Command, Failure> {
+        match self {
+            Command::StartOperation { operation_type: OperationType::Vanilla, spec } if is_large(&spec) => {
+                let options = ControllerOptions::before_limits();
+                let parsed = controller::spec::parse(OperationType::Vanilla, &spec, &options)
+                    .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
+                Ok(Command::StartReadOperation(Box::new(parsed)))
+            }
+            Command::In { transaction, prerequisites, in_words: false, command } => {
+                let command = Box::new(command.read_ahead()?);
+                Ok(Command::In { transaction, prerequisites, in_words: false, command })
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Is it worth reading ahead?
+    pub fn has_large_spec(&self) -> bool {
+        match self {
+            Command::StartOperation { operation_type: OperationType::Vanilla, spec } => is_large(spec),
+            Command::In { in_words: false, command, .. } => command.has_large_spec(),
+            _ => false,
         }
     }
 
@@ -833,6 +872,7 @@ impl Command {
                 | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
                 | Command::LocateJobInput { .. }
+                | Command::LocateJobOutput { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
                 | Command::GetMetrics
@@ -861,6 +901,35 @@ impl Command {
                 | Command::GetHistory { .. }
         )
     }
+}
+
+/// Values of a specification that the kernel reads itself.
+const SMALL: usize = 500;
+
+fn is_large(spec: &Map) -> bool {
+    fn fits(value: &Value, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        let map = |map: &Map, left: &mut usize| map.iter().all(|(_, value)| fits(value, left));
+        match value {
+            Value::List(items) => items.iter().all(|item| fits(item, left)),
+            Value::Map(inner) => map(inner, left),
+            Value::Attributed(both) => map(&both.0, left) && fits(&both.1, left),
+            // A long text is copied, which takes its time, too.
+            Value::String(text) => {
+                *left = left.saturating_sub(text.len() >> 10);
+                *left > 0
+            }
+            _ => true,
+        }
+    }
+    // The kernel refuses these without reading them.
+    let tasks = spec.get("tasks").and_then(Value::as_map).map_or(0, Map::len);
+    if tasks > ControllerOptions::LARGEST_TASK_COUNT {
+        return false;
+    }
+    let mut left = SMALL;
+    !spec.iter().all(|(_, value)| fits(value, &mut left))
 }
 
 /// Where to begin reading the event log.

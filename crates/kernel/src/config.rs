@@ -29,6 +29,8 @@ pub struct Config {
     pub first_event: u64,
     /// How long finished operations are kept.
     pub retention: Retention,
+    /// How big things may be, and how much one account or user may have.
+    pub limits: cypress::Limits,
     /// What is wrong with the settings of the server, for `//sys/scheduler/@alerts`, with `alert_type`.
     pub alerts: Vec<Failure>,
 }
@@ -48,6 +50,7 @@ impl Config {
             access_control: false,
             first_event: 1,
             retention: Retention::default(),
+            limits: cypress::Limits::default(),
             alerts: Vec::new(),
         }
     }

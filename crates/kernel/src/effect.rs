@@ -86,6 +86,8 @@ pub enum Effect {
 pub enum Body {
     /// Complete.
     Value(Value),
+    /// Complete, and large: whoever answers it copies it, and may count first.
+    Shared(crate::SharedValue),
     /// A large part of a published snapshot: whoever wants it makes it.
     Snapshot(crate::SnapshotQuery),
     /// Attributes of a finished operation.

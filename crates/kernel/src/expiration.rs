@@ -9,6 +9,8 @@ use yson::ypath::{Step, YPath};
 
 /// Nodes that one pass looks at, with those below them: however many have expired, others get their turn.
 const NODES_PER_PASS: usize = 1000;
+/// Nodes of a discarded subtree that one turn removes.
+const NODES_PER_SLICE: usize = 500;
 /// A large node that somebody has locked is gone over no more often.
 const LOOK_AGAIN: Span = Span::from_secs(60);
 /// It removes what has expired.
@@ -78,13 +80,31 @@ impl Kernel {
                 continue;
             }
             let trunk = self.tree.trunk();
-            let nodes = trunk.subtree(id);
-            room = room.saturating_sub(nodes.len());
-            let is_free = nodes.iter().all(|node| trunk.lock_count(*node) == 0);
+            // Of those with more nodes only the locks are gone through, and they leave in slices.
+            let is_large = trunk.subtree_exceeds(id, NODES_PER_PASS);
+            let nodes = if is_large { Vec::new() } else { trunk.subtree(id) };
+            let is_free = match is_large {
+                true => !trunk.has_locks_within(id),
+                false => nodes.iter().all(|node| trunk.lock_count(*node) == 0),
+            };
+            room = if is_large { 0 } else { room.saturating_sub(nodes.len()) };
             let is_removed = is_free && self.remove_expired_node(now, id, out);
-            if !is_removed && nodes.len() > NODES_PER_PASS {
+            if !is_removed && is_large {
                 self.expired_later.insert(id, now + LOOK_AGAIN);
             }
+        }
+    }
+
+    /// Removes a slice of what was too large to be removed in one go.
+    pub(crate) fn empty_trash(&mut self, now: Time, out: &mut Vec<Effect>) {
+        if !self.tree.trunk().has_discarded() {
+            return;
+        }
+        let context = Context { now, user: REMOVER, ids: &mut self.ids };
+        let done = self.tree.overrule(context, |edit| Ok(edit.take_discarded(NODES_PER_SLICE)));
+        // It refuses nothing.
+        if let Ok(done) = done {
+            self.absorb(done, out);
         }
     }
 

@@ -2,6 +2,7 @@
 //! debug mode of the server; everything is compared with everything, so this is slow.
 
 use crate::Kernel;
+use crate::operation::Operation;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::{AllocationId, JobId};
 
@@ -14,6 +15,8 @@ impl Kernel {
     /// - `KERNEL-7`: once all nodes are back, an order to give way stands for every allocation that the
     ///   scheduler has taken away, and for none that is gone.
     /// - `KERNEL-8`: no node owes the end of a job that runs.
+    /// - `KERNEL-9`: what accounts use, and how many transactions and locks users have, is what a recount finds.
+    /// - `KERNEL-10`: contents that unfinished operations need are counted as often as they are needed.
     /// - `AUDIT`: what the audit in production has found.
     /// - `SCHED-*`: those of the scheduler.
     pub fn check_invariants(&self) -> Vec<String> {
@@ -22,6 +25,10 @@ impl Kernel {
         self.check_jobs(&mut found);
         self.check_operations(&mut found);
         self.check_orders(&mut found);
+        found.extend(self.tree.check_sums().into_iter().map(|text| format!("KERNEL-9: {text}")));
+        if !self.pins.are(self.operations.values().flat_map(Operation::pinned_blobs)) {
+            found.push("KERNEL-10: the contents that operations need are not those that are kept".to_owned());
+        }
         found.extend(self.audit.found().map(|text| format!("AUDIT: {text}")));
         found
     }

@@ -180,6 +180,13 @@ impl Kernel {
         let has_all_output = self.has_all_output(job_id, &finished);
         let output = self.jobs.outputs.remove(&job_id).unwrap_or_default();
         let mut dropped: BTreeSet<u64> = output.values().map(|chunk| chunk.blob).collect();
+        if has_all_output
+            && matches!(finished.outcome, JobOutcome::Completed { .. })
+            && let Some(operation) = self.jobs.get(job_id).map(|job| job.operation)
+            && let Err(error) = self.refuse_output(operation, &finished.identity.task, &output)
+        {
+            finished.outcome = JobOutcome::Failed { error };
+        }
         let mut kept = self.keep_place(job_id, &finished.outcome);
         let known = kept.clone().or_else(|| self.release_job(job_id));
         if let Some(job) = known

@@ -63,6 +63,7 @@ mod orchid;
 mod owed;
 mod parameters;
 mod pass;
+mod pins;
 mod places;
 mod pool_history;
 mod pool_savings;
@@ -71,6 +72,7 @@ mod preemption;
 mod records;
 mod recover;
 mod retention;
+mod shared_value;
 mod shells;
 mod subjects;
 mod summary;
@@ -86,6 +88,7 @@ pub use command::{Command, ListJobs, ListOperations, OperationRef, Request};
 pub use concatenate::{FileParts, Joined};
 pub use config::Config;
 pub use cypress::Chunk;
+pub use cypress::Limits as TreeLimits;
 pub use cypress::attributes::COMMON as COMMON_ATTRIBUTES;
 pub use effect::{Body, Effect, NodeKey, OperationRow, Seq, StderrPlace};
 pub use events::{EventFilter, events_of};
@@ -96,10 +99,12 @@ pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed, no_fail_context};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
+pub use operations::tables::NOT_KEPT;
 pub use orchid::SnapshotQuery;
 pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
+pub use shared_value::SharedValue;
 pub use table::TableRows;
 pub use usage_history::HistoryOf;
 
@@ -182,6 +187,7 @@ pub struct Kernel {
     finished: Finished,
     nodes: Nodes,
     jobs: Jobs,
+    pins: pins::Pins,
     owed: owed::Owed,
     mutations: Mutations,
     preemptions: preemption::Preemptions,
@@ -287,6 +293,8 @@ pub(crate) enum Waits {
 const LINGER: Span = Span::from_millis(5);
 /// A batch of this size is closed at once.
 const BATCH_BYTES: usize = 1 << 20;
+/// Between two slices of a large removal others get their turn.
+const NEXT_SLICE: Span = Span::from_millis(1);
 const HOUSEKEEPING_PERIOD: Span = Span::from_millis(500);
 /// Volumes are written so often (fair-share.md 7.1).
 const VOLUMES_PERIOD: Span = Span::from_secs(5);
@@ -342,6 +350,7 @@ impl Kernel {
         self.events.set_time(now);
         self.renew_used(now);
         self.housekeeping(now, out);
+        self.empty_trash(now, out);
         self.advance_operations(now);
         self.run_merges(now, out);
         over(Phase::Operations);
@@ -363,7 +372,7 @@ impl Kernel {
         self.commit(now, false, out);
         over(Phase::Records);
         let versions = self.changes.versions();
-        Flushed { wake: self.wake(), updated, wants_update: self.pending_work.update, versions }
+        Flushed { wake: self.wake(now), updated, wants_update: self.pending_work.update, versions }
     }
 
     /// Makes the figures that questions about pools are answered from, and decides nothing: for a kernel that only
@@ -506,6 +515,9 @@ impl Kernel {
     fn read(&self, now: Time, who: Option<&Who>, command: Command) -> (Waits, Result<Body, Failure>) {
         match command {
             Command::Get { path, attributes, max_size, fields } => {
+                if let Err(failure) = self.check_read(who, &path, &attributes, max_size) {
+                    return (Waits::Tree, Err(failure));
+                }
                 let closed = self.closed_to(who, &path, true);
                 let blind = self.blind_links(who, &path, &attributes, true);
                 self.get(now, &path, GetOptions { attributes, max_size, closed, blind }, fields)
@@ -528,6 +540,9 @@ impl Kernel {
             }
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
+            }
+            Command::LocateJobOutput { job_id, table } => {
+                (Waits::Nothing, Ok(Body::Value(self.locate_job_output(job_id, table))))
             }
             Command::LocateJobInput { job_id } => {
                 (Waits::Nothing, self.locate_job_input(job_id).map(Body::Value))
@@ -615,7 +630,14 @@ impl Kernel {
         self.check_names(&command)?;
         match command {
             Command::StartOperation { operation_type, spec } => {
-                self.start_operation(now, user, operation_type, &spec, out)
+                let parsed = controller::spec::parse(operation_type, &spec, &self.controller_options)
+                    .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
+                self.start_operation(now, user, parsed, out)
+            }
+            Command::StartReadOperation(parsed) => {
+                controller::spec::check_limits(&parsed, &self.controller_options)
+                    .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
+                self.start_operation(now, user, *parsed, out)
             }
             Command::AbortOperation { operation, message } => {
                 self.abort_operation(now, &operation, message, out).map(nothing)
@@ -744,7 +766,10 @@ impl Kernel {
     }
 
     fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
-        out.push(Effect::DeleteBlob { after: self.open.seq, blob });
+        // Rows that were not kept have none.
+        if blob != NOT_KEPT {
+            out.push(Effect::DeleteBlob { after: self.open.seq, blob });
+        }
     }
 
     fn housekeeping(&mut self, now: Time, out: &mut Vec<Effect>) {
@@ -771,8 +796,9 @@ impl Kernel {
         self.note_alerts();
     }
 
-    fn wake(&self) -> Time {
+    fn wake(&self, now: Time) -> Time {
+        let slice = if self.tree.trunk().has_discarded() { now + NEXT_SLICE } else { Time::MAX };
         let commit = self.open.since.map_or(Time::MAX, |since| since + LINGER);
-        self.periodic.update.min(self.periodic.housekeeping).min(commit)
+        self.periodic.update.min(self.periodic.housekeeping).min(commit).min(slice)
     }
 }

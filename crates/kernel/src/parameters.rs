@@ -3,7 +3,7 @@
 use crate::operation::Operation;
 use crate::operations::acl;
 use crate::{Effect, Kernel, OperationRef};
-use controller::spec::MAX_ANNOTATIONS_SIZE;
+use controller::spec::annotations_size;
 use scheduler::config::{MAX_WEIGHT, MIN_WEIGHT};
 use scheduler::{Amounts, RuntimeParameters};
 use vocab::{AbortReason, Failure, OperationState, RESOURCES, Resource, Time, code};
@@ -32,14 +32,20 @@ impl Kernel {
             let message = format!("Parameters cannot be changed in state \"{}\"", operation.state);
             return Err(Failure::coded(code::INVALID_OPERATION_STATE, message));
         }
-        let (trees, parsed) = Parsed::of(operation, parameters)?;
+        let limit = self.controller_options.max_annotations_size;
+        let (trees, parsed) = Parsed::of(operation, parameters, limit)?;
         for (tree, change) in trees.iter().zip(&parsed.trees) {
             if let Some(pool) = &change.pool {
                 self.demand_pool(user, tree, Some(pool))?;
             }
         }
         if let Some(acl) = &parsed.acl {
-            acl::check(&Value::List(acl.clone())).map_err(|e| e.with("option", "acl"))?;
+            let list = Value::List(acl.clone());
+            self.tree
+                .limits()
+                .check_acl(&list)
+                .and_then(|()| acl::check(&list))
+                .map_err(|e| e.with("option", "acl"))?;
         }
         // Job counts are tried on a copy: if one is refused, nothing has changed.
         let mut controller = operation.controller.clone();
@@ -127,7 +133,9 @@ impl Kernel {
     /// Would these be understood as parameters of that operation?
     pub(crate) fn read_parameters(&self, operation: &OperationRef, parameters: &Map) -> Result<(), Failure> {
         let id = self.live_operation(operation)?;
-        self.operations.get(&id).map_or(Ok(()), |operation| Parsed::of(operation, parameters).map(drop))
+        let limit = self.controller_options.max_annotations_size;
+        let read = |operation: &Operation| Parsed::of(operation, parameters, limit).map(drop);
+        self.operations.get(&id).map_or(Ok(()), read)
     }
 }
 
@@ -146,15 +154,20 @@ const KNOWN: &str = "acl, annotations, options_per_job_shell, owners, pool, reso
                      scheduling_options_per_pool_tree, tasks, weight";
 
 impl Parsed {
-    /// The trees of an operation, and its parameters.
-    fn of(operation: &Operation, parameters: &Map) -> Result<(Vec<String>, Parsed), Failure> {
+    /// The trees of an operation, and its parameters; `limit` is that of the annotations.
+    fn of(operation: &Operation, parameters: &Map, limit: usize) -> Result<(Vec<String>, Parsed), Failure> {
         let trees: Vec<String> = operation.trees.iter().map(|t| t.tree.clone()).collect();
-        let parsed = Parsed::read(parameters, &trees, &operation.job_shell_names())?;
+        let parsed = Parsed::read(parameters, &trees, &operation.job_shell_names(), limit)?;
         Ok((trees, parsed))
     }
 
     /// For an operation in these trees whose jobs have these shells.
-    fn read(parameters: &Map, trees: &[String], known_shells: &[&str]) -> Result<Parsed, Failure> {
+    fn read(
+        parameters: &Map,
+        trees: &[String],
+        known_shells: &[&str],
+        limit: usize,
+    ) -> Result<Parsed, Failure> {
         let mut common = TreeChange::default();
         let mut out = Parsed {
             trees: Vec::new(),
@@ -173,7 +186,7 @@ impl Parsed {
             match name.as_str() {
                 "acl" => out.acl = Some(list(value, "/acl")?),
                 "owners" => out.owners = Some(names(value, "/owners")?),
-                "annotations" => out.annotations = Some(annotations(value)?),
+                "annotations" => out.annotations = Some(annotations(value, limit)?),
                 "options_per_job_shell" => out.job_shells = Some(job_shells(value, known_shells)?),
                 "scheduling_options_per_pool_tree" => {
                     per_tree = Some(map(value, "/scheduling_options_per_pool_tree")?);
@@ -288,12 +301,12 @@ fn names(value: &Value, path: &str) -> Result<Vec<Value>, Failure> {
 }
 
 /// As long as those of a start may be.
-fn annotations(value: &Value) -> Result<Map, Failure> {
+fn annotations(value: &Value, limit: usize) -> Result<Map, Failure> {
     let annotations = map(value, "/annotations")?;
-    let size = yson::to_text(value.bare()).len();
-    if size > MAX_ANNOTATIONS_SIZE {
+    let size = annotations_size(annotations, limit);
+    if size > limit {
         let message = format!(
-            "Parameter /annotations: expected at most {MAX_ANNOTATIONS_SIZE} bytes of text YSON, found {size}"
+            "Parameter /annotations: expected at most {limit} bytes of text YSON (max_annotations_size), found {size}"
         );
         return Err(Failure::new(message).with("path", "/annotations"));
     }

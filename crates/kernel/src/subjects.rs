@@ -46,6 +46,11 @@ impl Kernel {
         self.tree.is_within(node, self.system_map(TOKENS))
     }
 
+    /// Are tokens and passwords below this node?
+    pub(crate) fn has_secrets_below(&self, node: ObjectId) -> bool {
+        self.tree.is_within(self.system_map(TOKENS), node)
+    }
+
     fn expect_user(&self, user: &str) -> Result<ObjectId, Failure> {
         self.user_node(user)
             .ok_or_else(|| Failure::resolve(format!("No such user \"{user}\"")).with("user", user))
@@ -506,6 +511,7 @@ impl Kernel {
         acl: &Value,
     ) -> Result<Value, Failure> {
         let permission = Permission::parse(permission)?;
+        self.tree.limits().check_acl(acl)?;
         let acl = Acl::given(acl)?;
         let groups = self.tree.member_of_closure(user);
         let link = cypress::AclLink { object: ObjectId::default(), acl: &acl };

@@ -49,6 +49,7 @@ impl Kernel {
             "schema" => table.schema.clone(),
             "sorted_by" => table.sorted_by.clone(),
             "chunks" => chunks,
+            "space_left" => self.tree.disk_space_left(id),
             "closed_columns" => closed.into_iter().collect::<Vec<_>>(),
         }
         .into())

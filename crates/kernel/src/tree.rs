@@ -1,7 +1,8 @@
 //! Commands of the tree: resolves the path, then the tree itself answers, or the owner of a mount.
 
+use crate::access::Who;
 use crate::command::LockMode;
-use crate::{Body, Command, Effect, Kernel, Waits};
+use crate::{Body, Command, Effect, Kernel, SharedValue, Waits};
 use controller::ControllerOptions;
 use cypress::{
     Committed, Context, CreateOptions, Edit, GetOptions, Last, LinkOptions, LockOptions, NodeType, Place,
@@ -25,6 +26,12 @@ impl Kernel {
             Ok(Resolved::Local(place)) => match self.get_alerts(&place) {
                 Some(alerts) => (Waits::Nothing, alerts.map(Body::Value)),
                 None => {
+                    // With attributes the answer is another value.
+                    if options.attributes.is_empty()
+                        && let Some(shared) = SharedValue::of(&self.tree, &place)
+                    {
+                        return (Waits::Tree, Ok(Body::Shared(shared)));
+                    }
                     let value = self.tree.get(&place, &options);
                     (Waits::Tree, value.map(|value| Body::Value(self.with_alerts(&place, &options, value))))
                 }
@@ -32,6 +39,28 @@ impl Kernel {
             Ok(Resolved::Mount(mounted)) => self.mount_get(now, &mounted, &options, fields.as_deref()),
             Ok(Resolved::Foreign(foreign)) => self.foreign_get(now, &foreign, &options),
             Err(failure) => (Waits::Tree, Err(failure)),
+        }
+    }
+
+    /// Refuses a question about more nodes than one may be about, before it is looked at what of them may be shown.
+    pub(crate) fn check_read(
+        &self,
+        who: Option<&Who>,
+        path: &YPath,
+        attributes: &[String],
+        max_size: Option<usize>,
+    ) -> Result<(), Failure> {
+        if who.is_none_or(Who::is_superuser) {
+            return Ok(());
+        }
+        match self.tree.resolve(path, Last::Follow) {
+            Ok(Resolved::Local(place)) if place.rest.is_empty() => {
+                let options =
+                    GetOptions { attributes: attributes.to_vec(), max_size, ..GetOptions::default() };
+                let shown = self.tree.shown_values(place.node, &options);
+                self.tree.limits().check_read(shown, || self.tree.path(place.node))
+            }
+            _ => Ok(()),
         }
     }
 

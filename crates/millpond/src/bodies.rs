@@ -6,7 +6,7 @@ use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
 use datadir::memory;
 use node::{Accounting, DriverChoice, NodeConfig, Stop};
-use server::{EventLogLimits, InFlightLimits, Retention, ServerConfig};
+use server::{EventLogLimits, InFlightLimits, RequestLimits, Retention, ServerConfig, TreeLimits};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -47,6 +47,28 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
         per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),
         total: file.max_unread_bytes.map_or(usual.total, i64::unsigned_abs),
     };
+    let count = |given: Option<u32>, usual: usize| given.map_or(usual, |count| count as usize);
+    let usual = config.requests;
+    config.requests = RequestLimits {
+        spec_size: file.max_spec_size.map_or(usual.spec_size, |size| size.unsigned_abs() as usize),
+        values: count(file.max_values_per_request, usual.values),
+        batch_requests: count(file.max_batch_requests, usual.batch_requests),
+    };
+    let usual = TreeLimits::default();
+    config.limits = TreeLimits {
+        max_nodes_per_request: count(file.max_nodes_per_request, usual.max_nodes_per_request),
+        max_nodes_per_transaction: count(file.max_nodes_per_transaction, usual.max_nodes_per_transaction),
+        max_values_per_read: count(file.max_values_per_read, usual.max_values_per_read),
+        max_attribute_count: count(file.max_attributes_per_node, usual.max_attribute_count),
+        max_acl_entries: count(file.max_acl_entries, usual.max_acl_entries),
+        max_acl_names: count(file.max_acl_names, usual.max_acl_names),
+        max_transactions_per_user: count(file.max_transactions_per_user, usual.max_transactions_per_user),
+        max_locks_per_user: count(file.max_locks_per_user, usual.max_locks_per_user),
+        account_node_count: file.account_node_count.map_or(usual.account_node_count, i64::from),
+        account_memory: file.account_memory.unwrap_or(usual.account_memory),
+        ..usual
+    };
+    config.account_disk_space = file.account_disk_space;
     let usual = EventLogLimits::default();
     let files = file.event_log_files.map_or(usual.files, |n| n as usize);
     let file_size = file.event_log_file_size.map_or(usual.file_size, i64::unsigned_abs);

@@ -57,6 +57,48 @@ pub struct ServerSection {
     /// Bytes of large replies that all users together have not read yet, `"512MiB"`.
     #[serde(deserialize_with = "size")]
     pub max_unread_bytes: Option<i64>,
+    /// Bytes of a request that starts an operation or patches its specification, `"16MiB"`.
+    #[serde(deserialize_with = "size")]
+    pub max_spec_size: Option<i64>,
+    /// Values in one request, 100000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_values_per_request: Option<u32>,
+    /// Requests of one batch, 10000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_batch_requests: Option<u32>,
+    /// Nodes that one request makes, changes or removes, 2000; larger subtrees are removed in slices.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_nodes_per_request: Option<u32>,
+    /// Nodes that one transaction changes, and that it has locks on, 2000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_nodes_per_transaction: Option<u32>,
+    /// Nodes and attributes that one request shows, 50000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_values_per_read: Option<u32>,
+    /// Attributes of users of one node, 1000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_attributes_per_node: Option<u32>,
+    /// Entries of one access control list, 1000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_acl_entries: Option<u32>,
+    /// Subjects, permissions and columns in one access control list, 10000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_acl_names: Option<u32>,
+    /// Transactions of one user at a time, 5000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_transactions_per_user: Option<u32>,
+    /// Locks of the transactions of one user, 10000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_locks_per_user: Option<u32>,
+    /// Nodes of an account that has no limit of its own, 500000.
+    #[serde(deserialize_with = "at_least_one")]
+    pub account_node_count: Option<u32>,
+    /// Bytes of files and tables of an account that has no limit of its own, a quarter of the disk.
+    #[serde(deserialize_with = "size")]
+    pub account_disk_space: Option<i64>,
+    /// Bytes of values and attributes of an account that has no limit of its own, `"1GiB"`.
+    #[serde(deserialize_with = "size")]
+    pub account_memory: Option<i64>,
     /// Finished operations that are kept, 100000.
     pub archive_operations: Option<u32>,
     /// How long they are kept after their end, `"30d"`.
@@ -255,6 +297,12 @@ fn server<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
 fn resources<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Amounts>, D::Error> {
     typed(from, parse_resources)
 }
+fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(from)? {
+        0 => Err(serde::de::Error::custom("expected an integer of at least 1, found 0")),
+        count => Ok(Some(count)),
+    }
+}
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     typed(from, parse_size)
 }
@@ -333,6 +381,8 @@ mod tests {
         check("[server]\nport = 1", &["port", "listen"]);
         check("[server]\narchive_age = \"0s\"", &["archive_age", "longer"]);
         check("[server]\narchive_size = \"much\"", &["archive_size", "much"]);
+        check("[server]\nmax_nodes_per_request = 0", &["max_nodes_per_request", "at least 1", "found 0"]);
+        check("[server]\nmax_spec_size = 5", &["max_spec_size"]);
         check("[node]\nkill_timeout = \"5\"", &["kill_timeout", "unit"]);
         check("[node]\nresources = \"cores=8\"", &["resources", "cores", "cpu"]);
         check("[node]\njob_environment = \"docker\"", &["node.job_environment", "docker", "simple"]);

@@ -8,7 +8,7 @@ use crate::hub::Hub;
 use crate::metrics::Measures;
 use crate::tables::Tables;
 use api::{
-    Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
+    Answer, Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
     ReadTable, StderrRequest, TableContent, WriteFile, WriteTable,
 };
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use kernel::{Body, Command, FailContext, Input, Request, StderrPlace, Versions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 use vocab::{Failure, Guid, JobId, ShellAnswer, code};
 use yson::Value;
@@ -76,6 +77,7 @@ impl ServerBackend {
         let event_log = self.event_log.clone();
         let read = tokio::task::spawn_blocking(move || match body {
             Body::Value(value) => Ok(value),
+            Body::Shared(shared) => Ok(shared.value().clone()),
             Body::Snapshot(query) => Ok(query.answer()),
             Body::Events { from, limit, filter } => events(event_log.as_ref(), from, limit, &filter),
             Body::ArchivedOperation { id, node, attributes, steps } => {
@@ -204,6 +206,14 @@ fn may_change_subjects(command: &Command) -> bool {
     )
 }
 
+/// Does work that takes a while on this thread, so that its order is kept; other tasks go on elsewhere.
+fn beside_others<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 pub(crate) async fn wait(answer: oneshot::Receiver<Result<Body, Failure>>) -> Result<Body, Failure> {
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
@@ -243,6 +253,13 @@ impl Backend for ServerBackend {
                 this.complete(this.ask_about_job(user, (None, job_id), command).await?).await
             });
         }
+        let command = match command.has_large_spec() {
+            true => match beside_others(|| command.read_ahead()) {
+                Ok(command) => command,
+                Err(failure) => return Box::pin(std::future::ready(Err(failure))),
+            },
+            false => command,
+        };
         let about_subjects = may_change_subjects(&command);
         match self.ask(user, mutation_id, command) {
             Ok(answer) => {
@@ -253,6 +270,31 @@ impl Backend for ServerBackend {
                         this.subjects_changed.fetch_add(1, Ordering::AcqRel);
                     }
                     this.complete(body?).await
+                })
+            }
+            Err(failure) => Box::pin(std::future::ready(Err(failure))),
+        }
+    }
+
+    fn answer(
+        &self,
+        user: String,
+        mutation_id: Option<Guid>,
+        command: Command,
+    ) -> BoxFuture<Result<Answer, Failure>> {
+        // Only questions about nodes have such answers.
+        if !matches!(command.inner(), Command::Get { .. }) {
+            let value = self.execute(user, mutation_id, command);
+            return Box::pin(async move { value.await.map(Answer::Value) });
+        }
+        match self.ask(user, mutation_id, command) {
+            Ok(answer) => {
+                let this = self.clone();
+                Box::pin(async move {
+                    match wait(answer).await? {
+                        Body::Shared(shared) => Ok(Answer::Shared(shared)),
+                        body => this.complete(body).await.map(Answer::Value),
+                    }
                 })
             }
             Err(failure) => Box::pin(std::future::ready(Err(failure))),

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use store::{BlobWriter, Store};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
-use vocab::{Failure, ObjectId};
+use vocab::{Failure, ObjectId, code};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -41,6 +41,8 @@ struct Located {
     revision: u64,
     blob: u64,
     size: u64,
+    /// Bytes that its account may still use.
+    space_left: u64,
 }
 
 impl Files {
@@ -69,7 +71,9 @@ impl Files {
         let store = Arc::clone(&self.store);
         // What is appended may have to be joined with another content than there is now.
         let digest = compute_md5 && !append;
-        let written = pump(body, move || Draft::begin(&*store, digest)).await?;
+        let replaced = if append { 0 } else { target.size };
+        let room = Room { bytes: target.space_left.saturating_add(replaced), path: path.clone() };
+        let written = pump(body, move || Draft::begin(&*store, digest, Some(room))).await?;
         if !append {
             let Written { blob, size, md5 } = written;
             let asked = backend.ask(user, None, of(blob, size, md5, None));
@@ -133,7 +137,8 @@ impl Files {
     pub(crate) async fn join(&self, parts: &[(u64, u64)], compute_md5: bool) -> Result<Written, Failure> {
         let contents = Contents(parts.iter().map(|(blob, size)| self.content(*blob, 0, *size)).collect());
         let store = Arc::clone(&self.store);
-        let written = pump(streams::stream(contents), move || Draft::begin(&*store, compute_md5)).await?;
+        let written =
+            pump(streams::stream(contents), move || Draft::begin(&*store, compute_md5, None)).await?;
         if written.size == parts.iter().map(|(_, size)| size).sum() {
             return Ok(written);
         }
@@ -217,11 +222,38 @@ pub(crate) struct Written {
 struct Draft {
     writer: Box<dyn BlobWriter>,
     md5: Option<Md5>,
+    room: Option<Room>,
+}
+
+/// What an account has room for.
+pub(crate) struct Room {
+    /// More bytes are refused when they come, and not after all of them.
+    pub(crate) bytes: u64,
+    /// Of whom the account is.
+    pub(crate) path: YPath,
+}
+
+impl Room {
+    /// 902 if a content has become larger than there is room for.
+    pub(crate) fn check(&self, size: u64) -> Result<(), Failure> {
+        if size <= self.bytes {
+            return Ok(());
+        }
+        let text = format!(
+            "The account of {} is over disk space limit: there is room for {} bytes, and more have come; see its \
+             @resource_limits and @resource_usage",
+            self.path, self.bytes
+        );
+        Err(Failure::coded(code::ACCOUNT_LIMIT, text)
+            .with("resource", "disk_space")
+            .with("limit", self.bytes))
+    }
 }
 
 impl Draft {
-    fn begin(store: &dyn Store, compute_md5: bool) -> Result<Draft, Failure> {
-        Ok(Draft { writer: store.begin_blob().map_err(unreadable)?, md5: compute_md5.then(Md5::new) })
+    fn begin(store: &dyn Store, compute_md5: bool, room: Option<Room>) -> Result<Draft, Failure> {
+        let writer = store.begin_blob().map_err(unreadable)?;
+        Ok(Draft { writer, md5: compute_md5.then(Md5::new), room })
     }
 }
 
@@ -231,6 +263,9 @@ impl Sink for Draft {
     fn add(&mut self, chunk: &[u8]) -> Result<(), Failure> {
         if let Some(md5) = &mut self.md5 {
             md5.update(chunk);
+        }
+        if let Some(room) = &self.room {
+            room.check(self.writer.len() + chunk.len() as u64)?;
         }
         self.writer.append(chunk).map_err(unreadable)
     }
@@ -268,5 +303,6 @@ async fn locate(
         revision: number("revision"),
         blob: number("blob"),
         size: number("size"),
+        space_left: number("space_left"),
     })
 }

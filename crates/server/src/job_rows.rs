@@ -7,7 +7,7 @@ use crate::rows::{Rows, Slice, Step};
 use crate::streams;
 use ::tables::{Columns, Control, Printer, Summary, TRAILER};
 use api::ByteStream;
-use kernel::{Body, Chunk, Command};
+use kernel::{Body, Chunk, Command, NOT_KEPT};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
@@ -115,6 +115,7 @@ impl JobInput {
 
 /// Takes a chunk that a job has written; whose it is, and of which table.
 pub async fn receive(
+    backend: &ServerBackend,
     store: &Arc<dyn Store>,
     mut incoming: Streaming<pb::RowsChunk>,
 ) -> Result<(JobId, u32, Chunk), Status> {
@@ -124,9 +125,17 @@ pub async fn receive(
     let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
     let summary = yson::parse_record(&first.summary).ok().as_ref().and_then(Summary::from_value);
     let summary = summary.ok_or_else(|| Status::invalid_argument("Malformed summary of a chunk"))?;
+    let space_left = space_left(backend, job_id, table).await?;
     let mut writer = store.begin_blob().map_err(unavailable)?;
     let mut next = Some(first);
     while let Some(piece) = next {
+        let size = writer.len() + piece.data.len() as u64;
+        if size > space_left {
+            // The kernel hears of rows that are too many, and fails the job.
+            drop(writer);
+            let size = drain(incoming, size).await?;
+            return Ok((job_id, table, chunk_of(summary, NOT_KEPT, size)));
+        }
         // The disk may be slow, and who else is served by this thread must not wait for it.
         let appended = tokio::task::spawn_blocking(move || writer.append(&piece.data).map(|()| writer)).await;
         writer = appended.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
@@ -135,6 +144,29 @@ pub async fn receive(
     let size = writer.len();
     let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
     let blob = finished.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
+    Ok((job_id, table, chunk_of(summary, blob, size)))
+}
+
+fn chunk_of(summary: Summary, blob: u64, size: u64) -> Chunk {
     let Summary { rows, weight, size: row_bytes, bounds } = summary;
-    Ok((job_id, table, Chunk { blob, size, rows, row_bytes, weight, bounds }))
+    Chunk { blob, size, rows, row_bytes, weight, bounds }
+}
+
+/// Reads the rest of an upload that is not kept; how many bytes it has in all.
+async fn drain(mut incoming: Streaming<pb::RowsChunk>, mut size: u64) -> Result<u64, Status> {
+    while let Some(piece) = incoming.message().await? {
+        size += piece.data.len() as u64;
+    }
+    Ok(size)
+}
+
+/// Bytes that the account of an output table may still use.
+async fn space_left(backend: &ServerBackend, job_id: JobId, table: u32) -> Result<u64, Status> {
+    let unavailable = |f: Failure| Status::unavailable(f.to_string());
+    let command = Command::LocateJobOutput { job_id, table };
+    let answer = backend.ask("root".into(), None, command).map_err(unavailable)?;
+    match wait(answer).await.map_err(unavailable)? {
+        Body::Value(told) => Ok(told.get("space_left").and_then(Value::as_u64).unwrap_or(u64::MAX)),
+        _ => Err(Status::internal("not a location")),
+    }
 }

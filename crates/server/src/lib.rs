@@ -42,8 +42,9 @@ mod shells;
 mod streams;
 mod tables;
 
-pub use api::InFlightLimits;
+pub use api::{InFlightLimits, RequestLimits};
 pub use event_log::Limits as EventLogLimits;
 pub use exposure::exposure;
 pub use kernel::Retention;
+pub use kernel::TreeLimits;
 pub use run::{ServerConfig, run};

@@ -184,7 +184,8 @@ impl NodeService for Nodes {
         request: Request<Streaming<pb::RowsChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let failures = self.backend.hub.failures();
-        let (job_id, table, chunk) = job_rows::receive(&self.store, request.into_inner()).await?;
+        let (job_id, table, chunk) =
+            job_rows::receive(&self.backend, &self.store, request.into_inner()).await?;
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });

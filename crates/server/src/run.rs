@@ -17,11 +17,11 @@ use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
 use anyhow::Context;
-use api::{InFlightLimits, Tls};
-use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention};
+use api::{InFlightLimits, RequestLimits, Tls};
+use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention, TreeLimits};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,6 +55,13 @@ pub struct ServerConfig {
     pub retention: Retention,
     /// Bytes of replies that wait for their readers.
     pub in_flight: InFlightLimits,
+    /// How large requests may be.
+    pub requests: RequestLimits,
+    /// How big things may be, and how much one account or user may have.
+    pub limits: TreeLimits,
+    /// Bytes of files and tables of an account that does not say how many it may have; `None`: a quarter of the disk that
+    /// the data lies on.
+    pub account_disk_space: Option<i64>,
     /// Must users and nodes show who they are? None: if the server listens not only on this machine.
     pub authentication: Option<bool>,
     /// Files with the certificate (and those above it) and its private key, in PEM form; none: no TLS.
@@ -77,6 +84,9 @@ impl ServerConfig {
             event_log: Some(Limits::default()),
             retention: Retention::default(),
             in_flight: InFlightLimits::default(),
+            requests: RequestLimits::default(),
+            limits: TreeLimits::default(),
+            account_disk_space: None,
             authentication: None,
             tls: None,
             tokens_file: None,
@@ -248,6 +258,7 @@ async fn serve(
         only_near: !config.is_authenticated() && address.ip().is_loopback(),
         tls: tls.is_some(),
         in_flight: config.in_flight,
+        limits: config.requests,
     };
     let refusals = Arc::new(Refusals::new(Arc::clone(&measures), backend.mailbox.clone()));
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
@@ -393,12 +404,26 @@ fn read_kernel(
     settings.heartbeat_period = config.heartbeat_period;
     settings.event_log = first_event.is_some();
     settings.retention = config.retention;
+    settings.limits = config.limits.clone();
+    settings.limits.account_disk_space =
+        config.account_disk_space.unwrap_or_else(|| usual_disk_space(&config.data, &config.limits));
     settings.access_control = config.is_authenticated();
     settings.alerts.extend(config.exposure(address));
     settings.first_event = first_event.unwrap_or(1);
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
     Ok((kernel, effects))
+}
+
+/// A quarter of the disk: one account must not fill it.
+fn usual_disk_space(data: &Path, usual: &TreeLimits) -> i64 {
+    match rustix::fs::statvfs(data) {
+        Ok(disk) => i64::try_from(disk.f_blocks.saturating_mul(disk.f_frsize) / 4).unwrap_or(i64::MAX),
+        Err(error) => {
+            tracing::warn!(%error, "cannot tell the size of the disk: accounts have another default of disk space");
+            usual.account_disk_space
+        }
+    }
 }
 
 /// Garbage that a start has not removed.

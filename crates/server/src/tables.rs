@@ -2,6 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, is_unknown, stopping};
+use crate::files::Room;
 use crate::rows::{Rows, Step, slices};
 use crate::streams::{self, Sink, pump};
 use ::tables::{Checker, Control, Printer, Schema, Selection, Writer};
@@ -26,6 +27,8 @@ struct Located {
     chunks: Vec<Chunk>,
     /// To whoever asked.
     closed_columns: Vec<String>,
+    /// Bytes that its account may still use.
+    space_left: u64,
 }
 
 impl Tables {
@@ -62,7 +65,9 @@ impl Tables {
         let schema = if checked.is_some() { schema } else { Value::Entity };
         let checker = Checker::new(checked, sorted_by.clone());
         let store = Arc::clone(&self.store);
-        let open = move || DraftChunk::begin(&*store, Writer::new(format, checker));
+        let replaced = if append { 0 } else { located.chunks.iter().map(|chunk| chunk.size).sum() };
+        let room = Room { bytes: located.space_left.saturating_add(replaced), path: path.clone() };
+        let open = move || DraftChunk::begin(&*store, Writer::new(format, checker), room);
         let chunk = pump(body, open).await?;
         let blob = chunk.blob;
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
@@ -162,11 +167,12 @@ struct DraftChunk {
     blob: Box<dyn BlobWriter>,
     writer: Writer,
     ready: Vec<u8>,
+    room: Room,
 }
 
 impl DraftChunk {
-    fn begin(store: &dyn Store, writer: Writer) -> Result<DraftChunk, Failure> {
-        Ok(DraftChunk { blob: store.begin_blob().map_err(unreadable)?, writer, ready: Vec::new() })
+    fn begin(store: &dyn Store, writer: Writer, room: Room) -> Result<DraftChunk, Failure> {
+        Ok(DraftChunk { blob: store.begin_blob().map_err(unreadable)?, writer, ready: Vec::new(), room })
     }
 }
 
@@ -176,6 +182,7 @@ impl Sink for DraftChunk {
     fn add(&mut self, piece: &[u8]) -> Result<(), Failure> {
         self.writer.push(piece, &mut self.ready)?;
         if !self.ready.is_empty() {
+            self.room.check(self.blob.len() + self.ready.len() as u64)?;
             self.blob.append(&self.ready).map_err(unreadable)?;
             self.ready.clear();
         }
@@ -183,7 +190,7 @@ impl Sink for DraftChunk {
     }
 
     fn finish(self) -> Result<Chunk, Failure> {
-        let DraftChunk { mut blob, writer, mut ready } = self;
+        let DraftChunk { mut blob, writer, mut ready, room: _ } = self;
         let ::tables::Summary { rows, weight, size: row_bytes, bounds } = writer.finish(&mut ready)?;
         blob.append(&ready).map_err(unreadable)?;
         let size = blob.len();
@@ -213,5 +220,6 @@ async fn locate(
         sorted_by: names("sorted_by")?,
         closed_columns: names("closed_columns")?,
         chunks: chunks.collect::<Result<_, _>>()?,
+        space_left: value.get("space_left").and_then(Value::as_u64).unwrap_or_default(),
     })
 }

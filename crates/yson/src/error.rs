@@ -57,6 +57,8 @@ pub(crate) enum FaultKind {
     NegativeLength(i64),
     /// Nesting beyond the limit.
     TooDeep(usize),
+    /// More values than the limit.
+    TooMany(usize),
 }
 
 impl Fault {
@@ -81,6 +83,7 @@ impl Fault {
             FaultKind::NegativeLength(length) => {
                 (format!("length {length}"), "a string length of at least 0".to_owned())
             }
+            FaultKind::TooMany(limit) => ("one more".to_owned(), format!("at most {limit} values")),
             FaultKind::TooDeep(limit) => {
                 ("a deeper one".to_owned(), format!("at most {limit} levels of nesting"))
             }

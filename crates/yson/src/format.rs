@@ -143,11 +143,17 @@ impl Format {
 
     /// A structured body. A DSV text is its only row, or the list of its rows.
     pub fn deserialize(&self, input: &[u8]) -> Result<Value, FormatError> {
+        self.deserialize_bounded(input, usize::MAX)
+    }
+
+    /// [`Format::deserialize`] of at most `max_values` values, with those in lists, maps and attributes. Rows of DSV are
+    /// flat, and not counted.
+    pub fn deserialize_bounded(&self, input: &[u8], max_values: usize) -> Result<Value, FormatError> {
         let one_or_all =
             |mut rows: Vec<Value>| if rows.len() == 1 { rows.remove(0) } else { Value::List(rows) };
         let parsed = match self {
-            Format::Yson(_) => crate::parse(input),
-            Format::Json(json) => json::from_json(input, json),
+            Format::Yson(_) => crate::parse_bounded(input, max_values),
+            Format::Json(json) => json::from_json_bounded(input, json, max_values),
             Format::Dsv(dsv) => from_dsv(input, dsv).collect::<Result<_, _>>().map(one_or_all),
             Format::SchemafulDsv(dsv) => {
                 from_schemaful_dsv(input, dsv).collect::<Result<_, _>>().map(one_or_all)

@@ -44,7 +44,9 @@ pub mod ypath;
 pub use error::{ParseError, Position};
 pub use format::{Format, FormatError};
 pub use json::JsonFormat;
-pub use parse::{ParseOptions, parse, parse_list_fragment, parse_map_fragment, parse_record, parse_with};
+pub use parse::{
+    ParseOptions, parse, parse_bounded, parse_list_fragment, parse_map_fragment, parse_record, parse_with,
+};
 pub use rows::Rows;
 pub use scan::is_space;
 pub use transcode::{Copied, copy_row};

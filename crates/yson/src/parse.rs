@@ -52,6 +52,12 @@ pub fn parse_with(input: &[u8], options: ParseOptions) -> Result<Value, ParseErr
     Parser::new(input, options).document().map_err(|f| f.explain(input))
 }
 
+/// Parses one node of at most `max_values` values, with those in lists, maps and attributes: a large input is refused
+/// before there are more of them.
+pub fn parse_bounded(input: &[u8], max_values: usize) -> Result<Value, ParseError> {
+    Parser::bounded(input, max_values).document().map_err(|f| f.explain(input))
+}
+
 /// Parses items separated by `;`, such as the rows of a table; an empty input is an empty list.
 pub fn parse_list_fragment(input: &[u8]) -> Result<Vec<Value>, ParseError> {
     crate::Rows::new(input).collect()
@@ -79,12 +85,21 @@ pub(crate) struct Parser<'a> {
     /// Levels that may still be opened.
     depth_left: usize,
     max_depth: usize,
+    /// Values that may still come.
+    values_left: usize,
+    max_values: usize,
 }
 
 impl<'a> Parser<'a> {
     pub fn new(input: &'a [u8], options: ParseOptions) -> Parser<'a> {
         let max_depth = options.max_depth.min(ParseOptions::HIGHEST_MAX_DEPTH);
-        Parser { cursor: Cursor::new(input), depth_left: max_depth, max_depth }
+        let (values_left, max_values) = (usize::MAX, usize::MAX);
+        Parser { cursor: Cursor::new(input), depth_left: max_depth, max_depth, values_left, max_values }
+    }
+
+    /// A parser of at most so many values, with those in lists, maps and attributes.
+    fn bounded(input: &'a [u8], max_values: usize) -> Parser<'a> {
+        Parser { values_left: max_values, max_values, ..Parser::new(input, ParseOptions::default()) }
     }
 
     fn document(&mut self) -> Result<Value, Fault> {
@@ -107,6 +122,10 @@ impl<'a> Parser<'a> {
 
     /// A value with the attributes in front of it.
     pub fn node(&mut self) -> Result<Value, Fault> {
+        let Some(left) = self.values_left.checked_sub(1) else {
+            return Err(Fault { at: self.cursor.pos, kind: FaultKind::TooMany(self.max_values) });
+        };
+        self.values_left = left;
         if self.cursor.peek_token() != Some(b'<') {
             return self.value();
         }

@@ -55,7 +55,7 @@ const LONGEST_TOKEN: usize = 64;
 
 fn may_be_cut(fault: &Fault, reached: usize, length: usize) -> bool {
     match fault.kind {
-        FaultKind::TooDeep(_) | FaultKind::NegativeLength(_) => false,
+        FaultKind::TooDeep(_) | FaultKind::TooMany(_) | FaultKind::NegativeLength(_) => false,
         FaultKind::StringLength { .. } => true,
         FaultKind::Expected(_) | FaultKind::Token { .. } => {
             reached == length || fault.at + LONGEST_TOKEN >= length

@@ -2,6 +2,7 @@
 
 import pytest
 from calls import LATE, formatted, fresh, inside, known_by, raw, told
+from harness import cluster as make_cluster
 
 
 def test_commit_transaction(client, home, transaction):
@@ -144,17 +145,19 @@ def test_commit_transaction_bad_parameters(client, parameters, word):
             formatted(client, command, **parameters)
 
 
-def test_commit_transaction_that_makes_too_much(client, home):
+def test_commit_transaction_that_makes_too_much():
     """Limits are those of the moment: nothing of it comes."""
-    client.set(f"{home}/m", {str(n): 1 for n in range(49_999)})
-    id, within = inside(client)
-    within.set(f"{home}/m/a", 1)
-    within.set(f"{home}/n", 1)
-    client.set(f"{home}/m/b", 1)
-    with told(502, "50001"):
-        client.commit_transaction(id)
-    assert not client.exists(f"{home}/n") and client.get(f"{home}/m/@count") == 50_000
-    client.remove(f"{home}/m/b")
+    with make_cluster(nodes=0, server_config="max_nodes_per_request = 100000") as cluster:
+        client = cluster.client()
+        client.set("//tmp/m", {str(n): 1 for n in range(49_999)})
+        id, within = inside(client)
+        within.set("//tmp/m/a", 1)
+        within.set("//tmp/n", 1)
+        client.set("//tmp/m/b", 1)
+        with told(502, "50001"):
+            client.commit_transaction(id)
+        assert not client.exists("//tmp/n") and client.get("//tmp/m/@count") == 50_000
+        client.remove("//tmp/m/b")
 
 
 def test_commit_transaction_who_may(guarded):

@@ -3,6 +3,7 @@
 import pytest
 import yt.yson
 from calls import formatted, fresh, inside, known_by, raw, told
+from harness import cluster as make_cluster
 from yt.yson import YsonUint64, to_yson_type
 
 
@@ -273,11 +274,13 @@ def test_set_long_strings(client, home):
     assert client.get(f"{home}/s") == "y" * 65536 and client.list(home) == ["d", "s"] and not client.exists(f"{home}/@big")
 
 
-def test_set_many_children(client, home):
-    for value in ({str(n): 1 for n in range(50001)}, [1] * 50001):
-        with told(502, f"{home}/m", "50001", "50000"):
-            client.set(f"{home}/m", value)
-    assert client.list(home) == []
+def test_set_many_children():
+    with make_cluster(nodes=0, server_config="max_nodes_per_request = 100000") as cluster:
+        client = cluster.client()
+        for value in ({str(n): 1 for n in range(50001)}, [1] * 50001):
+            with told(502, "//tmp/m", "50001", "50000"):
+                client.set("//tmp/m", value)
+        assert client.list("//tmp") == []
 
 
 def test_set_deep_values(client, home):

@@ -8,7 +8,7 @@ from calls import fresh, raw, refused
 def test_transfer_account_resources(client):
     a, b = (fresh("account") for _ in range(2))
     client.create("account", attributes={"name": a, "resource_limits": {"node_count": 10, "disk_space_per_medium": {"default": 100}}})
-    client.create("account", attributes={"name": b})
+    client.create("account", attributes={"name": b, "resource_limits": {"node_count": 0, "disk_space_per_medium": {"default": 0}}})
 
     def limits(account):
         return client.get(f"//sys/accounts/{account}/@resource_limits")

@@ -419,6 +419,11 @@ impl Descriptor {
         matches!(self.name, "concatenate" | "write_table")
     }
 
+    /// Does it carry the specification of an operation, or parts of one?
+    pub fn has_spec(&self) -> bool {
+        matches!(self.name, "start_operation" | "patch_operation_spec")
+    }
+
     /// Methods by which it may be called (http-api.md 2.1 [X]), in the form of an `Allow` header.
     pub fn methods(&self) -> &'static str {
         if self.volatile { "POST, PUT" } else { "GET, POST" }

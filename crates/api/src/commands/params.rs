@@ -100,6 +100,11 @@ impl Params {
         self.map.get(name).filter(|v| !v.is_entity())
     }
 
+    /// All that is given.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.map.iter().map(|(_, value)| value)
+    }
+
     /// Did this one come from the query string?
     pub fn is_from_query(&self, name: &str) -> bool {
         self.from_query.contains(name.as_bytes())

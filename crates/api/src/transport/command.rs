@@ -2,6 +2,7 @@
 
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
+use super::in_flight::Counted;
 use super::reply::{self, LARGE, away_if};
 use super::serve::peer;
 use super::{body, headers, origin, query, session};
@@ -11,7 +12,7 @@ use crate::commands::{
     run_job_shell_command, write_file, write_table,
 };
 use crate::job_commands::job_traces;
-use crate::{Backend, BoxFuture, ByteStream, Credentials, JobDataRequest};
+use crate::{Backend, BoxFuture, ByteStream, Credentials, JobDataRequest, RequestLimits};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -22,6 +23,10 @@ use yson::{Format, FormatError, Map, Value};
 
 /// Parameters in a body: specs may be large.
 const MAX_PARAMETERS: usize = 128 << 20;
+/// Of a request with a specification: what else it says.
+const BESIDE_SPEC: usize = 64 << 10;
+/// A batch may have as many values as this many requests.
+const VALUES_OF_BATCH: usize = 10;
 /// The value of `set` and its like.
 const MAX_INPUT: usize = 64 << 20;
 
@@ -74,11 +79,12 @@ async fn handle(
     check_method(descriptor, &parts.method)?;
     let user = authenticate(&api, descriptor.changes, &parts.headers, peer(&parts.extensions)).await?;
     let header_format = HeaderFormat::of(&parts.headers)?;
-    let (params, body) = parameters(descriptor, implied, &parts, &header_format, body).await?;
+    let limits = &api.settings.limits;
+    let (params, body) = parameters((descriptor, limits), implied, &parts, &header_format, body).await?;
     tracing::debug!(user, command = name, "request");
 
     let address = address(&api, &parts.headers);
-    let caller = Arc::new(Caller { api, user, address, version });
+    let caller = Arc::new(Caller { api, user, address, version, counted: Counted::default() });
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
@@ -191,7 +197,7 @@ pub(super) fn address(api: &Api, headers: &HeaderMap) -> String {
 /// Query string, then header, then the body of a command without input (http-api.md 2.4). A body
 /// that is data is given back.
 async fn parameters(
-    descriptor: &Descriptor,
+    (descriptor, limits): (&Descriptor, &RequestLimits),
     implied: Map,
     parts: &Parts,
     header_format: &HeaderFormat,
@@ -205,10 +211,16 @@ async fn parameters(
         params.merge(implied);
         return Ok((params, body));
     }
-    let bytes = body::whole(&parts.headers, body, MAX_PARAMETERS, "The body with parameters").await?;
+    let (most, what) = match descriptor.has_spec() {
+        true => (limits.spec_size + BESIDE_SPEC, "The specification of the operation (max_spec_size)"),
+        false => (MAX_PARAMETERS, "The body with parameters"),
+    };
+    let bytes = body::whole(&parts.headers, body, most, what).await?;
     if !bytes.is_empty() {
         let format = formats::body(&parts.headers, header_format, Format::structured_default)?;
-        let value = parse(format, bytes)
+        // The requests of a batch are counted one by one, too.
+        let requests = if matches!(descriptor.run, Run::Batch) { VALUES_OF_BATCH } else { 1 };
+        let value = parse(format, bytes, limits.values.saturating_mul(requests))
             .await
             .map_err(|e| Failure::new(format!("Cannot parse parameters in the body: {e}")))?;
         params.merge(as_parameters(value, "The body of the request")?);
@@ -217,8 +229,8 @@ async fn parameters(
     Ok((params, Body::empty()))
 }
 
-async fn parse(format: Format, bytes: Vec<u8>) -> Result<Value, FormatError> {
-    away_if(bytes.len() > LARGE, move || format.deserialize(&bytes)).await
+async fn parse(format: Format, bytes: Vec<u8>, max_values: usize) -> Result<Value, FormatError> {
+    away_if(bytes.len() > LARGE, move || format.deserialize_bounded(&bytes, max_values)).await
 }
 
 fn as_parameters(value: Value, place: &str) -> Result<Map, Failure> {
@@ -253,7 +265,8 @@ impl Exchange<'_> {
                 let bytes = body::whole(headers, body, MAX_INPUT, &what).await?;
                 let format =
                     formats::input(headers, self.header_format, &params, Format::structured_default)?;
-                let value = parse(format, bytes).await.map_err(|e| {
+                let values = self.caller.api.settings.limits.values;
+                let value = parse(format, bytes, values).await.map_err(|e| {
                     Failure::new(format!("Cannot parse the input of {:?}: {e}", descriptor.name))
                 })?;
                 Some(value)

@@ -46,9 +46,28 @@ struct Taken {
     users: BTreeMap<String, u64>,
 }
 
+/// What was counted for one request before its reply is written out.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(Mutex<Vec<Reservation>>);
+
+impl Counted {
+    /// Keeps a reservation until the reply takes it over.
+    pub(crate) fn add(&self, reservation: Option<Reservation>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(reservation);
+    }
+
+    /// The reservation of a reply of so many bytes, if it is the only one and there were as many; else those that were made
+    /// end.
+    pub(super) fn take(&self, bytes: u64) -> Option<Reservation> {
+        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let only = if all.len() == 1 { all.pop() } else { None };
+        only.filter(|reservation| bytes <= reservation.bytes + COUNTED)
+    }
+}
+
 /// Bytes that count towards the bounds until this is dropped.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     of: Arc<InFlight>,
     user: String,
     bytes: u64,
@@ -64,7 +83,7 @@ impl InFlight {
     }
 
     /// Counts a reply of about `bytes` bytes to a user. `None`: the reply is too small to be counted.
-    pub(super) fn reserve(self: &Arc<Self>, user: &str, bytes: u64) -> Result<Option<Reservation>, Failure> {
+    pub(crate) fn reserve(self: &Arc<Self>, user: &str, bytes: u64) -> Result<Option<Reservation>, Failure> {
         if bytes <= COUNTED {
             return Ok(None);
         }
@@ -111,7 +130,7 @@ impl Drop for Reservation {
 }
 
 /// What a value takes when it is written out, from below: strings as they are, all else eight bytes.
-pub(super) fn weight(value: &Value) -> u64 {
+pub(crate) fn weight(value: &Value) -> u64 {
     let own = match value {
         Value::String(text) => text.len() as u64,
         _ => 8,
@@ -189,6 +208,23 @@ mod tests {
         assert!(reserve("ann", 1000).expect("small replies do not count").is_none());
         drop(again);
         assert_eq!(in_flight.taken().users.len(), 2);
+    }
+
+    /// S14.
+    #[test]
+    fn what_was_counted_before_the_copy_is_not_counted_again() {
+        let in_flight = limits();
+        let counted = Counted::default();
+        counted.add(in_flight.reserve("ann", 700_000).expect("room"));
+        let kept = counted.take(700_010).expect("the reply is this value");
+        assert!(counted.take(700_010).is_none(), "it is taken once");
+        drop(kept);
+        // Of a batch the whole reply is counted.
+        for _ in 0..2 {
+            counted.add(in_flight.reserve("ann", 300_000).expect("room"));
+        }
+        assert!(counted.take(600_000).is_none());
+        assert_eq!(in_flight.taken().total, 0, "the parts do not count any more");
     }
 
     #[test]

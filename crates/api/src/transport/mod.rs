@@ -26,7 +26,8 @@ mod reply;
 mod trailers;
 
 pub(crate) use failure::panic_failure;
-pub(crate) use in_flight::InFlight;
 pub use in_flight::InFlightLimits;
+pub(crate) use in_flight::{Counted, InFlight, weight};
+pub(crate) use reply::away_if;
 pub use serve::{Peer, serve};
 pub use tls::Tls;

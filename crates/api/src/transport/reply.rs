@@ -25,7 +25,13 @@ pub(super) async fn structured(
     let mime = HeaderValue::from_static(format.mime());
     let large = looks_large(&value);
     let reservation = match large {
-        true => caller.api.in_flight.reserve(&caller.user, in_flight::weight(&value))?,
+        true => {
+            let bytes = in_flight::weight(&value);
+            match caller.counted.take(bytes) {
+                Some(reservation) => Some(reservation),
+                None => caller.api.in_flight.reserve(&caller.user, bytes)?,
+            }
+        }
         false => None,
     };
     let body = away_if(large, move || format.serialize(&value)).await;
@@ -147,7 +153,7 @@ fn common(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Does work here, or on a thread for long work.
-pub(super) async fn away_if<T: Send + 'static>(large: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn away_if<T: Send + 'static>(large: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
     if !large {
         return work();
     }

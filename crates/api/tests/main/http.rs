@@ -38,6 +38,7 @@ impl Server {
             host_name: "test-host".to_owned(),
             tls: false,
             in_flight: api::InFlightLimits::default(),
+            limits: api::RequestLimits::default(),
         };
         let api = Api::new(Arc::new(fake.clone()), authenticator, settings);
         let (tell, told) = std::sync::mpsc::channel();

@@ -68,6 +68,7 @@ pub(crate) fn read_tmpfs(r: &mut Reader<'_>, memory_limit: i64) -> Result<Vec<Tm
     let size = r.int("tmpfs_size", 1..=i64::MAX).optional()?;
     let list_path = r.path_of("tmpfs_volumes");
     let listed = r.list("tmpfs_volumes").or(Vec::new())?;
+    r.check_count("tmpfs_volumes", listed.len())?;
     let mut volumes = Vec::new();
     match (path, size) {
         (Some(_), _) | (None, Some(_)) if !listed.is_empty() => {

@@ -107,7 +107,7 @@ impl MergeSpec {
 }
 
 /// More inputs are refused: each is looked up and written down with the operation.
-const MAX_TABLES: usize = 1000;
+pub(super) const MAX_TABLES: usize = 1000;
 
 /// A list of tables, at least one.
 pub(super) fn paths(r: &mut Reader<'_>, name: &'static str) -> Result<Vec<YPath>, Failure> {

@@ -22,14 +22,16 @@ pub use map::MapSpec;
 pub use memory::{CpuMonitorOptions, MemoryOptions, ProxyDigestOptions};
 pub use merge::{MergeMode, MergeSpec, SchemaInference};
 pub use old_names::with_plain_names;
-pub use root::{MAX_ANNOTATIONS_SIZE, RootOptions};
+pub use root::{RootOptions, annotations_size};
 pub use scheduling::{PreemptionMode, ResourceLimits, SchedulingOptions, TreeOptions};
 pub use script::UserScript;
 pub use speculation::Speculation;
 pub use task::TaskSpec;
 
 use crate::options::ControllerOptions;
+use merge::MAX_TABLES;
 use reader::{Reader, child_path, expected, refuse_at};
+use std::collections::BTreeMap;
 use vocab::{Failure, OperationType};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -82,8 +84,11 @@ pub fn parse(
         .with("operation_type", operation_type.as_str()));
     }
     let mut r = Reader::new(spec, "");
-    let root = RootOptions::read(&mut r)?;
+    let root = RootOptions::read(&mut r, options)?;
     let scheduling = SchedulingOptions::read(&mut r)?;
+    for (name, count) in scheduling.name_counts() {
+        r.check_count(name, count)?;
+    }
     let (mut tasks, merge, map) = match operation_type {
         Merge => {
             let merge = MergeSpec::read(&mut r)?;
@@ -105,6 +110,7 @@ pub fn parse(
     };
     check_gangs(&root, &tasks)?;
     set_exclusive(&mut r, operation_type, &root, &mut tasks)?;
+    check_files(&tasks, options)?;
     let (full, unrecognized) = r.finish();
     let mut provided = spec.clone();
     provided.remove("secure_vault");
@@ -130,10 +136,7 @@ fn read_tasks(
     let (max_tasks, max_jobs) = (options.max_task_count, options.max_total_job_count);
     // Before they are read: a hundred thousand of them would hold up everybody (S13; jobs-and-nodes.md 6.12).
     let count = map.and_then(Value::as_map).map_or(0, Map::len);
-    if count > max_tasks {
-        let why = format!("maximum number of tasks is {max_tasks}, found {count}");
-        return Err(refuse_at("/tasks", why).with("max_task_count", max_tasks));
-    }
+    check_task_count(count, max_tasks)?;
     let tasks = r.section("tasks", |r| {
         let mut tasks = Vec::new();
         for (name, value) in r.entries() {
@@ -151,21 +154,17 @@ fn read_tasks(
     if tasks.is_empty() {
         return Err(refuse_at("/tasks", "expected at least one task"));
     }
-    let total: u64 = tasks.iter().map(|t| u64::from(t.job_count)).sum();
-    if total > u64::from(max_jobs) {
-        let why = format!("maximum total job count is {max_jobs}, found {total}");
-        return Err(refuse_at("/tasks", why).with("max_total_job_count", i64::from(max_jobs)));
-    }
+    check_total_job_count(&tasks, max_jobs)?;
     check_shared_outputs(&tasks)?;
     Ok(tasks)
 }
 
 /// The same path in two tasks must have equal attributes (jobs-and-nodes.md 6.12).
 fn check_shared_outputs(tasks: &[TaskSpec]) -> Result<(), Failure> {
-    let mut seen: Vec<&YPath> = Vec::new();
+    let mut seen: BTreeMap<String, &YPath> = BTreeMap::new();
     for task in tasks {
         for path in &task.outputs {
-            match seen.iter().find(|s| s.text() == path.text()) {
+            match seen.get(&path.text()) {
                 Some(other) if *other != path => {
                     let at = child_path("/tasks", task.name.as_bytes()) + "/output_table_paths";
                     let path = path.to_value();
@@ -173,9 +172,16 @@ fn check_shared_outputs(tasks: &[TaskSpec]) -> Result<(), Failure> {
                     return Err(refuse_at(&at, why));
                 }
                 Some(_) => {}
-                None => seen.push(path),
+                None => drop(seen.insert(path.text(), path)),
             }
         }
+    }
+    if seen.len() > MAX_TABLES {
+        let why = format!(
+            "at most {MAX_TABLES} output tables are allowed in all tasks together, found {}",
+            seen.len()
+        );
+        return Err(refuse_at("/tasks", why).with("limit", MAX_TABLES));
     }
     Ok(())
 }
@@ -203,6 +209,74 @@ fn set_exclusive(
         task.exclusive = !concurrent && task.speculation.is_none();
     }
     Ok(())
+}
+
+/// Each file is looked up when the operation starts.
+fn check_files(tasks: &[TaskSpec], options: &ControllerOptions) -> Result<(), Failure> {
+    let mut total = 0;
+    for task in tasks {
+        let count = task.script.files.len();
+        total += count;
+        if count > options.max_user_file_count {
+            let limit = options.max_user_file_count;
+            let why = format!(
+                "maximum number of files and layers of a task is {limit} (max_user_file_count), found {count}"
+            );
+            let at = child_path("/tasks", task.name.as_bytes()) + "/file_paths";
+            return Err(refuse_at(&at, why).with("max_user_file_count", limit));
+        }
+    }
+    if total > options.max_total_user_file_count {
+        let limit = options.max_total_user_file_count;
+        let why = format!(
+            "maximum number of files and layers of all tasks is {limit} (max_total_user_file_count), found {total}"
+        );
+        return Err(refuse_at("/tasks", why).with("max_total_user_file_count", limit));
+    }
+    Ok(())
+}
+
+/// Refuses a specification that was read by larger limits than those in force.
+pub fn check_limits(parsed: &ParsedSpec, options: &ControllerOptions) -> Result<(), Failure> {
+    let spec = &parsed.spec;
+    if let Some(title) = spec.root.title.as_ref().filter(|title| title.len() > options.max_title_length) {
+        return Err(refuse_at("/title", root::too_long_title(title, options.max_title_length)));
+    }
+    let size = annotations_size(&spec.root.annotations, options.max_annotations_size);
+    if size > options.max_annotations_size {
+        return Err(refuse_at(
+            "/annotations",
+            root::too_large_annotations(size, options.max_annotations_size),
+        ));
+    }
+    let (max_tasks, max_jobs) = (options.max_task_count, options.max_total_job_count);
+    check_task_count(spec.tasks.len(), max_tasks)?;
+    if let Some(task) = spec.tasks.iter().find(|task| task.job_count.max(task.expected_job_count) > max_jobs)
+    {
+        let at = child_path("/tasks", task.name.as_bytes()) + "/job_count";
+        let found = task.job_count.max(task.expected_job_count);
+        let why = format!("maximum total job count is {max_jobs}, found {found}");
+        return Err(refuse_at(&at, why).with("max_total_job_count", i64::from(max_jobs)));
+    }
+    check_total_job_count(&spec.tasks, max_jobs)?;
+    check_files(&spec.tasks, options)
+}
+
+fn check_task_count(count: usize, max_tasks: usize) -> Result<(), Failure> {
+    if count <= max_tasks {
+        return Ok(());
+    }
+    let why = format!("maximum number of tasks is {max_tasks}, found {count}");
+    Err(refuse_at("/tasks", why).with("max_task_count", max_tasks))
+}
+
+fn check_total_job_count(tasks: &[TaskSpec], max_jobs: u32) -> Result<(), Failure> {
+    let total: u64 = tasks.iter().map(|t| u64::from(t.job_count)).sum();
+    if total <= u64::from(max_jobs) {
+        return Ok(());
+    }
+    let why = format!("maximum total job count is {max_jobs}, found {total}");
+    Err(refuse_at("/tasks", why).with("max_total_job_count", i64::from(max_jobs)))
 }
 
 fn check_gangs(root: &RootOptions, tasks: &[TaskSpec]) -> Result<(), Failure> {

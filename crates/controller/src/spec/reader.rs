@@ -10,6 +10,9 @@ use vocab::{Cpu, Failure, Span};
 use yson::fields::{FieldError, Fields};
 use yson::{Map, Value};
 
+/// Pool trees, job shells and tmpfs volumes: more of them than any cluster or job has.
+const MAX_ITEMS: usize = 1000;
+
 /// Canonical name first, accepted aliases after it.
 pub(crate) trait Names {
     fn names(&self) -> &[&'static str];
@@ -120,6 +123,16 @@ impl<'a> Reader<'a> {
     /// Where an option of this map sits in the spec.
     pub fn path_of(&self, name: &str) -> String {
         child_path(&self.path, name.as_bytes())
+    }
+
+    /// Refuses a list or map with more items than anybody needs, before they are compared with each other.
+    pub fn check_count(&self, name: &str, count: usize) -> Result<(), Failure> {
+        if count <= MAX_ITEMS {
+            return Ok(());
+        }
+        Err(self
+            .refuse(name, format_args!("at most {MAX_ITEMS} items are allowed, found {count}"))
+            .with("limit", MAX_ITEMS))
     }
 
     /// An error about an option: code 1 with its path.

@@ -2,6 +2,7 @@
 
 use super::memory::{CpuMonitorOptions, ProxyDigestOptions, cpu_monitor, job_proxy_digest};
 use super::reader::{Reader, child_path, expected, refuse_at};
+use crate::options::ControllerOptions;
 use vocab::lease::{MAX_LEASE, MIN_LEASE};
 use vocab::{Failure, Span};
 use yson::{Map, Value};
@@ -68,17 +69,15 @@ pub struct RootOptions {
     pub enable_secure_vault_variables_in_job_shell: bool,
 }
 
-/// Longest annotations, bytes of text YSON (jobs-and-nodes.md 6.12).
-pub const MAX_ANNOTATIONS_SIZE: usize = 10 << 10;
 const EVER: Span = Span(u64::MAX);
 
 impl RootOptions {
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<RootOptions, Failure> {
+    pub(crate) fn read(r: &mut Reader<'_>, limits: &ControllerOptions) -> Result<RootOptions, Failure> {
         accept_by_the_way(r)?;
         let options = RootOptions {
-            title: r.string("title").optional()?,
+            title: read_title(r, limits.max_title_length)?,
             alias: read_alias(r)?,
-            annotations: read_annotations(r)?,
+            annotations: read_annotations(r, limits.max_annotations_size)?,
             acl: r.list("acl").or(Vec::new())?,
             add_authenticated_user_to_acl: r.bool("add_authenticated_user_to_acl").or(true)?,
             max_failed_job_count: r.int("max_failed_job_count", 0..=10_000).or(10)?,
@@ -144,6 +143,7 @@ fn accept_by_the_way(r: &mut Reader<'_>) -> Result<(), Failure> {
 
 fn check_job_shells(r: &mut Reader<'_>) -> Result<(), Failure> {
     let shells = r.list("job_shells").or(Vec::new())?;
+    r.check_count("job_shells", shells.len())?;
     let mut names: Vec<&str> = Vec::new();
     for (i, shell) in shells.iter().enumerate() {
         let at = format!("{}/{i}", r.path_of("job_shells"));
@@ -165,16 +165,52 @@ fn read_alias(r: &mut Reader<'_>) -> Result<Option<String>, Failure> {
     alias.optional()
 }
 
-fn read_annotations(r: &mut Reader<'_>) -> Result<Map, Failure> {
-    let annotations = r.map("annotations").or(Map::new())?;
-    let size = yson::to_text(&Value::Map(annotations.clone())).len();
-    if size > MAX_ANNOTATIONS_SIZE {
-        return Err(r.refuse(
-            "annotations",
-            format_args!("expected at most {MAX_ANNOTATIONS_SIZE} bytes of text YSON, found {size}"),
-        ));
+fn read_title(r: &mut Reader<'_>, limit: usize) -> Result<Option<String>, Failure> {
+    let title = r.with("title", |v| match v.as_str() {
+        Some(title) if title.len() > limit => Err(too_long_title(title, limit)),
+        Some(title) => Ok(title.to_owned()),
+        None => Err(expected("UTF-8 string", v)),
+    });
+    title.optional()
+}
+
+fn read_annotations(r: &mut Reader<'_>, limit: usize) -> Result<Map, Failure> {
+    let annotations = r.with("annotations", |v| {
+        let map = v.as_map().ok_or_else(|| expected("map", v))?;
+        match annotations_size(map, limit) {
+            size if size > limit => Err(too_large_annotations(size, limit)),
+            _ => Ok(map.clone()),
+        }
+    });
+    annotations.or(Map::new())
+}
+
+pub(super) fn too_long_title(title: &str, limit: usize) -> String {
+    format!("expected at most {limit} bytes (max_title_length), found {}", title.len())
+}
+
+pub(super) fn too_large_annotations(size: usize, limit: usize) -> String {
+    format!("expected at most {limit} bytes of text YSON (max_annotations_size), found {size}")
+}
+
+/// Bytes of annotations as text YSON (jobs-and-nodes.md 6.12). Of those that are much larger than `limit` it is only said
+/// that they are.
+pub fn annotations_size(annotations: &Map, limit: usize) -> usize {
+    let least: usize = annotations.iter().map(|(name, value)| name.len() + least_bytes(value)).sum();
+    // The longer of two forms is not made of what is too long in the shorter one.
+    if least > limit { least } else { yson::to_text(&Value::Map(annotations.clone())).len() }
+}
+
+/// Bytes that a value has at least in text YSON.
+fn least_bytes(value: &Value) -> usize {
+    let of_map = |map: &Map| map.iter().map(|(name, value)| name.len() + least_bytes(value)).sum::<usize>();
+    match value {
+        Value::String(text) => text.len(),
+        Value::List(items) => items.iter().map(|item| 1 + least_bytes(item)).sum(),
+        Value::Map(map) => of_map(map),
+        Value::Attributed(both) => of_map(&both.0) + least_bytes(&both.1),
+        _ => 1,
     }
-    Ok(annotations)
 }
 
 /// The vault is not shown anywhere, so it goes past the full spec, and errors name keys only.

@@ -167,6 +167,15 @@ impl TreeOptions {
 }
 
 impl SchedulingOptions {
+    /// How many pool trees the options name, by option.
+    pub(crate) fn name_counts(&self) -> [(&'static str, usize); 3] {
+        [
+            ("pool_trees", self.pool_trees.as_ref().map_or(0, Vec::len)),
+            ("scheduling_options_per_pool_tree", self.per_tree.len()),
+            ("tentative_pool_trees", self.tentative_pool_trees.len()),
+        ]
+    }
+
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<SchedulingOptions, Failure> {
         let mut common = TreeOptions::read(r)?;
         let out = SchedulingOptions {

@@ -640,3 +640,76 @@ fn reserve_factor_follows_options_and_tmpfs() {
         assert_eq!(bounds.default, expected, "{options}");
     }
 }
+
+/// S15.
+#[test]
+fn titles_annotations_and_files_have_limits() {
+    let long = "x".repeat(4097);
+    assert_eq!(
+        error(&root(&format!("title={long}"))),
+        "Invalid value of spec option /title: expected at most 4096 bytes (max_title_length), found 4097"
+    );
+    assert!(parse(&root(&format!("title={}", &long[1..]))).is_ok());
+    let text = error(&root(&format!("annotations={{a={}}}", long.repeat(4))));
+    assert!(text.contains("at most 10240 bytes of text YSON (max_annotations_size), found 163"), "{text}");
+    let files = |count: usize| (0..count).map(|n| format!("\"//f/{n}\";")).collect::<String>();
+    assert!(parse(&task(&format!("file_paths=[{}]", files(1000)))).is_ok());
+    let text = error(&task(&format!("file_paths=[{}]", files(1001))));
+    assert!(
+        text.contains("/tasks/t/file_paths: maximum number of files and layers of a task is 1000"),
+        "{text}"
+    );
+    let tasks: String =
+        (0..4).map(|n| format!("t{n}={{job_count=1;command=x;file_paths=[{}]}};", files(800))).collect();
+    let text = error(&format!("{{tasks={{{tasks}}}}}"));
+    assert!(text.contains("of all tasks is 3000 (max_total_user_file_count), found 3200"), "{text}");
+}
+
+/// S13: each of these was compared with all others.
+#[test]
+fn lists_whose_items_are_compared_have_limits() {
+    let many = |count: usize, item: fn(usize) -> String| (0..count).map(item).collect::<String>();
+    let shells = many(1001, |n| format!("{{name=s{n}}};"));
+    assert!(
+        error(&root(&format!("job_shells=[{shells}]")))
+            .contains("at most 1000 items are allowed, found 1001")
+    );
+    let trees = many(1001, |n| format!("t{n};"));
+    assert!(error(&root(&format!("pool_trees=[{trees}]"))).contains("/pool_trees: at most 1000 items"));
+    let volumes = many(1001, |n| format!("{{size=1;path=p{n}}};"));
+    assert!(
+        error(&task(&format!("tmpfs_volumes=[{volumes}]"))).contains("tmpfs_volumes: at most 1000 items")
+    );
+    let outputs = |task: usize| (0..100).map(|n| format!("\"//o/{task}-{n}\";")).collect::<String>();
+    let tasks = |count: usize| -> String {
+        let one = |n: usize| format!("t{n}={{job_count=1;command=x;output_table_paths=[{}]}};", outputs(n));
+        format!("{{tasks={{{}}}}}", (0..count).map(one).collect::<String>())
+    };
+    assert!(parse(&tasks(10)).is_ok());
+    assert!(
+        error(&tasks(11))
+            .contains("at most 1000 output tables are allowed in all tasks together, found 1100")
+    );
+}
+
+/// S13: a large specification is read before the limits that are in force are known.
+#[test]
+fn limits_may_be_looked_at_afterwards() {
+    let read = |text: &str| {
+        let map = map(text);
+        spec::parse(OperationType::Vanilla, &map, &ControllerOptions::before_limits()).expect("a good spec")
+    };
+    let options = ControllerOptions::default();
+    let refused = |text: &str| {
+        let known = parse(text).expect_err("refused at once, too").to_string();
+        let later = spec::check_limits(&read(text), &options).expect_err("refused later").to_string();
+        assert_eq!(later, known);
+    };
+    refused(&root(&format!("title={}", "x".repeat(5000))));
+    refused(&root(&format!("annotations={{a={}}}", "x".repeat(20_000))));
+    refused(&task("job_count=100001").replace("job_count=1;", ""));
+    refused("{tasks={a={job_count=60000;command=x};b={job_count=40001;command=x}}}");
+    let tasks: String = (0..101).map(|i| format!("t{i}={{job_count=1;command=x}};")).collect();
+    refused(&format!("{{tasks={{{tasks}}}}}"));
+    assert_eq!(spec::check_limits(&read(&root("title=short")), &options), Ok(()));
+}

@@ -86,6 +86,9 @@ impl Edit<'_> {
             return Err(Failure::new(format!("Cannot {command} {from} to {to}: one contains the other"))
                 .with("path", from));
         }
+        if self.subtree_exceeds(from, self.limits.max_nodes_per_request) {
+            self.limits.check_request(usize::MAX)?;
+        }
         self.check_copyable(command, from)?;
         let slot = self.free_slot(destination, options.recursive, options.force)?;
         self.plant(from, slot, options)

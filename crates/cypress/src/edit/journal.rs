@@ -36,6 +36,11 @@ impl Journal {
         self.old.entry(id).or_insert_with(|| tree.nodes.get(&id).cloned());
     }
 
+    /// How many nodes were touched.
+    pub fn len(&self) -> usize {
+        self.old.len()
+    }
+
     /// To be called when all of a node's content is replaced.
     pub fn replaced(&mut self, id: ObjectId) {
         self.appended.remove(&id);

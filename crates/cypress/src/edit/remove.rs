@@ -4,6 +4,7 @@ use vocab::{Failure, ObjectId};
 use yson::ypath::Step;
 
 use super::Edit;
+use crate::accounts::attribute_bytes;
 use crate::attributes::{is_kept, is_system};
 use crate::failures::{no_attribute, read_only_attribute};
 use crate::node::Body;
@@ -50,11 +51,15 @@ impl Edit<'_> {
 
     /// All that are not the system's.
     pub(super) fn remove_user_attributes(&mut self, id: ObjectId) {
+        let Some(node) = self.node(id) else { return };
+        let gone = node.user_attributes.iter().filter(|(name, _)| !is_kept(node.node_type, name));
+        let bytes: i64 = gone.map(|(name, value)| attribute_bytes(name, Some(value))).sum();
         self.update_attributes(id, |node| {
             let node_type = node.node_type;
             let kept = std::mem::take(&mut node.user_attributes);
             node.user_attributes = kept.into_iter().filter(|(name, _)| is_kept(node_type, name)).collect();
         });
+        self.charge_values(id, -bytes);
     }
 
     fn remove_node(&mut self, id: ObjectId, options: RemoveOptions) -> Result<(), Failure> {
@@ -93,9 +98,7 @@ impl Edit<'_> {
             return Err(read_only_attribute(&self.path(id), name));
         }
         if node.user_attributes.contains(name) {
-            self.update_attributes(id, |node| {
-                node.user_attributes.remove(name);
-            });
+            self.change_user_attribute(id, name, None);
             return Ok(());
         }
         if force { Ok(()) } else { Err(no_attribute(&self.path(id), name)) }
@@ -103,9 +106,11 @@ impl Edit<'_> {
 
     /// Removes everything below a node.
     pub(super) fn remove_children(&mut self, id: ObjectId) -> Result<(), Failure> {
+        // Each of them is touched at least.
+        self.limits.check_request(self.journal.len() + self.child_count(id))?;
         let children = self.child_ids(id);
         for child in &children {
-            self.check_removable(*child)?;
+            self.check_droppable(*child)?;
         }
         // All at once: taking the items of a list out one by one would look through it each time.
         self.update_content(id, |node| {
@@ -114,26 +119,25 @@ impl Edit<'_> {
             }
         });
         for child in children {
-            self.take_subtree(child);
+            self.drop_subtree(child)?;
         }
         Ok(())
     }
 
     /// Removes a node with everything below.
     pub(super) fn remove_subtree(&mut self, top: ObjectId) -> Result<(), Failure> {
-        self.check_removable(top)?;
+        self.check_droppable(top)?;
         let parent = self.expect_node(top)?.parent;
         self.update_content(parent, |node| {
             if let Body::List(items) = &mut node.body {
                 items.retain(|item| *item != top);
             }
         });
-        self.take_subtree(top);
-        Ok(())
+        self.drop_subtree(top)
     }
 
     /// Refuses to remove what the system stands on.
-    fn check_removable(&self, top: ObjectId) -> Result<(), Failure> {
+    pub(super) fn check_removable(&self, top: ObjectId) -> Result<(), Failure> {
         for id in self.subtree(top) {
             let kept = self.node(id).is_some_and(|n| n.builtin || n.is_root());
             if kept || self.mount_at(id).is_some() {
@@ -145,7 +149,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    fn take_subtree(&mut self, top: ObjectId) {
+    pub(super) fn take_subtree(&mut self, top: ObjectId) {
         for id in self.subtree(top).into_iter().rev() {
             self.take(id);
         }

@@ -5,6 +5,7 @@ use yson::ypath::Step;
 use yson::{Map, Value};
 
 use super::{Edit, SetOptions};
+use crate::accounts::check_limits;
 use crate::acl::Acl;
 use crate::attributes::{is_kept, is_settable, is_system};
 use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
@@ -90,13 +91,16 @@ impl Edit<'_> {
                     value.as_i64().filter(|count| *count > 0).ok_or_else(|| wrong("positive integer"))?;
                 }
                 b"resource_limits" if is_kept(node_type, name) => {
-                    value.as_map().ok_or_else(|| wrong("map"))?;
+                    check_limits(value.as_map().ok_or_else(|| wrong("map"))?, &path())?;
                 }
                 _ => {}
             }
-            self.update_attributes(id, |node| {
-                node.user_attributes.insert(name, value);
-            });
+            let node = self.expect_node(id)?;
+            if !node.user_attributes.contains(name) {
+                let count = node.user_attributes.len() + 1;
+                self.limits.check_attribute_count(count, || self.path(id))?;
+            }
+            self.change_user_attribute(id, name, Some(value));
             return Ok(());
         }
         match name {
@@ -106,6 +110,10 @@ impl Edit<'_> {
             }
             b"account" => {
                 let account = text()?;
+                let node = self.expect_node(id)?;
+                let (before, usage) = (node.account.clone(), node.usage());
+                self.tree.charge(&before, -usage);
+                self.tree.charge(&account, usage);
                 self.update_attributes(id, |node| node.account = account);
             }
             b"inherit_acl" => {
@@ -122,12 +130,13 @@ impl Edit<'_> {
                 self.update_attributes(id, |node| node.opaque = opaque);
             }
             b"acl" => {
-                let acl = Acl::given(&value).map_err(|cause| {
+                let given = self.limits.check_acl(&value).and_then(|()| Acl::given(&value));
+                let given = given.map_err(|cause| {
                     Failure::new(format!("Attribute {} cannot be set", path()))
                         .with("path", path())
                         .because(cause)
                 })?;
-                self.update_attributes(id, |node| node.acl = acl);
+                self.change_acl(id, |acl| *acl = given);
             }
             b"schema" => {
                 if value.as_list().is_none() {

@@ -13,6 +13,7 @@ use crate::edit::journal::{Difference, Journal};
 use crate::edit::{Committed, Context, Edit};
 use crate::node::{Body, Chunk, Node};
 use crate::record::Change;
+use crate::transactions::charges::{changed_nodes, grown_accounts};
 use crate::tree::Tree;
 use crate::types::NodeType;
 
@@ -27,16 +28,15 @@ impl Forest {
         let Context { now, user, ids } = context;
         let here = self.entered();
         let (line, revision) = (self.line(here), self.trunk.revision());
-        let tree = match &mut self.view {
-            Some(view) if self.inside => &mut view.tree,
-            _ => &mut self.trunk,
-        };
+        let tree = self.here_mut();
         // Numbers of changes are never used twice, whoever sees them.
         tree.revision = revision;
         let before = tree.clone();
         let (value, journal) = tree.run(Context { now, user, ids: &mut *ids }, commands)?;
         let wanted = wanted_locks(&journal, tree);
-        if let Some((node, mode, found)) = first_conflict(tree, &line, &wanted) {
+        let in_the_way =
+            first_conflict(tree, &line, &wanted).or_else(|| conflict_below(tree, &line, &journal));
+        if let Some((node, mode, found)) = in_the_way {
             let found = found.clone();
             *tree = before;
             let path = tree.path(node);
@@ -49,6 +49,23 @@ impl Forest {
             let message =
                 format!("{path} cannot be changed in a transaction: users and groups are outside of all");
             return Err(Failure::new(message).with("path", path));
+        }
+        let refused = match here {
+            None => {
+                let grown = grown_accounts(&journal, tree);
+                self.refuse_growth(None, &grown)
+            }
+            Some(transaction) => {
+                let changed = changed_nodes(&journal, tree);
+                let grown = self.grown_charges(transaction, &changed);
+                self.refuse_growth(here, &grown)
+                    .and_then(|()| self.refuse_more_branches(transaction, changed.iter().map(|c| c.id)))
+                    .and_then(|()| self.refuse_more_locks(transaction, &wanted))
+            }
+        };
+        if let Err(failure) = refused {
+            *self.here_mut() = before;
+            return Err(failure);
         }
         match here {
             None => {
@@ -66,6 +83,14 @@ impl Forest {
                 self.keep_view();
                 Ok(done.with(value))
             }
+        }
+    }
+
+    /// The tree that is read and edited at present.
+    fn here_mut(&mut self) -> &mut Tree {
+        match &mut self.view {
+            Some(view) if self.inside => &mut view.tree,
+            _ => &mut self.trunk,
         }
     }
 
@@ -150,6 +175,7 @@ impl Forest {
         if let Some(view) = &mut self.view {
             view.tree.revision = self.trunk.revision;
             view.tree.locks = self.trunk.locks.clone();
+            view.tree.take_sums(&self.trunk);
             view.version = self.version;
         }
     }
@@ -178,6 +204,9 @@ impl Forest {
     pub(super) fn insert_lock(&mut self, lock: Lock) {
         if let Some(transaction) = self.transactions.get_mut(&lock.transaction) {
             transaction.locked.insert(lock.node);
+        }
+        if let Some(owner) = self.transactions.get(&lock.transaction).map(|t| t.owner.clone()) {
+            *self.locked_by.entry(owner).or_default() += 1;
         }
         let id = lock.id;
         let node = lock.node;
@@ -237,6 +266,8 @@ fn wanted_locks(journal: &Journal, tree: &Tree) -> Vec<(ObjectId, Mode)> {
             }
             (Some(old), Some(new)) if has_other_content(old, new) && !appends(journal, old, new) => {
                 wanted.push((id, Mode::Exclusive));
+                let has_left = is_moved(old, new) && !old.key.is_empty();
+                wanted.extend(has_left.then(|| child(old)));
             }
             (Some(old), Some(new)) => {
                 wanted.extend(
@@ -260,9 +291,31 @@ fn appends(journal: &Journal, old: &Node, new: &Node) -> bool {
     (old.parent, &old.key) == (new.parent, &new.key) && journal.is_append(new.id, old, new)
 }
 
+/// Is it at another place? Only what is discarded is: it goes with all that is below it.
+fn is_moved(old: &Node, new: &Node) -> bool {
+    (old.parent, &old.key) != (new.parent, &new.key)
+}
+
+/// The first lock on something below what an edit has discarded.
+fn conflict_below<'a>(
+    tree: &'a Tree,
+    line: &[ObjectId],
+    journal: &Journal,
+) -> Option<(ObjectId, Mode, &'a Lock)> {
+    let moved = |d: &Difference<'_>| d.old.zip(d.new).is_some_and(|(old, new)| is_moved(old, new));
+    let tops: Vec<ObjectId> =
+        journal.differences(tree).filter(moved).map(|difference| difference.id).collect();
+    tops.into_iter().find_map(|top| {
+        tree.locks
+            .iter()
+            .filter(|(id, _)| tree.is_within(**id, top))
+            .find_map(|(id, locks)| Some((*id, Mode::Exclusive, locks.in_the_way(line, &Mode::Exclusive)?)))
+    })
+}
+
 /// Is more different than attributes? Children of maps are not part of the map.
 fn has_other_content(old: &Node, new: &Node) -> bool {
-    let moved = (old.parent, &old.key) != (new.parent, &new.key);
+    let moved = is_moved(old, new);
     // Making a node of the layout built in is no change that anybody could lock.
     moved || (old.body != new.body && !matches!(new.body, Body::Map))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vocab::{Failure, ObjectId, Time, code};
 
 use super::Forest;
+use super::charges::fewer;
 use super::locks::{Lock, Mode};
 use super::node_locks::Turn;
 use super::transaction::Branch;
@@ -30,7 +31,11 @@ impl Forest {
         let (parent, prerequisites) = self.expect(id).map(|t| (t.parent, t.prerequisites.clone()))?;
         self.check_prerequisites(&prerequisites)?;
         let (mut done, freed) = match parent {
-            Some(parent) => self.commit_to_parent(id, parent),
+            Some(parent) => {
+                let changed: Vec<ObjectId> = self.expect(id)?.branches.keys().copied().collect();
+                self.refuse_more_branches(parent, changed.into_iter())?;
+                self.commit_to_parent(id, parent)
+            }
             None => (self.commit_to_trunk(context, id, check)?, Freed::new()),
         };
         self.abandon(id, freed, &mut done);
@@ -75,10 +80,12 @@ impl Forest {
             }
             if let Some(entry) = self.transactions.remove(id) {
                 self.expiry.remove(&(entry.expires(), *id));
+                fewer(&mut self.started_by, &entry.owner, 1);
                 if let Some(parent) = entry.parent.and_then(|parent| self.transactions.get_mut(&parent)) {
                     parent.nested.remove(id);
                 }
             }
+            self.release_charges(*id);
             done.ended.push(*id);
         }
         // Nobody waits for what is gone: its records go as a whole.
@@ -129,11 +136,13 @@ impl Forest {
         let locked: Vec<ObjectId> =
             self.transactions.get(&id).into_iter().flat_map(|t| t.locked.iter().copied()).collect();
         let mut freed = Freed::new();
+        let mut passed = 0;
         for node in locked {
             let Some(locks) = self.trunk.locks.get_mut(&node) else { continue };
             let mine = |lock: &Lock| lock.acquired && lock.mode != Mode::Snapshot;
             let turns: Vec<Turn> =
                 locks.of(id).filter(|(_, lock)| mine(lock)).map(|(turn, _)| turn).collect();
+            passed += turns.len();
             for turn in turns {
                 done.transactions.extend(locks.get(turn).map(Change::without_lock));
                 if let Some(lock) = locks.change(turn, |lock| lock.transaction = parent) {
@@ -145,6 +154,13 @@ impl Forest {
                 && let Some(entry) = self.transactions.get_mut(&parent)
             {
                 entry.locked.insert(node);
+            }
+        }
+        let owner = |id: ObjectId| self.transactions.get(&id).map(|t| t.owner.clone());
+        if let (Some(own), Some(above)) = (owner(id), owner(parent)) {
+            fewer(&mut self.locked_by, &own, passed);
+            if passed > 0 {
+                *self.locked_by.entry(above).or_default() += passed;
             }
         }
         freed

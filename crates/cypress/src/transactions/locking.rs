@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vocab::{Failure, ObjectId, object_type};
 
 use super::Forest;
+use super::charges::fewer;
 use super::locks::{Lock, Mode, conflict};
 use super::node_locks::Turn;
 use super::transaction::Branch;
@@ -59,6 +60,8 @@ impl Forest {
         {
             return Err(conflict(&path, &options.mode, found, self.winner(found)));
         }
+        self.refuse_more_locked(transaction, node)?;
+        self.refuse_locks(transaction, 1)?;
         let lock = Lock {
             id: ObjectId(context.ids.next(object_type::LOCK)),
             transaction,
@@ -132,7 +135,9 @@ impl Forest {
         let Some(locks) = self.trunk.locks.get_mut(&node) else { return dropped };
         let gone: Vec<Turn> =
             locks.of(transaction).filter(|(_, lock)| which(lock)).map(|(turn, _)| turn).collect();
+        let mut count = 0;
         for lock in gone.into_iter().filter_map(|turn| locks.remove(turn)) {
+            count += 1;
             self.lock_nodes.remove(&lock.id);
             done.transactions.push(Change::without_lock(&lock));
             if lock.acquired {
@@ -142,6 +147,9 @@ impl Forest {
         let has_more = locks.has_any_of(transaction);
         if locks.len() == 0 {
             self.trunk.locks.remove(&node);
+        }
+        if let Some(owner) = self.transactions.get(&transaction).map(|t| t.owner.as_str()) {
+            fewer(&mut self.locked_by, owner, count);
         }
         if !has_more && let Some(entry) = self.transactions.get_mut(&transaction) {
             entry.locked.remove(&node);

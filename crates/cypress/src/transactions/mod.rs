@@ -18,6 +18,7 @@
 //!
 //! Reading order: [`locks`], `transaction`, [`edit`], [`end`], `record`.
 
+mod charges;
 mod edit;
 mod end;
 mod locking;
@@ -34,6 +35,7 @@ use std::ops::Deref;
 use vocab::{Failure, ObjectId, Time, code};
 use yson::Map;
 
+use crate::accounts::Usage;
 use crate::edit::{Committed, Context};
 use crate::layout::Layout;
 use crate::resolve::MountId;
@@ -58,6 +60,12 @@ pub struct Forest {
     lock_nodes: BTreeMap<ObjectId, (ObjectId, Turn)>,
     /// Contents that branches refer to, and how many do.
     blobs: BTreeMap<u64, usize>,
+    /// What branches and running jobs add to the usage of accounts, by transaction and node.
+    charges: BTreeMap<(ObjectId, ObjectId), (String, Usage)>,
+    /// Transactions of each user.
+    started_by: BTreeMap<String, usize>,
+    /// Locks of the transactions of each user.
+    locked_by: BTreeMap<String, usize>,
     /// Counts whatever may change a view.
     version: u64,
     /// What views have not seen yet.
@@ -89,6 +97,9 @@ impl Forest {
             expiry: BTreeSet::new(),
             lock_nodes: BTreeMap::new(),
             blobs: BTreeMap::new(),
+            charges: BTreeMap::new(),
+            started_by: BTreeMap::new(),
+            locked_by: BTreeMap::new(),
             version: 0,
             trail: Trail::default(),
             view: None,
@@ -212,6 +223,10 @@ impl Forest {
         branch: Option<Branch>,
         released: &mut Vec<u64>,
     ) {
+        if !self.transactions.contains_key(&transaction) {
+            return;
+        }
+        self.charge_branch(transaction, node, branch.as_ref());
         let Some(entry) = self.transactions.get_mut(&transaction) else { return };
         for blob in branch.iter().flat_map(Branch::blobs) {
             *self.blobs.entry(blob).or_default() += 1;

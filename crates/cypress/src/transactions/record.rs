@@ -153,6 +153,9 @@ impl Forest {
     }
 
     fn adopt(mut self, parts: Vec<(ObjectId, Kept)>) -> Result<Forest, RestoreError> {
+        for transaction in self.transactions.values() {
+            *self.started_by.entry(transaction.owner.clone()).or_default() += 1;
+        }
         let all: Vec<(ObjectId, Option<ObjectId>, Time)> =
             self.transactions.iter().map(|(id, t)| (*id, t.parent, t.expires())).collect();
         for (id, parent, expires) in all {
@@ -187,6 +190,7 @@ impl Forest {
         for lock in locks {
             self.insert_lock(lock);
         }
+        self.charge_all();
         Ok(self)
     }
 }

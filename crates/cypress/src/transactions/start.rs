@@ -51,6 +51,15 @@ impl Forest {
         self.check_prerequisites(&prerequisites)?;
         check("Depth of a transaction", self.line(parent).len() + 1, MAX_DEPTH)?;
         check("Number of transactions", self.transactions.len() + 1, MAX_COUNT)?;
+        let own = self.started_by.get(context.user).copied().unwrap_or_default();
+        let what = format!("Number of transactions of user \"{}\"", context.user);
+        let limit = self.trunk().limits().max_transactions_per_user;
+        check(&what, own + 1, limit).map_err(|failure| {
+            failure
+                .with("user", context.user)
+                .with("limit", limit)
+                .with("option", "max_transactions_per_user")
+        })?;
         let size = crate::limits::size(&attributes.clone().into());
         check("Size of the attributes of a transaction", size, MAX_ATTRIBUTES)?;
         let id = ObjectId(context.ids.next(object_type::TRANSACTION));
@@ -92,6 +101,7 @@ impl Forest {
             parent.nested.insert(id);
         }
         self.expiry.insert((transaction.expires(), id));
+        *self.started_by.entry(transaction.owner.clone()).or_default() += 1;
         self.transactions.insert(id, transaction);
     }
 

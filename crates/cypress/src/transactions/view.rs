@@ -104,6 +104,7 @@ impl Forest {
             keeps_children |= matches!(branch, Branch::Pinned { children: Some(_), .. });
             apply(&mut tree, *node, branch);
         }
+        tree.take_sums(&self.trunk);
         View { of, version: self.version, keeps_children, tree }
     }
 
@@ -133,6 +134,7 @@ impl Forest {
             self.refresh(&mut view.tree, &line, id)?;
         }
         view.tree.locks = self.trunk.locks.clone();
+        view.tree.take_sums(&self.trunk);
         view.tree.mounts = self.trunk.mounts.clone();
         view.tree.root = self.trunk.root;
         view.tree.revision = self.trunk.revision;

@@ -79,7 +79,7 @@ fn types_have_their_own() {
             get //sys/groups/users/@ -- attributes=[name;members;member_of]
                 {"name"="users";"members"=["root";];"member_of"=[];}
             get //sys/accounts/tmp/@ -- attributes=[name;resource_limits]
-                {"name"="tmp";"resource_limits"={};}
+                {"name"="tmp";"resource_limits"={"node_count"=500000;"disk_space_per_medium"={"default"=1099511627776;};"master_memory"={"total"=1073741824;};};}
             set //sys/users/root/@banned yes
                 1: Attribute //sys/users/root/@banned: expected boolean, found string
         "#]],

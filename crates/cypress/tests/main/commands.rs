@@ -847,6 +847,7 @@ fn limits() {
         max_attribute_size: 30,
         max_value_depth: 3,
         max_depth: 4,
+        ..Limits::default()
     };
     let mut console = Console::new();
     // The layout itself is larger than these limits.

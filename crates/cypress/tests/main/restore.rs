@@ -157,7 +157,8 @@ fn broken_records_are_refused() {
 /// Work grows with what is changed, not with its square: that would be felt here.
 #[test]
 fn large_maps_and_lists() {
-    let mut console = Console::new();
+    let limits = Limits { max_nodes_per_request: 100_000, ..Limits::default() };
+    let mut console = Console::with_limits(limits);
     let place = console.place("//tmp/a", Last::Follow).expect("a place");
     let many = 8_000;
     let items: Vec<Value> =

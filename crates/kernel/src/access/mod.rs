@@ -128,6 +128,7 @@ impl Kernel {
                     let found = self.find_as(who, path, Last::Stay)?;
                     // What is there already keeps its attributes.
                     if !(found.rest.is_empty() && *ignore_existing) {
+                        self.demand_account(who, attributes.get("account"))?;
                         self.authorize_expiring(who, &found, attributes, &path.text())?;
                     }
                     if found.rest.is_empty() && !force {
@@ -301,6 +302,7 @@ impl Kernel {
             // Only the server itself asks these, as `root`.
             Command::LocateArtifact { .. }
             | Command::LocateJobInput { .. }
+            | Command::LocateJobOutput { .. }
             | Command::LocateInput { .. }
             | Command::Identify { .. }
             | Command::PasswordHash { .. } => Err(denied(who, Administer, "the server", None)),
@@ -315,6 +317,7 @@ impl Kernel {
             }
             // Pools and files of a specification are asked for when it has been read.
             Command::StartOperation { .. }
+            | Command::StartReadOperation(_)
             | Command::GetOperation { .. }
             | Command::ListOperations(_)
             | Command::ListOperationEvents { .. }

@@ -155,6 +155,8 @@ impl Kernel {
         };
         self.demand(who, permission, object, shown)?;
         match (&*name, object) {
+            // Its nodes take what the account has.
+            ("account", Object::Node(_)) => self.demand_account(who, value),
             // What is removed later is removed by whoever says when.
             ("expiration_time" | "expiration_timeout", Object::Node(id))
                 if value.is_some_and(|v| !v.is_entity()) =>
@@ -163,6 +165,17 @@ impl Kernel {
                 self.authorize_remove(who, &found, shown)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Permission `use` of the account that a node is to be charged to. One that does not exist is refused elsewhere.
+    pub(super) fn demand_account(&self, who: &Who, account: Option<&Value>) -> Result<(), Failure> {
+        let Some(name) = account.and_then(Value::as_str) else { return Ok(()) };
+        match self.tree.trunk().child(self.system_map(b"accounts"), name.as_bytes()) {
+            Some(node) => {
+                self.demand(who, Permission::Use, &Object::Node(node), &format!("account \"{name}\""))
+            }
+            None => Ok(()),
         }
     }
 
@@ -263,7 +276,10 @@ impl Kernel {
         top: ObjectId,
         levels: u8,
     ) -> Result<(), Failure> {
+        let mut count = 0;
         self.walk_below(top, levels, &mut |node, may_differ| {
+            count += 1;
+            self.check_walk(count, top)?;
             if permission == Permission::Remove {
                 self.refuse_touching_superusers(who, node.id)?;
             }
@@ -273,6 +289,23 @@ impl Kernel {
             }?;
             Ok(true)
         })
+    }
+
+    /// Refuses a change of which the permissions of too many nodes would have to be looked at.
+    fn check_walk(&self, count: usize, top: ObjectId) -> Result<(), Failure> {
+        let limit = self.tree.limits().max_values_per_read;
+        if count <= limit {
+            return Ok(());
+        }
+        let path = self.tree.path(top);
+        let message = format!(
+            "There are more than {limit} nodes below {path}, which is the limit of those whose permissions are looked at \
+             (max_values_per_read): do it in parts"
+        );
+        Err(Failure::new(message)
+            .with("path", path)
+            .with("limit", limit)
+            .with("option", "max_values_per_read"))
     }
 
     /// What a recursive `get` of a node shows as `#`, as it does with what is opaque.
@@ -346,11 +379,17 @@ impl Kernel {
         levels: u8,
         enter: &mut dyn FnMut(&Node, bool) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
+        // Hardly ever: then nothing is asked of single nodes.
+        let secrets = self.is_secret(top) || self.has_secrets_below(top);
         let mut open = vec![(top, levels)];
         while let Some((parent, above)) = open.pop() {
             for id in self.tree.child_ids(parent) {
                 let Some(node) = self.tree.node(id) else { continue };
-                let levels = if self.has_list(node) { 0 } else { SETTLED.min(above + 1) };
+                let levels = if has_own_list(node) || secrets && self.is_secret(node.id) {
+                    0
+                } else {
+                    SETTLED.min(above + 1)
+                };
                 if enter(node, levels < SETTLED)? {
                     open.push((id, levels));
                 }
@@ -371,6 +410,10 @@ impl Kernel {
     }
 
     fn has_list(&self, node: &Node) -> bool {
-        !node.inherit_acl || !node.acl.0.is_empty() || self.is_secret(node.id)
+        has_own_list(node) || self.is_secret(node.id)
     }
+}
+
+fn has_own_list(node: &Node) -> bool {
+    !node.inherit_acl || !node.acl.0.is_empty()
 }

@@ -16,9 +16,10 @@ use crate::job_archive::Left;
 use crate::jobs::Job;
 use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
+use controller::spec::ParsedSpec;
 use controller::{JobVerdict, OperationController, OperationEvent};
 use scheduler::{Admission, DemandGroup, Joined};
-use vocab::{AbortReason, Failure, OperationId, OperationState, OperationType, Time, code, object_type};
+use vocab::{AbortReason, Failure, OperationId, OperationState, Time, code, object_type};
 use yson::{Map, Value};
 
 impl Kernel {
@@ -27,14 +28,11 @@ impl Kernel {
         &mut self,
         now: Time,
         user: &str,
-        operation_type: OperationType,
-        spec: &Map,
+        parsed: ParsedSpec,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
-        let parsed = controller::spec::parse(operation_type, spec, &self.controller_options)
-            .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
-        if let Some(acl) = spec.get("acl").filter(|acl| !acl.is_entity()) {
-            acl::check(acl).map_err(|inner| {
+        if let Some(acl) = parsed.provided.get("acl").filter(|acl| !acl.is_entity()) {
+            self.tree.limits().check_acl(acl).and_then(|()| acl::check(acl)).map_err(|inner| {
                 Failure::new("Error parsing operation spec").with("option", "acl").because(inner)
             })?;
         }
@@ -64,7 +62,7 @@ impl Kernel {
         let root = &parsed.spec.root;
         let mut operation = Operation {
             id,
-            operation_type,
+            operation_type: parsed.spec.operation_type,
             lease: self.new_lease(&parsed.spec),
             user: user.to_owned(),
             user_transaction: self.tree.entered(),
@@ -146,10 +144,11 @@ impl Kernel {
             pinned.extend(self.resolve_files(&operation.user, task, files)?);
         }
         self.note_use_of(pinned.iter().map(|file| file.artifact.file_id).collect());
-        match self.operations.get_mut(&id) {
-            Some(operation) => operation.pin(pinned),
-            None => Ok(()),
-        }
+        let Some(operation) = self.operations.get_mut(&id) else { return Ok(()) };
+        self.pins.remove(operation.pinned_blobs());
+        let done = operation.pin(pinned);
+        self.pins.add(operation.pinned_blobs());
+        done
     }
 
     /// `pending -> materializing -> running`, when the scheduler lets it run in some tree.

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Range};
 use tables::{Columns, Selection, about};
 use vocab::batch::Table;
+use vocab::code;
 use vocab::{Failure, JobId, ObjectId, OperationId, OperationState, OutputTable, Span, TableIo, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -90,6 +91,9 @@ impl Target {
 
 /// Of the input of one operation: they are kept in memory and in its record.
 const MAX_PIECES: usize = 200_000;
+
+/// Blob of rows that the server has not kept: there was no room for them.
+pub const NOT_KEPT: u64 = 0;
 
 /// Of each a block is in memory while rows are merged by their keys.
 const MAX_MERGED: usize = 100;
@@ -168,8 +172,9 @@ impl Kernel {
             Some(map) => cut(&weights, &map.cutting),
             None => Vec::new(),
         };
-        for (i, target) in outputs.iter().enumerate() {
-            if outputs[..i].iter().any(|other| other.table == target.table) {
+        let mut seen = BTreeSet::new();
+        for target in &outputs {
+            if !seen.insert(target.table) {
                 let path = self.tree.path(target.table);
                 return Err(Failure::new(format!("Output table {path} is there twice")).with("path", path));
             }
@@ -210,6 +215,7 @@ impl Kernel {
                 done,
                 written,
             };
+            self.pins.add(tables.blobs());
             operation.set_tables(tables);
         }
         Ok(())
@@ -343,6 +349,8 @@ impl Kernel {
         let Some(operation) = self.operations.get(&id) else { return Ok(()) };
         let Some(tables) = operation.tables.clone() else { return Ok(()) };
         let user = operation.user.clone();
+        // From here on the tables are charged for them.
+        self.tree.release_charges(tables.transaction);
         self.inside(tables.transaction, |kernel| {
             for (number, target) in (0..).zip(&tables.outputs) {
                 let of_table = tables.done.iter().filter(|((_, table), _)| *table == number);
@@ -398,6 +406,63 @@ impl Kernel {
         })
     }
 
+    /// 902 if what a job has written is more than the accounts of its tables have room for: the job fails then, and the
+    /// operation with it.
+    pub(crate) fn refuse_output(
+        &self,
+        id: OperationId,
+        task: &str,
+        chunks: &BTreeMap<u32, Chunk>,
+    ) -> Result<(), Failure> {
+        for (number, chunk) in chunks {
+            let Some(table) = self.output_table(id, task, *number) else { continue };
+            let refused = match self.tree.check_disk_space(table, chunk.size) {
+                Ok(()) if chunk.blob == NOT_KEPT => Failure::coded(
+                    code::ACCOUNT_LIMIT,
+                    "The account of an output table had no room for the rows of the job when they came",
+                ),
+                Ok(()) => continue,
+                Err(failure) => failure,
+            };
+            let path = self.tree.trunk().path(table);
+            return Err(refused.with("path", path).with("fatal", true));
+        }
+        Ok(())
+    }
+
+    /// An output table of a task, by its number among those of the task.
+    fn output_table(&self, id: OperationId, task: &str, number: u32) -> Option<ObjectId> {
+        let operation = self.operations.get(&id)?;
+        let task = operation.spec.spec.tasks.iter().position(|t| t.name == task)?;
+        let tables = operation.tables.as_ref()?;
+        let place = tables.task_outputs.get(task)?.get(number as usize)?;
+        Some(tables.outputs.get(*place as usize)?.table)
+    }
+
+    /// `{space_left}`: bytes that a running job may still write to one of its output tables. The server asks this before
+    /// rows come.
+    pub(crate) fn locate_job_output(&self, job_id: JobId, number: u32) -> Value {
+        let table = self.jobs.get(job_id).and_then(|job| {
+            let operation = self.operations.get(&job.operation)?;
+            let task = &operation.controller.job(job_id)?.identity().task;
+            self.output_table(job.operation, task, number)
+        });
+        let left = table.map_or(u64::MAX, |table| self.tree.disk_space_left(table));
+        yson::map! {"space_left" => left}.into()
+    }
+
+    /// What the jobs of an operation have written before a restart counts again.
+    pub(crate) fn charge_outputs(&mut self, id: OperationId) {
+        let Some(tables) = self.operations.get(&id).and_then(|operation| operation.tables.as_ref()) else {
+            return;
+        };
+        for ((_, table), chunk) in &tables.done {
+            if let Some(target) = tables.outputs.get(*table as usize) {
+                self.tree.reserve_disk_space(tables.transaction, target.table, chunk.size);
+            }
+        }
+    }
+
     /// The rows of a unit that is done, by the number of the table among those of its task.
     pub(crate) fn note_output(
         &mut self,
@@ -420,8 +485,14 @@ impl Kernel {
                 operation_key(id, OUTPUT, &key),
                 yson::to_binary(&chunk.to_value()),
             );
+            if let Some(target) = tables.outputs.get(table as usize) {
+                self.tree.reserve_disk_space(tables.transaction, target.table, chunk.size);
+            }
             let rows = chunk.rows;
-            let before = tables.done.insert((place, table), chunk).map_or(0, |chunk| chunk.rows);
+            self.pins.add([chunk.blob]);
+            let replaced = tables.done.insert((place, table), chunk);
+            self.pins.remove(replaced.iter().map(|chunk| chunk.blob));
+            let before = replaced.map_or(0, |chunk| chunk.rows);
             if let Some(written) = tables.written.get_mut(table as usize) {
                 *written = *written + rows - before;
             }
@@ -495,12 +566,12 @@ impl Operation {
 /// The output tables of all tasks, each once, and which of them each task has.
 fn outputs_of(tasks: &[TaskSpec]) -> (Vec<YPath>, Vec<Vec<u32>>) {
     let mut paths: Vec<YPath> = Vec::new();
+    let mut known: BTreeMap<String, u32> = BTreeMap::new();
     let mut number = |path: &YPath| {
-        let known = paths.iter().position(|other| other.text() == path.text());
-        known.unwrap_or_else(|| {
+        *known.entry(path.text()).or_insert_with(|| {
             paths.push(path.clone());
-            paths.len() - 1
-        }) as u32
+            (paths.len() - 1) as u32
+        })
     };
     let numbers = tasks.iter().map(|task| task.outputs.iter().map(&mut number).collect()).collect();
     (paths, numbers)

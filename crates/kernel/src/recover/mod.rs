@@ -25,7 +25,7 @@ use crate::usage_history::UsageHistory;
 use crate::volumes::Volumes;
 use crate::{Config, Effect, Kernel, OpenBatch, PendingWork, Periodic};
 use controller::ControllerOptions;
-use cypress::{Context, Forest, Last, Layout, Limits, Resolved, Tree};
+use cypress::{Context, Forest, Last, Layout, Resolved, Tree};
 use scheduler::Scheduler;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::{Batch, Table};
@@ -91,7 +91,7 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<Kernel, RecoverError> {
         let mut ids = GuidGenerator::new(config.life);
-        let (tree, first_changes) = recover_tree(&mut ids, now, &mut records)?;
+        let (tree, first_changes) = recover_tree(&config, &mut ids, now, &mut records)?;
         let mut kernel = Kernel {
             controller_options: ControllerOptions::default(),
             ids,
@@ -105,6 +105,7 @@ impl Kernel {
             finished: Finished::default(),
             nodes: Nodes::default(),
             jobs: Jobs::default(),
+            pins: Default::default(),
             owed: Default::default(),
             mutations: Mutations::default(),
             preemptions: Default::default(),
@@ -257,6 +258,7 @@ impl Kernel {
 
 /// The tree of the records, or that of a new cluster.
 fn recover_tree(
+    config: &Config,
     ids: &mut GuidGenerator,
     now: Time,
     records: &mut Records,
@@ -264,11 +266,11 @@ fn recover_tree(
     let nodes = records.take(Table::Cypress);
     if !nodes.is_empty() {
         let failure = |e: cypress::RestoreError| Failure::new(e.to_string());
-        let trunk = Tree::restore(nodes, Limits::default()).map_err(failure)?;
+        let trunk = Tree::restore(nodes, config.limits.clone()).map_err(failure)?;
         let forest = Forest::restore(trunk, records.take(Table::Transactions), now).map_err(failure)?;
         return Ok((forest, Batch::new()));
     }
-    let created = Tree::new(Context { now, user: "root", ids }, Limits::default());
+    let created = Tree::new(Context { now, user: "root", ids }, config.limits.clone());
     let mut batch = Batch::new();
     for change in created.changes {
         match change.value {

@@ -82,6 +82,7 @@ impl Kernel {
                     if let Some(alias) = operation.alias() {
                         self.aliases.insert(alias.to_owned(), *id);
                     }
+                    self.pins.add(operation.pinned_blobs());
                     self.operations.insert(*id, operation);
                     descriptions.push(description);
                 }
@@ -105,7 +106,9 @@ impl Kernel {
                     self.revive(now, id);
                 }
                 Err(why) => {
-                    self.operations.remove(&id);
+                    if let Some(operation) = self.operations.remove(&id) {
+                        self.pins.remove(operation.pinned_blobs());
+                    }
                     self.fail_broken(now, id, Broken { record: &record, why });
                 }
             }
@@ -173,6 +176,7 @@ impl Kernel {
 
     /// An operation that the scheduler has taken back goes on from where it was.
     fn revive(&mut self, now: Time, id: OperationId) {
+        self.charge_outputs(id);
         let Some(operation) = self.operations.get_mut(&id) else { return };
         let was_running = operation.state == OperationState::Running;
         let may_run = operation.trees.iter().any(|t| t.running);

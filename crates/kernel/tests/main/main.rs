@@ -5,6 +5,7 @@
 
 mod aborts;
 mod access;
+mod accounts;
 mod alerts;
 mod archive;
 mod broken_records;

@@ -7,7 +7,7 @@ mod read;
 mod string;
 mod write;
 
-pub use read::{JsonRows, from_json, from_json_stream};
+pub use read::{JsonRows, from_json, from_json_bounded, from_json_stream};
 pub use write::{to_json, write_json, write_json_row};
 
 /// Options of the `json` format, named as in a format description.

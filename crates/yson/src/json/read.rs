@@ -9,7 +9,12 @@ const VALUE: &str = "a JSON value";
 
 /// Parses one JSON value; anything but white space behind it is an error.
 pub fn from_json(input: &[u8], format: &JsonFormat) -> Result<Value, ParseError> {
-    let mut reader = Reader::new(input, format);
+    from_json_bounded(input, format, usize::MAX)
+}
+
+/// [`from_json`] of at most `max_values` values, with those in arrays and objects.
+pub fn from_json_bounded(input: &[u8], format: &JsonFormat, max_values: usize) -> Result<Value, ParseError> {
+    let mut reader = Reader { values_left: max_values, max_values, ..Reader::new(input, format) };
     let value = reader.node().and_then(|value| match reader.cursor.peek_token() {
         None => Ok(value),
         Some(_) => Err(Fault::expected(reader.cursor.pos, "end of input")),
@@ -47,6 +52,9 @@ struct Reader<'a> {
     format: &'a JsonFormat,
     depth_left: usize,
     max_depth: usize,
+    /// Values that may still come.
+    values_left: usize,
+    max_values: usize,
 }
 
 /// Keys of a wrapped value, gathered while its object is read.
@@ -61,10 +69,22 @@ struct Wrapping {
 impl<'a> Reader<'a> {
     fn new(input: &'a [u8], format: &'a JsonFormat) -> Reader<'a> {
         let max_depth = ParseOptions::default().max_depth;
-        Reader { cursor: Cursor::new(input), format, depth_left: max_depth, max_depth }
+        let (values_left, max_values) = (usize::MAX, usize::MAX);
+        Reader {
+            cursor: Cursor::new(input),
+            format,
+            depth_left: max_depth,
+            max_depth,
+            values_left,
+            max_values,
+        }
     }
 
     fn node(&mut self) -> Result<Value, Fault> {
+        let Some(left) = self.values_left.checked_sub(1) else {
+            return Err(Fault { at: self.cursor.pos, kind: FaultKind::TooMany(self.max_values) });
+        };
+        self.values_left = left;
         let Some(first) = self.cursor.peek_token() else {
             return Err(Fault::expected(self.cursor.pos, VALUE));
         };

@@ -24,9 +24,13 @@ pub type Tx = Option<ObjectId>;
 
 impl Desk {
     pub fn new() -> Desk {
+        Desk::with_limits(Limits::default())
+    }
+
+    pub fn with_limits(limits: Limits) -> Desk {
         let mut ids = GuidGenerator::new(1);
         let now = Time::from_secs(1_767_323_045);
-        let done = Tree::new(Context { now, user: "root", ids: &mut ids }, Limits::default());
+        let done = Tree::new(Context { now, user: "root", ids: &mut ids }, limits);
         let mut desk = Desk {
             forest: Forest::new(done.value.clone()),
             ids,
@@ -93,7 +97,8 @@ impl Desk {
     }
 
     fn check(&mut self) {
-        let trunk = Tree::restore(&self.nodes, Limits::default()).expect("good records of nodes");
+        let limits = self.forest.trunk().limits().clone();
+        let trunk = Tree::restore(&self.nodes, limits).expect("good records of nodes");
         let mut restored =
             Forest::restore(trunk, &self.transactions, self.now).expect("good records of transactions");
         assert_eq!(
@@ -103,6 +108,9 @@ impl Desk {
         let all: Vec<Tx> = std::iter::once(None).chain(self.forest.transactions().map(Some)).collect();
         for at in all {
             assert_eq!(picture(&mut restored, at), picture(&mut self.forest, at), "seen from {at:?}");
+        }
+        for sums in [self.forest.check_sums(), restored.check_sums()] {
+            assert_eq!(sums, [""; 0], "what is kept of users and accounts is what a recount finds");
         }
         let used: BTreeSet<u64> = self.forest.all_blobs().collect();
         assert!(used.is_disjoint(&self.released), "a content that was released is in use");

@@ -1,6 +1,7 @@
 //! Transactions: views, locks, commits, and the way back from records.
 
 mod append;
+mod bounds;
 mod desk;
 mod expiration;
 mod model;

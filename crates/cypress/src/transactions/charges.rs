@@ -1,0 +1,289 @@
+//! What transactions add to the usage of accounts, and how many transactions and locks users have.
+//!
+//! A branch is charged for what it adds to the node of the trunk: all of a node that is new, and of another one the
+//! contents and values that the trunk's version has not. Its account is that of the branch. The charge ends with the
+//! branch: after a commit the node of the trunk is counted instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vocab::{Failure, ObjectId};
+
+use super::Forest;
+use super::locks::{Mode, Part};
+use super::transaction::{Branch, Transaction};
+use crate::accounts::Usage;
+use crate::edit::journal::{Difference, Journal};
+use crate::node::{Body, Node};
+use crate::tree::Tree;
+
+/// By how much an edit of the trunk has changed the usage of each account.
+pub(super) fn grown_accounts(journal: &Journal, tree: &Tree) -> BTreeMap<String, Usage> {
+    let mut grown: BTreeMap<String, Usage> = BTreeMap::new();
+    for Difference { old, new, .. } in journal.differences(tree) {
+        if let Some(new) = new {
+            *grown.entry(new.account.clone()).or_default() += new.usage();
+        }
+        if let Some(old) = old {
+            *grown.entry(old.account.clone()).or_default() += -old.usage();
+        }
+    }
+    grown
+}
+
+/// What a branch adds to the node of the trunk, which may have rows of others that the branch has not.
+fn added(node: &Node, below: Option<&Node>) -> Usage {
+    let usage = node.usage();
+    let Some(below) = below else { return usage };
+    let known: BTreeSet<u64> = below.blobs().collect();
+    let is_new = |blob: u64| !known.contains(&blob);
+    let (disk_space, chunks) = match &node.body {
+        Body::Table(table) => {
+            let new = table.chunks.iter().filter(|chunk| is_new(chunk.blob));
+            new.fold((0, 0), |(space, count), chunk| (space + chunk.size as i64, count + 1))
+        }
+        _ => node.content().filter(|content| is_new(content.blob)).map_or((0, 0), |c| (c.size as i64, 1)),
+    };
+    let memory = (usage.memory - below.usage().memory).max(0);
+    Usage { nodes: 0, chunks, disk_space, memory }
+}
+
+/// One node that an edit of a view has changed.
+pub(super) struct Changed {
+    pub id: ObjectId,
+    /// What it is now; `None` if it is gone.
+    new: Option<Arc<Node>>,
+    /// It was not there before.
+    is_new: bool,
+}
+
+/// The nodes that an edit of a view has changed.
+pub(super) fn changed_nodes(journal: &Journal, tree: &Tree) -> Vec<Changed> {
+    let changed = journal.differences(tree);
+    changed.map(|d| Changed { id: d.id, new: d.new.cloned(), is_new: d.old.is_none() }).collect()
+}
+
+/// Counts `count` less under a name.
+pub(super) fn fewer(counts: &mut BTreeMap<String, usize>, name: &str, count: usize) {
+    let Some(left) = counts.get_mut(name) else { return };
+    *left = left.saturating_sub(count);
+    if *left == 0 {
+        counts.remove(name);
+    }
+}
+
+impl Forest {
+    /// By how much the charges of a transaction grow when an edit becomes its branches.
+    pub(super) fn grown_charges(
+        &self,
+        transaction: ObjectId,
+        changed: &[Changed],
+    ) -> BTreeMap<String, Usage> {
+        let mut grown: BTreeMap<String, Usage> = BTreeMap::new();
+        let branches = self.transactions.get(&transaction).map(|entry| &entry.branches);
+        for Changed { id, new, is_new } in changed {
+            let branch = branches.and_then(|branches| branches.get(id));
+            let created = *is_new || matches!(branch, Some(Branch::Changed { created: true, .. }));
+            if let Some(node) = new {
+                let below = self.below(transaction, *id).filter(|_| !created);
+                *grown.entry(node.account.clone()).or_default() += added(node, below);
+            }
+            if let Some((account, usage)) = self.charges.get(&(transaction, *id)) {
+                *grown.entry(account.clone()).or_default() += -*usage;
+            }
+        }
+        grown
+    }
+
+    /// 902 if an edit would give an account more than it may have. The trunk has the edit already, a transaction's
+    /// branches have not.
+    pub(super) fn refuse_growth(
+        &self,
+        here: Option<ObjectId>,
+        grown: &BTreeMap<String, Usage>,
+    ) -> Result<(), Failure> {
+        for (account, more) in grown {
+            let total = self.trunk.account_usage(account);
+            let total = if here.is_some() { total + *more } else { total };
+            self.trunk.check_account(account, *more, total)?;
+        }
+        Ok(())
+    }
+
+    /// The node that a branch of a transaction is over: that of a transaction around it, or that of the trunk.
+    fn below(&self, transaction: ObjectId, node: ObjectId) -> Option<&Node> {
+        let around = self.line(Some(transaction)).into_iter().skip(1);
+        let mut branches = around.filter_map(|id| self.transactions.get(&id)?.branches.get(&node));
+        branches.find_map(Branch::node).or_else(|| self.trunk.node(node))
+    }
+
+    /// Charges for all branches, when they are all there: records come in any order.
+    pub(super) fn charge_all(&mut self) {
+        let of = |(id, entry): (&ObjectId, &Transaction)| {
+            entry.branches.iter().map(|(node, branch)| (*id, *node, branch.clone())).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = self.transactions.iter().flat_map(of).collect();
+        for (transaction, node, branch) in all {
+            self.charge_branch(transaction, node, Some(&branch));
+        }
+    }
+
+    /// Charges the account of a branch that is about to replace the one that the transaction has of the node.
+    pub(super) fn charge_branch(&mut self, transaction: ObjectId, node: ObjectId, branch: Option<&Branch>) {
+        let charge = match branch {
+            Some(Branch::Changed { node: version, created }) => {
+                let below = self.below(transaction, node).filter(|_| !created);
+                Some((version.account.clone(), added(version, below)))
+            }
+            Some(Branch::Removed | Branch::Pinned { .. }) | None => None,
+        };
+        self.put_charge((transaction, node), charge);
+    }
+
+    fn put_charge(&mut self, key: (ObjectId, ObjectId), charge: Option<(String, Usage)>) {
+        let charge = charge.filter(|(_, usage)| *usage != Usage::NONE);
+        if let Some((account, usage)) = &charge {
+            self.trunk.charge_uncommitted(account, *usage);
+        }
+        let before = match charge {
+            Some(charge) => self.charges.insert(key, charge),
+            None => self.charges.remove(&key),
+        };
+        if let Some((account, usage)) = before {
+            self.trunk.charge_uncommitted(&account, -usage);
+        }
+    }
+
+    /// Jobs have written bytes that are to become rows of a table when a transaction is committed.
+    pub fn reserve_disk_space(&mut self, transaction: ObjectId, table: ObjectId, bytes: u64) {
+        let Some(node) = self.trunk.node(table).filter(|_| self.transactions.contains_key(&transaction))
+        else {
+            return;
+        };
+        let (key, account) = ((transaction, table), node.account.clone());
+        let before = self.charges.get(&key).map_or(Usage::NONE, |(_, usage)| *usage);
+        let more = before + Usage { chunks: 1, ..Usage::of_disk(bytes) };
+        self.put_charge(key, Some((account, more)));
+    }
+
+    /// What jobs have written is about to become rows of tables: these are charged for it. Also the end of a transaction.
+    pub fn release_charges(&mut self, transaction: ObjectId) {
+        let last = ObjectId(vocab::Guid([u32::MAX; 4]));
+        let keys = self.charges.range((transaction, ObjectId::default())..=(transaction, last));
+        let keys: Vec<_> = keys.map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| self.put_charge(key, None));
+    }
+
+    /// Refuses to let a transaction change more nodes than its commit may.
+    pub(super) fn refuse_more_branches(
+        &self,
+        transaction: ObjectId,
+        changed: impl Iterator<Item = ObjectId>,
+    ) -> Result<(), Failure> {
+        let branches = &self.expect(transaction)?.branches;
+        let new = changed.filter(|id| !branches.contains_key(id)).count();
+        self.check_size_of_transaction("changes", branches.len() + new, new)
+    }
+
+    /// Refuses to let a transaction have locks on more nodes than its end may look at.
+    pub(super) fn refuse_more_locked(&self, transaction: ObjectId, node: ObjectId) -> Result<(), Failure> {
+        let locked = &self.expect(transaction)?.locked;
+        let new = usize::from(!locked.contains(&node));
+        self.check_size_of_transaction("locks", locked.len() + new, new)
+    }
+
+    fn check_size_of_transaction(&self, what: &str, found: usize, new: usize) -> Result<(), Failure> {
+        let limit = self.trunk.limits.max_nodes_per_transaction;
+        if new == 0 || found <= limit {
+            return Ok(());
+        }
+        let message = format!(
+            "The transaction {what} more than {limit} nodes, which is the limit (max_nodes_per_transaction): use several \
+             transactions"
+        );
+        Err(Failure::new(message).with("limit", limit).with("option", "max_nodes_per_transaction"))
+    }
+
+    /// Refuses an edit that would take more locks than the owner of the transaction may have.
+    pub(super) fn refuse_more_locks(
+        &self,
+        transaction: ObjectId,
+        wanted: &[(ObjectId, Mode)],
+    ) -> Result<(), Failure> {
+        let unnamed = Mode::Shared(Part::Unnamed);
+        let named = wanted.iter().filter(|(_, mode)| *mode != unnamed).map(|(node, _)| *node);
+        let named: BTreeSet<ObjectId> = named.collect();
+        let is_there = |(node, mode): &&(ObjectId, Mode)| {
+            *mode == unnamed && named.contains(node)
+                || self.trunk.node_locks(*node).is_some_and(|locks| locks.is_covered(transaction, mode))
+        };
+        let new = wanted.iter().filter(|lock| !is_there(lock)).count();
+        if new == 0 { Ok(()) } else { self.refuse_locks(transaction, new) }
+    }
+
+    /// Refuses so many locks more if the owner of the transaction may not have them.
+    pub(super) fn refuse_locks(&self, transaction: ObjectId, more: usize) -> Result<(), Failure> {
+        let owner = &self.expect(transaction)?.owner;
+        let limit = self.trunk.limits.max_locks_per_user;
+        let found = self.locked_by.get(owner).copied().unwrap_or_default() + more;
+        if found <= limit {
+            return Ok(());
+        }
+        let message =
+            format!("Number of locks of user \"{owner}\" is {found}, more than the limit of {limit}");
+        Err(Failure::new(message)
+            .with("user", owner.as_str())
+            .with("limit", limit)
+            .with("option", "max_locks_per_user"))
+    }
+
+    /// Compares what is kept of users and accounts with what there is; names what differs.
+    pub fn check_sums(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let recounted = self.trunk.recounted_usage();
+        let accounts: BTreeSet<&str> =
+            recounted.keys().map(String::as_str).chain(self.trunk.used_accounts()).collect();
+        for account in accounts {
+            let counted = recounted.get(account).copied().unwrap_or_default();
+            let kept = self.trunk.committed_usage(account);
+            if counted != kept {
+                found.push(format!("account {account:?} is kept to use {kept:?}, its nodes use {counted:?}"));
+            }
+        }
+        let mut uncommitted: BTreeMap<&str, Usage> = BTreeMap::new();
+        for (account, usage) in self.charges.values() {
+            *uncommitted.entry(account.as_str()).or_default() += *usage;
+        }
+        for (account, usage) in &self.trunk.uncommitted {
+            if uncommitted.remove(account.as_str()) != Some(*usage) {
+                found.push(format!("account {account:?} is kept to have {usage:?} in transactions"));
+            }
+        }
+        uncommitted.retain(|_, usage| *usage != Usage::NONE);
+        found.extend(
+            uncommitted
+                .keys()
+                .map(|account| format!("what account {account:?} has in transactions is not kept")),
+        );
+        for key in self.charges.keys().filter(|(transaction, _)| !self.transactions.contains_key(transaction))
+        {
+            found.push(format!("transaction {} has ended and is charged for node {}", key.0, key.1));
+        }
+        let (mut started, mut locked) = (BTreeMap::new(), BTreeMap::new());
+        for transaction in self.transactions.values() {
+            *started.entry(transaction.owner.clone()).or_insert(0usize) += 1;
+        }
+        for lock in self.trunk.locks.values().flat_map(|locks| locks.iter()) {
+            if let Some(transaction) = self.transactions.get(&lock.transaction) {
+                *locked.entry(transaction.owner.clone()).or_insert(0usize) += 1;
+            }
+        }
+        if started != self.started_by {
+            found.push(format!("users have transactions {started:?}, kept is {:?}", self.started_by));
+        }
+        if locked != self.locked_by {
+            found.push(format!("users have locks {locked:?}, kept is {:?}", self.locked_by));
+        }
+        found
+    }
+}
