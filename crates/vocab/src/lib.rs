@@ -11,6 +11,7 @@ pub mod environment;
 pub mod failure;
 pub mod id;
 pub mod job;
+pub mod join_token;
 pub mod planted;
 pub mod resources;
 pub mod sandbox_path;
@@ -29,6 +30,7 @@ pub use job::{
     JobDescription, JobIdentity, JobOutcome, JobStatistics, OutputTable, PipeUse, PreparationMeasures,
     RowFlow, StorageRequests, Summary, TableIo, TableStatistics, TmpfsUsage, TmpfsVolume,
 };
+pub use join_token::JoinToken;
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use shell::{ShellAnswer, ShellRequest};
 pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};

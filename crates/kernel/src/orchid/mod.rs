@@ -244,6 +244,7 @@ impl Kernel {
             .chain(self.events.alerts())
             .chain(self.config.alerts.iter().cloned())
             .chain(self.alerts_of_lost_contents())
+            .chain(self.insecure_links_alert())
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {

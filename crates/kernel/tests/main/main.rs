@@ -15,6 +15,7 @@ mod expiration;
 mod garbage;
 mod learning;
 mod node;
+mod node_identities;
 mod nodes;
 mod options_page;
 mod orchid;

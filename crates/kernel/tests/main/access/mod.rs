@@ -336,6 +336,12 @@ fn users_by_objects_by_commands() {
         ("list tokens of ann", Command::ListUserTokens { user: "ann".into(), with_metadata: false }, "-++++"),
         ("a password for ann", Command::SetUserPassword { user: "ann".into(), hash: "x".into() }, "-++++"),
         ("remove garbage that the start has kept", Command::CollectGarbage, "--+++"),
+        (
+            "a join token",
+            Command::CreateJoinToken { token_sha256: "1".repeat(64), name: None, ttl: None, replace: false },
+            "--+++",
+        ),
+        ("identities of nodes", Command::ListNodeIdentities, "--+++"),
         ("look at tokens", get("//sys/tokens"), "---++"),
         ("look at one token", get(&format!("//sys/tokens/{DIGEST}/@")), "---++"),
         ("take a token over", set(&format!("//sys/tokens/{DIGEST}/@user"), "ann"), "---++"),
