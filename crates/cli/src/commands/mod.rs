@@ -22,7 +22,7 @@ mod tree;
 
 pub use run::spec;
 
-use crate::args::{Cli, Command, Common, NodeCommand, ServerArgs, ServerCommand, Shell};
+use crate::args::{Cli, Command, Common, NodeArgs, NodeCommand, ServerArgs, ServerCommand, Shell};
 use crate::error::CliError;
 use crate::output::{Form, Screen};
 use crate::views::Scalar;
@@ -84,7 +84,11 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
         Command::Server(ServerArgs { command: Some(ServerCommand::Gc { confirm }), .. }) => {
             server::gc(&session, confirm)
         }
-        Command::Node(args) if matches!(args.command, Some(NodeCommand::List)) => nodes::list(&session),
+        Command::Node(NodeArgs { command: Some(command), .. })
+            if !matches!(command, NodeCommand::Join(_)) =>
+        {
+            nodes::run(&session, command)
+        }
         Command::Up(_)
         | Command::Server(_)
         | Command::Node(_)
