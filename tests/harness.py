@@ -445,7 +445,7 @@ class Cluster:
 
     # --- talking to it
 
-    def command(self, name, method=None, timeout=120, token=None, **parameters):
+    def command(self, name, /, method=None, timeout=120, token=None, **parameters):
         """A command over plain HTTP with JSON; gives the parsed reply."""
         body = json.dumps(parameters).encode()
         if name == "set":
