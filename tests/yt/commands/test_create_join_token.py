@@ -1,10 +1,10 @@
 """`create_join_token` through the real client. What nodes do with them: tests/faults/test_node_identities.py."""
 
-from calls import fresh, known_by, raw, refused
+from calls import formatted, fresh, known_by, raw, refused
 
 
 def listed(client, name):
-    return [token for token in raw(client, "list_node_identities")["tokens"] if token.get("name") == name]
+    return [token for token in formatted(client, "list_node_identities")["tokens"] if token.get("name") == name]
 
 
 def test_create_join_token(client):

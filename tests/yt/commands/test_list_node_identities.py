@@ -1,11 +1,11 @@
 """`list_node_identities` through the real client."""
 
-from calls import raw
+from calls import formatted
 
 
 def test_list_node_identities(cluster, client):
     """S7: every node that is online has an identity."""
-    found = raw(client, "list_node_identities")
+    found = formatted(client, "list_node_identities")
     assert sorted(found) == ["identities", "pending", "tokens"]
     names = {identity["name"]: identity for identity in found["identities"]}
     for node in cluster.nodes:
