@@ -257,10 +257,23 @@ fn identities_of_nodes() {
         digest("d")
     );
     let table = |only_tokens| IdentityTable { identities: map(&all), only_tokens };
-    check(&table(false), expect![[""]], "w-1");
-    check(&table(true), expect![[""]], &format!("{}\n{}", digest("c"), digest("d")));
-    let waiting = vec![Value::Map(map(&pending))];
-    check(&NodeTable { nodes: Map::new(), pending: waiting }, expect![[""]], "");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let human = words(&table(false).human(&look()));
+    for row in [
+        format!("identity w-1 valid {} 10m 00s ago 2026-04-02T03:00:00", digest("a")),
+        format!("pending w-2 waits {} 10m 00s ago - 10.0.0.2", digest("b")),
+        format!("token - used by w-1 {} 10m 00s ago 2026-01-03T03:00:00", digest("c")),
+        format!("token w-3 unused, replaces {}", digest("d")),
+    ] {
+        assert!(human.contains(&row), "no {row:?} in {human}");
+    }
+    assert!(!table(true).human(&look()).contains("identity"));
+    assert_eq!(table(false).quiet(), "w-1");
+    assert_eq!(table(true).quiet(), format!("{}\n{}", digest("c"), digest("d")));
+    let waiting = NodeTable { nodes: Map::new(), pending: vec![Value::Map(map(&pending))] };
+    let human = waiting.human(&look());
+    let expected = format!("w-2 waits for an approval: key {}, from 10.0.0.2", digest("b"));
+    assert!(human.contains(&expected) && human.contains("millpond node approve w-2"), "{human}");
 }
 
 #[test]
