@@ -200,6 +200,12 @@ class Process:
         return ""
 
 
+def write_secret(file, text):
+    """Into a new file that only this user can read."""
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(f"{text}\n")
+
+
 class Cluster:
     """A server and nodes as separate processes."""
 
@@ -221,7 +227,6 @@ class Cluster:
         # Who asks, when the server wants to know.
         self.auth = auth
         server_arguments = [*server_arguments, *(["--auth"] if auth else [])]
-        token_file = ["--token-file", self.directory / "server" / "node.token"] if auth else []
         self.address = f"127.0.0.1:{self.port}"
         self.server = Process(
             "server",
@@ -232,11 +237,12 @@ class Cluster:
         self.nodes = []
         for i in range(nodes):
             name = f"{self.name}-{i}"
+            join_token = ["--join-token-file", self.directory / f"node-{i}.join-token"] if auth else []
             self.nodes.append(Process(
                 name,
                 [BINARY, "node", "--server", self.address, "--name", name,
                  "--data", self.directory / f"node-{i}", "--resources", resources,
-                 "--job-environment", environment, "--uid-offset", UID_OFFSET + 1000 * i, "--stop-jobs", "--supervised", *token_file,
+                 "--job-environment", environment, "--uid-offset", UID_OFFSET + 1000 * i, "--stop-jobs", "--supervised", *join_token,
                  *self.configuration("node", f'shared_directories = ["{self.shared}:rw"]\n{node_config or ""}')],
                 self.directory / f"node-{i}.log", self.mark,
             ))
@@ -270,6 +276,16 @@ class Cluster:
         wait_for(answers, what="the server to answer /ping")
         if self.auth:
             self.token = (self.directory / "server" / "root.token").read_text().strip()
+            self.write_join_tokens()
+
+    def write_join_tokens(self):
+        """A join token for each node, once: with it the node gets its identity, which it keeps."""
+        for node in self.nodes:
+            if "--join-token-file" not in node.arguments:
+                continue
+            name, file = (node.arguments[node.arguments.index(option) + 1] for option in ("--name", "--join-token-file"))
+            if not pathlib.Path(file).exists():
+                write_secret(file, self.command("create_join_token", name=str(name), replace=True))
 
     def online(self):
         nodes = self.command("get", path="//sys/scheduler/orchid/scheduler/nodes")["value"]
@@ -432,7 +448,7 @@ class Cluster:
 
     # --- talking to it
 
-    def command(self, name, method=None, timeout=120, token=None, **parameters):
+    def command(self, name, /, method=None, timeout=120, token=None, **parameters):
         """A command over plain HTTP with JSON; gives the parsed reply."""
         body = json.dumps(parameters).encode()
         if name == "set":

@@ -71,7 +71,7 @@ def test_s2_tokens_that_others_can_read_are_refused(kind, tmp_path):
     token, config = tmp_path / "token", tmp_path / "config.toml"
     token.write_text("robot abc\n")
     token.chmod(0o644)
-    config.write_text(f'[server]\ntokens_file = "{token}"\n[node]\ntoken_file = "{token}"\n')
+    config.write_text(f'[server]\ntokens_file = "{token}"\n[node]\njoin_token_file = "{token}"\n')
     arguments = {"server": ["--listen", "127.0.0.1:0", "--auth"], "node": ["--server", "127.0.0.1:1", "--name", f"modes-{os.getpid()}"]}
     done = subprocess.run([str(a) for a in (BINARY, kind, *arguments[kind], "--data", tmp_path / "data", "--config", config)],
                           capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL)

@@ -77,9 +77,9 @@ def set_until_refused(c, disk, prefix):
     raise AssertionError("the disk was never full")
 
 
-def refused(c, **parameters):
+def refused(c, name, **parameters):
     with pytest.raises(ServerError) as error:
-        c.command(timeout=PATIENCE, **parameters)
+        c.command(name, timeout=PATIENCE, **parameters)
     return error.value
 
 

@@ -37,7 +37,7 @@ def ask(cluster, path, method="GET", body=None, **headers):
 
 
 def test_secrets_are_for_the_owner_of_the_directory(guarded):
-    for name in ("root.token", "node.token"):
+    for name in ("root.token", "node-authority.pem"):
         assert os.stat(guarded.directory / "server" / name).st_mode & 0o777 == 0o600
 
 
@@ -280,16 +280,19 @@ def test_tokens_survive_a_kill(guarded, tokens):
     assert guarded.yt("whoami", token=guarded.token)[1].strip() == "root"
 
 
-def test_a_node_without_the_token_stays_outside(guarded):
+def test_a_node_without_an_identity_stays_outside(guarded):
     node = guarded.nodes[0]
-    arguments = node.arguments
+    arguments, identity = node.arguments, guarded.directory / "node-0" / "identity.pem"
     node.terminate()
     wait_for(lambda: not guarded.online(), what="the node to be gone")
-    node.arguments = [a for a in arguments if a != "--token-file" and not str(a).endswith("node.token")]
+    at = arguments.index("--join-token-file")
+    node.arguments = [*arguments[:at], *arguments[at + 2:]]
+    kept = identity.rename(guarded.directory / "kept.pem")
     node.start()
-    wait_for(lambda: "asks nodes for a token" in node.tail(), what="the refusal in the node's log")
+    wait_for(lambda: "belongs to another identity" in node.tail(), what="the refusal in the node's log")
     assert not guarded.online()
     node.terminate()
+    kept.rename(identity)
     node.arguments = arguments
     node.start()
     guarded.wait_nodes(1)

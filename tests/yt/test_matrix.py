@@ -321,6 +321,12 @@ ROWS = [
     row("gc_collect", "", "--eee"),
     row("extend_leases", "by a moment", ADMINS, period=1),
     row("remove_node", "that is not there", "--eee", address="nobody:1"),
+    # --- identities of nodes; nothing with these names is there
+    row("create_join_token", "", ADMINS),
+    row("list_node_identities", "", ADMINS),
+    row("revoke_join_token", "that is not there", "--eee", token_sha256=DIGEST),
+    row("approve_node", "that does not wait", "--eee", name="nobody"),
+    row("revoke_node", "that is not there", "--eee", name="nobody"),
     # --- the rest; what is in a batch is asked for one by one
     row("execute_batch", "of nothing", ALL, requests=[]),
     row("get_version", "", ALL),

@@ -7,7 +7,7 @@ import subprocess
 import urllib.request
 
 import pytest
-from harness import BINARY, YT, cluster as make_cluster, wait_for
+from harness import BINARY, YT, cluster as make_cluster, wait_for, write_secret
 
 
 def openssl(*arguments):
@@ -113,25 +113,26 @@ def test_cookies_do_not_travel_in_the_open(secret):
 
 
 def test_a_node(secret):
+    """S7: nodes have a door of their own on the same port, with the server's own authority."""
     cluster = secret.cluster
     node = cluster.nodes[0]
-    plain = list(node.arguments)
-    at = node.arguments.index("--server") + 1
-    node.arguments[at] = secret.url
 
     def online():
         query = "/api/v4/get?path=//sys/scheduler/orchid/scheduler/cluster/exec_node_count"
         return json.loads(secret.ask(query, Authorization=f"OAuth {secret.token}")[1])["value"]
-    node.arguments += ["--ca-file", secret.stranger]
+    body = json.dumps({"name": node.name}).encode()
+    token = json.loads(secret.ask("/api/v4/create_join_token", method="POST", body=body, Authorization=f"OAuth {secret.token}",
+                                  Content_Type="application/json")[1])
+    head, authority, key = token.split(".")
+    file = cluster.directory / "node-0.join-token"
+    write_secret(file, ".".join([head, "0" * 64, key]))
     node.start()
-    wait_for(lambda: "certificate" in node.tail().lower(), what="the node to say what is wrong with the server")
+    wait_for(lambda: "this is another server" in node.tail(), what="the node to say what is wrong with the server")
     assert online() == 0
-    node.terminate()
-    node.arguments[-1] = secret.authority
-    node.start()
+    file.unlink()
+    write_secret(file, token)
     wait_for(lambda: online() == 1, what="the node to be online")
     node.terminate()
-    node.arguments = plain
 
 
 def test_a_renewed_certificate_needs_no_restart(secret):

@@ -20,9 +20,10 @@ async fn main() {
         tls: false,
         in_flight: api::InFlightLimits::default(),
         limits: api::RequestLimits::default(),
+        node_authority: None,
         host_name: "localhost".to_owned(),
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);
     println!("listening on {}", listener.local_addr().expect("it is bound"));
-    api::serve(listener, api.router(), None, 1000, std::future::pending(), Duration::ZERO).await;
+    api::serve(listener, api::Doors::plain(api.router()), 1000, std::future::pending(), Duration::ZERO).await;
 }

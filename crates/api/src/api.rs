@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
-use vocab::{Failure, Guid, Time};
+use vocab::{Failure, Guid, JoinToken, Time};
 use yson::{Format, Style, Value};
 
 /// What the server tells the API about itself.
@@ -33,6 +33,8 @@ pub struct Settings {
     pub in_flight: InFlightLimits,
     /// How large requests may be.
     pub limits: RequestLimits,
+    /// SHA-256 of the certificate of the authority that nodes' certificates are from; `None`: nodes cannot join.
+    pub node_authority: Option<String>,
 }
 
 /// The API of one server. [`Api::router`] makes routes of it.
@@ -151,6 +153,14 @@ impl Caller {
         }
     }
 
+    /// The text of a join token with this secret.
+    fn join_token(&self, secret: String) -> Result<String, Failure> {
+        let authority_sha256 = self.api.settings.node_authority.clone();
+        let authority_sha256 = authority_sha256
+            .ok_or_else(|| Failure::new("This server has no authority for the certificates of nodes"))?;
+        Ok(JoinToken { authority_sha256, secret }.to_string())
+    }
+
     fn begin(
         self: &Arc<Self>,
         descriptor: &'static Descriptor,
@@ -186,7 +196,7 @@ impl Caller {
                 let natural = answer(&local, &params)?;
                 return Ok(Box::pin(std::future::ready(Ok(shape(reply, version, only_value, natural)))));
             }
-            Run::NewToken(parse) => {
+            Run::NewToken(parse) | Run::NewJoinToken(parse) => {
                 // Nobody keeps a token, but for who repeats himself the same one is made again: as long as this
                 // process lives, and also if it was revoked in the meantime.
                 let token = match mutation_id {
@@ -198,6 +208,10 @@ impl Caller {
                     None => secrets::random_token()?,
                 };
                 let (command, token) = parse(&params, token)?;
+                let token = match descriptor.run {
+                    Run::NewJoinToken(_) => self.join_token(token)?,
+                    _ => token,
+                };
                 let issued = self.api.backend.execute(self.user.clone(), None, command);
                 return Ok(Box::pin(async move {
                     issued.await?;

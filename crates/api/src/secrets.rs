@@ -44,6 +44,11 @@ pub fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
+/// The same of bytes.
+pub fn sha256_of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// What is stored of a password: an Argon2id hash, with its salt and parameters. Takes tens of
 /// milliseconds of one core, on purpose.
 pub fn hash_password(password_sha256: &str) -> Result<String, Failure> {

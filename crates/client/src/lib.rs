@@ -21,6 +21,7 @@ pub mod commands;
 pub mod error;
 pub mod files;
 pub mod jobs;
+pub mod node_identities;
 pub mod operations;
 pub mod questions;
 pub mod tokens;

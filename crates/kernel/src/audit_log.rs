@@ -273,6 +273,20 @@ fn describe(command: &Command) -> Option<(&'static str, Option<View>, Map)> {
             "revoke_token",
             (None, yson::map! {"of" => user.as_str(), "token_sha256" => token_sha256.as_str()}),
         ),
+        Command::CreateJoinToken { token_sha256, name, ttl, replace } => {
+            let details = yson::map! {"token_sha256" => token_sha256.as_str(), "replace" => *replace}
+                .with_some("node", name.as_deref())
+                .with_some("ttl", ttl.map(|ttl| ttl.as_millis()));
+            ("create_join_token", (None, details))
+        }
+        Command::RevokeJoinToken { token_sha256 } => {
+            ("revoke_join_token", (None, yson::map! {"token_sha256" => token_sha256.as_str()}))
+        }
+        Command::ApproveNode { name, key_sha256 } => {
+            let details = yson::map! {"node" => name.as_str()};
+            ("approve_node", (None, details.with_some("key_sha256", key_sha256.as_deref())))
+        }
+        Command::RevokeNode { name } => ("revoke_node", (None, yson::map! {"node" => name.as_str()})),
         Command::CollectGarbage => ("gc_collect", (None, Map::new())),
         Command::ExtendLeases { period } => {
             ("extend_leases", (None, yson::map! {"period" => period.as_millis() as i64}))

@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{EventFilter, HistoryOf, Joined, Range, TableRows};
+use crate::{EventFilter, HistoryOf, JoinRequest, Joined, Range, TableRows};
 use controller::ControllerOptions;
 use controller::spec::ParsedSpec;
 pub use cypress::transactions::locks::Mode as LockMode;
@@ -569,6 +569,51 @@ pub enum Command {
         /// Nothing runs there any more: units of exclusive work are given away before their leases are over.
         lost: bool,
     },
+    // --- identities of nodes, of our own
+    /// `create_join_token`; the token itself stays outside.
+    CreateJoinToken {
+        /// SHA-256 of its secret in hexadecimal.
+        token_sha256: String,
+        /// The only node that may use it; `None`: any one whose name is free.
+        name: Option<String>,
+        /// Time until its end; `None`: 24 hours.
+        ttl: Option<Span>,
+        /// The node takes its name over from the identity that has it, which is revoked then.
+        replace: bool,
+    },
+    /// `revoke_join_token`.
+    RevokeJoinToken {
+        /// SHA-256 of its secret in hexadecimal.
+        token_sha256: String,
+    },
+    /// `approve_node`: a node that waits gets its identity.
+    ApproveNode {
+        /// Its name.
+        name: String,
+        /// SHA-256 of its key; needed if several nodes wait under one name.
+        key_sha256: Option<String>,
+    },
+    /// `revoke_node`: its identity is refused from now on.
+    RevokeNode {
+        /// Its name.
+        name: String,
+    },
+    /// `list_node_identities`: identities, nodes that wait for an approval, and join tokens.
+    ListNodeIdentities,
+    /// A node wants an identity. The edge asks this, when it has verified the node's request.
+    JoinNode(Box<JoinRequest>),
+    /// A node wants its next certificate. The edge asks this.
+    RenewNode {
+        /// SHA-256 of the key that its connection has proved to have.
+        key_sha256: String,
+    },
+    /// Which node has this key: `{name}`. The edge asks this.
+    IdentifyNode {
+        /// SHA-256 of the key that its connection has proved to have.
+        key_sha256: String,
+        /// Refused if this is a job of another node.
+        job_id: Option<JobId>,
+    },
     /// `gc_collect`: an administrator confirms that the garbage is removed which the start has held back.
     CollectGarbage,
     /// Would this command be allowed? For what is costly to prepare: the content of a file, the hash of
@@ -888,6 +933,8 @@ impl Command {
                 | Command::CheckPermissionByAcl { .. }
                 | Command::CheckOperationPermission { .. }
                 | Command::ListUserTokens { .. }
+                | Command::ListNodeIdentities
+                | Command::IdentifyNode { .. }
                 | Command::Authorize(_)
                 | Command::DescribeUser { .. }
                 | Command::Identify { .. }

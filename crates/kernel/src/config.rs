@@ -25,6 +25,12 @@ pub struct Config {
     pub event_log: bool,
     /// Are permissions asked for? Otherwise everybody may do everything.
     pub access_control: bool,
+    /// Must nodes prove who they are ([`NodeProof`](crate::NodeProof)) before they register?
+    pub node_identities: bool,
+    /// May nodes without a join token ask for an approval?
+    pub node_approval: bool,
+    /// Life of a node's certificate.
+    pub node_certificate_ttl: Span,
     /// Number of the first event if the store does not know better: behind those in the files.
     pub first_event: u64,
     /// How long finished operations are kept.
@@ -48,6 +54,9 @@ impl Config {
             node_recovery_grace: Span::from_secs(30),
             event_log: true,
             access_control: false,
+            node_identities: false,
+            node_approval: true,
+            node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
             first_event: 1,
             retention: Retention::default(),
             limits: cypress::Limits::default(),

@@ -2,7 +2,7 @@
 
 use crate::command::Request;
 use crate::effect::NodeKey;
-use crate::{FailContext, HeldGarbage};
+use crate::{FailContext, HeldGarbage, NodeProof};
 use cypress::Chunk;
 use std::net::IpAddr;
 use vocab::{Failure, JobId, Span};
@@ -13,6 +13,13 @@ use wire::NodeMessage;
 pub enum Input {
     /// Somebody asks for something.
     Request(Request),
+    /// A node has opened a connection, and has proved this about itself. Comes before its first message.
+    NodeConnected {
+        /// On which connection.
+        node: NodeKey,
+        /// What the edge has verified.
+        proof: NodeProof,
+    },
     /// A node said something. The first message of a connection is `Hello`.
     Node {
         /// On which connection.
@@ -75,7 +82,7 @@ pub enum Input {
 /// A password or token that was refused.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RefusedSignIn {
-    /// What the client has shown: `password`, `token`, `node_token`.
+    /// What the client has shown: `password`, `token`, `node_token`, `join_token`, `node_certificate`.
     pub shown: &'static str,
     /// Name that the client gave, or user of the token; there need not be such a user.
     pub user: Option<String>,

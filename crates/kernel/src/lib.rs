@@ -56,6 +56,7 @@ mod lost_content;
 mod metrics;
 mod mounts;
 mod mutations;
+mod node_identities;
 mod nodes;
 mod operation;
 mod operations;
@@ -99,6 +100,7 @@ pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed, no_fail_context};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
+pub use node_identities::{JoinRequest, NodeProof};
 pub use operations::tables::NOT_KEPT;
 pub use orchid::SnapshotQuery;
 pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
@@ -186,6 +188,7 @@ pub struct Kernel {
     aliases: BTreeMap<String, OperationId>,
     finished: Finished,
     nodes: Nodes,
+    node_identities: node_identities::NodeIdentities,
     jobs: Jobs,
     pins: pins::Pins,
     owed: owed::Owed,
@@ -305,6 +308,7 @@ impl Kernel {
         self.events.set_time(now);
         match input {
             Input::Request(request) => self.request(now, request, out),
+            Input::NodeConnected { node, proof } => self.node_connected(node, proof),
             Input::Node { node, message } => self.node_message(now, node, message, out),
             Input::NodeUnchanged(node) => self.node_unchanged(now, node),
             Input::NodeDisconnected(node) => self.node_disconnected(now, node, out),
@@ -572,6 +576,10 @@ impl Kernel {
             Command::Identify { proof, act_as } => {
                 (Waits::Tree, self.identify(now, &proof, act_as.as_deref()).map(Body::Value))
             }
+            Command::IdentifyNode { key_sha256, job_id } => {
+                (Waits::Nothing, self.identify_node(now, &key_sha256, job_id).map(Body::Value))
+            }
+            Command::ListNodeIdentities => (Waits::All, Ok(Body::Value(self.list_node_identities(now)))),
             Command::PasswordHash { user } => (Waits::Tree, Ok(Body::Value(self.password_hash(&user)))),
             Command::ExplainOperation { operation } => {
                 (Waits::Nothing, self.explain_operation(now, &operation))
@@ -689,6 +697,16 @@ impl Kernel {
             Command::RevokeToken { user, token_sha256 } => {
                 self.revoke_token(now, &user, &token_sha256, out).map(nothing)
             }
+            Command::CreateJoinToken { token_sha256, name, ttl, replace } => {
+                self.create_join_token(now, &token_sha256, (name, ttl, replace))
+            }
+            Command::RevokeJoinToken { token_sha256 } => self.revoke_join_token(&token_sha256),
+            Command::ApproveNode { name, key_sha256 } => {
+                self.approve_node(now, &name, key_sha256.as_deref(), out)
+            }
+            Command::RevokeNode { name } => self.revoke_node(now, &name, out),
+            Command::JoinNode(request) => self.join_node(now, &request, out),
+            Command::RenewNode { key_sha256 } => self.renew_node(now, &key_sha256),
             Command::CollectGarbage => self.collect_garbage(out),
             Command::ExtendLeases { period } => self.extend_leases(now, period, out),
             Command::RemoveNode { address, lost } => self.remove_node(now, &address, lost, out),
@@ -782,6 +800,7 @@ impl Kernel {
         self.expire_transactions(now, out);
         self.remove_expired(now, out);
         self.check_nodes(now, out);
+        self.check_node_identities(now, out);
         self.check_deadlines(now, out);
         self.resume_tasks(now);
         self.copy_slow_jobs(now);

@@ -271,7 +271,8 @@ impl Kernel {
     }
 
     fn node_hello(&mut self, now: Time, key: NodeKey, hello: Hello, out: &mut Vec<Effect>) {
-        if let Err(refusal) = self.admit_node(&hello) {
+        let admitted = self.admit_node(&hello).and_then(|()| self.admit_identity(now, key, &hello.address));
+        if let Err(refusal) = admitted {
             out.push(Effect::ToNode { node: key, after: 0, message: ServerMessage::Refuse(refusal) });
             out.push(Effect::Disconnect(key));
             return;
@@ -406,6 +407,7 @@ impl Kernel {
 
     /// The connection is gone; the jobs go on, the node has until the timeout to come back.
     pub(crate) fn node_disconnected(&mut self, now: Time, key: NodeKey, out: &mut Vec<Effect>) {
+        self.forget_link(key);
         let Some(address) = self.nodes.by_key.remove(&key) else { return };
         self.changes.touch(Topic::Nodes);
         if let Some(node) = self.nodes.get_mut(&address)

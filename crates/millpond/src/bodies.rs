@@ -3,7 +3,7 @@
 use crate::config::{FileConfig, NodeSection};
 use crate::{logging, machine, told};
 use cli::CliError;
-use cli::args::{Common, DEFAULT_PROXY, NodeArgs, ServerArgs};
+use cli::args::{Common, DEFAULT_PROXY, NodeArgs, NodeJoinArgs, ServerArgs};
 use datadir::memory;
 use node::{Accounting, DriverChoice, NodeConfig, Stop};
 use server::{EventLogLimits, InFlightLimits, RequestLimits, Retention, ServerConfig, TreeLimits};
@@ -42,6 +42,10 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     };
     config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
     config.new_cluster = args.new_cluster;
+    config.insecure_plaintext_nodes =
+        args.insecure_plaintext_nodes || file.insecure_plaintext_nodes.unwrap_or(false);
+    config.node_approval = file.node_approval.unwrap_or(config.node_approval);
+    config.node_certificate_ttl = file.node_certificate_ttl.unwrap_or(config.node_certificate_ttl);
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
         per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),
@@ -113,15 +117,41 @@ pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
     node::run(config, at_signal).map_err(told)
 }
 
+/// Gives the node of this host its identity.
+pub fn join(common: &Common, args: &NodeJoinArgs) -> Result<(), CliError> {
+    let file = FileConfig::load(args.config.as_deref())?.node;
+    logging::init(common);
+    keep_memory(true);
+    let name = args.name.clone().or(file.name).unwrap_or_else(machine::host_name);
+    let data = data_of_node(args.data.clone().or(file.data), &name)?;
+    let server = args.server.clone().or(file.server).unwrap_or_else(|| DEFAULT_PROXY.to_owned());
+    let mut config = NodeConfig::new(&server, &name, &data, vocab::Resources::ZERO);
+    config.join_token_file = args.join_token_file.clone().or(file.join_token_file);
+    config.authority_sha256 = args.authority_sha256.clone().or(file.authority_sha256);
+    datadir::close_new_files();
+    let joined = node::join(&config).map_err(told)?;
+    let screen = cli::output::Screen::new(cli::commands::form(common));
+    screen.tell(&format!(
+        "node {joined} has its identity in {}: start it with `millpond node`",
+        data.display()
+    ));
+    Ok(())
+}
+
+/// Data directory of a node.
+fn data_of_node(given: Option<std::path::PathBuf>, name: &str) -> Result<std::path::PathBuf, CliError> {
+    match given {
+        Some(data) => Ok(data),
+        // A slash in a name must not lead elsewhere.
+        None => Ok(machine::data_directory(|name| std::env::var(name).ok())?
+            .join(format!("node-{}", name.replace('/', "_")))),
+    }
+}
+
 fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliError> {
     let accounting = accounting(&file);
     let name = args.name.clone().or(file.name).unwrap_or_else(machine::host_name);
-    let data = match args.data.clone().or(file.data) {
-        Some(data) => data,
-        // A slash in a name must not lead elsewhere.
-        None => machine::data_directory(|name| std::env::var(name).ok())?
-            .join(format!("node-{}", name.replace('/', "_"))),
-    };
+    let data = data_of_node(args.data.clone().or(file.data), &name)?;
     let server = args.server.clone().or(file.server).unwrap_or_else(|| DEFAULT_PROXY.to_owned());
     let offered = args
         .resources
@@ -135,6 +165,9 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
         config.driver = name.parse::<DriverChoice>().map_err(told)?;
     }
     set(&mut config.cache_limit, file.cache_limit.map(i64::unsigned_abs));
+    config.join_token_file = args.join_token_file.clone().or(file.join_token_file);
+    config.authority_sha256 = args.authority_sha256.clone().or(file.authority_sha256);
+    config.insecure_plaintext = args.insecure_plaintext || file.insecure_plaintext.unwrap_or(false);
     config.token_file = args.token_file.clone().or(file.token_file);
     let ca_file = args.ca_file.clone().or(file.ca_file);
     config.ca_file = ca_file.or_else(|| client::authorities(|name| std::env::var(name).ok()));

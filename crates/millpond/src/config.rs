@@ -43,6 +43,13 @@ pub struct ServerSection {
     pub tls_key: Option<PathBuf>,
     /// File with tokens of the configuration, a line `USER TOKEN` for each.
     pub tokens_file: Option<PathBuf>,
+    /// Let nodes in that come in clear with the token that all of them share.
+    pub insecure_plaintext_nodes: Option<bool>,
+    /// May nodes without a join token ask for an approval? `true`.
+    pub node_approval: Option<bool>,
+    /// Life of a node's certificate, `"90d"`. It is renewed when half of it is over.
+    #[serde(deserialize_with = "certificate_ttl")]
+    pub node_certificate_ttl: Option<Span>,
     /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
     #[serde(deserialize_with = "heartbeat_period")]
     pub heartbeat_period: Option<Span>,
@@ -116,7 +123,14 @@ pub struct NodeSection {
     /// Address of the server, `"10.0.0.1:8000"`.
     #[serde(deserialize_with = "server")]
     pub server: Option<String>,
-    /// File with the token that the server asks nodes for.
+    /// File with a join token: with it the node gets its own key and certificate, once.
+    pub join_token_file: Option<PathBuf>,
+    /// SHA-256 of the certificate of the server's authority: the server to trust without a join token.
+    #[serde(deserialize_with = "sha256")]
+    pub authority_sha256: Option<String>,
+    /// Speak with the server in clear, with the token that all nodes share.
+    pub insecure_plaintext: Option<bool>,
+    /// With `insecure_plaintext`: file with that token.
     pub token_file: Option<PathBuf>,
     /// File with the authorities that the server's certificate may be from.
     pub ca_file: Option<PathBuf>,
@@ -311,6 +325,15 @@ fn heartbeat_period<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, 
         period if (Span::from_millis(100)..=Span::from_secs(60)).contains(&period) => Ok(period),
         _ => Err("expected a period from 100ms to 60s".to_owned()),
     })
+}
+fn certificate_ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D::Error> {
+    typed(from, |text| match parse_span(text)? {
+        ttl if (Span::from_secs(5)..=Span::from_secs(10 * 365 * 24 * 3600)).contains(&ttl) => Ok(ttl),
+        _ => Err("expected a time from 5s to 3650d".to_owned()),
+    })
+}
+fn sha256<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    typed(from, cli::args::parse_sha256)
 }
 fn isolation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<node::IsolationChoice>, D::Error> {
     typed(from, str::parse)

@@ -16,6 +16,7 @@ mod machine;
 mod up;
 
 use clap::Parser;
+use cli::args::{NodeArgs, NodeCommand};
 use cli::output::Screen;
 use cli::{Cli, CliError, Command};
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ fn main() -> ExitCode {
         Command::Up(args) => up::run(&common, &args),
         Command::Server(args) if args.command.is_none() => bodies::server(&common, &args),
         Command::Node(args) if args.command.is_none() => bodies::node(&common, &args),
+        Command::Node(NodeArgs { command: Some(NodeCommand::Join(args)), .. }) => {
+            bodies::join(&common, &args)
+        }
         Command::Demo(args) => demonstration::run(args),
         Command::Burn(args) => demonstration::burn(args),
         other => return cli::execute(&common, other),

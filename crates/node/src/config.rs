@@ -28,12 +28,23 @@ impl std::str::FromStr for DriverChoice {
 /// Settings of one node. [`NodeConfig::new`] has the defaults of jobs-and-nodes.md 10.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeConfig {
-    /// URL of the server's node port, `http://host:port` or `https://host:port`; `http` without a scheme.
+    /// Address of the server, `host:port`. A scheme counts only with `insecure_plaintext`: `http` or `https`, `http` without one.
     pub server: String,
-    /// File with the authorities, in PEM form, that the certificate of a server with `https` may be from.
+    /// With `insecure_plaintext` and `https`: file with the authorities, in PEM form, that the server's certificate may be from.
     pub ca_file: Option<PathBuf>,
-    /// File with the token that the server asks nodes for, if it does.
+    /// File with a join token: with it the node gets its own identity, once. Not looked at by a node that has one.
+    pub join_token_file: Option<PathBuf>,
+    /// SHA-256 of the certificate of the server's authority, in hexadecimal: the server that a node trusts which joins without a
+    /// token.
+    pub authority_sha256: Option<String>,
+    /// Speak with the server in clear (or, with `https`, by the public certificate), with the token that all nodes share. Whoever
+    /// gets at the line or at the token can take this node's place.
+    pub insecure_plaintext: bool,
+    /// File with that token, if the server asks for one.
     pub token_file: Option<PathBuf>,
+    /// Users of the cluster need not trust each other: the node keeps their jobs apart or starts none. The server says it to
+    /// nodes with an identity; of others it is meant by a `token_file`.
+    pub authentication: bool,
     /// Unique name of this node in the cluster, `host:port`.
     pub address: String,
     /// Records, sandboxes, file cache. Belongs to this node alone.
@@ -91,7 +102,11 @@ impl NodeConfig {
         NodeConfig {
             server: server.to_owned(),
             ca_file: None,
+            join_token_file: None,
+            authority_sha256: None,
+            insecure_plaintext: false,
             token_file: None,
+            authentication: false,
             address: address.to_owned(),
             data_directory: data_directory.to_owned(),
             resource_limits,

@@ -78,6 +78,28 @@ pub enum NodeError {
     /// The file with the node's token is open to others.
     #[error(transparent)]
     Secret(#[from] datadir::SecretError),
+    /// The file with the node's identity was changed.
+    #[error(
+        "The identity of this node in {path:?} cannot be used: {reason}; remove the file, and let the node join again with a token of \
+         `millpond node token create --name NAME --replace`"
+    )]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The node has not joined.
+    #[error("Cannot join the cluster of {server}: {why}")]
+    Join {
+        /// Address of the server.
+        server: String,
+        /// Why not.
+        why: String,
+    },
+    /// What the server has said needs a new start.
+    #[error("This node must be started again: {0}")]
+    StartAgain(&'static str),
     /// The job environment.
     #[error(transparent)]
     Environment(#[from] cage::CageError),

@@ -26,7 +26,10 @@ pub mod hands;
 
 mod accounting;
 mod error;
+mod holder;
+mod identity;
 mod isolation;
+mod join;
 mod link;
 mod real;
 mod start;
@@ -36,4 +39,5 @@ pub use config::{DriverChoice, NodeConfig};
 pub use error::NodeError;
 pub use isolation::{IsolationChoice, RoomOptions, SharedDirectory};
 pub use jobproxy::protocol::ThrashingDetector;
+pub use join::join;
 pub use start::{NodeHandle, Stop, run, spawn};

@@ -1,10 +1,14 @@
 //! The connection to the server: opened, listened to, opened again.
+//!
+//! It is TLS with the identity of this node ([`Holder`]). Only where the operator wants it, it is in clear with the token that all
+//! nodes share ([`Link::Insecure`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use datadir::SecretError;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -18,6 +22,8 @@ use wire::{NodeMessage, ServerMessage};
 
 use crate::NodeError;
 use crate::agent::News;
+use crate::holder::Holder;
+use crate::join::host_and_port;
 
 /// Client of the node service.
 pub(crate) type Client = pb::node_service_client::NodeServiceClient<InterceptedService<Channel, Credential>>;
@@ -52,15 +58,26 @@ impl Interceptor for Credential {
 
 /// The client of the living connection, if there is one: downloads and uploads share it.
 #[derive(Clone, Default)]
-pub(crate) struct CurrentClient(Arc<Mutex<Option<Client>>>);
+pub(crate) struct CurrentClient {
+    client: Arc<Mutex<Option<Client>>>,
+    connected: Arc<Notify>,
+}
 
 impl CurrentClient {
     /// A handle on the connection of this moment.
     pub fn get(&self) -> Option<Client> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// Waits for the next connection.
+    pub async fn connected(&self) {
+        self.connected.notified().await;
     }
     fn set(&self, client: Option<Client>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        let is_new = client.is_some();
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+        if is_new {
+            self.connected.notify_one();
+        }
     }
 }
 
@@ -93,7 +110,28 @@ pub(crate) fn endpoint(server: &str, ca_file: Option<&Path>) -> Result<Endpoint,
         let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));
         endpoint = endpoint.tls_config(tls).map_err(|e| bad(e.to_string()))?;
     }
-    Ok(endpoint
+    Ok(tuned(endpoint))
+}
+
+/// The same for a server that is to prove itself by this.
+pub(crate) fn secure_endpoint(server: &str, tls: ClientTlsConfig) -> Result<Endpoint, NodeError> {
+    let bad = |reason: String| NodeError::ServerAddress { address: server.to_owned(), reason };
+    let endpoint = Endpoint::from_shared(format!("https://{}", host_and_port(server)));
+    let endpoint =
+        endpoint.map_err(|e| bad(e.to_string()))?.tls_config(tls).map_err(|e| bad(describe(&e)))?;
+    Ok(tuned(endpoint))
+}
+
+/// Refuses what is no address before anything is started.
+pub(crate) fn check_address(server: &str) -> Result<(), NodeError> {
+    let endpoint = Endpoint::from_shared(format!("https://{}", host_and_port(server)));
+    endpoint
+        .map(drop)
+        .map_err(|e| NodeError::ServerAddress { address: server.to_owned(), reason: e.to_string() })
+}
+
+fn tuned(endpoint: Endpoint) -> Endpoint {
+    endpoint
         .connect_timeout(Duration::from_secs(5))
         .tcp_nodelay(true)
         .http2_keep_alive_interval(Duration::from_secs(10))
@@ -101,13 +139,46 @@ pub(crate) fn endpoint(server: &str, ca_file: Option<&Path>) -> Result<Endpoint,
         .keep_alive_while_idle(true)
         // The default windows of HTTP/2 are a few round trips of small files.
         .initial_stream_window_size(1 << 20)
-        .initial_connection_window_size(4 << 20))
+        .initial_connection_window_size(4 << 20)
+}
+
+/// How the server knows this node.
+pub(crate) enum Link {
+    /// By its identity.
+    Identity(Arc<Holder>),
+    /// By the token that all nodes share, if the server asks for it.
+    Insecure {
+        endpoint: Box<Endpoint>,
+        /// Read anew each time: a node may be there before its token is, and tokens are changed.
+        token_file: Option<PathBuf>,
+    },
+}
+
+impl Link {
+    /// What the next connection is opened with; an error if there can be none yet.
+    async fn ready(&self) -> Result<(Endpoint, Credential), String> {
+        match self {
+            Link::Identity(holder) => Ok((holder.endpoint().await?, Credential::default())),
+            Link::Insecure { endpoint, token_file } => {
+                // Nobody is shown a token that others may know or have written.
+                let credential = Credential::read(token_file.as_deref()).map_err(|open| open.to_string())?;
+                Ok(((**endpoint).clone(), credential))
+            }
+        }
+    }
+
+    /// The server does not want this node.
+    fn refused(&self, why: &vocab::Failure) {
+        match self {
+            Link::Identity(holder) if why.code == vocab::code::INVALID_CREDENTIALS => holder.refused(),
+            _ => {}
+        }
+    }
 }
 
 /// Keeps a conversation open for ever.
 pub(crate) async fn keep_connected<N: Send + 'static>(
-    endpoint: Endpoint,
-    token_file: Option<PathBuf>,
+    link: Link,
     current: CurrentClient,
     news: UnboundedSender<News<N>>,
 ) {
@@ -115,11 +186,9 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
     // Each reason is told once: attempts are many.
     let mut told = String::new();
     loop {
-        // Read anew each time: a node may be there before its token is, and tokens are changed.
-        let end = match Credential::read(token_file.as_deref()) {
-            Ok(credential) => converse(&endpoint, credential, &current, &news).await,
-            // Nobody is shown a token that others may know or have written.
-            Err(open) => Err(Lost { welcomed: false, why: open.to_string() }),
+        let end = match link.ready().await {
+            Ok((endpoint, credential)) => converse(&endpoint, credential, &current, &news).await,
+            Err(why) => Err(Lost { welcomed: false, why }),
         };
         match end {
             Ok(End::ServerLeft) => {
@@ -128,6 +197,7 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
             }
             Ok(End::Refused(why)) => {
                 tracing::warn!("the server refuses this node: {why}");
+                link.refused(&why);
                 backoff = Backoff { attempt: 30 };
             }
             Err(Lost { welcomed: true, why }) => {
@@ -217,7 +287,7 @@ async fn listen<N: Send + 'static>(
 }
 
 /// The innermost cause is the one that helps ("connection refused").
-fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(cause) = innermost.source() {
         innermost = cause;

@@ -14,7 +14,10 @@ use yson::Value;
 
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
-use crate::link::{CurrentClient, endpoint, keep_connected};
+use crate::holder::Holder;
+use crate::identity::{Place, is_kept};
+use crate::join::obtain;
+use crate::link::{CurrentClient, Link, check_address, endpoint, keep_connected};
 use crate::real::{
     Claims, Isolator, Layout, RealHands, RealNews, accept, bind, data_directory, group_name, recover,
 };
@@ -115,15 +118,28 @@ fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), Nod
 }
 
 async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+    if !config.insecure_plaintext && config.token_file.is_some() {
+        tracing::warn!(
+            "token_file is not used: this node has an identity of its own, or gets one by --join-token-file; \
+             the token of all nodes counts only with --insecure-plaintext"
+        );
+        config.token_file = None;
+    }
     // It may come later; one that others can read is a mistake to tell at once.
     if let Some(file) = &config.token_file
         && let Err(open @ SecretError::Open { .. }) = datadir::read_secret(file)
     {
         return Err(NodeError::Secret(open));
     }
-    let endpoint = endpoint(&config.server, config.ca_file.as_deref())?;
+    let insecure = match config.insecure_plaintext {
+        true => Some(Box::new(endpoint(&config.server, config.ca_file.as_deref())?)),
+        false => {
+            check_address(&config.server)?;
+            None
+        }
+    };
     // What lies in it is behind this door: sandboxes belong to the users of jobs, cached files are shown to them.
-    let was_open = datadir::take(&config.data_directory, &|_| true)?;
+    let was_open = datadir::take(&config.data_directory, &is_kept)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
     }
@@ -138,7 +154,24 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
     let kill_timeout = Duration::from_micros(config.kill_timeout.0);
-    let chosen = Isolator::choose(&config, &layout, environment.as_ref())?;
+    let place = Place::new(layout.root());
+    config.authentication = match insecure {
+        Some(_) => config.token_file.is_some(),
+        None => place.load()?.is_some_and(|identity| identity.authentication),
+    };
+    let mut chosen = Isolator::choose(&config, &layout, environment.as_ref())?;
+    let link = match insecure {
+        Some(endpoint) => Link::Insecure { endpoint, token_file: config.token_file.clone() },
+        None => {
+            // Before anything is offered: whether users must be kept apart is the server's to say.
+            let identity = obtain(&config, &place).await?;
+            if identity.authentication != config.authentication {
+                config.authentication = identity.authentication;
+                chosen = Isolator::choose(&config, &layout, environment.as_ref())?;
+            }
+            Link::Identity(Holder::new(&config, place, identity))
+        }
+    };
     let is_isolated = chosen.isolator.is_some();
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
@@ -177,6 +210,12 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
         tracing::warn!("{text}");
         settings.alerts.push(Failure::new(text).with("alert_type", "jobs_run_as_root"));
     }
+    if config.insecure_plaintext {
+        let text = "--insecure-plaintext: this node speaks with the server in clear, by the token that all nodes share: whoever gets \
+                    at either can take its place, or give it jobs as the server would";
+        tracing::warn!("{text}");
+        settings.alerts.push(Failure::new(text).with("alert_type", "insecure_node_link"));
+    }
     if config.room.enable_tmpfs && !is_root {
         let text = "Memory file systems of jobs are plain directories: mounting them needs root";
         settings.alerts.push(Failure::new(text).with("not_enforced", vec![Value::from("tmpfs volumes")]));
@@ -190,7 +229,14 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     );
     let mut agent = Agent::new(core, hands, queue, NodeInput::Recovered(found.jobs));
     tokio::spawn(accept(listener, news.clone()));
-    tokio::spawn(keep_connected(endpoint, config.token_file.clone(), current, news.clone()));
+    let holder = match &link {
+        Link::Identity(holder) => Some(Arc::clone(holder)),
+        Link::Insecure { .. } => None,
+    };
+    if let Some(holder) = &holder {
+        tokio::spawn(Arc::clone(holder).keep_renewed(current.clone(), news.clone()));
+    }
+    tokio::spawn(keep_connected(link, current, news.clone()));
     started(Stopper(news));
     agent.run().await;
     if agent.living_jobs() == 0 {
@@ -198,7 +244,10 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
         agent.into_hands().end_spawner();
         remove_groups(environment.as_ref()).await;
     }
-    Ok(())
+    match holder.is_some_and(|holder| holder.wants_restart()) {
+        true => Err(NodeError::StartAgain("authentication is on in this cluster now")),
+        false => Ok(()),
+    }
 }
 
 /// Tries the self-check again until it passes, then offers what the node has and takes the alert back.

@@ -113,15 +113,14 @@ impl JobInput {
     }
 }
 
-/// Takes a chunk that a job has written; whose it is, and of which table.
+/// Takes a chunk that a job has written; whose it is, and of which table. `first` is its first piece.
 pub async fn receive(
     backend: &ServerBackend,
     store: &Arc<dyn Store>,
+    first: pb::RowsChunk,
     mut incoming: Streaming<pb::RowsChunk>,
 ) -> Result<(JobId, u32, Chunk), Status> {
     let unavailable = |e: store::StoreError| Status::unavailable(e.to_string());
-    let first = incoming.message().await?;
-    let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
     let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
     let summary = yson::parse_record(&first.summary).ok().as_ref().and_then(Summary::from_value);
     let summary = summary.ok_or_else(|| Status::invalid_argument("Malformed summary of a chunk"))?;

@@ -30,6 +30,7 @@ mod job_list;
 mod job_rows;
 mod merged_rows;
 mod metrics;
+mod node_authority;
 mod node_service;
 mod outbox;
 mod page;

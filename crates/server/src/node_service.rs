@@ -1,11 +1,14 @@
 //! The server's side of the node protocol.
 
 use crate::backend::{ServerBackend, wait};
+use crate::core_thread::now;
 use crate::hub::Hub;
 use crate::job_rows::{self, JobInput};
+use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
-use api::secrets::same_secret;
-use kernel::{Body, Command, FailContext, Input, NodeKey};
+use api::secrets::{same_secret, sha256};
+use kernel::{Body, Command, FailContext, Input, JoinRequest, NodeKey, NodeProof};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use store::Store;
@@ -13,22 +16,39 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::service::Interceptor;
 use tonic::{Request, Response, Status, Streaming};
-use vocab::{JobId, ObjectId};
-use wire::NodeMessage;
+use vocab::{Failure, JobId, ObjectId, Span, Time, code};
 use wire::proto::pb::node_service_server::NodeService;
 use wire::proto::{id_from, pb};
+use wire::{NodeMessage, PROTOCOL_VERSION};
 use yson::{Format, Style, Value};
 
 /// See the module page.
 pub struct Nodes {
     pub(crate) backend: ServerBackend,
     pub(crate) store: Arc<dyn Store>,
+    /// `None`: no node can connect by TLS.
+    pub(crate) authority: Option<Arc<NodeAuthority>>,
+    pub(crate) refusals: Arc<Refusals>,
 }
 
-/// Refuses calls without the token of the nodes, before anything of what they carry is read; none: everybody
-/// may be one. While the store cannot be written all calls are refused: nodes keep what they have and try again.
+/// When a node that waits for an approval asks again.
+const PENDING_PERIOD: Span = Span::from_secs(3);
+
+/// How calls come in.
+#[derive(Clone)]
+pub(crate) enum Entrance {
+    /// By the door for nodes: each call proves who it is from.
+    Identities,
+    /// In clear, because the operator wants it, with the token that all nodes share; `None`: the server asks for none.
+    Insecure(Option<String>),
+    /// In clear, and refused.
+    Closed,
+}
+
+/// Refuses calls before anything of what they carry is read. While the store cannot be written all calls are refused: nodes keep
+/// what they have and try again.
 pub(crate) fn admission(
-    token: Option<String>,
+    entrance: Entrance,
     refusals: Arc<Refusals>,
     hub: Arc<Hub>,
 ) -> impl Interceptor + Clone {
@@ -40,12 +60,25 @@ pub(crate) fn admission(
         if ["origin", "sec-fetch-site"].iter().any(|name| request.metadata().contains_key(*name)) {
             return Err(Status::permission_denied("Pages are not nodes"));
         }
-        let Some(token) = &token else { return Ok(request) };
         let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+        let from = peer(&request);
+        let token = match &entrance {
+            Entrance::Identities | Entrance::Insecure(None) => return Ok(request),
+            Entrance::Insecure(Some(token)) => token,
+            Entrance::Closed => {
+                if shown.is_some() {
+                    refusals.wrong_node_token(from);
+                }
+                return Err(Status::unauthenticated(
+                    "The server speaks with nodes by TLS only, and each has an identity of its own in the place of node.token: \
+                     give this node one with `millpond node join`, and leave out --insecure-plaintext",
+                ));
+            }
+        };
         match shown.and_then(|text| text.strip_prefix("OAuth ")) {
             Some(shown) if same_secret(shown.trim(), token) => Ok(request),
             Some(_) => {
-                refusals.wrong_node_token(request.extensions().get::<api::Peer>().map(|peer| peer.0));
+                refusals.wrong_node_token(from);
                 Err(Status::unauthenticated("The server does not know the node's token"))
             }
             None => Err(Status::unauthenticated(
@@ -55,10 +88,96 @@ pub(crate) fn admission(
     }
 }
 
+fn peer<T>(request: &Request<T>) -> Option<IpAddr> {
+    request.extensions().get::<api::Peer>().map(|peer| peer.0)
+}
+
+/// Where a call comes from.
+struct Caller {
+    /// Its connection, if it came by the door for nodes.
+    link: Option<api::NodeLink>,
+    from: Option<IpAddr>,
+}
+
+impl Caller {
+    fn of<T>(request: &Request<T>) -> Caller {
+        Caller { link: request.extensions().get().cloned(), from: peer(request) }
+    }
+}
+
 impl Nodes {
+    /// What the connection of a call has proved, if the kernel lets it in.
+    async fn admit(&self, Caller { link, from }: Caller) -> Result<NodeProof, Status> {
+        // Without a link of its own it came by the public door, and the interceptor has let it in.
+        let Some(link) = link else { return Ok(NodeProof::Insecure) };
+        let certificate = link.certificate.as_ref().ok_or_else(|| {
+            Status::unauthenticated(
+                "This node has shown no certificate: it must join before it can do anything else",
+            )
+        })?;
+        let key_sha256 = key_of_certificate(certificate).map_err(Status::unauthenticated)?;
+        let proof = NodeProof::Certificate { key_sha256 };
+        match self.identify(&proof, None).await {
+            Ok(()) => Ok(proof),
+            Err(failure) => {
+                if failure.code == code::INVALID_CREDENTIALS {
+                    self.refusals.refused_node(from, &failure);
+                }
+                Err(refusal(&failure))
+            }
+        }
+    }
+
+    /// Refuses a key that the kernel does not know or does not want, and a job of another node.
+    async fn identify(&self, proof: &NodeProof, job_id: Option<JobId>) -> Result<(), Failure> {
+        let NodeProof::Certificate { key_sha256 } = proof else { return Ok(()) };
+        let command = Command::IdentifyNode { key_sha256: key_sha256.clone(), job_id };
+        self.backend.value("root".into(), command).await.map(drop)
+    }
+
+    /// Refuses an upload or a question about a job of another node.
+    async fn demand_own_job(&self, proof: &NodeProof, job_id: JobId) -> Result<(), Status> {
+        self.identify(proof, Some(job_id)).await.map_err(|failure| refusal(&failure))
+    }
+
+    /// The certificate that the kernel allows.
+    fn certify(
+        &self,
+        name: &str,
+        request: &SigningRequest,
+        allowed: &Value,
+    ) -> Result<pb::JoinReply, Status> {
+        let authority = self.authority()?;
+        let valid_until = allowed.get("valid_until").and_then(Value::as_str).and_then(Time::parse);
+        let valid_until =
+            valid_until.ok_or_else(|| Status::internal("The kernel has told no end of a certificate"))?;
+        let (certificate, valid_from) =
+            authority.sign(name, request, now(), valid_until).map_err(|error| {
+                tracing::error!(
+                    error = format!("{error:#}"),
+                    node = name,
+                    "cannot make the certificate of a node"
+                );
+                Status::internal("The server cannot make a certificate: its log says why")
+            })?;
+        let certificate = pb::Certificate {
+            certificate,
+            authority: authority.certificate().to_vec(),
+            valid_from: valid_from.0,
+            valid_until: valid_until.0,
+            authentication: allowed.get("authentication").and_then(Value::as_bool).unwrap_or(true),
+        };
+        Ok(pb::JoinReply { outcome: Some(pb::join_reply::Outcome::Certificate(certificate)) })
+    }
+
+    fn authority(&self) -> Result<&NodeAuthority, Status> {
+        self.authority.as_deref().ok_or_else(|| Status::unavailable("The server has no authority for nodes"))
+    }
+
     /// Text that a job has left, into a blob: whose, which, and how many bytes.
     async fn receive_text(
         &self,
+        proof: &NodeProof,
         mut incoming: Streaming<pb::TextChunk>,
     ) -> Result<(JobId, u64, u64), Status> {
         let mut job_id = None;
@@ -66,7 +185,9 @@ impl Nodes {
         let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
         while let Some(chunk) = incoming.message().await? {
             if job_id.is_none() {
-                job_id = Some(JobId(id_from("job_id", &chunk.job_id)?));
+                let id = JobId(id_from("job_id", &chunk.job_id)?);
+                self.demand_own_job(proof, id).await?;
+                job_id = Some(id);
             }
             // A few megabytes in all: not worth a thread of their own.
             writer.append(&chunk.data).map_err(|e| Status::unavailable(e.to_string()))?;
@@ -103,9 +224,11 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::NodeMessage>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
+        let proof = self.admit(Caller::of(&request)).await?;
         let mut incoming = request.into_inner();
         let (key, orders) = self.backend.hub.open();
         let backend = self.backend.clone();
+        backend.mailbox.send(Input::NodeConnected { node: key, proof });
         tokio::spawn(async move {
             if let Err(status) = listen(&backend, key, &mut incoming).await {
                 tracing::debug!(node = key.0, %status, "stream of a node ended");
@@ -122,6 +245,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::FileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
+        self.admit(Caller::of(&request)).await?;
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
         let command = Command::LocateArtifact { file_id, revision: request.revision };
@@ -148,7 +272,8 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let (job_id, blob, size) = self.receive_text(request.into_inner()).await?;
+        let proof = self.admit(Caller::of(&request)).await?;
+        let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
         // The end of the job comes later on the stream of the node, so the kernel knows this first.
         self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
         Ok(Response::new(pb::Empty {}))
@@ -158,7 +283,8 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let (job_id, blob, size) = self.receive_text(request.into_inner()).await?;
+        let proof = self.admit(Caller::of(&request)).await?;
+        let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
         let context = FailContext { blob, size };
         // As with stderr.
         self.backend.mailbox.send(Input::FailContextUploaded { job_id, context });
@@ -169,7 +295,9 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::RowsRequest>,
     ) -> Result<Response<Self::FetchRowsStream>, Status> {
+        let proof = self.admit(Caller::of(&request)).await?;
         let job_id = JobId(id_from("job_id", &request.into_inner().job_id)?);
+        self.demand_own_job(&proof, job_id).await?;
         let input = JobInput::locate(&self.backend, job_id).await?;
         let rows = input.stream(Arc::clone(&self.store), Format::Yson(Style::Binary)).map_err(status)?;
         let pieces = rows.map(|piece| match piece {
@@ -183,13 +311,76 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::RowsChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
+        let proof = self.admit(Caller::of(&request)).await?;
         let failures = self.backend.hub.failures();
-        let (job_id, table, chunk) =
-            job_rows::receive(&self.backend, &self.store, request.into_inner()).await?;
+        let mut incoming = request.into_inner();
+        let first = incoming.message().await?;
+        let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
+        self.demand_own_job(&proof, JobId(id_from("job_id", &first.job_id)?)).await?;
+        let (job_id, table, chunk) = job_rows::receive(&self.backend, &self.store, first, incoming).await?;
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });
         Ok(Response::new(pb::Empty {}))
+    }
+
+    async fn join(&self, request: Request<pb::JoinRequest>) -> Result<Response<pb::JoinReply>, Status> {
+        if request.extensions().get::<api::NodeLink>().is_none() {
+            return Err(Status::permission_denied("Nodes join by TLS only"));
+        }
+        let from = peer(&request);
+        let pb::JoinRequest { protocol_version, address: name, secret, request } = request.into_inner();
+        if protocol_version != PROTOCOL_VERSION {
+            return Err(Status::failed_precondition(format!(
+                "Node {name} speaks version {protocol_version} of the node protocol, this server speaks {PROTOCOL_VERSION}"
+            )));
+        }
+        self.authority()?;
+        let request = SigningRequest::read(&request).map_err(Status::invalid_argument)?;
+        let token_sha256 = (!secret.is_empty()).then(|| sha256(&secret));
+        let shows_token = token_sha256.is_some();
+        let key_sha256 = request.key_sha256.clone();
+        let wanted = JoinRequest { name: name.clone(), key_sha256, token_sha256, address: from };
+        match self.backend.value("root".into(), Command::JoinNode(Box::new(wanted))).await {
+            Ok(answer) if answer.get("state").and_then(Value::as_str) == Some("pending") => {
+                let outcome = pb::join_reply::Outcome::Pending(PENDING_PERIOD.as_micros());
+                Ok(Response::new(pb::JoinReply { outcome: Some(outcome) }))
+            }
+            Ok(allowed) => self.certify(&name, &request, &allowed).map(Response::new),
+            Err(failure) => {
+                if shows_token && failure.code == code::INVALID_CREDENTIALS {
+                    self.refusals.wrong_join_token(from, &failure);
+                }
+                Err(refusal(&failure))
+            }
+        }
+    }
+
+    async fn renew(&self, request: Request<pb::RenewRequest>) -> Result<Response<pb::JoinReply>, Status> {
+        let NodeProof::Certificate { key_sha256 } = self.admit(Caller::of(&request)).await? else {
+            return Err(Status::permission_denied("A certificate is renewed by TLS only"));
+        };
+        let request =
+            SigningRequest::read(&request.into_inner().request).map_err(Status::invalid_argument)?;
+        if request.key_sha256 != key_sha256 {
+            return Err(Status::invalid_argument(
+                "request: expected the key of this connection's certificate, found another one",
+            ));
+        }
+        let allowed = self.backend.value("root".into(), Command::RenewNode { key_sha256 }).await;
+        let allowed = allowed.map_err(|failure| refusal(&failure))?;
+        let name = allowed.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.certify(&name, &request, &allowed).map(Response::new)
+    }
+}
+
+/// What a node is answered that is refused: it tries again only if that may help.
+fn refusal(failure: &Failure) -> Status {
+    let text = failure.message.clone();
+    match failure.code {
+        code::INVALID_CREDENTIALS => Status::unauthenticated(text),
+        code::UNAVAILABLE => Status::unavailable(text),
+        _ => Status::failed_precondition(text),
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Shown {
     Password,
     Token,
     NodeToken,
+    JoinToken,
+    NodeCertificate,
 }
 
 impl Shown {
@@ -25,6 +27,8 @@ impl Shown {
             Shown::Password => "password",
             Shown::Token => "token",
             Shown::NodeToken => "node_token",
+            Shown::JoinToken => "join_token",
+            Shown::NodeCertificate => "node_certificate",
         }
     }
 }
@@ -102,6 +106,16 @@ impl Refusals {
     pub fn wrong_node_token(&self, from: Option<IpAddr>) {
         let failure = Failure::coded(code::INVALID_CREDENTIALS, "Invalid credentials: wrong token of a node");
         self.refused((Shown::NodeToken, "wrong"), None, from, &failure, None);
+    }
+
+    /// Counts a join token that was refused. It is random, so guesses at it need no back-off.
+    pub fn wrong_join_token(&self, from: Option<IpAddr>, failure: &Failure) {
+        self.refused((Shown::JoinToken, "wrong"), None, from, failure, None);
+    }
+
+    /// Counts a node whose identity is not known, was revoked or has ended.
+    pub fn refused_node(&self, from: Option<IpAddr>, failure: &Failure) {
+        self.refused((Shown::NodeCertificate, "refused"), None, from, failure, None);
     }
 
     /// The password was right.

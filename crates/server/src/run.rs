@@ -11,13 +11,15 @@ use crate::files::Files;
 use crate::garbage::{Collected, Garbage, References, collect};
 use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
-use crate::node_service::{Nodes, admission};
+use crate::node_authority;
+use crate::node_authority::NodeAuthority;
+use crate::node_service::{Entrance, Nodes, admission};
 use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
 use anyhow::Context;
-use api::{InFlightLimits, RequestLimits, Tls};
+use api::{Doors, InFlightLimits, NodeDoor, RequestLimits, Tls};
 use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention, TreeLimits};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
@@ -29,6 +31,7 @@ use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::interceptor::InterceptedService;
+use vocab::join_token::NODE_SERVER_NAME;
 use vocab::{Failure, Span, code};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
@@ -68,6 +71,13 @@ pub struct ServerConfig {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// File with tokens that nobody had to issue: lines `USER TOKEN`.
     pub tokens_file: Option<PathBuf>,
+    /// Let nodes in that come in clear, with the token that all of them share: for nodes of release 0.1 while they are
+    /// given identities. Whoever gets that token gets the jobs of all users.
+    pub insecure_plaintext_nodes: bool,
+    /// May nodes without a join token ask for an approval?
+    pub node_approval: bool,
+    /// Life of a node's certificate.
+    pub node_certificate_ttl: Span,
     /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
     pub new_cluster: bool,
 }
@@ -90,6 +100,9 @@ impl ServerConfig {
             authentication: None,
             tls: None,
             tokens_file: None,
+            insecure_plaintext_nodes: false,
+            node_approval: true,
+            node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
             new_cluster: false,
         }
     }
@@ -108,7 +121,7 @@ impl ServerConfig {
 
 /// The token of `root`, in the directory of the data.
 const ROOT_TOKEN: &str = "root.token";
-/// The token that nodes show, there as well.
+/// The token that all nodes share, there as well: of release 0.1, and of servers that let such nodes in.
 const NODE_TOKEN: &str = "node.token";
 
 /// Runs the server until SIGTERM or SIGINT, or until it cannot go on.
@@ -130,7 +143,7 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
     }
     let options = OpenOptions {
         traces: &[ROOT_TOKEN, EVENT_LOG],
-        secrets: &[NODE_TOKEN],
+        secrets: &[NODE_TOKEN, node_authority::FILE],
         new_cluster: config.new_cluster,
     };
     let store = Arc::new(RedbStore::open_as(&config.data, options)?);
@@ -145,13 +158,20 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
         }
         None => {}
     }
+    let authority = NodeAuthority::open(&config.data)?.map(Arc::new);
+    if let Some(authority) = &authority {
+        tracing::info!(
+            authority_sha256 = authority.digest(),
+            "nodes know this server by the digest of its authority"
+        );
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .thread_name("server")
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(config, listener, tls, store))
+    runtime.block_on(serve(config, listener, tls, authority, store))
 }
 
 /// The socket that systemd or `millpond up` has handed over (`LISTEN_FDS`), whose address counts then; else a new one. Only a
@@ -172,6 +192,7 @@ async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
     tls: Option<Tls>,
+    authority: Option<Arc<NodeAuthority>>,
     redb: Arc<RedbStore>,
 ) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = redb.clone();
@@ -259,6 +280,7 @@ async fn serve(
         tls: tls.is_some(),
         in_flight: config.in_flight,
         limits: config.requests,
+        node_authority: authority.as_ref().map(|authority| authority.digest()),
     };
     let refusals = Arc::new(Refusals::new(Arc::clone(&measures), backend.mailbox.clone()));
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
@@ -267,8 +289,12 @@ async fn serve(
             ensure_root_token(&backend, &config.data.join(ROOT_TOKEN))
                 .await
                 .context("cannot give root a token")?;
-            let token =
-                node_token(&config.data.join(NODE_TOKEN)).context("cannot make the token of nodes")?;
+            let token = match config.insecure_plaintext_nodes {
+                true => Some(
+                    node_token(&config.data.join(NODE_TOKEN)).context("cannot make the token of nodes")?,
+                ),
+                false => None,
+            };
             let tokens = config.tokens_file.as_deref().map(ConfiguredTokens::read).transpose()?;
             let tokens = tokens.unwrap_or_default();
             if let users @ [_, ..] = &tokens.users_with_short_tokens()[..] {
@@ -277,17 +303,40 @@ async fn serve(
                     "tokens_file: tokens of less than {ENOUGH} characters can be guessed: replace them"
                 );
             }
-            (Arc::new(Access::new(backend.clone(), tokens, Arc::clone(&refusals))), Some(token))
+            (Arc::new(Access::new(backend.clone(), tokens, Arc::clone(&refusals))), token)
         }
     };
     let api = api::Api::new(Arc::new(backend.clone()), authenticator, settings);
-    let nodes = NodeServiceServer::new(Nodes { backend, store: Arc::clone(&store) })
-        .max_decoding_message_size(MAX_MESSAGE_SIZE)
-        .max_encoding_message_size(MAX_MESSAGE_SIZE);
-    let nodes = InterceptedService::new(nodes, admission(node_token, refusals, Arc::clone(&hub)));
+    let nodes = Arc::new(Nodes {
+        backend,
+        store: Arc::clone(&store),
+        authority: authority.clone(),
+        refusals: Arc::clone(&refusals),
+    });
+    let nodes_by = |entrance: Entrance| {
+        let nodes = NodeServiceServer::from_arc(Arc::clone(&nodes))
+            .max_decoding_message_size(MAX_MESSAGE_SIZE)
+            .max_encoding_message_size(MAX_MESSAGE_SIZE);
+        InterceptedService::new(nodes, admission(entrance, Arc::clone(&refusals), Arc::clone(&hub)))
+    };
+    let in_clear = match config.insecure_plaintext_nodes {
+        true => Entrance::Insecure(node_token),
+        false => Entrance::Closed,
+    };
     let router = with_security_headers(with_page(api.router()));
-    let router = router.route_service("/millpond.node.v1.NodeService/{method}", nodes);
-    let router = measured(router, measures);
+    let router = router.route_service(NODE_METHODS, nodes_by(in_clear));
+    let router = measured(router, Arc::clone(&measures));
+    let door = authority.map(|authority| NodeDoor {
+        server_name: NODE_SERVER_NAME,
+        config: Box::new(move || authority.serving()),
+        router: measured(
+            axum::Router::new().route_service(NODE_METHODS, nodes_by(Entrance::Identities)),
+            measures,
+        ),
+    });
+    if config.insecure_plaintext_nodes {
+        tracing::warn!("{}", insecure_plaintext_nodes().message);
+    }
     if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
         tracing::warn!(
             "tokens and passwords travel as they are: give --tls-cert and --tls-key, or let a proxy speak TLS"
@@ -303,7 +352,8 @@ async fn serve(
         stop_hub.close_all();
         api.end_streams();
     };
-    api::serve(listener, router, tls, most_connections(), shutdown, STOP_GRACE).await;
+    let doors = Doors { public: router, tls, nodes: door };
+    api::serve(listener, doors, most_connections(), shutdown, STOP_GRACE).await;
     let stop = move || {
         core.stop();
         if let Some(log) = event_log {
@@ -312,6 +362,17 @@ async fn serve(
     };
     tokio::task::spawn_blocking(stop).await.context("the kernel did not stop cleanly")?;
     Ok(())
+}
+
+/// Path of the calls of nodes.
+const NODE_METHODS: &str = "/millpond.node.v1.NodeService/{method}";
+
+/// `insecure_plaintext_nodes`, as long as the option is on.
+fn insecure_plaintext_nodes() -> Failure {
+    let text = "--insecure-plaintext-nodes: nodes are let in without TLS, by the token that all of them share. Whoever gets that \
+                token can register as any node without an identity and gets jobs and vaults of all users. Give each node an \
+                identity with `millpond node join`, and start the server without the option";
+    Failure::new(text).with("alert_type", "insecure_plaintext_nodes")
 }
 
 /// Directory of the event log in that of the data.
@@ -409,6 +470,10 @@ fn read_kernel(
         config.account_disk_space.unwrap_or_else(|| usual_disk_space(&config.data, &config.limits));
     settings.access_control = config.is_authenticated();
     settings.alerts.extend(config.exposure(address));
+    settings.alerts.extend(config.insecure_plaintext_nodes.then(insecure_plaintext_nodes));
+    settings.node_identities = true;
+    settings.node_approval = config.node_approval;
+    settings.node_certificate_ttl = config.node_certificate_ttl;
     settings.first_event = first_event.unwrap_or(1);
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;

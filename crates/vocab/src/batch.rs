@@ -57,6 +57,8 @@ tables! {
     Preemptions = "preemptions",
     /// Transactions, their locks and what they have changed so far.
     Transactions = "transactions",
+    /// Who may register as which node: join tokens, identities, nodes that wait for an approval.
+    NodeIdentities = "node_identities",
 }
 
 /// One change of one table.

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod failure;
 pub mod id;
 pub mod job;
+pub mod join_token;
 pub mod lease;
 pub mod planted;
 pub mod resources;
@@ -30,6 +31,7 @@ pub use job::{
     JobDescription, JobIdentity, JobOutcome, JobStatistics, OutputTable, PipeUse, PreparationMeasures,
     RowFlow, StorageRequests, Summary, TableIo, TableStatistics, TmpfsUsage, TmpfsVolume,
 };
+pub use join_token::JoinToken;
 pub use lease::Lease;
 pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use shell::{ShellAnswer, ShellRequest};

@@ -83,6 +83,8 @@ pub enum Run {
     Batch,
     /// A new token: the reply is what the kernel must not know. The parser takes the token, too.
     NewToken(fn(&Params, String) -> Result<(Command, String)>),
+    /// The same for a token by which a node joins: its text carries the digest of the server's authority for nodes.
+    NewJoinToken(fn(&Params, String) -> Result<(Command, String)>),
     /// `set_user_password`: the kernel gets a hash, which is costly to make.
     SetPassword,
     /// `get_job_stderr`.
@@ -378,6 +380,20 @@ pub static TABLE: &[Descriptor] = &[
     change("gc_collect", Reply::Bare, security::gc_collect),
     change("extend_leases", Reply::Bare, cluster::extend_leases),
     change("remove_node", Reply::Bare, cluster::remove_node),
+    Descriptor {
+        name: "create_join_token",
+        input: Data::Null,
+        output: Data::Structured,
+        volatile: true,
+        changes: true,
+        heavy: false,
+        reply: Reply::Bare,
+        run: Run::NewJoinToken(security::create_join_token),
+    },
+    change("revoke_join_token", Reply::Empty, security::revoke_join_token),
+    change("approve_node", Reply::Bare, security::approve_node),
+    change("revoke_node", Reply::Bare, security::revoke_node),
+    read("list_node_identities", Reply::Bare, security::list_node_identities),
     // --- others
     Descriptor {
         name: "execute_batch",

@@ -78,6 +78,34 @@ pub(super) fn gc_collect(_: &Params) -> Result<Command> {
     Ok(Command::CollectGarbage)
 }
 
+/// The command, and the secret of the token that only the client gets to see.
+pub fn create_join_token(params: &Params, secret: String) -> Result<(Command, String)> {
+    let command = Command::CreateJoinToken {
+        token_sha256: secrets::sha256(&secret),
+        name: params.string("name")?,
+        ttl: params.milliseconds("ttl")?,
+        replace: params.flag("replace")?,
+    };
+    Ok((command, secret))
+}
+
+pub(super) fn revoke_join_token(params: &Params) -> Result<Command> {
+    Ok(Command::RevokeJoinToken { token_sha256: required("token_sha256", params.string("token_sha256"))? })
+}
+
+pub(super) fn approve_node(params: &Params) -> Result<Command> {
+    let name = required("name", params.string("name"))?;
+    Ok(Command::ApproveNode { name, key_sha256: params.string("key_sha256")? })
+}
+
+pub(super) fn revoke_node(params: &Params) -> Result<Command> {
+    Ok(Command::RevokeNode { name: required("name", params.string("name"))? })
+}
+
+pub(super) fn list_node_identities(_: &Params) -> Result<Command> {
+    Ok(Command::ListNodeIdentities)
+}
+
 /// The command, and the token that only the client gets to see.
 pub fn issue_token(params: &Params, token: String) -> Result<(Command, String)> {
     let command = Command::IssueToken {

@@ -29,7 +29,9 @@ pub(super) fn of_command(descriptor: &Descriptor) -> Vec<Parameter> {
     let mut found = match descriptor.run {
         Run::Kernel(parse) => parameters(&|params| parse(params).map(drop)),
         Run::KernelWithInput(parse) => parameters(&|params| parse(params, Map::new().into()).map(drop)),
-        Run::NewToken(parse) => parameters(&|params| parse(params, String::new()).map(drop)),
+        Run::NewToken(parse) | Run::NewJoinToken(parse) => {
+            parameters(&|params| parse(params, String::new()).map(drop))
+        }
         Run::SetPassword => parameters(&|params| set_user_password(params).map(drop)),
         Run::Stderr => parameters(&|params| get_job_stderr(params).map(drop)),
         Run::JobData(data) => parameters(&|params| get_job_data(params, data).map(drop)),

@@ -112,6 +112,7 @@ async fn handle(
         | Run::KernelWithInput(_)
         | Run::Local(_)
         | Run::NewToken(_)
+        | Run::NewJoinToken(_)
         | Run::SetPassword
         | Run::Batch
         | Run::JobInputPaths

@@ -5,6 +5,7 @@
 
 mod command;
 mod crowd;
+mod doors;
 mod origin;
 mod own;
 mod routes;
@@ -25,6 +26,7 @@ mod in_flight;
 mod reply;
 mod trailers;
 
+pub use doors::{Doors, NodeDoor, NodeLink};
 pub(crate) use failure::panic_failure;
 pub use in_flight::InFlightLimits;
 pub(crate) use in_flight::{Counted, InFlight, weight};

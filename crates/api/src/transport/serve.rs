@@ -1,7 +1,7 @@
 //! Connections.
 
 use super::crowd::{Crowd, Member};
-use super::tls::Tls;
+use super::doors::{Doors, HANDSHAKE_RECORD, NodeLink};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Extensions, Request};
@@ -51,17 +51,16 @@ pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|peer| peer.0)
 }
 
-/// Serves at most so many connections, with TLS if there is something for it, until `shutdown` resolves; then takes
+/// Serves at most so many connections through these doors until `shutdown` resolves; then takes
 /// no more, lets running requests end for at most `grace`, and returns.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
-    tls: Option<Tls>,
+    doors: Doors,
     most_connections: usize,
     shutdown: impl Future<Output = ()>,
     grace: Duration,
 ) {
-    let tls = tls.map(Arc::new);
+    let doors = Arc::new(doors);
     let crowd = Crowd::new(most_connections);
     // Connections watch this; when the last of them has gone nobody holds a receiver any more.
     let (stop, stopped) = watch::channel(false);
@@ -74,18 +73,10 @@ pub async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 let member = Arc::new(crowd.join());
-                let router = router.clone().layer(map_request({
-                    let (member, peer) = (member.clone(), Peer(peer.ip()));
-                    move |mut request: Request<Body>| {
-                        member.asks();
-                        request.extensions_mut().insert(peer);
-                        std::future::ready(request)
-                    }
-                }));
-                let (tls, stopped) = (tls.clone(), stopped.clone());
+                let (doors, stopped) = (doors.clone(), stopped.clone());
                 drop(tokio::spawn(async move {
                     tokio::select! {
-                        () = connection(stream, tls, router, stopped, member.clone()) => {}
+                        () = connection(stream, Peer(peer.ip()), &doors, stopped, member.clone()) => {}
                         () = must_go(&member) => {}
                     }
                 }));
@@ -110,10 +101,23 @@ async fn must_go(member: &Member) {
     }
 }
 
+/// What a connection is served with: each request tells where it comes from.
+fn served(router: &Router, member: &Arc<Member>, peer: Peer, link: Option<NodeLink>) -> Router {
+    let member = member.clone();
+    router.clone().layer(map_request(move |mut request: Request<Body>| {
+        member.asks();
+        request.extensions_mut().insert(peer);
+        if let Some(link) = &link {
+            request.extensions_mut().insert(link.clone());
+        }
+        std::future::ready(request)
+    }))
+}
+
 async fn connection(
     stream: TcpStream,
-    tls: Option<Arc<Tls>>,
-    router: Router,
+    peer: Peer,
+    doors: &Doors,
     mut stopped: watch::Receiver<bool>,
     member: Arc<Member>,
 ) {
@@ -121,8 +125,23 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    match tls {
-        None => {
+    let is_tls = if doors.speak_tls() {
+        let begun = tokio::select! {
+            begun = tokio::time::timeout(FIRST_WORDS, first_byte(&stream)) => begun,
+            () = told_to_stop(&mut stopped) => return,
+        };
+        match begun {
+            Ok(Some(byte)) => byte == HANDSHAKE_RECORD,
+            Ok(None) => return,
+            Err(_) => return tracing::debug!("a client that said nothing is cut off"),
+        }
+    } else {
+        false
+    };
+    match is_tls {
+        false if doors.tls.is_some() => tracing::debug!("a client that does not speak TLS is cut off"),
+        false => {
+            let router = served(&doors.public, &member, peer, None);
             let spoken = tokio::select! {
                 spoken = tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)) => spoken,
                 () = told_to_stop(&mut stopped) => Ok(false),
@@ -133,8 +152,11 @@ async fn connection(
                 Err(_) => tracing::debug!("a client that said nothing is cut off"),
             }
         }
-        Some(tls) => match tls.accept(stream).await {
-            Ok(stream) => {
+        true => match doors.shake_hands(stream).await {
+            Ok((stream, link)) => {
+                let router =
+                    if link.is_some() { doors.nodes.as_ref().map(|door| &door.router) } else { None };
+                let router = served(router.unwrap_or(&doors.public), &member, peer, link);
                 // Agreed on in the handshake.
                 let language = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Language::Http2,
@@ -156,6 +178,15 @@ async fn connection(
             }
             Err(error) => tracing::debug!(%error, "no TLS connection came about"),
         },
+    }
+}
+
+/// Waits for the first byte, and leaves it there. `None` if the client hangs up before.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
+    let mut byte = [0];
+    match stream.peek(&mut byte).await {
+        Ok(1) => Some(byte[0]),
+        _ => None,
     }
 }
 

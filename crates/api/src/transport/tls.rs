@@ -4,19 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::server::TlsStream;
 use vocab::Failure;
 
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(10);
-/// A client that does not get on with its handshake for so long is dropped.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What is spoken inside: HTTP/2 is for nodes.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -43,18 +38,8 @@ impl Tls {
         Ok(Tls { certificate, key, current: Mutex::new(current) })
     }
 
-    /// The handshake.
-    pub(super) async fn accept<S>(&self, stream: S) -> std::io::Result<TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let acceptor = TlsAcceptor::from(self.current());
-        tokio::time::timeout(HANDSHAKE, acceptor.accept(stream))
-            .await
-            .unwrap_or_else(|_| Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "slow handshake")))
-    }
-
-    fn current(&self) -> Arc<ServerConfig> {
+    /// What connections are served with from now on.
+    pub(super) fn current(&self) -> Arc<ServerConfig> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.looked.elapsed() >= LOOK {
             current.looked = Instant::now();

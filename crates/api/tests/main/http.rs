@@ -39,6 +39,7 @@ impl Server {
             tls: false,
             in_flight: api::InFlightLimits::default(),
             limits: api::RequestLimits::default(),
+            node_authority: None,
         };
         let api = Api::new(Arc::new(fake.clone()), authenticator, settings);
         let (tell, told) = std::sync::mpsc::channel();
@@ -55,7 +56,8 @@ impl Server {
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
-                api::serve(listener, api.router(), None, 1000, shutdown, Duration::from_secs(5)).await;
+                api::serve(listener, api::Doors::plain(api.router()), 1000, shutdown, Duration::from_secs(5))
+                    .await;
             });
         });
         let address = told.recv().expect("the server has started");

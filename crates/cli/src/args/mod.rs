@@ -4,6 +4,7 @@ mod calc;
 mod demo;
 mod events;
 mod jobs;
+mod nodes;
 mod operations;
 mod pools;
 mod processes;
@@ -16,9 +17,10 @@ pub use calc::{CalcCommand, FairShareArgs, LinesArgs, SchedulingArgs};
 pub use demo::{BurnArgs, DemoArgs};
 pub use events::{AuditArgs, EventRange, EventsArgs};
 pub use jobs::JobCommand;
+pub use nodes::{NodeCommand, NodeJoinArgs, NodeTokenCommand, NodeTokenCreateArgs, parse_sha256};
 pub use operations::{LogsArgs, OpCommand};
 pub use pools::{PoolCommand, PoolMode, PoolOptions, PoolTreeArgs, TopArgs};
-pub use processes::{JOB_ENVIRONMENTS, NodeArgs, NodeCommand, ServerArgs, ServerCommand, UpArgs};
+pub use processes::{JOB_ENVIRONMENTS, NodeArgs, ServerArgs, ServerCommand, UpArgs};
 pub use run::{FileArg, RunArgs};
 pub use sim::{
     Moment, SimAssumptions, SimCheckArgs, SimCommand, SimExplainArgs, SimFaultsArgs, SimFormat,

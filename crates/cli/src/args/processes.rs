@@ -1,6 +1,7 @@
 //! Processes of a cluster. The binary runs them; `crates/millpond` says how.
 
 use super::epilogue;
+use super::nodes::{NodeCommand, parse_sha256};
 use crate::units::{Amounts, parse_listen, parse_resources, parse_server, parse_span};
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
@@ -91,6 +92,10 @@ pub struct ServerArgs {
     /// Let everybody in as root, whoever can reach the address
     #[arg(long, conflicts_with = "auth")]
     pub no_auth: bool,
+    /// Let nodes in that come in clear with node.token, the token that all of them share, as release 0.1 did: whoever
+    /// gets that token gets the jobs and vaults of all users. Only while nodes are given identities
+    #[arg(long)]
+    pub insecure_plaintext_nodes: bool,
     /// If the data directory does not hold one whole cluster: move what is there into a folder of its own, and begin a
     /// new cluster. A whole cluster is started as without this
     #[arg(long)]
@@ -136,7 +141,7 @@ pub enum ServerCommand {
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = epilogue![
-        "millpond node --server 10.0.0.1:8000 --name worker-7",
+        "millpond node --server 10.0.0.1:8000 --name worker-7 --join-token-file worker-7.token",
         "millpond node --server 10.0.0.1:8000 --resources cpu=8,memory=16GiB --tags ssd,rack-4",
         "millpond node list",
     ],
@@ -145,7 +150,7 @@ pub struct NodeArgs {
     /// The other meaning of the command.
     #[command(subcommand)]
     pub command: Option<NodeCommand>,
-    /// Address of the server, with https:// if it speaks TLS [default: 127.0.0.1:8000]
+    /// Address of the server [default: 127.0.0.1:8000]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_server)]
     pub server: Option<String>,
     /// Unique name of this node in the cluster [default: the name of the host]
@@ -175,11 +180,23 @@ pub struct NodeArgs {
     /// Abort the jobs when the node is stopped
     #[arg(long)]
     pub stop_jobs: bool,
-    /// File with the token that the server asks nodes for: a copy of its node.token
+    /// File with a join token, from `millpond node token create`: with it the node gets its own key and certificate,
+    /// once. Not needed any more after that
+    #[arg(long, value_name = "FILE")]
+    pub join_token_file: Option<PathBuf>,
+    /// SHA-256 of the certificate of the server's authority, which the server's log says: the server that a node
+    /// trusts which has no join token and waits for an approval
+    #[arg(long, value_name = "SHA256", value_parser = parse_sha256)]
+    pub authority_sha256: Option<String>,
+    /// Speak with the server in clear, with the token that all nodes share, as release 0.1 did: whoever gets at the line
+    /// or at the token can take this node's place. The server needs --insecure-plaintext-nodes
+    #[arg(long)]
+    pub insecure_plaintext: bool,
+    /// With --insecure-plaintext: file with the token that the server asks all nodes for, a copy of its node.token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// File with the certificates of the authorities that the server's certificate may be from, in PEM
-    /// form [env: MILLPOND_CA_FILE] [default: those that the system trusts]
+    /// With --insecure-plaintext and https://: file with the certificates of the authorities that the server's certificate
+    /// may be from, in PEM form [env: MILLPOND_CA_FILE] [default: those that the system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Configuration file in TOML, section [node]
@@ -188,27 +205,6 @@ pub struct NodeArgs {
     /// Stop when stdin ends: the process that started this one is gone
     #[arg(long, hide = true)]
     pub supervised: bool,
-}
-
-/// `millpond node ...`, seen from outside.
-#[derive(Subcommand, Clone, Debug)]
-pub enum NodeCommand {
-    /// List nodes with their resources
-    #[command(after_help = epilogue!["millpond node list", "millpond node list --json"])]
-    List,
-    /// Forget a node that is not connected
-    ///
-    /// Units of exclusive work that the node may still run wait for the ends of their leases, so that none runs twice at
-    /// once; until then the command is refused without --lost. Needs the rights of an administrator.
-    #[command(after_help = epilogue!["millpond node remove worker-7", "millpond node remove worker-7 --lost"])]
-    Remove {
-        /// Name of the node
-        #[arg(value_name = "NODE")]
-        name: String,
-        /// Nothing runs there any more, for certain: its units are given away at once
-        #[arg(long)]
-        lost: bool,
-    },
 }
 
 /// Names of jobs-and-nodes.md 4.1. The node knows which of them work on its host.

@@ -85,10 +85,11 @@ fn run(common: &Common, command: Command, screen: Screen) -> Result<(), CliError
             ServerCommand::Gc { confirm } => server::gc(&session, confirm),
             ServerCommand::Pause { period } => server::pause(&session, period),
         },
-        Command::Node(NodeArgs { command: Some(command), .. }) => match command {
-            NodeCommand::List => nodes::list(&session),
-            NodeCommand::Remove { name, lost } => nodes::remove(&session, &name, lost),
-        },
+        Command::Node(NodeArgs { command: Some(command), .. })
+            if !matches!(command, NodeCommand::Join(_)) =>
+        {
+            nodes::run(&session, command)
+        }
         Command::Up(_)
         | Command::Server(_)
         | Command::Node(_)

@@ -11,12 +11,16 @@ use yson::{Map, Value};
 pub struct NodeTable {
     /// Orchid of nodes by address (http-api.md 11.5).
     pub nodes: Map,
+    /// Nodes that wait for an approval, of `list_node_identities`.
+    pub pending: Vec<Value>,
 }
 
 impl Output for NodeTable {
     fn human(&self, look: &Look) -> String {
-        if self.nodes.is_empty() {
-            return "No nodes. Start one with `millpond node --server HOST:PORT`.".to_owned();
+        if self.nodes.is_empty() && self.pending.is_empty() {
+            return "No nodes. Make a join token with `millpond node token create`, and start one with \
+                    `millpond node --server HOST:PORT --join-token-file FILE`."
+                .to_owned();
         }
         let mut grid = Grid::new(
             look,
@@ -59,6 +63,13 @@ impl Output for NodeTable {
                     "\n{address}: {units} units of exclusive work wait for it until {until}"
                 ));
             }
+        }
+        for waiting in self.pending.iter().filter_map(Value::as_map) {
+            let (name, key) = (text(waiting, "name"), text(waiting, "key_sha256"));
+            let from = or_dash(text(waiting, "address"));
+            out.push_str(&format!(
+                "\n{name} waits for an approval: key {key}, from {from}. If its log says the same key: millpond node approve {name}"
+            ));
         }
         out
     }

@@ -218,7 +218,7 @@ fn nodes() {
         ]};
     }"#;
     check(
-        &NodeTable { nodes: map(nodes) },
+        &NodeTable { nodes: map(nodes), pending: Vec::new() },
         expect![[r#"
         NODE       STATE    JOBS    CPU          MEMORY  SLOTS  GPU  JOBS HELD BY  TAGS        SEEN
         vm-8000-1  online      3  3.5/8  1.5 GiB/16 GiB   3/32    -  hybrid        ssd,rack-4  2s ago
@@ -228,12 +228,52 @@ fn nodes() {
         "vm-8000-1\nvm-8000-2",
     );
     check(
-        &NodeTable { nodes: Map::new() },
+        &NodeTable { nodes: Map::new(), pending: Vec::new() },
         expect![[r#"
-        No nodes. Start one with `millpond node --server HOST:PORT`.
+        No nodes. Make a join token with `millpond node token create`, and start one with `millpond node --server HOST:PORT --join-token-file FILE`.
     "#]],
         "",
     );
+}
+
+/// S7.
+#[test]
+fn identities_of_nodes() {
+    let digest = |digit: &str| digit.repeat(64);
+    let pending = format!(
+        r#"{{name=w-2; key_sha256="{}"; address="10.0.0.2"; creation_time="2026-01-02T03:00:00Z"}}"#,
+        digest("b")
+    );
+    let all = format!(
+        r#"{{
+        identities=[{{name=w-1; key_sha256="{}"; state=valid; creation_time="2026-01-02T03:00:00Z"; valid_until="2026-04-02T03:00:00Z"}}];
+        pending=[{pending}];
+        tokens=[
+            {{token_sha256="{}"; used=%true; used_by=w-1; replace=%false; creation_time="2026-01-02T03:00:00Z"; valid_until="2026-01-03T03:00:00Z"}};
+            {{name=w-3; token_sha256="{}"; used=%false; replace=%true; creation_time="2026-01-02T03:00:00Z"; valid_until="2026-01-03T03:00:00Z"}};
+        ]}}"#,
+        digest("a"),
+        digest("c"),
+        digest("d")
+    );
+    let table = |only_tokens| IdentityTable { identities: map(&all), only_tokens };
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let human = words(&table(false).human(&look()));
+    for row in [
+        format!("identity w-1 valid {} 10m 00s ago 2026-04-02T03:00:00", digest("a")),
+        format!("pending w-2 waits {} 10m 00s ago - 10.0.0.2", digest("b")),
+        format!("token - used by w-1 {} 10m 00s ago 2026-01-03T03:00:00", digest("c")),
+        format!("token w-3 unused, replaces {}", digest("d")),
+    ] {
+        assert!(human.contains(&row), "no {row:?} in {human}");
+    }
+    assert!(!table(true).human(&look()).contains("identity"));
+    assert_eq!(table(false).quiet(), "w-1");
+    assert_eq!(table(true).quiet(), format!("{}\n{}", digest("c"), digest("d")));
+    let waiting = NodeTable { nodes: Map::new(), pending: vec![Value::Map(map(&pending))] };
+    let human = waiting.human(&look());
+    let expected = format!("w-2 waits for an approval: key {}, from 10.0.0.2", digest("b"));
+    assert!(human.contains(&expected) && human.contains("millpond node approve w-2"), "{human}");
 }
 
 #[test]

@@ -298,12 +298,22 @@ impl Kernel {
             Command::CollectGarbage => {
                 demand(Administer, &Object::Node(self.tree.root()), "the garbage collection")
             }
+            Command::CreateJoinToken { .. }
+            | Command::RevokeJoinToken { .. }
+            | Command::ApproveNode { .. }
+            | Command::RevokeNode { .. }
+            | Command::ListNodeIdentities => {
+                demand(Administer, &Object::Node(self.tree.root()), "the identities of nodes")
+            }
             Command::Authorize(command) => self.authorize(who, command),
             // Only the server itself asks these, as `root`.
             Command::LocateArtifact { .. }
             | Command::LocateJobInput { .. }
             | Command::LocateJobOutput { .. }
             | Command::LocateInput { .. }
+            | Command::JoinNode(_)
+            | Command::RenewNode { .. }
+            | Command::IdentifyNode { .. }
             | Command::Identify { .. }
             | Command::PasswordHash { .. } => Err(denied(who, Administer, "the server", None)),
             // Transactions are their owners'; the kernel looks at that when it enters one.

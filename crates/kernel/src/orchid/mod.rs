@@ -245,6 +245,7 @@ impl Kernel {
             .chain(self.config.alerts.iter().cloned())
             .chain(self.alerts_of_lost_contents())
             .chain(self.alerts_of_leases())
+            .chain(self.insecure_links_alert())
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {

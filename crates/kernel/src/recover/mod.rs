@@ -56,6 +56,7 @@ impl Records {
         Table::Events,
         Table::Transactions,
         Table::OwedEnds,
+        Table::NodeIdentities,
     ];
 
     /// Adds a record; keys of a table come in order.
@@ -104,6 +105,7 @@ impl Kernel {
             aliases: BTreeMap::new(),
             finished: Finished::default(),
             nodes: Nodes::default(),
+            node_identities: Default::default(),
             jobs: Jobs::default(),
             pins: Default::default(),
             owed: Default::default(),
@@ -161,6 +163,9 @@ impl Kernel {
         }
         for (key, value) in records.take(Table::Nodes) {
             kernel.restore_node(&key, &parse(&value)?)?;
+        }
+        for (key, value) in records.take(Table::NodeIdentities) {
+            kernel.restore_node_identity(now, &key, &parse(&value)?)?;
         }
         // Orders to start are not stored: an unfinished operation may run more jobs than it knows of.
         if kernel.operations.is_empty() {

@@ -17,6 +17,7 @@ mod garbage;
 mod learning;
 mod leases;
 mod node;
+mod node_identities;
 mod nodes;
 mod options_page;
 mod orchid;

@@ -26,12 +26,15 @@ use cli::error::exit;
 use cli::output::Screen;
 use client::{Client, Retries};
 use plan::{Options, Plan};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use vocab::Span;
 
 /// How long the server may take to answer at first: it reads its store.
 const SERVER_START: Duration = Duration::from_secs(120);
@@ -166,6 +169,10 @@ async fn supervise(
     match begun {
         Ok(true) => {
             server.keep_alive();
+            if let Err(error) = write_join_tokens(options).await {
+                stop(screen, &mut signals, &mut server, nodes).await;
+                return Err(error);
+            }
             nodes = plan.nodes.into_iter().map(|plan| Child::start(plan, None, sender.clone())).collect();
             let count = nodes.len();
             let online = tokio::select! {
@@ -241,6 +248,29 @@ async fn wait_for_nodes(
             () = tokio::time::sleep(Duration::from_millis(30)) => {}
         }
     }
+}
+
+/// How long the join tokens of a start are valid: as long as a node may take to start.
+const TOKEN_TTL: Span = Span::from_secs(600);
+
+/// A join token for each node, in a file that only the node's user can read. A node that has its identity does not use it, one
+/// without, or with one that does not count any more, gets another one.
+async fn write_join_tokens(options: &Options) -> Result<(), CliError> {
+    let (options, token) = (options.clone(), token(options));
+    let write = move || {
+        let client = Client::new(&plan::reachable(options.listen).to_string(), token.as_deref())?;
+        for number in 1..=options.nodes {
+            let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
+            let file = options.join_token(number);
+            let _ = std::fs::remove_file(&file);
+            let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+            written.and_then(|mut out| writeln!(out, "{token}")).map_err(|error| {
+                CliError::failed(format!("cannot write the join token {}: {error}", file.display()))
+            })?;
+        }
+        Ok(())
+    };
+    tokio::task::spawn_blocking(write).await.map_err(told)?
 }
 
 /// Number of nodes that are online, if the server answers. Old records of nodes do not count.

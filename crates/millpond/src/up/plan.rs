@@ -42,6 +42,14 @@ impl Options {
     pub fn root_token(&self) -> PathBuf {
         self.data.join("server").join("root.token")
     }
+    /// Name of a node. Groups of nodes are named after it: two clusters on a host must not share names.
+    pub fn node_name(&self, number: u16) -> String {
+        format!("{}-{}-{number}", self.host, self.listen.port())
+    }
+    /// File with the join token of a node.
+    pub fn join_token(&self, number: u16) -> PathBuf {
+        self.data.join(format!("node-{number}.join-token"))
+    }
     /// Directory of logs.
     pub fn logs(&self) -> PathBuf {
         self.data.join("logs")
@@ -108,9 +116,8 @@ pub fn plan(options: &Options) -> Plan {
             "node".into(),
             "--server".into(),
             reachable(options.listen).to_string().into(),
-            // Groups of nodes are named after them: two clusters on a host must not share names.
             "--name".into(),
-            format!("{}-{}-{number}", options.host, options.listen.port()).into(),
+            options.node_name(number).into(),
             "--data".into(),
             options.data.join(&name).into(),
             "--resources".into(),
@@ -119,9 +126,7 @@ pub fn plan(options: &Options) -> Plan {
             "--uid-offset".into(),
             (u32::from(number - 1) * UIDS_OF_A_NODE).to_string().into(),
         ];
-        if options.is_authenticated() {
-            arguments.extend(["--token-file".into(), options.data.join("server").join("node.token").into()]);
-        }
+        arguments.extend(["--join-token-file".into(), options.join_token(number).into()]);
         if let Some(environment) = &options.job_environment {
             arguments.extend(["--job-environment".into(), environment.into()]);
         }
@@ -207,6 +212,7 @@ mod tests {
                 assert_eq!(args.name.as_deref(), Some("host-8000-2"));
                 assert_eq!(args.resources.map(|r| r.over(Resources::ZERO)), Some(options().resources));
                 assert!(args.stop_jobs && args.supervised);
+                assert_eq!(args.join_token_file, Some("/data/node-2.join-token".into()));
             }
             other => panic!("not a node: {other:?}"),
         }

@@ -177,7 +177,7 @@ impl Isolator {
         environment: &dyn JobEnvironment,
     ) -> Result<Chosen, CageError> {
         let options = &config.room;
-        let is_authenticated = config.token_file.is_some();
+        let is_authenticated = config.authentication || config.token_file.is_some();
         let simple = environment.driver() == cage::Driver::Simple;
         let by_runtime = environment.driver() == cage::Driver::Oci;
         if by_runtime && options.isolation == IsolationChoice::None {
@@ -196,7 +196,8 @@ impl Isolator {
         }
         // Also for root of a user namespace: outside it is somebody else.
         let own_users = environment.driver() == cage::Driver::Rootless;
-        let secrets: Vec<PathBuf> = config.token_file.iter().cloned().collect();
+        let secrets: Vec<PathBuf> =
+            config.token_file.iter().chain(&config.join_token_file).cloned().collect();
         let isolator = Isolator::new(options, &secrets, layout, own_users);
         let disabled = |text: &str, error: &CageError| {
             let alert = Failure::new(text)

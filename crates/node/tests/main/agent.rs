@@ -20,6 +20,8 @@ fn main() -> ExitCode {
     // One node of a host has a name at a time, and tests run side by side.
     let address = format!("test-node:{}", root_group.replace('/', "-"));
     let mut config = node::NodeConfig::new(server, &address, data.as_ref(), limits);
+    // The tests are the server.
+    config.insecure_plaintext = true;
     config.driver = driver.parse().expect("a driver");
     config.root_group = Some(root_group.clone());
     config.memory_watchdog_period = Span::from_millis(200);

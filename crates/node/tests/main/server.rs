@@ -162,6 +162,14 @@ impl pb::node_service_server::NodeService for Service {
         Err(Status::not_found("this world has no tables"))
     }
 
+    async fn join(&self, _: Request<pb::JoinRequest>) -> Result<Response<pb::JoinReply>, Status> {
+        Err(Status::unimplemented("this world has no identities"))
+    }
+
+    async fn renew(&self, _: Request<pb::RenewRequest>) -> Result<Response<pb::JoinReply>, Status> {
+        Err(Status::unimplemented("this world has no identities"))
+    }
+
     async fn upload_rows(&self, _: Request<Streaming<pb::RowsChunk>>) -> Result<Response<pb::Empty>, Status> {
         Err(Status::not_found("this world has no tables"))
     }

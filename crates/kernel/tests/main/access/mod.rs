@@ -338,6 +338,12 @@ fn users_by_objects_by_commands() {
         ("remove garbage that the start has kept", Command::CollectGarbage, "--+++"),
         ("extend the leases", Command::ExtendLeases { period: Span::from_secs(1) }, "--+++"),
         ("remove a node", Command::RemoveNode { address: "nobody:1".into(), lost: true }, "--+++"),
+        (
+            "a join token",
+            Command::CreateJoinToken { token_sha256: "1".repeat(64), name: None, ttl: None, replace: false },
+            "--+++",
+        ),
+        ("identities of nodes", Command::ListNodeIdentities, "--+++"),
         ("look at tokens", get("//sys/tokens"), "---++"),
         ("look at one token", get(&format!("//sys/tokens/{DIGEST}/@")), "---++"),
         ("take a token over", set(&format!("//sys/tokens/{DIGEST}/@user"), "ann"), "---++"),

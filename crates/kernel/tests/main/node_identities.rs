@@ -1,0 +1,418 @@
+//! S7: identities of nodes. A cluster of its own: a kernel, what is durable, and connections that prove something.
+
+use crate::world::{Store, apply};
+use kernel::{
+    Body, Command, Config, Effect, Input, JoinRequest, Kernel, NodeKey, NodeProof, Records, Request,
+};
+use vocab::{Failure, Resources, Span, Time};
+use wire::{Hello, NodeMessage, PROTOCOL_VERSION, ServerMessage};
+use yson::Value;
+
+const DAY: Span = Span::from_secs(24 * 3600);
+
+struct Cluster {
+    now: Time,
+    config: Config,
+    kernel: Kernel,
+    durable: Store,
+    requests: u64,
+    connections: u64,
+}
+
+/// What the server did with a connection.
+#[derive(Debug, PartialEq)]
+enum Link {
+    Welcome,
+    Refused(String),
+}
+
+fn digest(of: char) -> String {
+    of.to_string().repeat(64)
+}
+
+fn certificate(key: char) -> NodeProof {
+    NodeProof::Certificate { key_sha256: digest(key) }
+}
+
+fn token(name: Option<&str>, secret: char) -> Command {
+    Command::CreateJoinToken {
+        token_sha256: digest(secret),
+        name: name.map(str::to_owned),
+        ttl: None,
+        replace: false,
+    }
+}
+
+fn recover(config: &Config, durable: &Store, now: Time) -> Kernel {
+    let mut records = Records::default();
+    for ((table, key), value) in durable.iter().filter(|((table, _), _)| Records::TABLES.contains(table)) {
+        records.add(*table, key, value);
+    }
+    Kernel::recover(config.clone(), records, now, &mut Vec::new()).expect("good records")
+}
+
+impl Cluster {
+    fn new(change: impl FnOnce(&mut Config)) -> Cluster {
+        let mut config = Config::new("server:1", 1);
+        (config.node_identities, config.access_control) = (true, true);
+        change(&mut config);
+        let now = Time::from_secs(1_000_000);
+        let kernel = recover(&config, &Store::new(), now);
+        Cluster { now, config, kernel, durable: Store::new(), requests: 0, connections: 0 }
+    }
+
+    fn turn(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.kernel.handle(self.now, input, &mut effects);
+        // Later than changes that nobody waits for are held back.
+        self.now += Span::from_secs(1);
+        self.kernel.flush(self.now, true, &mut effects);
+        for effect in &effects {
+            if let Effect::Commit { batch, .. } = effect {
+                apply(&mut self.durable, batch);
+            }
+        }
+        effects
+    }
+
+    /// `kill -9`, and the next life.
+    fn restart(&mut self) {
+        self.config.life += 1;
+        self.kernel = recover(&self.config, &self.durable, self.now);
+    }
+
+    fn ask(&mut self, user: &str, command: Command) -> Result<Value, Failure> {
+        self.requests += 1;
+        let request = Request { id: self.requests, user: user.to_owned(), mutation_id: None, command };
+        let effects = self.turn(Input::Request(request));
+        let reply = effects.into_iter().find_map(|effect| match effect {
+            Effect::Reply { body, .. } => Some(body),
+            _ => None,
+        });
+        match reply.expect("an answer")? {
+            Body::Value(value) => Ok(value),
+            other => panic!("not a value: {other:?}"),
+        }
+    }
+
+    /// `state` of the answer.
+    fn join(&mut self, name: &str, key: char, token: Option<char>) -> Result<String, Failure> {
+        let request = JoinRequest {
+            name: name.to_owned(),
+            key_sha256: digest(key),
+            token_sha256: token.map(digest),
+            address: None,
+        };
+        let answer = self.ask("root", Command::JoinNode(Box::new(request)))?;
+        Ok(answer.get("state").and_then(Value::as_str).expect("a state").to_owned())
+    }
+
+    fn refuses(&mut self, name: &str, key: char, token: Option<char>, words: &str) {
+        let refused = self.join(name, key, token).expect_err(words).to_string();
+        assert!(refused.contains(words), "expected {words:?} in {refused}");
+    }
+
+    fn connect(&mut self, name: &str, proof: Option<NodeProof>) -> (NodeKey, Link) {
+        self.connections += 1;
+        let node = NodeKey(self.connections);
+        if let Some(proof) = proof {
+            self.turn(Input::NodeConnected { node, proof });
+        }
+        let hello = Hello {
+            protocol_version: PROTOCOL_VERSION,
+            address: name.to_owned(),
+            incarnation: self.connections,
+            resource_limits: Resources::ZERO,
+            tags: Vec::new(),
+            job_environment: "simple".into(),
+            alerts: Vec::new(),
+            disk_capacity: None,
+            running: Vec::new(),
+            finished: Vec::new(),
+        };
+        let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });
+        (node, link(&effects, node).expect("an answer"))
+    }
+
+    fn welcomes(&mut self, name: &str, key: char) -> NodeKey {
+        let (node, link) = self.connect(name, Some(certificate(key)));
+        assert_eq!(link, Link::Welcome);
+        node
+    }
+
+    fn does_not_welcome(&mut self, name: &str, proof: Option<NodeProof>, words: &str) {
+        match self.connect(name, proof).1 {
+            Link::Refused(why) if why.contains(words) => {}
+            other => panic!("expected a refusal with {words:?}, found {other:?}"),
+        }
+    }
+
+    fn alert(&mut self, name: &str) -> Option<String> {
+        let path = yson::ypath::YPath::parse(b"//sys/scheduler/@alerts").expect("a path");
+        let get = Command::Get { path, attributes: Vec::new(), max_size: None, fields: None };
+        let alerts = self.ask("root", get).expect("alerts");
+        let of_name = |alert: &&Value| {
+            alert.get("attributes").and_then(|a| a.get("alert_type")).and_then(Value::as_str) == Some(name)
+        };
+        let found = alerts.as_list().expect("a list").iter().find(of_name)?;
+        Some(found.get("message")?.as_str()?.to_owned())
+    }
+}
+
+fn link(effects: &[Effect], node: NodeKey) -> Option<Link> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::ToNode { node: to, message, .. } if *to == node => match message {
+            ServerMessage::Welcome { .. } => Some(Link::Welcome),
+            ServerMessage::Refuse(why) => Some(Link::Refused(why.to_string())),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn is_closed(effects: &[Effect], node: NodeKey) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Disconnect(closed) if *closed == node))
+}
+
+/// S7: a token is exchanged once; who was killed before the certificate was stored gets it again, nobody else does.
+#[test]
+fn a_join_token_is_exchanged_once_and_by_one_key() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(None, 'a')).expect("made");
+    c.ask("root", token(Some("two"), 'b')).expect("made");
+    c.restart();
+    c.refuses("one", '1', Some('c'), "not known");
+    c.refuses("one", '1', Some('b'), "for node two");
+    assert_eq!(c.join("one", '1', Some('a')).expect("joined"), "joined");
+    c.restart();
+    assert_eq!(c.join("one", '1', Some('a')).expect("the same key"), "joined");
+    c.refuses("three", '3', Some('a'), "used already, by one");
+    c.refuses("three", '1', Some('a'), "identity of node one");
+    assert_eq!(c.join("two", '2', Some('b')).expect("joined"), "joined");
+    c.welcomes("one", '1');
+    // The secret is nowhere in the store: only its digest ever came here.
+    c.now += DAY + DAY;
+    c.turn(Input::Tick);
+    c.restart();
+    c.refuses("three", '3', Some('a'), "not known or has ended");
+    c.welcomes("one", '1');
+}
+
+/// S7.
+#[test]
+fn a_node_registers_under_its_own_name_only() {
+    let mut c = Cluster::new(|_| {});
+    for (name, secret, key) in [("one", 'a', '1'), ("two", 'b', '2')] {
+        c.ask("root", token(Some(name), secret)).expect("made");
+        c.join(name, key, Some(secret)).expect("joined");
+    }
+    c.does_not_welcome("two", Some(certificate('1')), "belongs to node one");
+    c.does_not_welcome("new", Some(certificate('1')), "belongs to node one");
+    c.does_not_welcome("one", Some(certificate('9')), "does not know the identity");
+    c.does_not_welcome("one", None, "shown no identity");
+    c.does_not_welcome("one", Some(NodeProof::Insecure), "identity of its own");
+    c.ask("root", token(None, 'c')).expect("made");
+    c.refuses("one", '3', Some('c'), "belongs to another identity");
+    let refused = c.ask("root", token(Some("one"), 'd')).expect_err("the name is taken").to_string();
+    assert!(refused.contains("--replace"), "{refused}");
+    // The refused one has not used up its token.
+    assert_eq!(c.join("three", '3', Some('c')).expect("joined"), "joined");
+    for (name, key) in [("one", '1'), ("two", '2'), ("three", '3')] {
+        c.welcomes(name, key);
+    }
+}
+
+/// S7.
+#[test]
+fn a_revoked_node_is_cut_off_for_good() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    c.join("one", '1', Some('a')).expect("joined");
+    let node = c.welcomes("one", '1');
+    c.requests += 1;
+    let command = Command::RevokeNode { name: "one".into() };
+    let request = Request { id: c.requests, user: "root".into(), mutation_id: None, command };
+    let effects = c.turn(Input::Request(request));
+    assert!(
+        is_closed(&effects, node) && matches!(link(&effects, node), Some(Link::Refused(_))),
+        "{effects:?}"
+    );
+    for _ in 0..2 {
+        c.does_not_welcome("one", Some(certificate('1')), "was revoked");
+        c.refuses("one", '1', Some('a'), "was revoked");
+        c.refuses("one", '1', None, "was revoked");
+        let identify = Command::IdentifyNode { key_sha256: digest('1'), job_id: None };
+        c.ask("root", identify).expect_err("revoked");
+        c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect_err("revoked");
+        c.restart();
+    }
+    // The name is free for another key.
+    c.ask("root", token(Some("one"), 'b')).expect("made");
+    c.join("one", '2', Some('b')).expect("joined");
+    c.welcomes("one", '2');
+    let unknown = c.ask("root", Command::RevokeNode { name: "nobody".into() }).expect_err("unknown");
+    assert!(unknown.message.contains("has no identity"), "{unknown}");
+}
+
+/// S7: a node that is set up anew, with another key, takes its name over when an administrator says so.
+#[test]
+fn a_token_can_replace_an_identity() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    c.join("one", '1', Some('a')).expect("joined");
+    let old = c.welcomes("one", '1');
+    let replacing = Command::CreateJoinToken {
+        token_sha256: digest('b'),
+        name: Some("one".into()),
+        ttl: Some(Span::from_secs(60)),
+        replace: true,
+    };
+    c.ask("root", replacing.clone()).expect("made");
+    let again = c.ask("root", replacing).expect("the same one");
+    assert_eq!(again.get("name").and_then(Value::as_str), Some("one"));
+    c.join("one", '2', Some('b')).expect("joined");
+    let effects = c.turn(Input::Node { node: old, message: NodeMessage::Leaving });
+    assert!(link(&effects, old).is_none(), "what the old one says does not count: {effects:?}");
+    c.does_not_welcome("one", Some(certificate('1')), "was revoked");
+    c.welcomes("one", '2');
+}
+
+/// S7: a certificate is renewed before it ends, or the link is closed.
+#[test]
+fn a_link_ends_with_its_certificate_unless_it_is_renewed() {
+    let mut c = Cluster::new(|config| config.node_certificate_ttl = Span::from_secs(100));
+    for (name, secret, key) in [("one", 'a', '1'), ("two", 'b', '2')] {
+        c.ask("root", token(Some(name), secret)).expect("made");
+        c.join(name, key, Some(secret)).expect("joined");
+    }
+    c.now += Span::from_secs(50);
+    let renewed = c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect("renewed");
+    assert_eq!(renewed.get("name").and_then(Value::as_str), Some("one"));
+    c.restart();
+    let (one, two) = (c.welcomes("one", '1'), c.welcomes("two", '2'));
+    // Less than the time after which a silent node is lost.
+    c.now += Span::from_secs(46);
+    let effects = c.turn(Input::Tick);
+    assert!(is_closed(&effects, two) && !is_closed(&effects, one), "{effects:?}");
+    c.does_not_welcome("two", Some(certificate('2')), "has ended");
+    c.refuses("two", '2', Some('b'), "has ended");
+    let renewal = c.ask("root", Command::RenewNode { key_sha256: digest('2') }).expect_err("too late");
+    assert!(renewal.message.contains("has ended"), "{renewal}");
+}
+
+/// S7.
+#[test]
+fn a_node_without_a_token_waits_for_an_approval() {
+    let mut c = Cluster::new(|_| {});
+    assert_eq!(c.join("one", '1', None).expect("it waits"), "pending");
+    assert_eq!(c.join("one", '2', None).expect("a stranger, perhaps"), "pending");
+    c.does_not_welcome("one", Some(certificate('1')), "does not know the identity");
+    c.restart();
+    let approve =
+        |key: Option<char>| Command::ApproveNode { name: "one".into(), key_sha256: key.map(digest) };
+    let refused = c.ask("root", approve(None)).expect_err("which one?").to_string();
+    assert!(refused.contains(&digest('1')) && refused.contains(&digest('2')), "{refused}");
+    c.ask("root", approve(Some('3'))).expect_err("unknown");
+    c.ask("root", approve(Some('1'))).expect("approved");
+    c.restart();
+    assert_eq!(c.join("one", '1', None).expect("approved"), "joined");
+    c.refuses("one", '2', None, "belongs to another identity");
+    c.welcomes("one", '1');
+    let list = c.ask("root", Command::ListNodeIdentities).expect("a list");
+    let names = |what: &str| list.get(what).and_then(Value::as_list).map_or(0, <[Value]>::len);
+    assert_eq!((names("identities"), names("pending"), names("tokens")), (1, 1, 0));
+    // The stranger is refused by name.
+    c.ask("root", Command::RevokeNode { name: "one".into() }).expect("both");
+    let list = c.ask("root", Command::ListNodeIdentities).expect("a list");
+    assert_eq!(list.get("pending").and_then(Value::as_list).map(<[Value]>::len), Some(0));
+
+    let mut c = Cluster::new(|config| config.node_approval = false);
+    c.refuses("one", '1', None, "--join-token-file");
+}
+
+/// S7: strangers cannot fill the server.
+#[test]
+fn nodes_that_wait_are_bounded() {
+    let mut c = Cluster::new(|_| {});
+    let key = |number: u64| format!("{number:064x}");
+    let join = |c: &mut Cluster, number: u64| {
+        let name = format!("n{number}");
+        let request = JoinRequest { name, key_sha256: key(number), token_sha256: None, address: None };
+        c.ask("root", Command::JoinNode(Box::new(request)))
+    };
+    let mut refused = None;
+    for number in 0..200 {
+        if let Err(failure) = join(&mut c, number) {
+            refused.get_or_insert((number, failure));
+            break;
+        }
+        // All of them ask, so that none has been away.
+        c.now = Time::from_secs(1_000_000);
+    }
+    let (number, failure) = refused.expect("a bound");
+    assert!(number == 100 && failure.message.contains("wait for an approval"), "{number}: {failure}");
+    c.now += Span::from_secs(120);
+    join(&mut c, 500).expect("the longest away gives its place");
+    for name in ["", " a", "a\n", &"x".repeat(254)] {
+        c.refuses(name, 'f', None, "Name of a node: expected 1 to 253 bytes");
+    }
+}
+
+/// S7: who may do everything needs no token, and two nodes have one name nowhere.
+#[test]
+fn without_authentication_nodes_join_by_themselves() {
+    let mut c = Cluster::new(|config| config.access_control = false);
+    assert_eq!(c.join("one", '1', None).expect("joined"), "joined");
+    let node = c.welcomes("one", '1');
+    c.refuses("one", '2', None, "names of nodes must be unique");
+    c.turn(Input::NodeDisconnected(node));
+    assert_eq!(c.join("one", '2', None).expect("it was set up anew"), "joined");
+    c.does_not_welcome("one", Some(certificate('1')), "was revoked");
+    c.welcomes("one", '2');
+}
+
+/// S7: only administrators deal with identities, and the questions of the server are the server's.
+#[test]
+fn only_administrators_deal_with_identities() {
+    let mut c = Cluster::new(|_| {});
+    let attributes = yson::map! {"name" => "ann"};
+    let create = Command::Create {
+        object_type: "user".into(),
+        path: None,
+        attributes,
+        recursive: false,
+        ignore_existing: false,
+        force: false,
+        ignore_type_mismatch: false,
+        lock_existing: false,
+    };
+    c.ask("root", create).expect("a user");
+    let request =
+        JoinRequest { name: "n".into(), key_sha256: digest('1'), token_sha256: None, address: None };
+    for command in [
+        token(None, 'a'),
+        Command::RevokeJoinToken { token_sha256: digest('a') },
+        Command::ApproveNode { name: "n".into(), key_sha256: None },
+        Command::RevokeNode { name: "n".into() },
+        Command::ListNodeIdentities,
+        Command::JoinNode(Box::new(request)),
+        Command::RenewNode { key_sha256: digest('1') },
+        Command::IdentifyNode { key_sha256: digest('1'), job_id: None },
+    ] {
+        let refused = c.ask("ann", command.clone()).expect_err("denied");
+        assert_eq!(refused.code, vocab::code::ACCESS_DENIED, "{command:?}: {refused}");
+    }
+}
+
+/// S7: the old way is told as long as it is used.
+#[test]
+fn a_link_without_an_identity_is_an_alert() {
+    let mut c = Cluster::new(|_| {});
+    assert_eq!(c.alert("insecure_node_link"), None);
+    let (node, link) = c.connect("old", Some(NodeProof::Insecure));
+    assert_eq!(link, Link::Welcome);
+    let text = c.alert("insecure_node_link").expect("an alert");
+    assert!(text.contains("old") && text.contains("--insecure-plaintext-nodes"), "{text}");
+    c.turn(Input::NodeDisconnected(node));
+    assert_eq!(c.alert("insecure_node_link"), None);
+}
