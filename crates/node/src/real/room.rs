@@ -14,7 +14,7 @@ use yson::Value;
 
 use super::beneath::Directory;
 use super::clearing::remove_tree;
-use super::layout::Layout;
+use super::layout::{Layout, make_with_mode};
 use super::sandbox::{is_of_the_name, of_the_user};
 use crate::NodeConfig;
 use crate::isolation::{IsolationChoice, RoomOptions};
@@ -31,8 +31,13 @@ pub(crate) fn make_rootfs(
 ) -> Result<(), Failure> {
     let skeleton = layout.skeleton();
     let made = (|| {
+        make_with_mode(&skeleton, SHOWN)?;
         for name in SKELETON.iter().copied().chain([SANDBOX_INSIDE.trim_start_matches('/')]) {
-            fs::create_dir_all(skeleton.join(name))?;
+            let mut at = skeleton.clone();
+            for part in Path::new(name) {
+                at.push(part);
+                make_with_mode(&at, SHOWN)?;
+            }
         }
         fs::create_dir_all(layout.rootfs(slot))?;
         if writable {
@@ -55,6 +60,8 @@ pub(crate) fn make_rootfs(
 
 /// What an overlay makes in its work directory.
 const KERNELS: &str = "work";
+/// Mode of directories that are a part of the root file systems of all jobs.
+const SHOWN: u32 = 0o755;
 
 /// Upper and work directory of an overlay.
 fn changes(layout: &Layout, slot: u32) -> (PathBuf, PathBuf) {

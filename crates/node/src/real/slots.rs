@@ -11,6 +11,7 @@ use wire::StartJob;
 
 use super::cache::Key;
 use super::clearing::remove_tree;
+use super::layout::{CLOSED, PASSABLE};
 use super::remover::Remover;
 use super::room::{self, Owner, Tenant};
 use super::sandbox::{self, Condition, Placement};
@@ -214,11 +215,11 @@ impl RealHands {
         let files = self.layout.files(slot);
         if held.is_some_and(|held| held.has_files)
             && self.isolator.is_some()
-            && !matches!(sandbox::tidy(&files), Ok(Condition::Empty))
+            && !matches!(sandbox::tidy(&files, PASSABLE), Ok(Condition::Empty))
         {
             full.push(files);
         }
-        if matches!(sandbox::tidy(&sandbox), Ok(Condition::Empty)) {
+        if matches!(sandbox::tidy(&sandbox, CLOSED), Ok(Condition::Empty)) {
             if full.is_empty() {
                 *self.sandbox_state(slot) = SandboxState::Empty;
                 return outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
