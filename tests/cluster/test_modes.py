@@ -98,7 +98,11 @@ def test_s2_s3_everything_on_disk_is_closed_to_others():
             assert any(path.name == "file" for path in node.rglob("slots/*/sandbox/made/deep/*")), "and what it wrote"
             assert open_to_others(node, permitted) == []
         for runtime in runtime_directories():
-            assert open_to_others(runtime) == []
+            # Other clusters of this host have files there, too.
+            own = [path for path in runtime.rglob("*") if path.is_file() and str(cluster.directory).encode() in path.read_bytes()]
+            assert len(own) >= 3, "the directories of server and node are announced, and the names of the node are claimed"
+            found = [(str(path), oct(path.stat().st_mode)) for path in [runtime, runtime / "data", *own] if path.stat().st_mode & 0o077]
+            assert not found
         # What a job writes into a directory that it shares with others is closed as well.
         if os.geteuid() == 0:
             assert begun.stat().st_mode & 0o077 == 0

@@ -14,6 +14,8 @@ pub(crate) struct Operation {
     pub id: OperationId,
     pub operation_type: OperationType,
     pub user: String,
+    /// Of the host, that its jobs run as.
+    pub uid: u32,
     /// The transaction that it was started in, and does not outlive.
     pub user_transaction: Option<ObjectId>,
     pub start_time: Time,

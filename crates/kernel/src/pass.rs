@@ -133,12 +133,19 @@ impl Kernel {
                     stopping: None,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
+                let uid = Some(operation.uid);
                 self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
                 let has_started_elsewhere = self.has_started_elsewhere(&identity, node);
                 let Start { resources, waiting_timeout, .. } = start;
-                let order =
-                    StartJob { identity, resources, description, waiting_timeout, has_started_elsewhere };
+                let order = StartJob {
+                    identity,
+                    resources,
+                    description,
+                    waiting_timeout,
+                    has_started_elsewhere,
+                    uid,
+                };
                 Some((order, durable))
             }
             Err(error) => {

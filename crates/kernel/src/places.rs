@@ -83,15 +83,16 @@ impl Kernel {
                     node_address: &place.node,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
+                let uid = operation.uid;
                 operation
                     .controller
                     .settle_again(now, grant, unit.cookie)
                     .ok()
-                    .map(|settled| (settled, durable))
+                    .map(|settled| (settled, durable, uid))
             }
             _ => None,
         };
-        let Some(((identity, description), durable)) = settled else {
+        let Some(((identity, description), durable, uid)) = settled else {
             // It needs more than it had, or the operation has ended.
             self.leave_place(&place);
             return;
@@ -104,8 +105,14 @@ impl Kernel {
         self.add_job(job_id, job);
         // It waits for the end of the job before it, and for nobody else: as long as its node likes.
         let has_started_elsewhere = self.has_started_elsewhere(&identity, &node);
-        let order =
-            StartJob { identity, resources, description, waiting_timeout: None, has_started_elsewhere };
+        let order = StartJob {
+            identity,
+            resources,
+            description,
+            waiting_timeout: None,
+            has_started_elsewhere,
+            uid: Some(uid),
+        };
         self.tell_node(&node, ServerMessage::Start(vec![order]), durable, out);
     }
 }

@@ -29,7 +29,7 @@ use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::interceptor::InterceptedService;
-use vocab::{Failure, Span, code};
+use vocab::{Failure, Span, UidRange, code};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
 
@@ -61,6 +61,8 @@ pub struct ServerConfig {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// File with tokens that nobody had to issue: lines `USER TOKEN`.
     pub tokens_file: Option<PathBuf>,
+    /// Users of nodes' hosts that jobs run as; `None`: a range that follows from the id of the cluster.
+    pub job_uids: Option<UidRange>,
     /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
     pub new_cluster: bool,
 }
@@ -80,6 +82,7 @@ impl ServerConfig {
             authentication: None,
             tls: None,
             tokens_file: None,
+            job_uids: None,
             new_cluster: false,
         }
     }
@@ -396,6 +399,9 @@ fn read_kernel(
     settings.access_control = config.is_authenticated();
     settings.alerts.extend(config.exposure(address));
     settings.first_event = first_event.unwrap_or(1);
+    settings.cluster_id = store.cluster_id();
+    settings.job_uids = config.job_uids.unwrap_or_else(|| UidRange::of_cluster(store.cluster_id()));
+    settings.claim_all_uids = config.job_uids.is_some();
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
     Ok((kernel, effects))
@@ -418,6 +424,14 @@ fn recover(
 ) -> anyhow::Result<(Restored, Kept)> {
     let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
     adopt(store, &kernel)?;
+    let operations = kernel.operations_with_new_uids();
+    if operations > 0 {
+        tracing::warn!(
+            operations,
+            "the jobs of these unfinished operations had no user of the host, or one outside of job_uids: from now on they \
+             have the uid of their operation's user"
+        );
+    }
     let decision = kernel.garbage_decision();
     match collect(store, kernel.blobs(), store.known_life(), decision)? {
         Collected::Removed(removed) => {

@@ -32,6 +32,8 @@ pub struct Node {
     pub prevents: Option<JobOutcome>,
     /// Bytes of disk that it says it has.
     pub disk_capacity: Option<i64>,
+    /// What it was told last.
+    pub job_uids: Option<wire::JobUids>,
 }
 
 /// A job that runs.
@@ -72,6 +74,7 @@ impl Node {
             dying: BTreeMap::new(),
             prevents: None,
             disk_capacity: None,
+            job_uids: None,
         }
     }
 
@@ -119,7 +122,10 @@ impl Node {
     pub fn hear(&mut self, now: Time, message: &ServerMessage) -> Option<NodeMessage> {
         let mut events = Vec::new();
         match message {
-            ServerMessage::Welcome { .. } => self.away_since = None,
+            ServerMessage::Welcome { job_uids, .. } => {
+                self.away_since = None;
+                self.job_uids = *job_uids;
+            }
             ServerMessage::Refuse(_) => {}
             ServerMessage::Start(jobs) => {
                 for start in jobs {

@@ -51,6 +51,10 @@ impl Layout {
         }
         Ok(Layout { root })
     }
+    /// Of a directory of another node, to look at.
+    pub fn at(root: &Path) -> Layout {
+        Layout { root: root.to_owned() }
+    }
     /// What a start closes of an entry, by its path in the data directory. Cached files and unpacked layers keep their modes:
     /// jobs of all users read them, through mounts of their own, and nobody else passes the closed directories above them.
     pub fn care(entry: &Path) -> Care {

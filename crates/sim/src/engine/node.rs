@@ -212,8 +212,8 @@ impl Node {
             around.counts.jobs_ordered += starts.len() as u64;
         }
         let message = match (message, self.heartbeat_period) {
-            (ServerMessage::Welcome { .. }, Some(heartbeat_period)) => {
-                ServerMessage::Welcome { heartbeat_period }
+            (ServerMessage::Welcome { job_uids, .. }, Some(heartbeat_period)) => {
+                ServerMessage::Welcome { heartbeat_period, job_uids }
             }
             (message, _) => message,
         };
@@ -335,6 +335,7 @@ impl Node {
             }
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
+            | NodeEffect::ClaimUids(_)
             | NodeEffect::WriteRecord(_)
             | NodeEffect::RemoveRecord { .. } => {}
         }

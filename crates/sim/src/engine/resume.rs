@@ -139,6 +139,13 @@ impl Engine<'_> {
             file_system: Default::default(),
             tables: None,
         };
-        StartJob { identity, resources, description, waiting_timeout: None, has_started_elsewhere: false }
+        StartJob {
+            identity,
+            resources,
+            description,
+            waiting_timeout: None,
+            has_started_elsewhere: false,
+            uid: None,
+        }
     }
 }

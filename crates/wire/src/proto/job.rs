@@ -263,6 +263,7 @@ impl From<&StartJob> for pb::StartJob {
             description: Some((&s.description).into()),
             waiting_timeout: s.waiting_timeout.map(|t| t.0),
             has_started_elsewhere: s.has_started_elsewhere,
+            uid: s.uid,
         }
     }
 }
@@ -275,6 +276,7 @@ impl TryFrom<pb::StartJob> for StartJob {
             description: required("description", s.description)?.try_into()?,
             waiting_timeout: s.waiting_timeout.map(Span),
             has_started_elsewhere: s.has_started_elsewhere,
+            uid: s.uid,
         })
     }
 }
