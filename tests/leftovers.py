@@ -30,9 +30,8 @@ def mounts():
             yield f"mount {line.split()[4]}"
 
 
-# Users that jobs get: `start_uid` and more for each slot (jobs-and-nodes.md 10), in `millpond up`
-# with a distance between nodes.
-JOB_USERS = range(10_000, 10_000_000)
+# Users that jobs get: those of the default ranges of clusters, and of `job_uids` in tests.
+JOB_USERS = range(1_000_000, 0x7FFF0000)
 
 
 def users():

@@ -21,13 +21,14 @@ from test_cgroups import KIND, hierarchy
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs cannot be isolated")
 
 
-# Not the default: another cluster may run on this machine. The harness adds `UID_OFFSET`.
+# Not the default: processes of these users are looked for. Every worker has its own.
 FIRST_USER = 1_500_000 + UID_OFFSET
+USERS = f'job_uids = "{FIRST_USER}-{FIRST_USER + 999}"\n'
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16", node_config=f"start_uid = {FIRST_USER - UID_OFFSET}") as c:
+    with make_cluster(resources="cpu=8,memory=8GiB,user_slots=16", server_config=USERS) as c:
         yield c
 
 
@@ -56,7 +57,7 @@ def upload(cluster, name, data):
 
 
 def users():
-    """Processes of users that belong to slots."""
+    """Processes of users of jobs."""
     found = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
@@ -89,9 +90,9 @@ def test_node_says_nothing_is_missing(cluster):
 def test_a_user_and_a_name_of_its_own(cluster, pool):
     lines = output(cluster, "id -u; id -G; hostname; echo $YT_JOB_ID; pwd; echo $HOME; stat -c %u .", pool).split()
     uid, groups, host, job, directory, home, owner = lines
-    slot = int(uid) - FIRST_USER
-    assert 0 <= slot < 16 and groups == uid == owner
-    assert host == f"slot_{slot}-{job.split('-')[0]}"
+    assert int(uid) == FIRST_USER and groups == uid == owner
+    slot = pathlib.Path(directory).parent.name
+    assert host == f"slot_{slot}-{job.split('-')[0]}" and int(slot) < 16
     assert directory == home and directory.endswith(f"/slots/{slot}/sandbox")
 
 
@@ -314,10 +315,11 @@ def test_only_its_own_files(cluster, pool):
     for name in ("mine", "theirs"):
         upload(cluster, f"file_of_{name}", name.encode())
         output(cluster, "true", pool, file_paths=[f"//tmp/file_of_{name}"])
-    assert len(list((cluster.directory / "node-0/cache").iterdir())) >= 2
-    script = (f"cat file_of_mine; echo; ls {cluster.directory}/node-0/cache 2>/dev/null; "
-              "ls $(dirname $(readlink file_of_mine)) | wc -l")
-    assert output(cluster, script, pool, file_paths=["//tmp/file_of_mine"]).split() == ["mine", "1"]
+    cached = [path.name for path in (cluster.directory / "node-0/cache").iterdir()]
+    assert len(cached) >= 2
+    script = (f"cat file_of_mine; echo; ls {cluster.directory}/node-0/cache 2>/dev/null; directory=$(dirname $(readlink file_of_mine)); "
+              f"for name in {' '.join(cached)}; do [ ! -e $directory/$name ] || echo there; done; ls $directory 2>/dev/null || true")
+    assert output(cluster, script, pool, file_paths=["//tmp/file_of_mine"]).split() == ["mine", "there"]
 
 
 def test_sockets_of_the_host_are_out_of_reach(cluster, pool):
@@ -477,7 +479,7 @@ def test_a_passing_fault_at_the_start(tmp_path):
     (tmp_path / "node-0").mkdir()
     in_the_way = tmp_path / "node-0" / "probe"
     in_the_way.write_text("where the self-check wants a directory")
-    with make_cluster(directory=tmp_path, server_config='heartbeat_period = "200ms"\n', node_config=f"start_uid = {FIRST_USER - UID_OFFSET + 5000}") as c:
+    with make_cluster(directory=tmp_path, server_config='heartbeat_period = "200ms"\n') as c:
         address = c.online()[0]
         alerts = lambda: [a["message"] for a in c.get(f"//sys/cluster_nodes/{address}/@alerts")]  # noqa: E731
         assert any("Job environment is disabled" in text for text in alerts()), alerts()
@@ -488,7 +490,7 @@ def test_a_passing_fault_at_the_start(tmp_path):
         in_the_way.unlink()
         c.wait_state(operation, "completed")
         [job] = c.jobs(operation)
-        assert int(c.stderr(operation, job["id"])) >= FIRST_USER
+        assert int(c.stderr(operation, job["id"])) == c.get("//sys/users/root/@uid")
         wait_for(lambda: not any("disabled" in text for text in alerts()), what="the alert to go")
 
 

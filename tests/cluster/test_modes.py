@@ -1,26 +1,64 @@
 """Who else on the host can read what a cluster keeps on disk."""
 
 import contextlib
+import json
 import os
 import pathlib
+import re
 import resource
 import stat
 import subprocess
+import urllib.request
 
 import pytest
-from harness import BINARY, cluster as make_cluster, wait_for
-from test_jobs import upload
+from harness import BINARY, cluster as make_cluster, free_port, wait_for
 
 
-def open_to_others(directory):
-    """What lies in a directory and has permissions for its group or for others."""
+def upload(cluster, path, data):
+    cluster.command("create", type="file", path=path)
+    headers = {"X-YT-Parameters": json.dumps({"path": path}), "Content-Type": "application/octet-stream"}
+    if cluster.token:
+        headers["Authorization"] = f"OAuth {cluster.token}"
+    request = urllib.request.Request(f"http://{cluster.address}/api/v4/write_file", data=data, method="PUT", headers=headers)
+    urllib.request.urlopen(request, timeout=60).read()
+
+
+# What of a node's data others than its owner have permissions for, by the path in the data directory: all of it is shown to
+# jobs of all users by mounts, and lies behind directories with mode 0700.
+SHOWN_TO_JOBS = [
+    # Cached files, and their other names in the slot of a job that has them.
+    (re.compile(r"cache/[0-9a-f-]+\.\d+(-x)?(\.[0-9a-f-]+)?"), 0o055),
+    (re.compile(r"slots/\d+/files"), 0o011),
+    (re.compile(r"slots/\d+/files/[^/]+"), 0o055),
+    # Root file systems of layers keep the modes of their archives.
+    (re.compile(r"layers/[0-9a-f-]+\.\d+(-x)?(/.*)?"), 0o077),
+    (re.compile(r"skeleton(/.*)?"), 0o055),
+]
+
+
+def permitted(path):
+    return next((mode for pattern, mode in SHOWN_TO_JOBS if pattern.fullmatch(path)), 0)
+
+
+def open_to_others(directory, permitted=lambda path: 0):
+    """What lies in a directory and has more permissions for its group or for others than `permitted` says."""
     found = []
     for folder, folders, files in os.walk(directory):
         for name in [".", *files, *folders]:
             path = pathlib.Path(folder, name)
-            status = path.lstat()
-            if not stat.S_ISLNK(status.st_mode) and status.st_mode & 0o077:
-                found.append((str(path), oct(status.st_mode)))
+            # A job that runs may remove it.
+            with contextlib.suppress(FileNotFoundError):
+                status = path.lstat()
+                excess = status.st_mode & 0o077 & ~permitted(str(path.relative_to(directory)))
+                if not stat.S_ISLNK(status.st_mode) and excess:
+                    found.append((str(path), oct(status.st_mode)))
+    return found
+
+
+def runtime_directories():
+    places = [f"/tmp/millpond-{os.geteuid()}", "/run/millpond" if os.geteuid() == 0 else f"/run/user/{os.geteuid()}/millpond"]
+    found = [pathlib.Path(place) for place in places if os.path.isdir(place)]
+    assert found, places
     return found
 
 
@@ -31,26 +69,74 @@ def data_directories(cluster):
     return server, nodes
 
 
-def test_s2_s3_data_is_closed_to_others():
+def test_s2_s3_everything_on_disk_is_closed_to_others():
     """S2, S3: the store, blobs, tokens and the event log were readable by everybody on the host, and so were records of
-    jobs, with their vaults. A node's data lies behind one closed door: what is inside belongs to the users of jobs."""
-    with make_cluster(nodes=1, start=False) as cluster:
+    jobs, with their vaults, and what jobs wrote. All that a running cluster has on disk is looked at, while one job runs and
+    after others."""
+    with make_cluster(nodes=1, start=False, auth=True) as cluster:
         before = os.umask(0)
         try:
             cluster.start()
         finally:
             os.umask(before)
         cluster.create_pool("p")
-        upload(cluster, "//tmp/file", b"x" * 100_000)
-        cluster.run_vanilla("cat file >&2", pool="p", file_paths=["//tmp/file"], spec={"secure_vault": {"key": "secret"}})
+        for name in ("file", "script"):
+            upload(cluster, f"//tmp/{name}", b"x" * 100_000)
+        cluster.set("//tmp/script/@executable", True)
+        options = {"pool": "p", "spec": {"secure_vault": {"key": "secret"}}}
+        command = "cat file >&2; mkdir -p made/deep; echo x >made/deep/file"
+        cluster.run_vanilla(command, file_paths=["//tmp/file", "//tmp/script"], **options)
+        cluster.run_vanilla(command, file_paths=["//tmp/file"], copy_files=True, **options)
+        begun = cluster.shared / "begun"
+        running = cluster.start_vanilla(f"{command}; touch {begun}; exec sleep 1000", file_paths=["//tmp/file", "//tmp/script"],
+                                        tmpfs_volumes=[{"path": "volume", "size": 1 << 20}], **options)
+        wait_for(begun.exists, what="the job that runs")
         server, nodes = data_directories(cluster)
         assert open_to_others(server) == []
-        assert [path.stat().st_mode & 0o7777 for path in nodes] == [0o700] * len(nodes)
+        for node in nodes:
+            assert any(path.name == "record" for path in node.rglob("slots/*/job/*")), "the walk sees the record of the job"
+            assert any(path.name == "file" for path in node.rglob("slots/*/sandbox/made/deep/*")), "and what it wrote"
+            assert open_to_others(node, permitted) == []
+        for runtime in runtime_directories():
+            # Other clusters of this host have files there, too.
+            own = [path for path in runtime.rglob("*") if path.is_file() and str(cluster.directory).encode() in path.read_bytes()]
+            assert len(own) >= 3, "the directories of server and node are announced, and the names of the node are claimed"
+            found = [(str(path), oct(path.stat().st_mode)) for path in [runtime, runtime / "data", *own] if path.stat().st_mode & 0o077]
+            assert not found
+        # What a job writes into a directory that it shares with others is closed as well.
+        if os.geteuid() == 0:
+            assert begun.stat().st_mode & 0o077 == 0
+        cluster.command("abort_operation", operation_id=running)
 
 
-def test_s2_data_that_was_open_is_closed_at_the_start():
-    """S2: data of an earlier release is taken over, with a warning."""
+def test_s2_s3_millpond_up_is_closed_to_others(tmp_path):
+    """S2, S3: the supervisor has logs and the directories of its processes."""
+    data = tmp_path / "data"
+    before = os.umask(0)
+    try:
+        up = subprocess.Popen([str(BINARY), "up", "--data", str(data), "--listen", f"127.0.0.1:{free_port()}", "--no-auth"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    finally:
+        os.umask(before)
+    try:
+        online = lambda: (data / "node-1" / "slots").is_dir() and (data / "node-1" / "group").exists() and (data / "logs").is_dir()  # noqa: E731
+        wait_for(lambda: online() or up.poll() is not None, what="the node of up")
+        assert up.poll() is None, up.stdout.read()
+        parts = {path.name: (permitted if path.name.startswith("node-") else lambda path: 0) for path in data.iterdir() if path.is_dir()}
+        assert {"server", "node-1", "logs"} <= set(parts), parts
+        found = [entry for name, may in parts.items() for entry in open_to_others(data / name, may)]
+        assert not found and data.stat().st_mode & 0o077 == 0, found
+    finally:
+        up.terminate()
+        up.wait(120)
+
+
+def test_s2_s3_data_that_was_open_is_closed_at_the_start():
+    """S2, S3: data of an earlier release is taken over, with a warning."""
     with make_cluster(nodes=1) as cluster:
+        cluster.create_pool("p")
+        upload(cluster, "//tmp/file", b"x" * 100_000)
+        cluster.run_vanilla("cat file", pool="p", file_paths=["//tmp/file"])
         server, nodes = data_directories(cluster)
         for process in [*cluster.nodes, cluster.server]:
             process.terminate()
@@ -61,8 +147,11 @@ def test_s2_data_that_was_open_is_closed_at_the_start():
                     os.chmod(pathlib.Path(folder, name), 0o644)
         cluster.restart()
         assert open_to_others(server) == []
-        assert [path.stat().st_mode & 0o7777 for path in nodes] == [0o700] * len(nodes)
-        assert "were open to other users of this host" in cluster.server.tail(1000)
+        for node in nodes:
+            assert node.stat().st_mode & 0o7777 == 0o700
+            assert open_to_others(node, permitted) == []
+        for process in [cluster.server, *cluster.nodes]:
+            assert "were open to other users of this host" in process.tail(1000), process.name
 
 
 @pytest.mark.parametrize("kind", ["server", "node"])

@@ -15,7 +15,7 @@ from harness import BINARY, UID_OFFSET, cluster as make_cluster, error_text, fin
 from test_isolation import base, output  # noqa: F401
 
 STATE = pathlib.Path("/run/millpond-oci")
-FIRST_USER = 1_700_000
+FIRST_USER = 1_700_000 + UID_OFFSET
 
 
 def why_not():
@@ -42,7 +42,7 @@ def runtime():
 
 @pytest.fixture(scope="module")
 def cluster(runtime):
-    with make_cluster(environment="oci", resources="cpu=8,memory=8GiB,user_slots=16", node_config=f"start_uid = {FIRST_USER}") as c:
+    with make_cluster(environment="oci", resources="cpu=8,memory=8GiB,user_slots=16", server_config=f'job_uids = "{FIRST_USER}-{FIRST_USER + 999}"\n') as c:
         yield c
     assert not containers(c), "the end of a node is the end of its containers"
 
@@ -63,7 +63,7 @@ def containers(cluster):
 def test_the_runtime_makes_the_room(cluster, pool):
     address = cluster.online()[0]
     assert cluster.get(f"//sys/cluster_nodes/{address}/orchid/exec_node/job_environment/type") == "oci"
-    script = "id -u; cat /proc/1/comm; hostname; grep -c ' / / ro' /proc/self/mountinfo; echo x >/tmp/x; exec sleep 2000.75"
+    script = "id -u; cat /proc/1/comm; hostname; umask; grep -c ' / / ro' /proc/self/mountinfo; echo x >/tmp/x; exec sleep 2000.75"
     operation = cluster.start_vanilla(script, pool=pool)
     [job] = cluster.wait_jobs(operation)
     wait_for(lambda: cluster.find_process("sleep", "2000.75"), what="the job")
@@ -71,9 +71,11 @@ def test_the_runtime_makes_the_room(cluster, pool):
     told = subprocess.run(["runc", "--root", place.parent, "state", job], capture_output=True, text=True)
     assert told.returncode == 0 and '"status": "running"' in told.stdout, told
     # What it has said before comes by another way than its process.
-    user, first, host, *_ = wait_for(lambda: len(said := cluster.stderr(operation, job).decode().split()) >= 3 and said,
+    user, first, host, umask, *_ = wait_for(lambda: len(said := cluster.stderr(operation, job).decode().split()) >= 4 and said,
                                      what="what it says")
-    assert 0 <= int(user) - FIRST_USER - UID_OFFSET < 16 and first == "mp-init" and host.startswith("slot_")
+    assert int(user) == FIRST_USER and first == "mp-init" and host.startswith("slot_")
+    # S9: what it writes is closed to other users.
+    assert umask == "0077"
     cluster.command("abort_operation", operation_id=operation)
 
 

@@ -8,6 +8,7 @@ import collections
 import contextlib
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -301,3 +302,34 @@ def test_nodes_of_an_unknown_cluster_clean_up(release, host):
         operation = cluster.run_vanilla("echo works >&2", job_count=20, spec={"max_stderr_count": 20})
         for job in cluster.jobs(operation, limit=20):
             assert cluster.stderr(operation, job["id"]) == b"works\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs have the user of the node")
+@pytest.mark.parametrize("release", RELEASES)
+def test_jobs_get_the_uids_of_their_users(release):
+    """S9: release 0.1 gave jobs the users of slots. Store and nodes are taken over with a warning; modes of that release are
+    corrected, and jobs of different users have different uids from then on."""
+    with restored(release) as cluster:
+        for number, node in enumerate(cluster.nodes):
+            # As when the data was made.
+            node.arguments[node.arguments.index("--uid-offset") + 1] = 1000 * number
+        cluster.start()
+        assert "the jobs of these unfinished operations had no user of the host" in cluster.server.tail(1000)
+        for node in cluster.nodes:
+            assert "were open to other users of this host" in node.tail(1000)
+        assert any("belong to users of slots, of release 0.1" in node.tail(1000) for node in cluster.nodes)
+        cluster.create_pool("users-of-jobs")
+        uids = {}
+        for user in ("ann", "bob"):
+            tasks = {"t": {"command": "id -u >&2; stat -c %u:%a . >&2", "job_count": 3, "cpu_limit": 0.1, "memory_limit": 64 << 20}}
+            operation = cluster.command("start_operation", operation_type="vanilla", token=cluster.tokens[user],
+                                        spec={"pool": "users-of-jobs", "tasks": tasks})["operation_id"]
+            cluster.wait_state(operation, "completed")
+            said = {cluster.stderr(operation, job["id"]).decode() for job in cluster.jobs(operation)}
+            uids[user] = cluster.get(f"//sys/users/{user}/@uid")
+            assert said == {f"{uids[user]}\n{uids[user]}:700\n"}, user
+        assert uids["ann"] != uids["bob"] and min(uids.values()) >= 0x70000000
+        for directory in cluster.directory.glob("node-*/slots/*"):
+            assert directory.stat().st_mode & 0o7777 == 0o700, directory
+            for sandbox in directory.glob("sandbox"):
+                assert sandbox.stat().st_mode & 0o7777 == 0o700, sandbox

@@ -439,6 +439,9 @@ impl Container for CgroupContainer {
         }
     }
 
+    fn bounds_processes(&self) -> bool {
+        self.places.pids.is_some()
+    }
     fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError> {
         let set = if self.is_v2() { knobs_v2::set_pids_limit } else { knobs_v1::set_pids_limit };
         self.places.pids.as_ref().map_or(Ok(()), |g| set(g, limit))

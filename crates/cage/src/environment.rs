@@ -307,6 +307,10 @@ pub trait Container: Send {
     }
     /// Most processes and threads, or no bound.
     fn set_pids_limit(&mut self, limit: Option<u32>) -> Result<(), CageError>;
+    /// Does the kernel keep the number of processes of this container, and not of its user?
+    fn bounds_processes(&self) -> bool {
+        false
+    }
     /// CPU used so far; never goes back.
     fn cpu(&mut self) -> Result<CpuUsage, CageError>;
     /// How long some process was ready to run and had no processor; none if nobody keeps count.

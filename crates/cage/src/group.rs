@@ -4,6 +4,7 @@ use crate::environment::CageError;
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,15 @@ const REMOVE_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub path: PathBuf,
+}
+
+/// Jobs read the limits of their groups (the runtimes of Java and Go do), whatever the umask of this process is.
+fn make_readable(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(0o755)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(e),
+    }
 }
 
 impl Group {
@@ -31,17 +41,15 @@ impl Group {
 
     /// One that exists already is taken over.
     pub fn make(&self) -> Result<(), CageError> {
-        match fs::create_dir(&self.path) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                Err(CageError::io("create group", &self.path)(e))
-            }
-            _ => Ok(()),
-        }
+        make_readable(&self.path).map_err(CageError::io("create group", &self.path))
     }
     /// With parents.
     pub fn make_all(&self) -> Result<(), CageError> {
-        made_with_parents(|| fs::create_dir_all(&self.path))
-            .map_err(CageError::io("create group", &self.path))
+        let make = || {
+            let missing: Vec<&Path> = self.path.ancestors().take_while(|path| !path.is_dir()).collect();
+            missing.into_iter().rev().try_for_each(make_readable)
+        };
+        made_with_parents(make).map_err(CageError::io("create group", &self.path))
     }
 
     pub fn write(&self, file: &str, value: &str) -> Result<(), CageError> {

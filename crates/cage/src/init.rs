@@ -254,6 +254,8 @@ fn live(
     // SAFETY (the block): as for each call; constants and prepared paths only.
     unsafe {
         libc::setsid();
+        // The job's user passes through the directories of its view; this process makes nothing else.
+        libc::umask(0o022);
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr(), 0, 0, 0);
         // A caller that has died before this line reads no more: then the report is what ends us.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);

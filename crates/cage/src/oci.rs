@@ -138,6 +138,9 @@ impl Runtime {
         create.arg("--preserve-fds").arg((most - 2).to_string()).arg(name);
         let mut held = vec![-1; view.held];
         let prepare = move || {
+            // The runtime makes directories that the job's user passes through. The process itself gets its umask by the bundle.
+            // SAFETY: sets a number of this process.
+            unsafe { libc::umask(0o022) };
             let done = view.steps.iter().all(|step| carry_out(step, &mut held)) && arrange(&sources, most);
             if done { Ok(()) } else { Err(io::Error::last_os_error()) }
         };

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// Mounts an empty file system in memory on an existing directory, owned by a user and group.
+/// Mounts an empty file system in memory on an existing directory, owned by a user and group and closed to others.
 pub fn mount_tmpfs(path: &Path, size: i64, (uid, gid): (u32, u32)) -> io::Result<()> {
-    let options = format!("size={size},mode=0777,uid={uid},gid={gid}");
+    let options = format!("size={size},mode=0700,uid={uid},gid={gid}");
     let options = std::ffi::CString::new(options)?;
     mount(TMPFS_NAME, path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(options.as_c_str()))?;
     Ok(())

@@ -41,6 +41,8 @@ pub struct Tree {
     /// When nodes expire, soonest first ([`Node::expires`]).
     pub(crate) expiring: OrdSet<(Time, ObjectId)>,
     pub(crate) mounts: OrdMap<ObjectId, MountId>,
+    /// Attribute `uid` of users, which their owner tells.
+    pub(crate) uids: OrdMap<ObjectId, u32>,
     /// Locks that transactions have or wait for, by node.
     pub(crate) locks: OrdMap<ObjectId, NodeLocks>,
     /// The transaction whose view this is; none for the trunk.
@@ -63,6 +65,7 @@ impl Tree {
             groups: OrdSet::new(),
             expiring: OrdSet::new(),
             mounts: OrdMap::new(),
+            uids: OrdMap::new(),
             locks: OrdMap::new(),
             seen_by: None,
             root: ObjectId(Guid::NULL),
@@ -189,6 +192,14 @@ impl Tree {
     /// persistent: who answers for them attaches them at every start.
     pub fn mount(&mut self, id: ObjectId, mount: MountId) {
         self.mounts.insert(id, mount);
+    }
+
+    /// Declares the attribute `uid` of a user; `None` takes it back. Not persistent: whoever knows it tells it at every start.
+    pub fn tell_uid(&mut self, id: ObjectId, uid: Option<u32>) {
+        match uid {
+            Some(uid) => drop(self.uids.insert(id, uid)),
+            None => drop(self.uids.remove(&id)),
+        }
     }
 
     /// The mount on exactly this node.

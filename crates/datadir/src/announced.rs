@@ -7,8 +7,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::DataDirectoryError;
@@ -33,7 +34,9 @@ pub fn announce(directory: &Path) -> Result<(), DataDirectoryError> {
         // With a dot: it is being written.
         let draft = entries.join(format!("{name}.draft"));
         let write = || -> io::Result<()> {
-            fs::write(&draft, directory.as_os_str().as_bytes())?;
+            let mut options = File::options();
+            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(directory.as_os_str().as_bytes())?;
             fs::rename(&draft, entries.join(&name))
         };
         match write() {

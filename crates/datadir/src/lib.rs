@@ -109,9 +109,36 @@ impl WasOpen {
     }
 }
 
+/// How far [`take_with`] closes an entry of a data directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Care {
+    /// The entry and all that lies below it.
+    Whole,
+    /// The entry itself, whatever user owns it. What lies below keeps its modes.
+    Door {
+        /// Permissions that group and others may keep, for example 0o011.
+        permitted: u32,
+    },
+    /// Nothing.
+    Nothing,
+}
+
 /// Makes a data directory with mode 0700, or takes over one that is there: closes it and all that lies in it to others.
 /// What `is_kept` names, and all below, keeps its mode. Links are neither followed nor changed.
 pub fn take(path: &Path, is_kept: &dyn Fn(&Path) -> bool) -> Result<WasOpen, DataDirectoryError> {
+    let care = |entry: &Path| if is_kept(entry) { Care::Nothing } else { Care::Whole };
+    take_entries(path, &care)
+}
+
+/// The same with a choice for each entry, which `care` gets as a path relative to the directory.
+pub fn take_with(path: &Path, care: &dyn Fn(&Path) -> Care) -> Result<WasOpen, DataDirectoryError> {
+    let failed = |source| DataDirectoryError::Io { action: "create", path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let root = path.canonicalize().map_err(failed)?;
+    take_entries(&root, &|entry| entry.strip_prefix(&root).map_or(Care::Whole, care))
+}
+
+fn take_entries(path: &Path, care: &dyn Fn(&Path) -> Care) -> Result<WasOpen, DataDirectoryError> {
     let failed = |action, path: &Path| {
         let path = path.to_owned();
         move |source| DataDirectoryError::Io { action, path, source }
@@ -125,8 +152,8 @@ pub fn take(path: &Path, is_kept: &dyn Fn(&Path) -> bool) -> Result<WasOpen, Dat
         return Err(DataDirectoryError::OfAnother { path, found: found.uid(), expected });
     }
     let mut was_open = WasOpen::default();
-    close(&path, &found, &mut was_open).map_err(failed("close to others", &path))?;
-    close_below(&path, expected, is_kept, &mut was_open)
+    close(&path, &found, 0, &mut was_open).map_err(failed("close to others", &path))?;
+    close_below(&path, expected, care, &mut was_open)
         .map_err(|(path, source)| failed("close to others", &path)(source))?;
     Ok(was_open)
 }
@@ -134,7 +161,7 @@ pub fn take(path: &Path, is_kept: &dyn Fn(&Path) -> bool) -> Result<WasOpen, Dat
 fn close_below(
     directory: &Path,
     owner: u32,
-    is_kept: &dyn Fn(&Path) -> bool,
+    care: &dyn Fn(&Path) -> Care,
     was_open: &mut WasOpen,
 ) -> Result<(), (PathBuf, io::Error)> {
     let at = |path: &Path| {
@@ -143,7 +170,8 @@ fn close_below(
     };
     for entry in fs::read_dir(directory).map_err(at(directory))? {
         let path = entry.map_err(at(directory))?.path();
-        if is_kept(&path) {
+        let care_of_it = care(&path);
+        if care_of_it == Care::Nothing {
             continue;
         }
         let found = match fs::symlink_metadata(&path) {
@@ -154,25 +182,30 @@ fn close_below(
         if found.is_symlink() {
             continue;
         }
+        if let Care::Door { permitted } = care_of_it {
+            close(&path, &found, permitted, was_open).map_err(at(&path))?;
+            continue;
+        }
         if found.uid() != owner {
             was_open.foreign.get_or_insert(path);
             continue;
         }
-        close(&path, &found, was_open).map_err(at(&path))?;
+        close(&path, &found, 0, was_open).map_err(at(&path))?;
         if found.is_dir() {
-            close_below(&path, owner, is_kept, was_open)?;
+            close_below(&path, owner, care, was_open)?;
         }
     }
     Ok(())
 }
 
-fn close(path: &Path, found: &Metadata, was_open: &mut WasOpen) -> io::Result<()> {
+fn close(path: &Path, found: &Metadata, permitted: u32, was_open: &mut WasOpen) -> io::Result<()> {
     let mode = found.permissions().mode();
-    if mode & OF_OTHERS == 0 {
+    let excess = OF_OTHERS & !permitted;
+    if mode & excess == 0 {
         return Ok(());
     }
     was_open.add(path);
-    match fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OF_OTHERS)) {
+    match fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !excess)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }

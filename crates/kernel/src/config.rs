@@ -1,7 +1,7 @@
 //! Settings of the kernel.
 
 use crate::Retention;
-use vocab::{Failure, Span};
+use vocab::{Failure, Guid, Span, UidRange};
 
 /// See the fields. Scheduler options that administrators change at run time are in the tree
 /// (`//sys/scheduler/config`, `//sys/pool_trees/<tree>/@config`), not here.
@@ -15,6 +15,12 @@ pub struct Config {
     pub default_tree: String,
     /// Version of the product.
     pub version: String,
+    /// Id of the cluster, by which nodes of clusters that share a host are told apart.
+    pub cluster_id: Guid,
+    /// Users of nodes' hosts that jobs run as.
+    pub job_uids: UidRange,
+    /// Nodes claim all of `job_uids` on their hosts, and not only those that are in use.
+    pub claim_all_uids: bool,
     /// Different for every life of the server; makes ids unique for ever.
     pub life: u64,
     /// Period of nodes' heartbeats.
@@ -49,6 +55,9 @@ impl Config {
             address: address.into(),
             default_tree: "physical".into(),
             version: env!("CARGO_PKG_VERSION").into(),
+            cluster_id: Guid::NULL,
+            job_uids: UidRange::of_cluster(Guid::NULL),
+            claim_all_uids: false,
             life,
             heartbeat_period: Span::from_secs(5),
             node_recovery_grace: Span::from_secs(30),

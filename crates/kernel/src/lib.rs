@@ -80,6 +80,7 @@ mod summary;
 mod table;
 mod transactions;
 mod tree;
+mod uids;
 mod usage_history;
 mod volumes;
 mod words;
@@ -220,6 +221,8 @@ pub struct Kernel {
     store_failing: Option<(Time, Failure)>,
     /// Volumes as they stand in the store.
     volumes: volumes::Volumes,
+    /// Users of the host that jobs run as.
+    uids: uids::Uids,
     pool_history: pool_history::PoolHistories,
     usage_history: usage_history::UsageHistory,
     pool_savings: pool_savings::PoolSavings,

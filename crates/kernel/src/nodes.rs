@@ -310,7 +310,10 @@ impl Kernel {
         self.nodes.saw(now, &address);
         self.nodes.by_key.insert(key, address.as_str().into());
         self.persist_node(&address);
-        let message = ServerMessage::Welcome { heartbeat_period: self.config.heartbeat_period };
+        let message = ServerMessage::Welcome {
+            heartbeat_period: self.config.heartbeat_period,
+            job_uids: Some(self.job_uids()),
+        };
         out.push(Effect::ToNode { node: key, after: 0, message });
         self.acknowledge(now, &address, out);
         if let Some(tree) = self.nodes.get(&address).and_then(|node| node.tree.clone()) {

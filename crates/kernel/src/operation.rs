@@ -16,6 +16,8 @@ pub(crate) struct Operation {
     /// Lease of its exclusive jobs; `None` if it has no exclusive task. It never changes.
     pub lease: Option<Span>,
     pub user: String,
+    /// Of the host, that its jobs run as.
+    pub uid: u32,
     /// The transaction that it was started in, and does not outlive.
     pub user_transaction: Option<ObjectId>,
     pub start_time: Time,

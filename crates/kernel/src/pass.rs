@@ -137,6 +137,7 @@ impl Kernel {
                     unbooked: false,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
+                let uid = Some(operation.uid);
                 self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
                 let has_started_elsewhere = self.has_started_elsewhere(&identity, node);
@@ -148,6 +149,7 @@ impl Kernel {
                     waiting_timeout,
                     has_started_elsewhere,
                     lease,
+                    uid,
                 };
                 Some((order, durable))
             }

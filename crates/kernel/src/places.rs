@@ -83,15 +83,16 @@ impl Kernel {
                     node_address: &place.node,
                 };
                 let durable = operation.spec_seq.unwrap_or(self.open.seq);
+                let uid = operation.uid;
                 operation
                     .controller
                     .settle_again(now, grant, unit.cookie)
                     .ok()
-                    .map(|settled| (settled, durable))
+                    .map(|settled| (settled, durable, uid))
             }
             _ => None,
         };
-        let Some(((identity, description), durable)) = settled else {
+        let Some(((identity, description), durable, uid)) = settled else {
             // It needs more than it had, or the operation has ended.
             self.leave_place(&place);
             return;
@@ -112,6 +113,7 @@ impl Kernel {
             waiting_timeout: None,
             has_started_elsewhere,
             lease,
+            uid: Some(uid),
         };
         self.refresh_lease(now, &node, lease.is_some(), out);
         self.tell_node(&node, ServerMessage::Start(vec![order]), durable, out);

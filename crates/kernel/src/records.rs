@@ -112,6 +112,7 @@ pub(crate) fn dynamic_record(operation: &Operation) -> Vec<u8> {
     let trees: Vec<Value> = operation.trees.iter().map(tree_value).collect();
     let map = yson::map! {
         "state" => operation.state,
+        "uid" => operation.uid,
         "suspended" => operation.suspended,
         "events" => events,
         "trees" => trees,

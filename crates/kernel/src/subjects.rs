@@ -144,6 +144,7 @@ impl Kernel {
             self.absorb(done, out);
         }
         self.forget_subjects_of_pools(&gone);
+        self.forget_uids(&gone);
     }
 
     fn forget_subjects_of_pools(&mut self, gone: &[String]) {

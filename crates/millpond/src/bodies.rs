@@ -35,6 +35,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.cluster_name = file.cluster_name.unwrap_or(config.cluster_name);
     config.heartbeat_period = file.heartbeat_period.unwrap_or(config.heartbeat_period);
     config.tokens_file = file.tokens_file;
+    config.job_uids = file.job_uids;
     config.tls = match (args.tls_cert.clone().or(file.tls_cert), args.tls_key.clone().or(file.tls_key)) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
@@ -106,9 +107,17 @@ pub fn wanted_auth(auth: bool, no_auth: bool) -> Option<bool> {
 
 /// Runs the node process until it is told to stop.
 pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
-    let config = node_config(args, FileConfig::load(args.config.as_deref())?.node)?;
+    let file = FileConfig::load(args.config.as_deref())?.node;
+    let has_start_uid = file.start_uid.is_some();
+    let config = node_config(args, file)?;
     let at_signal = if args.stop_jobs { Stop::AbortJobs } else { Stop::LeaveJobs };
     logging::init(common);
+    if has_start_uid {
+        tracing::warn!(
+            "start_uid of [node] does not choose the users of jobs any more: each user of the cluster has one uid of job_uids, \
+             an option of [server]; give start_project_id for the projects of disk quotas"
+        );
+    }
     // Processes that are forked with closed memory can only be looked into with that right.
     keep_memory(memory::may_look_into_processes());
     if args.supervised {
@@ -190,8 +199,8 @@ fn node_config(args: &NodeArgs, file: NodeSection) -> Result<NodeConfig, CliErro
     if let Some(name) = &args.isolation {
         room.isolation = name.parse().map_err(CliError::usage)?;
     }
-    set(&mut room.start_uid, file.start_uid);
-    room.start_uid = room.start_uid.saturating_add(args.uid_offset);
+    set(&mut room.start_project_id, file.start_project_id.or(file.start_uid));
+    room.start_project_id = room.start_project_id.saturating_add(args.uid_offset);
     set(&mut room.do_not_set_user_id, file.do_not_set_user_id);
     set(&mut room.enable_tmpfs, file.enable_tmpfs);
     set(&mut room.min_required_disk_space, file.min_required_disk_space.map(i64::unsigned_abs));

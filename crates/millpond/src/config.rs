@@ -50,6 +50,9 @@ pub struct ServerSection {
     /// Life of a node's certificate, `"90d"`. It is renewed when half of it is over.
     #[serde(deserialize_with = "certificate_ttl")]
     pub node_certificate_ttl: Option<Span>,
+    /// Users of nodes' hosts that jobs run as, `"200000-265535"`; a range that follows from the id of the cluster.
+    #[serde(deserialize_with = "uid_range")]
+    pub job_uids: Option<vocab::UidRange>,
     /// Period of nodes' heartbeats, `"5s"`; preemption and what else is decided by heartbeat follows it.
     #[serde(deserialize_with = "heartbeat_period")]
     pub heartbeat_period: Option<Span>,
@@ -148,7 +151,9 @@ pub struct NodeSection {
     /// `"auto"`, `"full"` or `"none"`: whether jobs are kept apart from the host.
     #[serde(deserialize_with = "isolation")]
     pub isolation: Option<node::IsolationChoice>,
-    /// User of the job in slot i is this plus i, 10000.
+    /// Project of the disk quota of the job in slot i is this plus i, 10000.
+    pub start_project_id: Option<u32>,
+    /// Release 0.1: first user of jobs, and first project. Jobs have the users of `job_uids` now.
     pub start_uid: Option<u32>,
     /// Isolated jobs keep the node's user, without its capabilities.
     pub do_not_set_user_id: Option<bool>,
@@ -335,6 +340,9 @@ fn certificate_ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Span>, D
 fn sha256<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     typed(from, cli::args::parse_sha256)
 }
+fn uid_range<'de, D: Deserializer<'de>>(from: D) -> Result<Option<vocab::UidRange>, D::Error> {
+    typed(from, str::parse)
+}
 fn isolation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<node::IsolationChoice>, D::Error> {
     typed(from, str::parse)
 }
@@ -422,6 +430,9 @@ mod tests {
         );
         check("[node]\nstart_port = 70000", &["start_port", "70000"]);
         check("[server]\nheartbeat_period = \"5ms\"", &["heartbeat_period", "5ms", "100ms to 60s"]);
+        check("[server]\njob_uids = \"0-65535\"", &["server.job_uids", "from 1000", "0-65535"]);
+        check("[server]\njob_uids = \"60000-70000\"", &["job_uids", "65534"]);
+        check("[server]\njob_uids = \"many\"", &["job_uids", "first-last", "many"]);
         check("[up]\nnodes = -1", &["nodes"]);
     }
 }

@@ -114,7 +114,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         tokio::select! {
             message = incoming.message() => match message {
                 Ok(Some(message)) => match ServerMessage::try_from(message) {
-                    Ok(ServerMessage::Welcome { heartbeat_period }) => {
+                    Ok(ServerMessage::Welcome { heartbeat_period, .. }) => {
                         beat = tokio::time::interval(Duration::from_micros(heartbeat_period.as_micros()));
                         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
                     }

@@ -58,11 +58,6 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What is not closed to others at a node's start: all but the secrets here. The rest belongs to the users of jobs.
-pub(crate) fn is_kept(path: &Path) -> bool {
-    !path.file_name().is_some_and(|name| name == "identity.pem" || name == "joining.pem")
-}
-
 /// First line of the file.
 const HEAD: &str = "# Identity of a node of Millpond: keep it secret, and do not copy it to another node.";
 

@@ -62,8 +62,8 @@ impl FromStr for SharedDirectory {
 pub struct RoomOptions {
     /// How far jobs are kept apart.
     pub isolation: IsolationChoice,
-    /// User and group of the job in slot i is this plus i. Nodes of one host should not overlap.
-    pub start_uid: u32,
+    /// Project of the disk quota of slot i is this plus i. Nodes of one host should not overlap.
+    pub start_project_id: u32,
     /// Isolated jobs keep the node's user, without its capabilities.
     pub do_not_set_user_id: bool,
     /// Mount memory file systems; otherwise they are plain directories.
@@ -82,7 +82,7 @@ impl Default for RoomOptions {
     fn default() -> RoomOptions {
         RoomOptions {
             isolation: IsolationChoice::Auto,
-            start_uid: 10_000,
+            start_project_id: 10_000,
             do_not_set_user_id: false,
             enable_tmpfs: true,
             min_required_disk_space: 100 << 20,

@@ -26,7 +26,7 @@ use wire::proto::pb;
 use wire::proto::pb::node_service_client::NodeServiceClient;
 
 use crate::agent::wall_clock;
-use crate::identity::{Identity, Place, hex, is_kept, trusting};
+use crate::identity::{Identity, Place, hex, trusting};
 use crate::link::{describe, secure_endpoint};
 use crate::{NodeConfig, NodeError};
 
@@ -219,7 +219,7 @@ const NO_SERVER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Joins once, for `millpond node join`: waits for an approval, and for nothing else. The name of the node.
 pub fn join(config: &NodeConfig) -> Result<String, NodeError> {
-    let was_open = datadir::take(&config.data_directory, &is_kept)?;
+    let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
     }

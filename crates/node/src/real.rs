@@ -27,6 +27,7 @@ mod shells;
 mod slots;
 mod spawning;
 mod stderr;
+mod users;
 
 pub(crate) use claims::{Claims, data_directory, group_name};
 pub(crate) use layout::Layout;
@@ -59,8 +60,10 @@ use outlet::Outlet;
 use proxies::{Call, CallId};
 use quota::Quotas;
 use remover::Remover;
+use room::Owner;
 use spawning::SpawnerLink;
 use stderr::StderrSource;
+use users::Users;
 
 /// Memory that the job proxies of a node may take together, for each slot: sixteen times what one promises
 /// to need, and half of what the controller counts for it (2.6).
@@ -116,6 +119,10 @@ struct Held {
     volumes: Vec<PathBuf>,
     /// The kernel keeps the bounds of its disk space.
     quota: Option<DiskQuota>,
+    /// As the server named it.
+    uid: Option<u32>,
+    /// User and group, when they were found to be the job's; `None`: the node's.
+    owner: Option<Owner>,
     /// It has a root file system that it can write to.
     writes_root: bool,
     /// It was given files.
@@ -153,12 +160,31 @@ pub(crate) struct RealHands {
     sandboxes: Vec<SandboxState>,
     /// None: jobs are not kept apart from the host.
     isolator: Option<Isolator>,
+    /// None: jobs have the user of the node.
+    users: Option<Users>,
     /// None: the kernel keeps no bounds of disk space here.
     quotas: Option<Quotas>,
     layers: Arc<Layers>,
     remover: Remover,
     /// Preparations at a time: copies and archives must leave threads to kills.
     preparing: Arc<tokio::sync::Semaphore>,
+}
+
+/// Release 0.1 gave each slot a user. What jobs with such users have left is removed before the next job of the slot.
+fn tell_of_users_of_slots(layout: &Layout, first: u32, slots: &[u32]) {
+    use std::os::unix::fs::MetadataExt;
+    let is_old = |slot: &&u32| {
+        let found = std::fs::symlink_metadata(layout.sandbox(**slot));
+        found.is_ok_and(|found| found.uid() == first.saturating_add(**slot))
+    };
+    let count = slots.iter().filter(is_old).count();
+    if count > 0 {
+        tracing::warn!(
+            slots = count,
+            "sandboxes of these slots belong to users of slots, of release 0.1: jobs have the users of the cluster's job_uids now, \
+             and files that the users of slots have in shared directories stay theirs"
+        );
+    }
 }
 
 /// Of the blocking threads of the runtime.
@@ -169,6 +195,9 @@ impl RealHands {
     pub fn end_spawner(mut self) {
         if let Some(mut spawner) = self.spawner.take() {
             spawner.reap();
+        }
+        if let Some(users) = &mut self.users {
+            users.release();
         }
     }
 
@@ -199,9 +228,16 @@ impl RealHands {
         let layers_directory = layout.layers();
         let remover = Remover::start().map_err(NodeError::io("start a thread in", &layers_directory))?;
         let lives = |slot| found.living_slots().any(|living| living == slot);
-        let quotas = Quotas::find(&layout, config.room.start_uid, &found.slots, &lives);
+        let first_project = config.room.start_project_id;
+        let quotas = Quotas::find(&layout, first_project, &found.slots, &lives);
+        let boot_id = cage::process::boot_id().unwrap_or_default();
+        let users = match isolator.as_ref().is_some_and(Isolator::gives_users) {
+            true => Some(Users::new(layout.root(), &boot_id)?),
+            false => None,
+        };
+        tell_of_users_of_slots(&layout, first_project, &found.slots);
         let mut hands = RealHands {
-            boot_id: cage::process::boot_id().unwrap_or_default(),
+            boot_id,
             cache: Cache::open(cache_directory.clone(), config.cache_limit)
                 .map_err(NodeError::io("read", &cache_directory))?,
             spawner: Some(SpawnerLink::start(&config.spawner_program, &spawner_config, news.clone())?),
@@ -214,6 +250,7 @@ impl RealHands {
             held: FxHashMap::default(),
             sandboxes: Vec::new(),
             isolator,
+            users,
             quotas,
             layers: Arc::new(
                 Layers::open(&layers_directory, config.cache_limit, remover.clone())
@@ -247,6 +284,7 @@ impl RealHands {
         let job_id = record.start.identity.job_id;
         let held = self.held.entry(job_id).or_default();
         held.slot = record.slot;
+        held.uid = record.start.uid;
         let description = &record.start.description;
         held.max_stderr_size = description.max_stderr_size.max(1).unsigned_abs();
         held.writes_root = description.file_system.writable_root;
@@ -354,7 +392,7 @@ impl RealHands {
         let job = self.layout.job(slot);
         let mut written = records::write(&job, record, &self.boot_id);
         if written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
-            sandbox::make(&self.layout, slot, self.owner(slot))?;
+            sandbox::make(&self.layout, slot, None)?;
             let state = self.sandbox_state(slot);
             if *state == SandboxState::Missing {
                 *state = SandboxState::Empty;
@@ -389,6 +427,10 @@ impl Hands for RealHands {
         match effect {
             NodeEffect::Send(_) | NodeEffect::WakeAt(_) | NodeEffect::LeaseIsHalfOver { .. } => {
                 unreachable!("the agent's own")
+            }
+            NodeEffect::ClaimUids(uids) => {
+                let result = self.users.as_mut().map_or(Ok(()), |users| users.claim(uids));
+                outcomes.push(Outcome::Input(NodeInput::UidsClaimed(result)));
             }
             NodeEffect::ProbePorts { job_id, ports } => {
                 let busy = ports.into_iter().filter(|port| !ports::is_free(*port)).collect();

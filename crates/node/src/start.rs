@@ -15,7 +15,7 @@ use yson::Value;
 use crate::agent::{Agent, News, wall_clock};
 use crate::config::DriverChoice;
 use crate::holder::Holder;
-use crate::identity::{Place, is_kept};
+use crate::identity::Place;
 use crate::join::obtain;
 use crate::link::{CurrentClient, Link, check_address, endpoint, keep_connected};
 use crate::real::{
@@ -102,8 +102,8 @@ impl Stopper {
 /// One thread for everything: at two thousand jobs per second most of what a second one would win is
 /// lost again in waking it up.
 fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
-    // Jobs inherit it. What lies on the disk is closed by the mode of the data directory.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Spawner, job proxies and jobs inherit it: what a job writes is closed to other users unless the job opens it.
+    datadir::close_new_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // Made when needed. A process that cannot be killed holds one for as long as we wait for it, and must
@@ -138,8 +138,7 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
             None
         }
     };
-    // What lies in it is behind this door: sandboxes belong to the users of jobs, cached files are shown to them.
-    let was_open = datadir::take(&config.data_directory, &is_kept)?;
+    let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
     }

@@ -14,6 +14,7 @@ use crate::mistrust::Mistrust;
 use crate::overdraft::Overdraft;
 use crate::registration::Registration;
 use crate::timers::Timers;
+use crate::uids::UidClaim;
 use crate::{IndexPool, Ledger, NodeEffect, NodeInput, PortPool, Settings};
 
 /// The node's logic. See the crate's front page for the calls.
@@ -29,6 +30,7 @@ pub struct NodeCore {
     /// Jobs without resources, in the order of acceptance.
     pub(crate) waiting: VecDeque<JobId>,
     pub(crate) mistrust: Mistrust,
+    pub(crate) uids: UidClaim,
     /// Free memory of the host when it was last looked at, less what was asked for by jobs that have
     /// started since; none: it does not matter.
     pub(crate) free_memory: Option<i64>,
@@ -68,6 +70,7 @@ impl NodeCore {
             jobs: BTreeMap::new(),
             waiting: VecDeque::new(),
             mistrust: Mistrust::default(),
+            uids: UidClaim::default(),
             free_memory: None,
             look_at_waiting: false,
             removed: VecDeque::new(),
@@ -99,6 +102,7 @@ impl NodeCore {
             NodeInput::RecordFailed { job_id, error } => {
                 self.stop(now, job_id, aborted(AbortReason::Other, error), fx);
             }
+            NodeInput::UidsClaimed(result) => self.uids_claimed(now, result),
             NodeInput::PortsProbed { job_id, busy } => self.ports_probed(now, job_id, &busy, fx),
             NodeInput::ArtifactFetched { job_id, result } => self.artifact_fetched(now, job_id, result, fx),
             NodeInput::SandboxReady { job_id, result } => self.sandbox_ready(now, job_id, result, fx),
@@ -140,6 +144,7 @@ impl NodeCore {
             self.registration.next_heartbeat(),
             self.overdraft.next(&self.settings),
             self.mistrust.ends(),
+            self.uids.next_claim(),
             held_until,
             self.leases.wake(now),
         ]
@@ -154,7 +159,10 @@ impl NodeCore {
 
     fn server(&mut self, now: Time, message: ServerMessage, fx: &mut Vec<NodeEffect>) {
         match message {
-            ServerMessage::Welcome { heartbeat_period } => self.welcome(now, heartbeat_period, fx),
+            ServerMessage::Welcome { heartbeat_period, job_uids } => {
+                self.welcome(now, heartbeat_period, fx);
+                self.claim_uids(job_uids, fx);
+            }
             ServerMessage::Refuse(_) => self.disconnected(),
             ServerMessage::Heard { from, extended_until } => self.heard(from, extended_until, fx),
             ServerMessage::Start(jobs) => jobs.into_iter().for_each(|job| self.start(now, job, fx)),
@@ -208,6 +216,7 @@ impl NodeCore {
             }
         }
         self.adjust_to_limits(now, fx);
+        self.claim_uids_again(now, fx);
         // Before the heartbeat, which says what is offered from now on.
         self.watch_aborts(now);
         self.heartbeat(now, fx);

@@ -6,7 +6,7 @@ use vocab::{
     AbortReason, Artifact, Failure, FileSystemRequest, InterruptionReason, JobId, Lease, PreparationMeasures,
     ShellRequest, Span, Time,
 };
-use wire::{FinishedJob, NodeMessage, StartJob};
+use wire::{FinishedJob, JobUids, NodeMessage, StartJob};
 
 /// Something to do. Effects of one call are to be carried out in order; those that take time are
 /// answered by an input.
@@ -16,6 +16,8 @@ pub enum NodeEffect {
     Send(NodeMessage),
     /// Call back with [`crate::NodeInput::Wake`] then; replaces an earlier wish.
     WakeAt(Time),
+    /// Claim users of the host for the jobs of this cluster. Answer: `UidsClaimed`.
+    ClaimUids(JobUids),
     /// Find out which of these ports are in use on the host, by a bind. Answer: `PortsProbed`.
     ProbePorts {
         /// Which job wants them.

@@ -26,6 +26,8 @@ pub enum NodeInput {
         /// Why.
         error: Failure,
     },
+    /// Answer to [`crate::NodeEffect::ClaimUids`]. An error keeps the node from starting jobs until a later claim succeeds.
+    UidsClaimed(Result<(), Failure>),
     /// Answer to [`crate::NodeEffect::ProbePorts`].
     PortsProbed {
         /// Which job.

@@ -40,6 +40,7 @@ mod registration;
 mod running;
 mod stopping;
 mod timers;
+mod uids;
 
 pub use crate::core::NodeCore;
 pub use effect::{JobRecord, NodeEffect, ProxyOrder};

@@ -74,7 +74,7 @@ impl NodeCore {
     }
 
     pub(crate) fn starts_nothing(&self) -> bool {
-        self.mistrust.until.is_some()
+        self.mistrust.until.is_some() || self.uids.is_refused()
     }
 
     /// What the server may count on: during a pause the slots of the jobs that are here and no others. With

@@ -105,6 +105,13 @@ impl NodeCore {
         }
     }
 
+    /// What the node offers or lacks has changed: the server is told with the next flush.
+    pub(crate) fn tell_limits_soon(&mut self, now: Time) {
+        if let Registration::Registered { next_heartbeat, .. } = &mut self.registration {
+            *next_heartbeat = now.min(*next_heartbeat);
+        }
+    }
+
     /// Starts alone are not urgent: most short jobs are over before anybody could have looked, and
     /// then one message says all. Everything else leaves at once, and takes the starts along.
     pub(crate) fn starts_held_until(&mut self, now: Time) -> Option<Time> {
@@ -170,8 +177,13 @@ impl NodeCore {
     /// time of the next one.
     pub fn skip_heartbeat(&mut self, now: Time) -> Option<Time> {
         let Registration::Registered { next_heartbeat, period } = self.registration else { return None };
-        let leases = self.leases.wake(now);
-        let others = [self.timers.next(), self.overdraft.next(&self.settings), self.mistrust.ends(), leases];
+        let others = [
+            self.timers.next(),
+            self.overdraft.next(&self.settings),
+            self.mistrust.ends(),
+            self.uids.next_claim(),
+            self.leases.wake(now),
+        ];
         let alone = others.into_iter().flatten().all(|other| other > now);
         if now < next_heartbeat || !alone || !self.nothing_new {
             return None;
@@ -200,6 +212,6 @@ impl NodeCore {
 
     fn all_alerts(&self) -> Vec<vocab::Failure> {
         let known = self.settings.alerts.iter().chain(&self.alerts).cloned();
-        known.chain(self.alert_of_mistrust()).collect()
+        known.chain(self.alert_of_mistrust()).chain(self.uids.alert()).collect()
     }
 }

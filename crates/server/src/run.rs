@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::interceptor::InterceptedService;
 use vocab::join_token::NODE_SERVER_NAME;
-use vocab::{Failure, Span, code};
+use vocab::{Failure, Span, UidRange, code};
 use wire::proto::MAX_MESSAGE_SIZE;
 use wire::proto::pb::node_service_server::NodeServiceServer;
 
@@ -78,6 +78,8 @@ pub struct ServerConfig {
     pub node_approval: bool,
     /// Life of a node's certificate.
     pub node_certificate_ttl: Span,
+    /// Users of nodes' hosts that jobs run as; `None`: a range that follows from the id of the cluster.
+    pub job_uids: Option<UidRange>,
     /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
     pub new_cluster: bool,
 }
@@ -103,6 +105,7 @@ impl ServerConfig {
             insecure_plaintext_nodes: false,
             node_approval: true,
             node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
+            job_uids: None,
             new_cluster: false,
         }
     }
@@ -475,6 +478,9 @@ fn read_kernel(
     settings.node_approval = config.node_approval;
     settings.node_certificate_ttl = config.node_certificate_ttl;
     settings.first_event = first_event.unwrap_or(1);
+    settings.cluster_id = store.cluster_id();
+    settings.job_uids = config.job_uids.unwrap_or_else(|| UidRange::of_cluster(store.cluster_id()));
+    settings.claim_all_uids = config.job_uids.is_some();
     let mut effects = Vec::new();
     let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
     Ok((kernel, effects))
@@ -508,6 +514,14 @@ fn recover(
 ) -> anyhow::Result<(Restored, Kept)> {
     let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
     adopt(store, &kernel)?;
+    let operations = kernel.operations_with_new_uids();
+    if operations > 0 {
+        tracing::warn!(
+            operations,
+            "the jobs of these unfinished operations had no user of the host, or one outside of job_uids: from now on they \
+             have the uid of their operation's user"
+        );
+    }
     let decision = kernel.garbage_decision();
     match collect(store, kernel.blobs(), store.known_life(), decision)? {
         Collected::Removed(removed) => {

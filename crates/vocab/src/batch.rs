@@ -21,6 +21,8 @@ macro_rules! tables {
 tables! {
     /// Single records: name of the cluster, default tree and the like.
     Meta = "meta",
+    /// Uids that users' jobs have or had: user, id of the user's node, whether the user is gone.
+    JobUids = "job_uids",
     /// Nodes of the metadata tree.
     Cypress = "cypress",
     /// Users, groups, accounts, tokens.

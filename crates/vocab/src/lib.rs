@@ -19,6 +19,7 @@ pub mod sandbox_path;
 pub mod shell;
 pub mod states;
 pub mod time;
+pub mod uids;
 
 pub use batch::{Batch, Op, Table};
 pub use blame::{Blame, Consequences};
@@ -37,3 +38,4 @@ pub use resources::{Cpu, RESOURCES, Resource, Resources, Share, Volume};
 pub use shell::{ShellAnswer, ShellRequest};
 pub use states::{AbortReason, InterruptionReason, JobPhase, JobState, OperationState, OperationType};
 pub use time::{Span, Time};
+pub use uids::UidRange;

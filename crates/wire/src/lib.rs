@@ -16,8 +16,8 @@
 pub mod proto;
 
 use vocab::{
-    AbortReason, Failure, InterruptionReason, JobDescription, JobId, JobIdentity, JobOutcome, JobPhase,
-    JobStatistics, Resources, ShellAnswer, ShellRequest, Span, Time,
+    AbortReason, Failure, Guid, InterruptionReason, JobDescription, JobId, JobIdentity, JobOutcome, JobPhase,
+    JobStatistics, Resources, ShellAnswer, ShellRequest, Span, Time, UidRange,
 };
 
 /// Version of the protocol; the server refuses a node with another major version.
@@ -186,6 +186,8 @@ pub enum ServerMessage {
     Welcome {
         /// Period of heartbeats.
         heartbeat_period: Span,
+        /// Users of the host that jobs run as. `None` from servers of older versions.
+        job_uids: Option<JobUids>,
     },
     /// The node is not wanted; it keeps its jobs, waits and tries again.
     Refuse(Failure),
@@ -242,6 +244,18 @@ pub enum ServerMessage {
     },
 }
 
+/// Users of the host that jobs of a cluster run as, on nodes that give jobs users of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobUids {
+    /// The cluster that they belong to.
+    pub cluster_id: Guid,
+    /// All that jobs may ever get.
+    pub range: UidRange,
+    /// The beginning of `range` that the node claims at once on its host, for all nodes of the cluster there. More is claimed
+    /// when a job with another uid comes.
+    pub claim: UidRange,
+}
+
 /// One job to start.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StartJob {
@@ -257,6 +271,9 @@ pub struct StartJob {
     pub has_started_elsewhere: bool,
     /// How long the job may go on without a [`ServerMessage::Heard`]; `None` if its unit of work may run twice at once.
     pub lease: Option<Span>,
+    /// User and group of the host that the job runs as, of the job's user in the cluster. Nodes that give jobs no users of their
+    /// own do not use it. `None` from servers of older versions.
+    pub uid: Option<u32>,
 }
 
 /// One job to stop.

@@ -50,6 +50,14 @@ pub enum Malformed {
         /// What was there and what is allowed.
         error: vocab::states::UnknownName,
     },
+    /// Not a range of uids that jobs may get.
+    #[error("Field {field:?} of the node protocol: {error}")]
+    Uids {
+        /// Which field.
+        field: &'static str,
+        /// What is allowed and what was there.
+        error: String,
+    },
     /// Bytes that should be a YSON value.
     #[error("Field {0:?} of the node protocol is not a YSON value")]
     Yson(&'static str),

@@ -97,6 +97,9 @@ fn name_of_program<'a>(spec: &'a ProcessSpec<'_>, own_root: bool) -> &'a [u8] {
     }
 }
 
+/// What a job writes is closed to other users unless the job opens it.
+const UMASK: u64 = 0o077;
+
 fn process(spec: &ProcessSpec<'_>, own_root: bool) -> io::Result<Map> {
     let words = |list: &[std::ffi::CString]| -> io::Result<Vec<Value>> {
         list.iter().map(|word| Ok(Value::from(utf8(word.as_bytes())?))).collect()
@@ -123,7 +126,7 @@ fn process(spec: &ProcessSpec<'_>, own_root: bool) -> io::Result<Map> {
         .collect();
     Ok(map! {
         "terminal" => false,
-        "user" => map! {"uid" => u64::from(uid), "gid" => u64::from(gid)},
+        "user" => map! {"uid" => u64::from(uid), "gid" => u64::from(gid), "umask" => UMASK},
         "args" => arguments,
         "env" => words(spec.environment)?,
         "cwd" => utf8(spec.working_directory.to_bytes())?,

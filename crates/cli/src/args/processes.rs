@@ -174,7 +174,7 @@ pub struct NodeArgs {
     /// auto (as far as the host lets us), full or none [default: auto]
     #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
     pub isolation: Option<String>,
-    /// Added to the user ids of jobs: nodes of one host should not share users
+    /// Added to the projects of disk quotas: nodes of one host should not share them
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub uid_offset: u32,
     /// Abort the jobs when the node is stopped

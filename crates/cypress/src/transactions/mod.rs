@@ -119,6 +119,12 @@ impl Forest {
         self.version += 1;
     }
 
+    /// [`Tree::tell_uid`].
+    pub fn tell_uid(&mut self, id: ObjectId, uid: Option<u32>) {
+        self.trunk.tell_uid(id, uid);
+        self.version += 1;
+    }
+
     /// [`Tree::ensure_layout`] of the trunk.
     pub fn ensure_layout(&mut self, context: Context<'_>, layout: &Layout) -> Result<Committed<()>, Failure> {
         self.leave();

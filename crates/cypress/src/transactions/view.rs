@@ -136,6 +136,7 @@ impl Forest {
         view.tree.locks = self.trunk.locks.clone();
         view.tree.take_sums(&self.trunk);
         view.tree.mounts = self.trunk.mounts.clone();
+        view.tree.uids = self.trunk.uids.clone();
         view.tree.root = self.trunk.root;
         view.tree.revision = self.trunk.revision;
         view.version = self.version;

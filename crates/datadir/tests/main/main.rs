@@ -108,3 +108,35 @@ fn a_private_directory_is_ours() {
     datadir::private_directory(&link).expect_err("a link");
     datadir::private_directory(&root.path().join("none/private")).expect_err("no parent");
 }
+
+/// S3: what lies below a door belongs to users of jobs, and so may the door itself.
+#[test]
+fn doors_are_closed_and_what_lies_behind_them_is_left() {
+    let root = tempfile::tempdir().expect("a directory");
+    let data = root.path().join("data");
+    let [sandbox, files, cache] = ["slots/3/sandbox", "slots/3/files", "cache"].map(|name| data.join(name));
+    for directory in [&sandbox, &files, &cache] {
+        fs::create_dir_all(directory).expect("made");
+        set_mode(directory, 0o755);
+    }
+    let [inside, cached] = [sandbox.join("file"), cache.join("file")];
+    for file in [&inside, &cached] {
+        fs::write(file, "x").expect("written");
+        set_mode(file, 0o644);
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&sandbox, Some(12_345), Some(12_345)).expect("root may");
+    }
+    let care = |path: &Path| match path.to_str() {
+        Some("slots/3/sandbox") => datadir::Care::Door { permitted: 0 },
+        Some("slots/3/files") => datadir::Care::Door { permitted: 0o011 },
+        Some("cache/file") => datadir::Care::Nothing,
+        _ => datadir::Care::Whole,
+    };
+    let was_open = datadir::take_with(&data, &care).expect("ours");
+    let modes = [&data.join("slots/3"), &sandbox, &inside, &files, &cache, &cached].map(|path| mode(path));
+    assert_eq!(modes, [0o700, 0o700, 0o644, 0o711, 0o700, 0o644]);
+    assert!(was_open.warning(&data).is_some_and(|text| text.contains("were open")));
+    let again = datadir::take_with(&data, &care).expect("ours");
+    assert_eq!((again.count, again.foreign), (0, None));
+}

@@ -46,6 +46,7 @@ pub(super) fn launch(
     // Tables instead of nothing and of stderr.
     descriptors.retain(|(_, number)| rows.iter().all(|(_, of_rows)| of_rows != number));
     descriptors.extend(rows.iter().map(|(end, number)| (end.as_fd(), *number)));
+    let processes_limit = processes_limit(start, container);
     let mut attempt = |plan: &Plan| {
         container.spawn(&ProcessSpec {
             program: &plan.program,
@@ -56,7 +57,7 @@ pub(super) fn launch(
             user: start.user,
             open_files_limit: OPEN_FILES,
             isolation: start.isolation.as_ref(),
-            processes_limit: processes_limit(start),
+            processes_limit,
             terminal: false,
         })
     };
@@ -78,11 +79,12 @@ pub(super) fn launch(
     Ok((process, stderr_pipe, statistics_pipe))
 }
 
-/// Of a user of its own, or in a user namespace of its own, where the kernel counts anew; otherwise it would be
-/// shared with whatever else runs as that user.
-fn processes_limit(start: &JobStart) -> Option<u64> {
-    let counted = start.user.is_some() || start.isolation.as_ref().is_some_and(|i| i.own_users);
-    counted.then_some(u64::from(start.pids_limit))
+/// The kernel counts processes by user, and all jobs of a user on a host share theirs: so only where nothing else bounds them,
+/// or in a user namespace of the job's own, where the kernel counts anew.
+fn processes_limit(start: &JobStart, container: &dyn Container) -> Option<u64> {
+    let own_users = start.isolation.as_ref().is_some_and(|i| i.own_users);
+    let shared = start.user.is_some() && !container.bounds_processes();
+    (own_users || shared).then_some(u64::from(start.pids_limit))
 }
 
 /// A shell beside the job.
@@ -141,7 +143,7 @@ pub(super) fn launch_shell(
         user: start.user,
         open_files_limit: OPEN_FILES,
         isolation: start.isolation.as_ref(),
-        processes_limit: processes_limit(start),
+        processes_limit: processes_limit(start, container),
         terminal: wanted.terminal.is_some(),
     };
     container.spawn(&spec).map_err(|e| cannot(&e))

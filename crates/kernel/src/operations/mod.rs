@@ -53,7 +53,9 @@ impl Kernel {
         for tree in &desc.trees {
             self.demand_pool(user, &tree.tree, tree.pool.as_deref())?;
         }
+        let uid = self.uid_for(user)?;
         let registered = self.scheduler.register_operation(desc)?;
+        self.keep_uid(user, uid);
         let controller = OperationController::new(id, &parsed.spec, &self.controller_options, now);
         let mut trees = Vec::new();
         for joined in &registered.trees {
@@ -65,6 +67,7 @@ impl Kernel {
             operation_type: parsed.spec.operation_type,
             lease: self.new_lease(&parsed.spec),
             user: user.to_owned(),
+            uid,
             user_transaction: self.tree.entered(),
             start_time: now,
             finish_time: None,

@@ -44,6 +44,7 @@ impl Records {
     /// Tables that the kernel reads at start.
     pub const TABLES: &'static [Table] = &[
         Table::Meta,
+        Table::JobUids,
         Table::Cypress,
         Table::PoolTrees,
         Table::Pools,
@@ -134,6 +135,7 @@ impl Kernel {
             lost_contents: Default::default(),
             store_failing: None,
             volumes: Volumes::new(now),
+            uids: Default::default(),
             pool_history: PoolHistories::default(),
             usage_history: UsageHistory::default(),
             pool_savings: Default::default(),
@@ -157,6 +159,10 @@ impl Kernel {
         for (key, value) in records.take(Table::Preemptions) {
             kernel.restore_preemption(&key, &value)?;
         }
+        for (key, value) in records.take(Table::JobUids) {
+            kernel.restore_uid(&key, &parse(&value)?)?;
+        }
+        kernel.show_uids();
         kernel.recover_operations(now, &mut records);
         for (_, value) in records.take(Table::OwedEnds) {
             kernel.restore_owed(&value);

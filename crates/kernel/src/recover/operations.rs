@@ -77,7 +77,8 @@ impl Kernel {
         let mut stored = self.stored_operations(records);
         let mut descriptions = Vec::new();
         for (id, record) in &stored {
-            match self.restore_and_describe(*id, record) {
+            match self.restore_and_describe(*id, record).and_then(|restored| self.with_uid(restored, record))
+            {
                 Ok((operation, description)) => {
                     if let Some(alias) = operation.alias() {
                         self.aliases.insert(alias.to_owned(), *id);
@@ -174,6 +175,18 @@ impl Kernel {
         Ok((operation, desc))
     }
 
+    /// Jobs that are started from now on have a uid of the range.
+    fn with_uid(
+        &mut self,
+        (mut operation, description): (Operation, OperationDesc),
+        record: &StoredOperation,
+    ) -> Result<(Operation, OperationDesc), Failure> {
+        let stored =
+            record.changing.get("uid").and_then(Value::as_u64).and_then(|uid| u32::try_from(uid).ok());
+        operation.uid = self.uid_of_restored(&operation.user, stored)?;
+        Ok((operation, description))
+    }
+
     /// An operation that the scheduler has taken back goes on from where it was.
     fn revive(&mut self, now: Time, id: OperationId) {
         self.charge_outputs(id);
@@ -236,6 +249,8 @@ impl Kernel {
             operation_type,
             lease,
             user,
+            // Told by `with_uid`.
+            uid: 0,
             user_transaction: record
                 .fixed
                 .get("user_transaction_id")

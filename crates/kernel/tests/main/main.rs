@@ -32,6 +32,7 @@ mod slow_store;
 mod stderrs;
 mod storm;
 mod transactions;
+mod uids;
 mod units;
 mod usage_history;
 mod volumes;

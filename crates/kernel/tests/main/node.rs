@@ -37,6 +37,8 @@ pub struct Node {
     pub leases_extended_until: Time,
     pub boot_id: String,
     pub data_id: String,
+    /// What it was told last.
+    pub job_uids: Option<wire::JobUids>,
 }
 
 /// A job that runs.
@@ -81,6 +83,7 @@ impl Node {
             leases_extended_until: Time::ZERO,
             boot_id: String::new(),
             data_id: String::new(),
+            job_uids: None,
         }
     }
 
@@ -133,7 +136,10 @@ impl Node {
     pub fn hear(&mut self, now: Time, message: &ServerMessage) -> Option<NodeMessage> {
         let mut events = Vec::new();
         match message {
-            ServerMessage::Welcome { .. } => self.away_since = None,
+            ServerMessage::Welcome { job_uids, .. } => {
+                self.away_since = None;
+                self.job_uids = *job_uids;
+            }
             ServerMessage::Refuse(_) => {}
             ServerMessage::Heard { extended_until, .. } => self.leases_extended_until = *extended_until,
             ServerMessage::Start(jobs) => {

@@ -82,8 +82,8 @@ pub struct Plan {
     pub logs: PathBuf,
 }
 
-/// More than a node has slots.
-const UIDS_OF_A_NODE: u32 = 100_000;
+/// Projects of disk quotas: more than a node has slots.
+const PROJECTS_OF_A_NODE: u32 = 100_000;
 
 /// What to run for these options.
 pub fn plan(options: &Options) -> Plan {
@@ -124,7 +124,7 @@ pub fn plan(options: &Options) -> Plan {
             offered(&options.resources).into(),
             "--stop-jobs".into(),
             "--uid-offset".into(),
-            (u32::from(number - 1) * UIDS_OF_A_NODE).to_string().into(),
+            (u32::from(number - 1) * PROJECTS_OF_A_NODE).to_string().into(),
         ];
         arguments.extend(["--join-token-file".into(), options.join_token(number).into()]);
         if let Some(environment) = &options.job_environment {

@@ -40,7 +40,7 @@ impl Directory {
                 Component::CurDir => continue,
                 _ => return Err(Errno::INVAL.into()),
             };
-            let is_new = match rustix::fs::mkdirat(&at.fd, name, Mode::from_raw_mode(0o755)) {
+            let is_new = match rustix::fs::mkdirat(&at.fd, name, Mode::RWXU) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
                 Err(e) => return Err(e.into()),

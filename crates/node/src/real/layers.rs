@@ -24,6 +24,7 @@ use vocab::{Artifact, Failure, JobId};
 
 use super::cache::Key;
 use super::clearing::remove_tree;
+use super::layout::make_with_mode;
 use super::remover::Remover;
 use limits::Limits;
 
@@ -176,7 +177,8 @@ impl Layers {
         let limits = Limits::new(self.limit, &self.directory);
         let unpacked = remove_tree(&part)
             .and_then(|()| remove_tree(&target))
-            .and_then(|()| fs::create_dir(&part))
+            // The root directory of the jobs that have this layer on top.
+            .and_then(|()| make_with_mode(&part, 0o755))
             .map_err(Fault::Node)
             .and_then(|()| unpack_any(archive, &part, limits))
             .and_then(|size| {

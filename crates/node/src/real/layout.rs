@@ -1,9 +1,17 @@
 //! Where things are in the data directory.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use datadir::Care;
+
 use crate::NodeError;
+
+/// Mode of directories that only the node enters, and of sandboxes, which only their jobs' users enter.
+pub(crate) const CLOSED: u32 = 0o700;
+/// Mode of directories through which a job's user passes to files that are not its own.
+pub(crate) const PASSABLE: u32 = 0o711;
 
 /// ```text
 /// lock                      held while the node lives; its pid
@@ -37,12 +45,32 @@ impl Layout {
             let path = root.join(name);
             std::fs::DirBuilder::new()
                 .recursive(true)
-                .mode(0o755)
+                .mode(CLOSED)
                 .create(&path)
                 .map_err(NodeError::io("create", &path))?;
         }
         Ok(Layout { root })
     }
+    /// Of a directory of another node, to look at.
+    pub fn at(root: &Path) -> Layout {
+        Layout { root: root.to_owned() }
+    }
+    /// What a start closes of an entry, by its path in the data directory. Cached files and unpacked layers keep their modes:
+    /// jobs of all users read them, through mounts of their own, and nobody else passes the closed directories above them.
+    pub fn care(entry: &Path) -> Care {
+        let parts: Vec<&str> = entry.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+        match parts.as_slice() {
+            ["cache", name] if !name.ends_with(super::seal::SUFFIX) && !name.ends_with(".part") => {
+                Care::Nothing
+            }
+            ["layers", name] if !name.ends_with(".size") => Care::Nothing,
+            ["skeleton" | "probe"] | ["slots", "quota-probe"] => Care::Nothing,
+            ["slots", _, "files"] => Care::Door { permitted: PASSABLE & 0o077 },
+            ["slots", _, "sandbox" | "changes" | "root"] => Care::Door { permitted: 0 },
+            _ => Care::Whole,
+        }
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -92,5 +120,38 @@ impl Layout {
     }
     pub fn job(&self, slot: u32) -> PathBuf {
         self.slot(slot).join("job")
+    }
+}
+
+/// Makes a directory below one that is there, with this mode whatever the umask is. One that is there keeps its mode.
+pub(crate) fn make_with_mode(path: &Path, mode: u32) -> io::Result<()> {
+    match std::fs::create_dir(path) {
+        Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.
+    #[test]
+    fn only_what_jobs_read_or_own_keeps_its_mode() {
+        let check = |entry: &str, care: Care| assert_eq!(Layout::care(Path::new(entry)), care, "{entry}");
+        for entry in
+            ["lock", "group", "cache", "slots", "slots/3", "slots/3/job", "slots/3/job/record", "layers"]
+        {
+            check(entry, Care::Whole);
+        }
+        for entry in ["cache/1-2-3-4.5.sha256", "cache/1-2-3-4.5.part", "layers/1-2-3-4.5.size"] {
+            check(entry, Care::Whole);
+        }
+        for entry in ["cache/1-2-3-4.5-x", "layers/1-2-3-4.5", "skeleton"] {
+            check(entry, Care::Nothing);
+        }
+        check("slots/3/sandbox", Care::Door { permitted: 0 });
+        check("slots/3/files", Care::Door { permitted: 0o011 });
     }
 }

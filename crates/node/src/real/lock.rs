@@ -38,6 +38,15 @@ pub(crate) enum Attempt {
     HeldBy(String),
 }
 
+/// What another process's lock says.
+#[derive(Debug)]
+pub(crate) enum Peeked {
+    /// The process lives.
+    Held(String),
+    /// The process is dead. The file is locked here meanwhile.
+    Free(String, Lock),
+}
+
 /// A process that was killed holds its locks until the kernel has freed its memory.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -54,20 +63,39 @@ impl Lock {
                 Err(e) => return Err(NodeError::io("lock", path)(e.into())),
             }
             if Instant::now() >= give_up {
-                let mut line = String::new();
-                let _ = (&file).take(MAX_LINE).read_to_string(&mut line);
-                return Ok(Attempt::HeldBy(line.trim().to_owned()));
+                return Ok(Attempt::HeldBy(line_of(&file)));
             }
             std::thread::sleep(PAUSE);
             file = open(path)?;
         }
+        let mut lock = Lock { file, path: None };
+        lock.rewrite(path, holder)?;
+        Ok(Attempt::Taken(lock))
+    }
+
+    /// Replaces the line of a lock that is held.
+    pub fn rewrite(&mut self, path: &Path, holder: &str) -> Result<(), NodeError> {
         let mut write = || -> std::io::Result<()> {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "{holder}")
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            writeln!(self.file, "{holder}")
         };
-        write().map_err(NodeError::io("write", path))?;
-        Ok(Attempt::Taken(Lock { file, path: None }))
+        write().map_err(NodeError::io("write", path))
+    }
+
+    /// Looks at a lock that may be another process's. `None` if there is no such file.
+    pub fn peek(path: &Path) -> Result<Option<Peeked>, NodeError> {
+        let mut options = File::options();
+        options.read(true).write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        let file = match options.open(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(NodeError::io("open", path))?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Peeked::Free(line_of(&file), Lock { file, path: None }))),
+            Err(Errno::WOULDBLOCK) => Ok(Some(Peeked::Held(line_of(&file)))),
+            Err(e) => Err(NodeError::io("lock", path)(e.into())),
+        }
     }
 
     /// The same with a file that goes with the lock.
@@ -75,6 +103,12 @@ impl Lock {
         self.path = Some(path.to_owned());
         self
     }
+}
+
+fn line_of(file: &File) -> String {
+    let mut line = String::new();
+    let _ = file.take(MAX_LINE).read_to_string(&mut line);
+    line.trim().to_owned()
 }
 
 fn open(path: &Path) -> Result<File, NodeError> {

@@ -1,6 +1,6 @@
 //! Bounds of disk space that the kernel keeps, where the file system of the slots can (jobs-and-nodes.md 4.9).
 //!
-//! Each slot has a project of its own, with the number of its user. A job that asked for a bound has its sandbox, and
+//! Each slot has a project of its own. A job that asked for a bound has its sandbox, and
 //! what it writes into a root file system of its own, counted for it; its limits are the bound, and end with it.
 //! Whatever goes wrong is no reason not to run a job: then its files are counted by walking, as without quotas.
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
 use cage::isolation::{SKELETON, cover_for, lets_others_pass};
@@ -14,8 +14,9 @@ use yson::Value;
 
 use super::beneath::Directory;
 use super::clearing::remove_tree;
-use super::layout::Layout;
+use super::layout::{Layout, make_with_mode};
 use super::sandbox::{is_of_the_name, of_the_user};
+use super::users::PROBE;
 use crate::NodeConfig;
 use crate::isolation::{IsolationChoice, RoomOptions};
 
@@ -31,8 +32,13 @@ pub(crate) fn make_rootfs(
 ) -> Result<(), Failure> {
     let skeleton = layout.skeleton();
     let made = (|| {
+        make_with_mode(&skeleton, SHOWN)?;
         for name in SKELETON.iter().copied().chain([SANDBOX_INSIDE.trim_start_matches('/')]) {
-            fs::create_dir_all(skeleton.join(name))?;
+            let mut at = skeleton.clone();
+            for part in Path::new(name) {
+                at.push(part);
+                make_with_mode(&at, SHOWN)?;
+            }
         }
         fs::create_dir_all(layout.rootfs(slot))?;
         if writable {
@@ -55,6 +61,8 @@ pub(crate) fn make_rootfs(
 
 /// What an overlay makes in its work directory.
 const KERNELS: &str = "work";
+/// Mode of directories that are a part of the root file systems of all jobs.
+const SHOWN: u32 = 0o755;
 
 /// Upper and work directory of an overlay.
 fn changes(layout: &Layout, slot: u32) -> (PathBuf, PathBuf) {
@@ -154,7 +162,8 @@ fn no_user_namespaces(error: &CageError) -> bool {
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
-    start_uid: Option<u32>,
+    /// Jobs have users of their own.
+    gives_users: bool,
     /// By user namespaces, because the node has no privileges (4.10).
     own_users: bool,
     /// The node's data and what lies around it that jobs could not enter anyway, and the host's sockets.
@@ -226,7 +235,7 @@ impl Isolator {
     }
 
     fn new(options: &RoomOptions, secrets: &[PathBuf], layout: &Layout, own_users: bool) -> Isolator {
-        let start_uid = (!options.do_not_set_user_id && !own_users).then_some(options.start_uid);
+        let gives_users = !options.do_not_set_user_id && !own_users;
         let private = |path: &Path| cover_for(path, &lets_others_pass);
         let cover = match own_users {
             // Permissions keep nothing from who is the same user: all of ours is covered.
@@ -241,7 +250,7 @@ impl Isolator {
         };
         // The outer one first.
         let mut covers = vec![PathBuf::from(RUN), cover];
-        if start_uid.is_none() {
+        if !gives_users {
             covers.extend(
                 secrets.iter().filter_map(|path| path.canonicalize().ok()).map(|path| private(&path)),
             );
@@ -253,7 +262,7 @@ impl Isolator {
         let resolver = fs::canonicalize(RESOLVER).ok().filter(|real| real.starts_with(RUN));
         let resolver = resolver.map(|path| Bind { source: path.clone(), target: path, read_only: true });
         Isolator {
-            start_uid,
+            gives_users,
             own_users,
             covers,
             shared: options.shared_directories.iter().map(bind).chain(resolver).collect(),
@@ -261,9 +270,9 @@ impl Isolator {
         }
     }
 
-    /// User of a slot's jobs; none: the node's.
-    pub fn user(&self, slot: u32) -> Option<Owner> {
-        self.start_uid.map(|first| (first.saturating_add(slot), first.saturating_add(slot)))
+    /// Jobs run as the users that the server names, and not as the node's.
+    pub fn gives_users(&self) -> bool {
+        self.gives_users
     }
 
     /// What the job in this slot sees. With a root file system of its own the sandbox is at
@@ -297,7 +306,7 @@ impl Isolator {
     /// with the node's own user could read them.
     fn covers_now(&self) -> Vec<PathBuf> {
         let mut covers = self.covers.clone();
-        if self.start_uid.is_none() {
+        if !self.gives_users {
             let private = |path: PathBuf| match self.own_users {
                 true => cover_for(&path, &|path| !is_ours(path)),
                 false => cover_for(&path, &lets_others_pass),
@@ -317,7 +326,7 @@ impl Isolator {
         };
         let directory = layout.probe();
         fs::create_dir_all(&directory).map_err(failed("make a directory"))?;
-        let user = self.user(0);
+        let user = self.gives_users.then_some(PROBE);
         own(&directory, user).map_err(failed("give a directory to another user"))?;
         let job_id = JobId(vocab::Guid([std::process::id(), 0x9_0be, 0, 0]));
         let (sandbox, memory_limit) = (directory.as_path(), 1 << 20);
@@ -378,7 +387,7 @@ fn is_ours(path: &Path) -> bool {
 
 /// Gives a file or directory to its user.
 pub(crate) fn own(path: &Path, owner: Option<Owner>) -> io::Result<()> {
-    owner.map_or(Ok(()), |(uid, gid)| chown(path, Some(uid), Some(gid)))
+    owner.map_or(Ok(()), |(uid, gid)| lchown(path, Some(uid), Some(gid)))
 }
 
 /// Mount points of a job's memory file systems.

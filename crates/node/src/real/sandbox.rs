@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::beneath::{Directory, give_to, open_file};
 use super::clearing::Clearing;
-use super::layout::Layout;
+use super::layout::{CLOSED, Layout, PASSABLE};
 use super::room::{Owner, free_space, own};
 use vocab::sandbox_path::check_file_name;
 use vocab::{Artifact, Failure, code};
@@ -28,11 +28,13 @@ pub(crate) struct Placement {
 /// Makes a slot's directories, the sandbox for its user; harmless if they are there. All of them, whatever the first job
 /// needs: what one job does without the next one may be shown.
 pub(crate) fn make(layout: &Layout, slot: u32, owner: Option<Owner>) -> Result<(), Failure> {
-    let sandbox = layout.sandbox(slot);
-    for directory in [&sandbox, &layout.job(slot), &layout.files(slot)] {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(directory);
+    let (sandbox, files) = (layout.sandbox(slot), layout.files(slot));
+    for directory in [&sandbox, &layout.job(slot), &files] {
+        let made = fs::DirBuilder::new().recursive(true).mode(CLOSED).create(directory);
         made.map_err(|e| directory_failure("create", directory, &e))?;
     }
+    let passable = fs::set_permissions(&files, fs::Permissions::from_mode(PASSABLE));
+    passable.map_err(|e| directory_failure("open", &files, &e))?;
     own(&sandbox, owner).map_err(|e| directory_failure("give away", &sandbox, &e))
 }
 
@@ -97,7 +99,7 @@ fn place_one(
         let target = names.map_or(Ok(cached.clone()), |names| another_name(cached, names))?;
         return directory.create_link(last, &target);
     }
-    let mut copy = directory.create_file(last, if artifact.executable { 0o755 } else { 0o644 })?;
+    let mut copy = directory.create_file(last, if artifact.executable { 0o700 } else { 0o600 })?;
     io::copy(&mut open_file(cached)?, &mut copy)?;
     give_to(&copy, owner)
 }
@@ -160,8 +162,9 @@ pub(crate) enum Condition {
     Full,
 }
 
-/// Empties a sandbox if that is quickly done: most small jobs leave nothing, or a link or two.
-pub(crate) fn tidy(sandbox: &Path) -> io::Result<Condition> {
+/// Empties a sandbox, or another directory of a slot, if that is quickly done: most small jobs leave nothing, or a link or two.
+/// It has `mode` then.
+pub(crate) fn tidy(sandbox: &Path, mode: u32) -> io::Result<Condition> {
     let entries = match fs::read_dir(sandbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Condition::Full),
         other => other?,
@@ -181,7 +184,7 @@ pub(crate) fn tidy(sandbox: &Path) -> io::Result<Condition> {
         fs::remove_file(file)?;
     }
     // Its user may have changed them.
-    fs::set_permissions(sandbox, fs::Permissions::from_mode(0o755))?;
+    fs::set_permissions(sandbox, fs::Permissions::from_mode(mode))?;
     Ok(Condition::Empty)
 }
 
@@ -200,7 +203,7 @@ pub(crate) fn renew(sandbox: &Path, owner: Option<Owner>) -> Result<(), Failure>
         _ => Ok(()),
     };
     removed
-        .and_then(|()| fs::DirBuilder::new().mode(0o755).create(sandbox))
+        .and_then(|()| fs::DirBuilder::new().mode(CLOSED).create(sandbox))
         .and_then(|()| own(sandbox, owner))
         .map_err(|e| directory_failure("renew", sandbox, &e))
 }
@@ -224,19 +227,19 @@ mod tests {
         let layout = Layout::create(root.path()).expect("made");
         let sandbox = layout.sandbox(0);
         make(&layout, 0, None).expect("made");
-        assert_eq!(tidy(&sandbox)?, Condition::Empty);
+        assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Empty);
         fs::write(sandbox.join("a"), b"x")?;
         symlink("/nowhere", sandbox.join("b"))?;
-        assert_eq!(tidy(&sandbox)?, Condition::Empty);
+        assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Empty);
         assert_eq!(fs::read_dir(&sandbox)?.count(), 0);
         fs::create_dir_all(sandbox.join("deep/er"))?;
         fs::write(sandbox.join("deep/er/file"), b"x")?;
         fs::set_permissions(sandbox.join("deep"), fs::Permissions::from_mode(0o000))?;
-        assert_eq!(tidy(&sandbox)?, Condition::Full);
+        assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Full);
         empty(&sandbox, None).expect("emptied");
         assert_eq!(fs::read_dir(&sandbox)?.count(), 0);
         fs::remove_dir(&sandbox)?;
-        assert_eq!(tidy(&sandbox)?, Condition::Full, "a job may remove its own directory");
+        assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Full, "a job may remove its own directory");
         empty(&sandbox, None).expect("made again");
         Ok(())
     }
@@ -384,12 +387,12 @@ mod tests {
             fs::remove_file(name)?;
         }
         if fs::symlink_metadata(&sandbox)?.len() > LARGE {
-            assert_eq!(tidy(&sandbox)?, Condition::Full);
+            assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Full);
         } else {
             println!("SKIPPED: on this file system a directory shrinks");
         }
         empty(&sandbox, None).expect("replaced");
-        assert_eq!(tidy(&sandbox)?, Condition::Empty);
+        assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Empty);
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use wire::StartJob;
 
 use super::cache::Key;
 use super::clearing::remove_tree;
+use super::layout::{CLOSED, PASSABLE};
 use super::remover::Remover;
 use super::room::{self, Owner, Tenant};
 use super::sandbox::{self, Condition, Placement};
@@ -19,9 +20,12 @@ use crate::agent::News;
 use crate::hands::Outcome;
 
 impl RealHands {
-    /// User of the jobs of a slot; none: the node's.
-    pub(super) fn owner(&self, slot: u32) -> Option<Owner> {
-        self.isolator.as_ref().and_then(|isolator| isolator.user(slot))
+    /// User of a job; `None`: the node's. An error if the job may not run as the user that the server has named.
+    fn owner_of(&mut self, job_id: JobId) -> Result<Option<Owner>, Failure> {
+        let Some(users) = &mut self.users else { return Ok(None) };
+        let held = self.held.entry(job_id).or_default();
+        held.owner = Some(users.of(held.uid)?);
+        Ok(held.owner)
     }
 
     pub(super) fn mounts_volumes(&self) -> bool {
@@ -40,6 +44,10 @@ impl RealHands {
         if let Err(error) = self.check_free_space() {
             return ready(Err(error));
         }
+        let owner = match self.owner_of(job_id) {
+            Ok(owner) => owner,
+            Err(error) => return ready(Err(error)),
+        };
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
         let own_root = !request.layers.is_empty();
@@ -51,7 +59,8 @@ impl RealHands {
         let plain = artifacts.is_empty() && request.tmpfs_volumes.is_empty() && !own_root;
         let bound = self.quotas.as_mut().and_then(|quotas| quotas.bound(slot, &request));
         if state == SandboxState::Empty && plain && bound.is_none() {
-            return ready(Ok(()));
+            let given = room::own(&sandbox, owner);
+            return ready(given.map_err(|e| sandbox::directory_failure("give away", &sandbox, &e)));
         }
         let files: Vec<Placement> = artifacts
             .into_iter()
@@ -61,7 +70,7 @@ impl RealHands {
         let archives: Vec<PathBuf> =
             request.layers.iter().map(|l| self.cache.path(&Key::for_job(l, job_id))).collect();
         let (layers, layout) = (Arc::clone(&self.layers), self.layout.clone());
-        let (owner, mounts) = (self.owner(slot), self.mounts_volumes());
+        let mounts = self.mounts_volumes();
         let volumes = room::volume_paths(&sandbox, &request);
         let in_memory = !volumes.is_empty() && !files.is_empty();
         let bypass = files.iter().any(|file| file.artifact.bypass_cache);
@@ -147,6 +156,12 @@ impl RealHands {
         outcomes: &mut Vec<Outcome>,
     ) {
         let (gpus, ports) = devices;
+        let owner = self.held.get(&job_id).and_then(|held| held.owner);
+        if self.users.is_some() && owner.is_none() {
+            let error = Failure::new("The job has no user of the host");
+            outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
+            return;
+        }
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let host = environment::host_of(&self.config.address);
         let description = &start.description;
@@ -169,7 +184,7 @@ impl RealHands {
         if let Some(isolator) = &self.isolator {
             let linked = !description.files.is_empty() && !self.copies_files(request);
             let memory_limit = description.memory_limit;
-            order.user = isolator.user(slot);
+            order.user = owner;
             order.working_directory = inside;
             let tenant = Tenant { slot, job_id, sandbox: &sandbox, memory_limit, linked, gpus, root };
             order.isolation = Some(isolator.isolation(tenant));
@@ -190,7 +205,7 @@ impl RealHands {
         if let Some(quotas) = &mut self.quotas {
             quotas.release(slot);
         }
-        let (sandbox, owner) = (self.layout.sandbox(slot), self.owner(slot));
+        let sandbox = self.layout.sandbox(slot);
         // Where they are now, as the mount table has it: the job may have renamed the directories above a
         // volume and put links in their place, and a path of its making is not one to unmount by.
         let has_volumes = self.held.get(&job_id).is_some_and(|held| !held.volumes.is_empty());
@@ -216,11 +231,11 @@ impl RealHands {
         let files = self.layout.files(slot);
         if held.is_some_and(|held| held.has_files)
             && self.isolator.is_some()
-            && !matches!(sandbox::tidy(&files), Ok(Condition::Empty))
+            && !matches!(sandbox::tidy(&files, PASSABLE), Ok(Condition::Empty))
         {
             full.push(files);
         }
-        if matches!(sandbox::tidy(&sandbox), Ok(Condition::Empty)) {
+        if matches!(sandbox::tidy(&sandbox, CLOSED), Ok(Condition::Empty)) {
             if full.is_empty() {
                 *self.sandbox_state(slot) = SandboxState::Empty;
                 return outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
@@ -228,26 +243,20 @@ impl RealHands {
         } else {
             full.push(sandbox.clone());
         }
-        self.empty_beside(job_id, slot, full, sandbox, owner);
+        self.empty_beside(job_id, slot, full, sandbox);
     }
 
     /// One directory after the other, in turns with those of other slots.
-    fn empty_beside(
-        &self,
-        job_id: JobId,
-        slot: u32,
-        mut full: Vec<PathBuf>,
-        sandbox: PathBuf,
-        owner: Option<Owner>,
-    ) {
+    fn empty_beside(&self, job_id: JobId, slot: u32, mut full: Vec<PathBuf>, sandbox: PathBuf) {
         let news = self.news.clone();
         let tell = move |result| {
             let _ = news.send(News::Hands(RealNews::Emptied(job_id, slot, result)));
         };
-        let Some(directory) = full.pop() else { return tell(sandbox::renew(&sandbox, owner)) };
+        let Some(directory) = full.pop() else { return tell(sandbox::renew(&sandbox, None)) };
         empty_all(self.remover.clone(), directory, full, move |emptied| {
             let emptied = emptied.map_err(|(path, e)| sandbox::directory_failure("empty", &path, &e));
-            tell(emptied.and_then(|()| sandbox::renew(&sandbox, owner)));
+            // Its next job gets it.
+            tell(emptied.and_then(|()| sandbox::renew(&sandbox, None)));
         });
     }
 }

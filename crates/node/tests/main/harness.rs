@@ -326,6 +326,7 @@ pub fn start_job(description: JobDescription) -> StartJob {
         waiting_timeout: None,
         has_started_elsewhere: false,
         lease: None,
+        uid: Some(crate::server::job_uids().range.first()),
         identity: JobIdentity {
             job_id: JobId(new_id(object_type::JOB)),
             allocation_id: AllocationId(new_id(object_type::OTHER)),

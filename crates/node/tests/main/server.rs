@@ -95,6 +95,12 @@ impl World {
     }
 }
 
+/// The same for all servers of these tests: their nodes are of one cluster to the host.
+pub fn job_uids() -> wire::JobUids {
+    let range = vocab::UidRange::new(0x7fff_1000, 0x7fff_10ff).expect("a range");
+    wire::JobUids { cluster_id: vocab::Guid([1, 2, 3, 4]), range, claim: range }
+}
+
 struct Service {
     world: Arc<World>,
     heard: Sender<NodeMessage>,
@@ -119,7 +125,10 @@ impl pb::node_service_server::NodeService for Service {
             while let Ok(Some(message)) = incoming.message().await {
                 let message = NodeMessage::try_from(message).expect("nodes speak properly");
                 if let NodeMessage::Hello(_) = message {
-                    let welcome = ServerMessage::Welcome { heartbeat_period: Span::from_millis(300) };
+                    let welcome = ServerMessage::Welcome {
+                        heartbeat_period: Span::from_millis(300),
+                        job_uids: Some(job_uids()),
+                    };
                     let _ = sender.send(Ok((&welcome).into()));
                     *world.orders.lock().expect("not poisoned") = Some(sender.clone());
                 }

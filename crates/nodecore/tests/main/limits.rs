@@ -43,7 +43,7 @@ fn limits_that_shrink() {
     d.transcript.clear();
     d.note("one core only");
     d.tell(NodeInput::ResourceLimits(cores(2, 1, 20)));
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5000) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5000), job_uids: None });
     d.pass(599);
     d.pass(1);
     d.expect(expect![[r#"

@@ -117,7 +117,7 @@ fn a_long_stderr_goes_first() {
     d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Err(Failure::new("lost")) });
     d.note("and comes back");
     d.tell(NodeInput::Connected);
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     d.note("uploaded");
     d.tell(NodeInput::Uploaded { job_id: job_id(1), result: Ok(()) });
     d.expect(expect![[r#"

@@ -9,4 +9,5 @@ mod properties;
 mod returns;
 mod script;
 mod stops;
+mod uids;
 mod usage;

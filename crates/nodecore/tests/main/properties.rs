@@ -128,6 +128,7 @@ impl World {
             NodeEffect::Send(_)
             | NodeEffect::LeaseIsHalfOver { .. }
             | NodeEffect::WakeAt(_)
+            | NodeEffect::ClaimUids(_)
             | NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. } => {}
             NodeEffect::FetchArtifact { job_id, .. } => {
@@ -290,7 +291,7 @@ impl World {
         self.tell(NodeInput::Connected);
         self.welcome = true;
         let heartbeat_period = Span::from_secs(5);
-        self.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period }));
+        self.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period, job_uids: None }));
     }
 
     /// Everything that is owed is paid, everything that lives is stopped, everything is released.

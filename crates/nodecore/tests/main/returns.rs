@@ -20,7 +20,7 @@ fn a_reconnection_repeats_what_is_not_released() {
     d.note("back");
     d.tell(NodeInput::Connected);
     d.end(2, completed(now));
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     d.note("the server repeats itself");
     d.order(ServerMessage::Start(vec![start(1, 0)]));
     d.clean(1);
@@ -61,7 +61,7 @@ fn a_released_job_that_is_not_clean_yet_is_not_told_again() {
     d.tell(NodeInput::Disconnected);
     d.transcript.clear();
     d.tell(NodeInput::Connected);
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     d.pass(5);
     assert!(d.transcript.contains("running [], finished []"), "{}", d.transcript);
     assert!(d.transcript.contains("jobs []"), "{}", d.transcript);
@@ -99,7 +99,7 @@ fn adoption() {
     assert_eq!(d.core.ledger().acquired(), cores(3, 3, 30), "above the limits if need be");
     d.note("the server is there");
     d.tell(NodeInput::Connected);
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(500) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(500), job_uids: None });
     d.start([(6, 0)]);
     d.note("proxies call");
     d.tell(NodeInput::ProxyConnected { job_id: job_id(1) });

@@ -31,6 +31,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
         waiting_timeout: None,
         has_started_elsewhere: false,
         lease: None,
+        uid: None,
         identity: JobIdentity {
             job_id: job_id(n),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),
@@ -105,7 +106,10 @@ impl Desk {
         let mut desk =
             Desk { core: NodeCore::new(settings), now: Time::from_secs(100), transcript: String::new() };
         desk.tell(NodeInput::Connected);
-        desk.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) }));
+        desk.tell(NodeInput::Server(ServerMessage::Welcome {
+            heartbeat_period: Span::from_secs(5),
+            job_uids: None,
+        }));
         desk.transcript.clear();
         desk
     }
@@ -235,6 +239,7 @@ fn line(effect: &NodeEffect) -> String {
         }
         LeaseIsHalfOver { jobs, left } => format!("half a lease of {jobs} jobs is over, {left} left"),
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
+        ClaimUids(uids) => format!("claim uids {} of {}", uids.claim, uids.range),
         ProbePorts { job_id, ports } => format!("probe {ports:?} for {}", number(*job_id)),
         FetchArtifact { job_id, artifact } => format!("fetch {} for {}", artifact.file_name, number(*job_id)),
         PrepareSandbox { job_id, slot, .. } => format!("sandbox of {} in slot {slot}", number(*job_id)),

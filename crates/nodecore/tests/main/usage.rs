@@ -16,7 +16,7 @@ fn busy(limits: Resources, count: u32, change: impl FnOnce(&mut Settings)) -> De
     change(&mut settings);
     d.core = NodeCore::new(settings);
     d.tell(NodeInput::Connected);
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(100_000) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(100_000), job_uids: None });
     for n in 1..=count {
         d.now += Span::from_secs(1);
         d.start([(n, 0)]);
@@ -215,7 +215,7 @@ fn adopted_jobs_hold_what_their_proxies_say() {
     });
     let running = &hello.expect("a greeting").running;
     assert_eq!(running[0].resource_usage, resources(40, 15));
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(500) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(500), job_uids: None });
     // The proxy says the same when it calls: no news.
     assert_eq!(told(&d.tell_all([NodeInput::ProxyConnected { job_id: job_id(1) }, usage(1, 40, 15)])), []);
 }
@@ -316,7 +316,7 @@ fn a_node_that_only_aborts_takes_a_rest() {
         })
     };
     let starts = |effects: &[NodeEffect]| effects.iter().any(|e| matches!(e, NodeEffect::WriteRecord(_)));
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     abort_here(&mut d, 2);
     abort_here(&mut d, 3);
     // An order is no sign of trouble, and what ends by itself is a sign that all is well.

@@ -245,8 +245,8 @@ impl Node {
             around.counts.jobs_ordered += starts.len() as u64;
         }
         let message = match (message, self.heartbeat_period) {
-            (ServerMessage::Welcome { .. }, Some(heartbeat_period)) => {
-                ServerMessage::Welcome { heartbeat_period }
+            (ServerMessage::Welcome { job_uids, .. }, Some(heartbeat_period)) => {
+                ServerMessage::Welcome { heartbeat_period, job_uids }
             }
             (message, _) => message,
         };
@@ -388,7 +388,8 @@ impl Node {
             NodeEffect::RemoveRecord { job_id, .. } => drop(self.records.remove(&job_id)),
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
-            | NodeEffect::LeaseIsHalfOver { .. } => {}
+            | NodeEffect::LeaseIsHalfOver { .. }
+            | NodeEffect::ClaimUids(_) => {}
         }
     }
 

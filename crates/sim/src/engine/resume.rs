@@ -146,6 +146,7 @@ impl Engine<'_> {
             waiting_timeout: None,
             has_started_elsewhere: false,
             lease: None,
+            uid: None,
         }
     }
 }

@@ -264,6 +264,7 @@ impl From<&StartJob> for pb::StartJob {
             waiting_timeout: s.waiting_timeout.map(|t| t.0),
             has_started_elsewhere: s.has_started_elsewhere,
             lease: s.lease.map(|t| t.0),
+            uid: s.uid,
         }
     }
 }
@@ -277,6 +278,7 @@ impl TryFrom<pb::StartJob> for StartJob {
             waiting_timeout: s.waiting_timeout.map(Span),
             has_started_elsewhere: s.has_started_elsewhere,
             lease: s.lease.map(Span),
+            uid: s.uid,
         })
     }
 }

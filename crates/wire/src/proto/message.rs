@@ -1,9 +1,9 @@
 //! The messages of the stream.
 
-use vocab::{Failure, JobId, Span, Time};
+use vocab::{Failure, JobId, Span, Time, UidRange};
 
 use super::{Malformed, id_bytes, id_from, name_from, pb, required, shell};
-use crate::{AbortJob, Heartbeat, Hello, JobEvent, NodeMessage, ServerMessage};
+use crate::{AbortJob, Heartbeat, Hello, JobEvent, JobUids, NodeMessage, ServerMessage};
 
 fn failures(list: &[Failure]) -> Vec<pb::Failure> {
     list.iter().map(Into::into).collect()
@@ -165,13 +165,32 @@ impl TryFrom<pb::JobEvent> for JobEvent {
     }
 }
 
+impl TryFrom<pb::JobUids> for JobUids {
+    type Error = Malformed;
+    fn try_from(u: pb::JobUids) -> Result<JobUids, Malformed> {
+        let range =
+            |field, last| UidRange::new(u.first, last).map_err(|error| Malformed::Uids { field, error });
+        Ok(JobUids {
+            cluster_id: id_from("cluster_id", &u.cluster_id)?,
+            range: range("last", u.last)?,
+            claim: range("claim_last", u.claim_last.min(u.last))?,
+        })
+    }
+}
+
 impl From<&ServerMessage> for pb::ServerMessage {
     fn from(m: &ServerMessage) -> pb::ServerMessage {
         use pb::server_message::Message;
         let message = match m {
-            ServerMessage::Welcome { heartbeat_period } => {
-                Message::Welcome(pb::Welcome { heartbeat_period: heartbeat_period.0 })
-            }
+            ServerMessage::Welcome { heartbeat_period, job_uids } => Message::Welcome(pb::Welcome {
+                heartbeat_period: heartbeat_period.0,
+                job_uids: job_uids.map(|uids| pb::JobUids {
+                    first: uids.range.first(),
+                    last: uids.range.last(),
+                    claim_last: uids.claim.last(),
+                    cluster_id: id_bytes(uids.cluster_id),
+                }),
+            }),
             ServerMessage::Refuse(error) => Message::Refuse(error.into()),
             ServerMessage::Heard { from, extended_until } => {
                 Message::Heard(pb::Heard { from: from.0, extended_until: extended_until.0 })
@@ -216,7 +235,10 @@ impl TryFrom<pb::ServerMessage> for ServerMessage {
     fn try_from(m: pb::ServerMessage) -> Result<ServerMessage, Malformed> {
         use pb::server_message::Message;
         Ok(match required("server message", m.message)? {
-            Message::Welcome(w) => ServerMessage::Welcome { heartbeat_period: Span(w.heartbeat_period) },
+            Message::Welcome(w) => ServerMessage::Welcome {
+                heartbeat_period: Span(w.heartbeat_period),
+                job_uids: w.job_uids.map(JobUids::try_from).transpose()?,
+            },
             Message::Refuse(error) => ServerMessage::Refuse(error.try_into()?),
             Message::Heard(h) => {
                 ServerMessage::Heard { from: Span(h.from), extended_until: Time(h.extended_until) }

@@ -383,9 +383,18 @@ fn shell_request() -> impl Strategy<Value = ShellRequest> {
         id().prop_map(|shell_id| ShellRequest::Terminate { shell_id }),
     ]
 }
+fn job_uids() -> impl Strategy<Value = crate::JobUids> {
+    (100_000..200_000_u32, 0..5000_u32, 0..5000_u32).prop_map(|(first, size, claim)| {
+        let range = vocab::UidRange::new(first, first + size).expect("a range");
+        let claim = vocab::UidRange::new(first, first + claim.min(size)).expect("a range");
+        crate::JobUids { cluster_id: vocab::Guid([first, size, 3, 1]), range, claim }
+    })
+}
 fn server_message() -> impl Strategy<Value = ServerMessage> {
-    let start = (identity(), resources(), description(), proptest::option::of(any::<u64>())).prop_map(
-        |(identity, resources, description, timeout)| StartJob {
+    let uid = proptest::option::of(any::<u32>());
+    let start = (identity(), resources(), description(), proptest::option::of(any::<u64>()), uid).prop_map(
+        |(identity, resources, description, timeout, uid)| StartJob {
+            uid,
             identity,
             resources,
             description,
@@ -400,7 +409,8 @@ fn server_message() -> impl Strategy<Value = ServerMessage> {
         text,
     });
     prop_oneof![
-        any::<u64>().prop_map(|p| ServerMessage::Welcome { heartbeat_period: Span(p) }),
+        (any::<u64>(), proptest::option::of(job_uids()))
+            .prop_map(|(p, job_uids)| ServerMessage::Welcome { heartbeat_period: Span(p), job_uids }),
         failure().prop_map(ServerMessage::Refuse),
         any::<(u64, u64)>()
             .prop_map(|(from, until)| ServerMessage::Heard { from: Span(from), extended_until: Time(until) }),

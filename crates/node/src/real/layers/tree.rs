@@ -207,10 +207,14 @@ fn directory_of(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut at = PathBuf::new();
     for part in path {
         let parent = open(if at.as_os_str().is_empty() { Path::new(".") } else { &at })?;
-        match rustix::fs::mkdirat(&parent, part, Mode::from_raw_mode(0o755)) {
-            Err(rustix::io::Errno::EXIST) | Ok(()) => at.push(part),
+        let mode = Mode::from_raw_mode(0o755);
+        match rustix::fs::mkdirat(&parent, part, mode) {
+            // Whatever the umask says: jobs pass through it.
+            Ok(()) => rustix::fs::chmodat(&parent, part, mode, AtFlags::empty())?,
+            Err(rustix::io::Errno::EXIST) => {}
             Err(e) => return Err(e.into()),
         }
+        at.push(part);
     }
     open(path).map_err(Into::into)
 }
