@@ -10,6 +10,7 @@ mod archive;
 mod broken_records;
 mod changes;
 mod console;
+mod damaged_records;
 mod events;
 mod expiration;
 mod garbage;
