@@ -96,7 +96,10 @@ pub use job_input::{no_job_input, rows_of_input};
 pub use listing::{EventsOfOperation, is_listed, no_fail_context};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use orchid::SnapshotQuery;
-pub use records::{archived_job, archived_job_in_full, input_key, job_key, listed_key, rows_of_archived_job};
+pub use records::{
+    archived_job, archived_job_in_full, input_key, job_key, listed_key, operation_of_vault,
+    rows_of_archived_job, split_clear_vault,
+};
 pub use recover::{Records, RecoverError};
 pub use retention::Retention;
 pub use table::TableRows;

@@ -31,7 +31,7 @@ use cypress::{Context, Forest, Last, Layout, Limits, Resolved, Tree};
 use scheduler::Scheduler;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::{Batch, Table};
-use vocab::{Failure, Guid, GuidGenerator, ObjectId, Time};
+use vocab::{Failure, Guid, GuidGenerator, ObjectId, OperationId, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -40,6 +40,8 @@ use yson::{Map, Value};
 #[derive(Default)]
 pub struct Records {
     tables: BTreeMap<Table, Vec<Record>>,
+    /// Operations whose vaults cannot be decrypted, and why.
+    locked_vaults: BTreeMap<OperationId, Failure>,
 }
 
 impl Records {
@@ -63,6 +65,11 @@ impl Records {
     /// Adds a record; keys of a table come in order.
     pub fn add(&mut self, table: Table, key: &[u8], value: &[u8]) {
         self.tables.entry(table).or_default().push((key.to_vec(), value.to_vec()));
+    }
+
+    /// The secure vault of an operation cannot be decrypted. The operation fails with this reason.
+    pub fn add_locked_vault(&mut self, operation: OperationId, why: Failure) {
+        self.locked_vaults.insert(operation, why);
     }
 
     fn take(&mut self, table: Table) -> Vec<Record> {

@@ -32,6 +32,7 @@ mod storm;
 mod transactions;
 mod units;
 mod usage_history;
+mod vaults;
 mod volumes;
 mod walks;
 mod world;
