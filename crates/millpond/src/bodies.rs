@@ -42,6 +42,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     };
     config.authentication = wanted_auth(args.auth, args.no_auth).or(file.auth);
     config.new_cluster = args.new_cluster;
+    config.new_vault_key = args.new_vault_key;
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
         per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),
