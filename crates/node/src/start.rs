@@ -8,7 +8,9 @@ use std::time::Duration;
 use cage::{Capabilities, Driver, EnvironmentConfig, JobEnvironment};
 use datadir::SecretError;
 use nodecore::{NodeCore, NodeInput, Settings};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tonic::transport::Endpoint;
 use vocab::Failure;
 use yson::Value;
 
@@ -31,18 +33,37 @@ pub enum Stop {
 
 /// Runs a node in this thread until SIGTERM or SIGINT; `at_signal` says what becomes of the jobs.
 pub fn run(config: NodeConfig, at_signal: Stop) -> Result<(), NodeError> {
-    block_on(config, move |stop| {
-        tokio::spawn(async move {
-            use tokio::signal::unix::{SignalKind, signal};
-            let (Ok(mut term), Ok(mut int)) =
-                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-            else {
-                return tracing::warn!("signals cannot be caught");
-            };
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            stop.stop(at_signal);
-        });
+    // A signal that comes while the node starts waits until it has started: its self-checks have processes and groups, which
+    // nobody would remove.
+    block_on(config, || {
+        let caught = Signals::catch();
+        move |stop| {
+            tokio::spawn(async move {
+                match caught {
+                    Ok(mut signals) => signals.first().await,
+                    Err(error) => return tracing::warn!(%error, "signals cannot be caught"),
+                }
+                stop.stop(at_signal);
+            });
+        }
     })
+}
+
+/// SIGTERM and SIGINT, from the moment when they are caught.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Signals> {
+        Ok(Signals { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the first one, which may have come already.
+    async fn first(&mut self) {
+        tokio::select! { _ = self.term.recv() => {}, _ = self.int.recv() => {} }
+    }
 }
 
 /// A node in a thread of its own.
@@ -70,8 +91,10 @@ pub fn spawn(config: NodeConfig) -> Result<NodeHandle, NodeError> {
     let thread = std::thread::Builder::new()
         .name("node".to_owned())
         .spawn(move || {
-            block_on(config, move |stopper| {
-                let _ = sender.send(stopper);
+            block_on(config, || {
+                move |stopper| {
+                    let _ = sender.send(stopper);
+                }
             })
         })
         .map_err(NodeError::io("start a thread for", Path::new("node")))?;
@@ -98,7 +121,9 @@ impl Stopper {
 
 /// One thread for everything: at two thousand jobs per second most of what a second one would win is
 /// lost again in waking it up.
-fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+///
+/// `begin` is called in the runtime before anything is done, what it gives when the node has started.
+fn block_on<S: FnOnce(Stopper)>(config: NodeConfig, begin: impl FnOnce() -> S) -> Result<(), NodeError> {
     // Jobs inherit it. What lies on the disk is closed by the mode of the data directory.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -108,7 +133,10 @@ fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), Nod
         .max_blocking_threads(64)
         .build()
         .map_err(NodeError::io("start a runtime in", &config.data_directory))?;
-    let result = runtime.block_on(node(config, started));
+    let result = runtime.block_on(async {
+        let started = begin();
+        node(config, started).await
+    });
     // Downloads and deletions that are under way are cut off: they are begun anew.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
@@ -121,7 +149,7 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     {
         return Err(NodeError::Secret(open));
     }
-    let endpoint = endpoint(&config.server, config.ca_file.as_deref())?;
+    let server = endpoint(&config.server, config.ca_file.as_deref())?;
     // What lies in it is behind this door: sandboxes belong to the users of jobs, cached files are shown to them.
     let was_open = datadir::take(&config.data_directory, &|_| true)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
@@ -134,6 +162,22 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     datadir::announce(layout.root())?;
     let (environment, capabilities) = open_environment(&config)?;
     let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
+    let ran =
+        with_environment((config, server), layout, Arc::clone(&environment), capabilities, started).await;
+    if ran.is_err() {
+        // Those that are empty: jobs of an earlier life go on.
+        let _ = environment.remove_root();
+    }
+    ran
+}
+
+async fn with_environment(
+    (config, server): (NodeConfig, Endpoint),
+    layout: Layout,
+    environment: Arc<dyn JobEnvironment>,
+    capabilities: Capabilities,
+    started: impl FnOnce(Stopper),
+) -> Result<(), NodeError> {
     let slots_directory = layout.slots();
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
@@ -190,7 +234,7 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     );
     let mut agent = Agent::new(core, hands, queue, NodeInput::Recovered(found.jobs));
     tokio::spawn(accept(listener, news.clone()));
-    tokio::spawn(keep_connected(endpoint, config.token_file.clone(), current, news.clone()));
+    tokio::spawn(keep_connected(server, config.token_file.clone(), current, news.clone()));
     started(Stopper(news));
     agent.run().await;
     if agent.living_jobs() == 0 {
@@ -262,7 +306,7 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
         DriverChoice::Auto => Ok(cage::environment::open_auto(&where_to)?),
         DriverChoice::Exactly(driver) => {
             let environment = cage::open(driver, &where_to)?;
-            environment.prepare()?;
+            environment.prepare().inspect_err(|_| drop(environment.remove_root()))?;
             let capabilities = environment.probe();
             Ok((environment, capabilities))
         }
