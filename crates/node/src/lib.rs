@@ -37,3 +37,9 @@ pub use error::NodeError;
 pub use isolation::{IsolationChoice, RoomOptions, SharedDirectory};
 pub use jobproxy::protocol::ThrashingDetector;
 pub use start::{NodeHandle, Stop, run, spawn};
+
+/// For fuzz targets alone.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::real::unpack_layer;
+}

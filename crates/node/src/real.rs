@@ -29,6 +29,8 @@ mod spawning;
 mod stderr;
 
 pub(crate) use claims::{Claims, data_directory, group_name};
+#[cfg(fuzzing)]
+pub use layers::unpack_layer;
 pub(crate) use layout::Layout;
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};
