@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = Time::parse(text);
     let _ = kernel::command::When::parse(text);
     if let Ok(id) = text.parse::<Guid>() {
-        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.to_string().parse::<Guid>().ok(), Some(id));
     }
     if let Ok(plain) = sandbox_path::plain_directory(text) {
         assert_eq!(sandbox_path::plain_directory(&plain).as_ref(), Ok(&plain));
