@@ -48,11 +48,12 @@ unit: setup ## the Rust tests alone
 	cargo nextest run --workspace --locked --lib --bins --tests
 	cargo nextest run --workspace --locked --lib --bins --tests --profile alone
 
-nightly: setup ## what takes hours: whole simulations instead of their beginnings, a million random trees
+nightly: setup ## what takes hours: whole simulations instead of their beginnings, a million random trees, fuzzing
 	bash tests/setup.sh python
 	MILLPOND_WHOLE=1 cargo nextest run --release --locked -p millpond-sim --profile nightly
 	MILLPOND_TREES=1000000 cargo test --release --locked -p millpond-fairshare --test main invariants
 	MILLPOND_TREES=4000000 cargo test --release --locked -p millpond-fairshare --lib -- --exact compared::the_plain_form_gives_the_same
+	bash fuzz/run.sh 600
 
 e2e: build ## the tests with real processes alone
 	bash tests/setup.sh python

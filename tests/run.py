@@ -59,6 +59,7 @@ def simulated_faults(first, count):
 STEPS = [
     Step("formatting", "cargo fmt --all --check"),
     Step("build", f"{NEXTEST} --no-run"),
+    Step("dependencies", "bash tests/dependencies.sh", needs=["build"]),
     Step("page", "bash tests/steps.sh page"),
     Step("clusters", f'{PYTEST} -n 4 --dist loadfile -m "not serial"', needs=["build"]),
     Step("browser", "bash tests/steps.sh browser", needs=["build", "page"]),

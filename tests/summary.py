@@ -117,9 +117,16 @@ def benchmarks(summary):
             summary.notes += [f"skipped: {skip}" for skip in data["skips"]]
 
 
+def dependencies(summary):
+    """The step counts as one check; what it could not look at is a skip."""
+    skips = [line for line in log("dependencies").splitlines() if line.startswith("SKIPPED")]
+    summary.total["skipped"] += len(skips)
+    summary.notes += skips
+
+
 def main():
     summary = Summary()
-    for part in (rust, python, virtual_machine, page, benchmarks):
+    for part in (rust, python, virtual_machine, page, benchmarks, dependencies):
         part(summary)
     steps = [line.split("\t") for line in (BUILD / "steps.txt").read_text().splitlines()]
     for name, status, *_ in steps:

@@ -43,6 +43,7 @@ fuzz_target!(|input: &[u8]| {
             only_near: false,
             host_name: "fuzz".to_owned(),
             tls: false,
+            in_flight: api::InFlightLimits::default(),
         };
         let router = Api::new(Arc::new(fake::Fake::default()), Arc::new(OpenAccess), settings).router();
         let Ok(response) = router.oneshot(request).await;

@@ -60,6 +60,19 @@ FAULTS = {
         "tests/faults/test_store_parts.py test_a_store_that_is_gone_is_no_new_cluster",
         "tests/faults/test_store_parts.py test_blobs_that_are_gone_or_of_another_cluster",
         "tests/faults/test_store_parts.py test_many_blobs_are_not_removed_without_a_question"],
+    "the key of vaults is lost, damaged or another one": [
+        "tests/cluster/test_secrets_at_rest.py test_a_server_without_its_vault_key_does_not_start_until_it_is_told_to_give_up",
+        "crates/server/src/vaults/tests.rs a_server_without_the_key_of_a_vault_does_not_start",
+        "crates/kernel/tests/main/vaults.rs an_operation_whose_vault_cannot_be_decrypted_fails_and_the_others_go_on"],
+    "a record of the store is damaged": [
+        "crates/kernel/tests/main/damaged_records.rs a_start_that_fails_names_the_record_and_what_to_do",
+        "crates/kernel/tests/main/broken_records.rs damaged_bytes_of_any_part"],
+    "a node is stopped while it starts": [
+        "crates/node/tests/main/restarts.rs a_node_that_is_stopped_while_it_starts_leaves_no_groups",
+        "crates/cage/tests/main/killed_probe.rs a_killed_probe_leaves_nothing_running_and_its_groups_go_at_the_next_start"],
+    "somebody takes the port of the server while it restarts": [
+        "tests/faults/test_port_is_kept.py test_s6_nobody_can_take_the_port_while_the_server_of_up_restarts",
+        "tests/faults/test_socket_unit.py test_s6_a_restart_through_a_held_socket_refuses_nobody"],
 }
 
 

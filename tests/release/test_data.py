@@ -333,3 +333,29 @@ def test_jobs_get_the_uids_of_their_users(release):
             assert directory.stat().st_mode & 0o7777 == 0o700, directory
             for sandbox in directory.glob("sandbox"):
                 assert sandbox.stat().st_mode & 0o7777 == 0o700, sandbox
+@pytest.mark.parametrize("release", [name for name in RELEASES if name == "release-0.1"])
+def test_vaults_that_lay_in_clear_are_encrypted(release):
+    """Release 0.1 had secure vaults in clear in the store, and in records of jobs on nodes."""
+    # `key=kept` in binary YSON, and a variable in a message of protobuf.
+    in_store, in_record = b"\x01\x06key=\x01\x08kept", b"YT_SECURE_VAULT_key\x12\x04kept"
+
+    def files_with(text, pattern):
+        return [str(path) for path in cluster.directory.glob(pattern) if path.is_file() and text in path.read_bytes()]
+    with restored(release) as cluster:
+        assert files_with(in_store, "server/store.redb") and files_with(in_record, "node-*/slots/*/job/record")
+        cluster.server.start()
+        cluster.wait_server()
+        assert files_with(in_store, "server/*") == []
+        told = cluster.server.tail(1000)
+        assert "they are encrypted now" in told and "the file of the store was copied once" in told, told
+        for node in cluster.nodes:
+            node.start()
+        cluster.wait_nodes()
+        # The jobs of "living" are lost, since the host seems to be another one, and get their vault when they run again.
+        cluster.end_of("living")
+        assert files_with(in_store, "server/*") == files_with(in_record, "node-*/**/*") == []
+        cluster.server.terminate()
+        assert files_with(in_store, "server/*") == []
+        cluster.server.start()
+        cluster.wait_server()
+        assert "encrypted now" not in cluster.server.tail(1000).replace(told, "")

@@ -242,7 +242,7 @@ impl Kernel {
     /// Records of operations that have changed in this turn: each part once, however much happened.
     pub(crate) fn persist_operations(&mut self) {
         use crate::records::{
-            ARCHIVED, CONTROLLER, DYNAMIC, STATIC, dynamic_record, operation_key, static_record,
+            ARCHIVED, CONTROLLER, DYNAMIC, STATIC, VAULT, dynamic_record, operation_key, static_record,
         };
         for id in std::mem::take(&mut self.pending_work.dirty) {
             let Some(operation) = self.operations.get_mut(&id) else { continue };
@@ -250,6 +250,10 @@ impl Kernel {
             let batch = &mut self.open.batch;
             if operation.spec_seq.is_none() {
                 batch.put(Table::Operations, operation_key(id, STATIC, &[]), static_record(operation));
+                if let Some(vault) = &operation.secure_vault {
+                    let record = yson::to_binary(&vault.clone().into());
+                    batch.put(Table::Operations, operation_key(id, VAULT, &[]), record);
+                }
                 operation.spec_seq = Some(self.open.seq);
             }
             if std::mem::take(&mut operation.dirty) {

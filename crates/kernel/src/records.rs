@@ -1,7 +1,8 @@
 //! Keys and forms of the kernel's durable records.
 //!
-//! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'd'` the changing part
-//! of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller keeps;
+//! `Operations`: `id + 's'` the static part (spec, user), written once; `id + 'v'` the secure vault, if there is one;
+//! `id + 'd'` the changing part of the kernel (state, events, runtime parameters); `id + 'c' + part` what the controller
+//! keeps;
 //! `id + 'o' + first row + table` a chunk that a job has written, of a unit that is done;
 //! `id + 'a'` how many bytes its finished jobs take in the archive.
 //!
@@ -12,10 +13,12 @@
 use crate::operation::{Event, InTree, Operation, Pinned};
 use crate::operations::tables::WorkTables;
 use std::ops::Range;
+use vocab::batch::Table;
 use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
 use yson::{Map, Value};
 
 pub(crate) const STATIC: u8 = b's';
+pub(crate) const VAULT: u8 = b'v';
 pub(crate) const DYNAMIC: u8 = b'd';
 pub(crate) const CONTROLLER: u8 = b'c';
 pub(crate) const ARCHIVED: u8 = b'a';
@@ -39,6 +42,57 @@ pub(crate) fn parse_operation_key(key: &[u8]) -> Option<(OperationId, u8, &[u8])
     Some((OperationId(Guid::from_bytes(id)), *part, rest))
 }
 
+/// The operation whose secure vault this record holds. Such records are for the kernel alone: the server encrypts them before
+/// the store gets them, and decrypts them for [`crate::Records::add`].
+pub fn operation_of_vault(table: Table, key: &[u8]) -> Option<OperationId> {
+    match parse_operation_key(key)? {
+        (id, VAULT, []) if table == Table::Operations => Some(id),
+        _ => None,
+    }
+}
+
+/// Takes the vault out of the record of an unfinished operation as versions before the encryption of vaults have written it.
+/// `None` if there is none in it; otherwise the records that replace it, in this order: the one with the same key, and the one of
+/// the vault.
+pub fn split_clear_vault(table: Table, key: &[u8], value: &[u8]) -> Option<[(Vec<u8>, Vec<u8>); 2]> {
+    let (id, STATIC, []) = parse_operation_key(key).filter(|_| table == Table::Operations)? else {
+        return None;
+    };
+    let mut record = record_with_clear_vault(value)?;
+    let of_its_own = record.remove(CLEAR_VAULT);
+    let in_spec = remove_clear_vault(&mut record, "spec");
+    let vault = of_its_own.or(in_spec)?;
+    let rest = yson::to_binary(&record.into());
+    Some([(key.to_vec(), rest), (operation_key(id, VAULT, &[]), yson::to_binary(&vault))])
+}
+
+/// Takes the vault out of the record of a finished operation. Those versions have shown it, and put it into the archive, if the
+/// server was restarted while the operation ran. `None` if there is none in it; otherwise the record that replaces it.
+pub fn without_clear_vault(table: Table, value: &[u8]) -> Option<Vec<u8>> {
+    let mut record = record_with_clear_vault(value).filter(|_| table == Table::OperationArchive)?;
+    // In both of them.
+    let found = ["spec", "provided_spec"].map(|name| remove_clear_vault(&mut record, name));
+    found.iter().any(Option::is_some).then(|| yson::to_binary(&record.into()))
+}
+
+/// Most records have none, and are not parsed.
+fn record_with_clear_vault(value: &[u8]) -> Option<Map> {
+    if !value.windows(CLEAR_VAULT.len()).any(|bytes| bytes == CLEAR_VAULT.as_bytes()) {
+        return None;
+    }
+    match yson::parse_record(value) {
+        Ok(Value::Map(record)) => Some(record),
+        _ => None,
+    }
+}
+
+fn remove_clear_vault(record: &mut Map, name: &str) -> Option<Value> {
+    record.get_mut(name)?.as_map_mut()?.remove(CLEAR_VAULT)
+}
+
+/// Where the vault was in records of those versions.
+pub(crate) const CLEAR_VAULT: &str = "secure_vault";
+
 /// Key of the attributes of a finished operation that are usually listed.
 pub fn listed_key(id: OperationId) -> Vec<u8> {
     operation_key(id, b'l', &[])
@@ -56,7 +110,7 @@ pub fn job_key(operation: OperationId, job: JobId) -> Vec<u8> {
     key
 }
 
-/// The part of an operation that never changes.
+/// The part of an operation that never changes. The secure vault is not in it: it has a record of its own, which is encrypted.
 pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
     let map = yson::map! {
         "type" => operation.operation_type,
@@ -67,8 +121,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
     }
     .with_some("lease_period", operation.lease.map(|lease| lease.0))
     .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))
-    .with_some("user_transaction_id", operation.user_transaction)
-    .with_some("secure_vault", operation.secure_vault.clone());
+    .with_some("user_transaction_id", operation.user_transaction);
     yson::to_binary(&map.into())
 }
 

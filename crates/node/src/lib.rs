@@ -41,3 +41,9 @@ pub use isolation::{IsolationChoice, RoomOptions, SharedDirectory};
 pub use jobproxy::protocol::ThrashingDetector;
 pub use join::join;
 pub use start::{NodeHandle, Stop, run, spawn};
+
+/// For fuzz targets alone.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::real::unpack_layer;
+}

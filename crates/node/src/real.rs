@@ -30,6 +30,8 @@ mod stderr;
 mod users;
 
 pub(crate) use claims::{Claims, data_directory, group_name};
+#[cfg(fuzzing)]
+pub use layers::unpack_layer;
 pub(crate) use layout::Layout;
 pub(crate) use proxies::{accept, bind};
 pub(crate) use recovery::{Found, recover};

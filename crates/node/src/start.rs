@@ -8,7 +8,9 @@ use std::time::Duration;
 use cage::{Capabilities, Driver, EnvironmentConfig, JobEnvironment};
 use datadir::SecretError;
 use nodecore::{NodeCore, NodeInput, Settings};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tonic::transport::Endpoint;
 use vocab::Failure;
 use yson::Value;
 
@@ -34,18 +36,37 @@ pub enum Stop {
 
 /// Runs a node in this thread until SIGTERM or SIGINT; `at_signal` says what becomes of the jobs.
 pub fn run(config: NodeConfig, at_signal: Stop) -> Result<(), NodeError> {
-    block_on(config, move |stop| {
-        tokio::spawn(async move {
-            use tokio::signal::unix::{SignalKind, signal};
-            let (Ok(mut term), Ok(mut int)) =
-                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-            else {
-                return tracing::warn!("signals cannot be caught");
-            };
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            stop.stop(at_signal);
-        });
+    // A signal that comes while the node starts waits until it has started: its self-checks have processes and groups, which
+    // nobody would remove.
+    block_on(config, || {
+        let caught = Signals::catch();
+        move |stop| {
+            tokio::spawn(async move {
+                match caught {
+                    Ok(mut signals) => signals.first().await,
+                    Err(error) => return tracing::warn!(%error, "signals cannot be caught"),
+                }
+                stop.stop(at_signal);
+            });
+        }
     })
+}
+
+/// SIGTERM and SIGINT, from the moment when they are caught.
+struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Signals> {
+        Ok(Signals { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the first one, which may have come already.
+    async fn first(&mut self) {
+        tokio::select! { _ = self.term.recv() => {}, _ = self.int.recv() => {} }
+    }
 }
 
 /// A node in a thread of its own.
@@ -73,8 +94,10 @@ pub fn spawn(config: NodeConfig) -> Result<NodeHandle, NodeError> {
     let thread = std::thread::Builder::new()
         .name("node".to_owned())
         .spawn(move || {
-            block_on(config, move |stopper| {
-                let _ = sender.send(stopper);
+            block_on(config, || {
+                move |stopper| {
+                    let _ = sender.send(stopper);
+                }
             })
         })
         .map_err(NodeError::io("start a thread for", Path::new("node")))?;
@@ -101,7 +124,9 @@ impl Stopper {
 
 /// One thread for everything: at two thousand jobs per second most of what a second one would win is
 /// lost again in waking it up.
-fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+///
+/// `begin` is called in the runtime before anything is done, what it gives when the node has started.
+fn block_on<S: FnOnce(Stopper)>(config: NodeConfig, begin: impl FnOnce() -> S) -> Result<(), NodeError> {
     // Spawner, job proxies and jobs inherit it: what a job writes is closed to other users unless the job opens it.
     datadir::close_new_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -111,7 +136,10 @@ fn block_on(config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), Nod
         .max_blocking_threads(64)
         .build()
         .map_err(NodeError::io("start a runtime in", &config.data_directory))?;
-    let result = runtime.block_on(node(config, started));
+    let result = runtime.block_on(async {
+        let started = begin();
+        node(config, started).await
+    });
     // Downloads and deletions that are under way are cut off: they are begun anew.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
@@ -149,6 +177,22 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     datadir::announce(layout.root())?;
     let (environment, capabilities) = open_environment(&config)?;
     let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
+    let ran =
+        with_environment((config, server), layout, Arc::clone(&environment), capabilities, started).await;
+    if ran.is_err() {
+        // Those that are empty: jobs of an earlier life go on.
+        let _ = environment.remove_root();
+    }
+    ran
+}
+
+async fn with_environment(
+    (config, server): (NodeConfig, Endpoint),
+    layout: Layout,
+    environment: Arc<dyn JobEnvironment>,
+    capabilities: Capabilities,
+    started: impl FnOnce(Stopper),
+) -> Result<(), NodeError> {
     let slots_directory = layout.slots();
     // Listen first: living proxies try every second and may as well succeed at once.
     let listener = bind(&config.socket_path())?;
@@ -310,7 +354,7 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
         DriverChoice::Auto => Ok(cage::environment::open_auto(&where_to)?),
         DriverChoice::Exactly(driver) => {
             let environment = cage::open(driver, &where_to)?;
-            environment.prepare()?;
+            environment.prepare().inspect_err(|_| drop(environment.remove_root()))?;
             let capabilities = environment.probe();
             Ok((environment, capabilities))
         }

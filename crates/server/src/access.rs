@@ -8,13 +8,12 @@ use crate::configured_tokens::ConfiguredTokens;
 use crate::core_thread::now;
 use crate::password_checks::PasswordChecks;
 use crate::refusals::{Refusals, Shown};
+use crate::secret_file::write_secret;
 use api::secrets::{hash_password, is_password, random_token, same_secret, sha256};
 use api::{Authenticator, BoxFuture, Credentials, Proof, Session};
 use kernel::{Command, command};
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -304,7 +303,7 @@ pub async fn ensure_root_token(backend: &ServerBackend, file: &Path) -> anyhow::
         ttl: None,
     };
     backend.value("root".into(), command).await?;
-    write_secret(file, &token)?;
+    write_secret(file, &format!("{token}\n"))?;
     tracing::info!(file = %file.display(), "the token of root is in this file");
     Ok(())
 }
@@ -316,20 +315,9 @@ pub fn node_token(file: &Path) -> anyhow::Result<String> {
         Ok(_) => anyhow::bail!("{} is empty: remove it, and a new token will be made", file.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let token = random_token()?;
-            write_secret(file, &token)?;
+            write_secret(file, &format!("{token}\n"))?;
             Ok(token)
         }
         Err(error) => Err(anyhow::anyhow!("cannot read {}: {error}", file.display())),
     }
-}
-
-/// By rename, readable for the owner alone from the first moment.
-fn write_secret(file: &Path, secret: &str) -> anyhow::Result<()> {
-    let draft = file.with_extension("draft");
-    let _ = std::fs::remove_file(&draft);
-    let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    writeln!(out, "{secret}")?;
-    out.sync_all()?;
-    std::fs::rename(&draft, file)?;
-    Ok(())
 }

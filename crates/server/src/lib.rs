@@ -9,6 +9,7 @@
 //! answers that need records of finished operations and jobs from the store (`archive`).
 //! `node_service` is the other side of the node protocol, `hub` knows which node is on which stream.
 //! `streams` carries bytes between clients and the disk. `event_log` appends what happened to files, `page` serves the web page. `outbox` holds replies and orders back until what they depend on is durable.
+//! `vaults` encrypts secure vaults before the store gets them.
 //!
 //! What it does not do: it decides nothing about operations, pools or jobs.
 #![forbid(unsafe_code)]
@@ -38,10 +39,12 @@ mod password_checks;
 mod refusals;
 mod rows;
 mod run;
+mod secret_file;
 mod security_headers;
 mod shells;
 mod streams;
 mod tables;
+mod vaults;
 
 pub use api::{InFlightLimits, RequestLimits};
 pub use event_log::Limits as EventLogLimits;

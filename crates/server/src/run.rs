@@ -18,6 +18,7 @@ use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
+use crate::vaults::{self, SealingStore, VaultKeys};
 use anyhow::Context;
 use api::{Doors, InFlightLimits, NodeDoor, RequestLimits, Tls};
 use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention, TreeLimits};
@@ -82,6 +83,8 @@ pub struct ServerConfig {
     pub job_uids: Option<UidRange>,
     /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
     pub new_cluster: bool,
+    /// Begin with a new key of secure vaults; operations whose vaults cannot be decrypted fail.
+    pub new_vault_key: bool,
 }
 
 impl ServerConfig {
@@ -107,6 +110,7 @@ impl ServerConfig {
             node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
             job_uids: None,
             new_cluster: false,
+            new_vault_key: false,
         }
     }
 }
@@ -146,7 +150,7 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
     }
     let options = OpenOptions {
         traces: &[ROOT_TOKEN, EVENT_LOG],
-        secrets: &[NODE_TOKEN, node_authority::FILE],
+        secrets: &[NODE_TOKEN, node_authority::FILE, vaults::FILE],
         new_cluster: config.new_cluster,
     };
     let store = Arc::new(RedbStore::open_as(&config.data, options)?);
@@ -168,13 +172,17 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
             "nodes know this server by the digest of its authority"
         );
     }
+    let vaults = Arc::new(vaults::prepare(&*store, &config.data, config.new_vault_key)?);
+    if store.failure().is_none() {
+        vaults.take_over(&store)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .thread_name("server")
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(config, listener, tls, authority, store))
+    runtime.block_on(serve(config, listener, (tls, authority), (store, vaults)))
 }
 
 /// The socket that systemd or `millpond up` has handed over (`LISTEN_FDS`), whose address counts then; else a new one. Only a
@@ -194,11 +202,10 @@ fn listener(config: &mut ServerConfig) -> anyhow::Result<std::net::TcpListener> 
 async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
-    tls: Option<Tls>,
-    authority: Option<Arc<NodeAuthority>>,
-    redb: Arc<RedbStore>,
+    (tls, authority): (Option<Tls>, Option<Arc<NodeAuthority>>),
+    (redb, vaults): (Arc<RedbStore>, Arc<VaultKeys>),
 ) -> anyhow::Result<()> {
-    let store: Arc<dyn Store> = redb.clone();
+    let store: Arc<dyn Store> = Arc::new(SealingStore::new(redb.clone(), Arc::clone(&vaults)));
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
     let address = listener.local_addr()?;
     if let Some(failure) = config.exposure(address) {
@@ -212,7 +219,7 @@ async fn serve(
             (Err(not_writable(&error)), Kept::default())
         }
         None => {
-            let (restored, kept) = recover(&config, address, &redb, first_event)?;
+            let (restored, kept) = recover(&config, address, (&redb, &vaults), first_event)?;
             (Ok(restored), kept)
         }
     };
@@ -249,6 +256,7 @@ async fn serve(
             config: config.clone(),
             address,
             store: redb,
+            vaults,
             hub: Arc::clone(&hub),
             events: event_log.as_ref().map(|log| log.reader()),
             garbage: kept.garbage,
@@ -452,13 +460,19 @@ async fn told_to_stop() {
 fn read_kernel(
     config: &ServerConfig,
     address: SocketAddr,
-    store: &RedbStore,
+    (store, vaults): (&RedbStore, &VaultKeys),
     first_event: Option<u64>,
 ) -> anyhow::Result<Restored> {
     let mut records = Records::default();
     for table in Records::TABLES {
         store.scan(*table, Bound::Unbounded, Bound::Unbounded, false, &mut |key, value| {
-            records.add(*table, key, value);
+            match kernel::operation_of_vault(*table, key) {
+                None => records.add(*table, key, value),
+                Some(operation) => match vaults.open(key, value) {
+                    Ok(clear) => records.add(*table, key, &clear),
+                    Err(why) => records.add_locked_vault(operation, why),
+                },
+            }
             ControlFlow::Continue(())
         })?;
     }
@@ -509,10 +523,10 @@ struct Kept {
 fn recover(
     config: &ServerConfig,
     address: SocketAddr,
-    store: &RedbStore,
+    (store, vaults): (&RedbStore, &VaultKeys),
     first_event: Option<u64>,
 ) -> anyhow::Result<(Restored, Kept)> {
-    let (mut kernel, mut effects) = read_kernel(config, address, store, first_event)?;
+    let (mut kernel, mut effects) = read_kernel(config, address, (store, vaults), first_event)?;
     adopt(store, &kernel)?;
     let operations = kernel.operations_with_new_uids();
     if operations > 0 {
@@ -553,6 +567,7 @@ struct FromStore {
     config: ServerConfig,
     address: SocketAddr,
     store: Arc<RedbStore>,
+    vaults: Arc<VaultKeys>,
     hub: Arc<Hub>,
     events: Option<Reader>,
     /// What the start of the process has held back.
@@ -563,7 +578,7 @@ struct FromStore {
 impl FromStore {
     fn read(&self) -> anyhow::Result<Restored> {
         let first_event = self.events.as_ref().map(|events| events.last() + 1);
-        read_kernel(&self.config, self.address, &self.store, first_event)
+        read_kernel(&self.config, self.address, (&self.store, &self.vaults), first_event)
     }
 
     /// Users, groups and tokens are what the store says, which may be older.
@@ -574,6 +589,8 @@ impl FromStore {
     /// Garbage is not collected here: contents that are being uploaded have no reference yet.
     fn start_anew(&self) -> anyhow::Result<Restored> {
         self.store.reopen()?;
+        // A start on a full disk could not.
+        self.vaults.take_over(&self.store)?;
         let (mut kernel, mut effects) = self.read()?;
         adopt(&self.store, &kernel)?;
         match (kernel.garbage_decision(), self.garbage) {

@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// All headers of a request together; clients put parameters there (http-api.md 2.2 asks for 256 KiB
 /// at least).
@@ -28,6 +29,9 @@ const IDLE: Duration = Duration::from_secs(600);
 /// How long a client may take to say something, and then, to send the headers of its first request: until then
 /// nothing else bounds it.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
+/// A connection that is not older when the server stops may still ask its first question: its client, who was let in, could not
+/// know. Where the listening socket outlives the server, no client is sent away then.
+const FRESH: Duration = Duration::from_secs(1);
 /// Bytes that are taken before it is known what they are.
 const FIRST_PIECE: usize = 4 << 10;
 /// What HTTP/2 begins with.
@@ -51,8 +55,8 @@ pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|peer| peer.0)
 }
 
-/// Serves at most so many connections through these doors until `shutdown` resolves; then takes
-/// no more, lets running requests end for at most `grace`, and returns.
+/// Serves at most so many connections through these doors until `shutdown` resolves; then takes no more, lets running
+/// requests and the first ones of new connections end for at most `grace`, and returns.
 pub async fn serve(
     listener: TcpListener,
     doors: Doors,
@@ -121,6 +125,7 @@ async fn connection(
     mut stopped: watch::Receiver<bool>,
     member: Arc<Member>,
 ) {
+    let begin = Instant::now();
     // Replies are written in one piece; waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -128,7 +133,7 @@ async fn connection(
     let is_tls = if doors.speak_tls() {
         let begun = tokio::select! {
             begun = tokio::time::timeout(FIRST_WORDS, first_byte(&stream)) => begun,
-            () = told_to_stop(&mut stopped) => return,
+            () = stopped_while_silent(&mut stopped, begin) => return,
         };
         match begun {
             Ok(Some(byte)) => byte == HANDSHAKE_RECORD,
@@ -144,7 +149,7 @@ async fn connection(
             let router = served(&doors.public, &member, peer, None);
             let spoken = tokio::select! {
                 spoken = tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)) => spoken,
-                () = told_to_stop(&mut stopped) => Ok(false),
+                () = stopped_while_silent(&mut stopped, begin) => Ok(false),
             };
             match spoken {
                 Ok(true) => speak(stream, Language::Any, router, stopped, &member).await,
@@ -166,7 +171,7 @@ async fn connection(
                 let mut stream = BufReader::with_capacity(FIRST_PIECE, stream);
                 let spoken = tokio::select! {
                     spoken = tokio::time::timeout(FIRST_WORDS, stream.fill_buf()) => spoken,
-                    () = told_to_stop(&mut stopped) => return,
+                    () = stopped_while_silent(&mut stopped, begin) => return,
                 };
                 match spoken {
                     Ok(Ok(words)) if !words.is_empty() => {
@@ -249,6 +254,8 @@ async fn speak(
         }
     };
     let result = tokio::select! {
+        // What the client has said is looked at before the order to stop.
+        biased;
         result = connection.as_mut() => result,
         () = late => {
             tracing::debug!("a client that sent no whole request is cut off");
@@ -272,4 +279,10 @@ async fn speak(
 async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
     // An error means that the server is gone altogether: stop as well.
     let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+/// A stop ends a connection on which nothing was said, unless it is fresh.
+async fn stopped_while_silent(stopped: &mut watch::Receiver<bool>, begin: Instant) {
+    told_to_stop(stopped).await;
+    tokio::time::sleep_until(begin + FRESH).await;
 }

@@ -150,3 +150,19 @@ fn a_stop_lets_running_requests_end() {
     assert_eq!(idle.read(false).status, 0);
     assert!(std::net::TcpStream::connect(address).is_err());
 }
+
+/// S6: with a listening socket that outlives the server nobody is sent away, and that must hold for a client that was let in a
+/// moment before the server is told to stop, too.
+#[test]
+fn a_stop_lets_new_connections_ask_their_first_question() {
+    let server = Server::start();
+    let mut fresh = server.connect();
+    // Connections are taken in order.
+    let mut later = server.connect();
+    assert_eq!(later.ask("GET /ping HTTP/1.1", b"").status, 200);
+    let address = server.address;
+    let stopping = std::thread::spawn(move || server.stop());
+    wait_until(|| std::net::TcpStream::connect(address).is_err());
+    assert_eq!(fresh.ask("GET /ping HTTP/1.1", b"").status, 200);
+    stopping.join().expect("the server ends well");
+}

@@ -49,6 +49,10 @@ pub struct UpArgs {
     /// and begin a new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
+    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
+    /// fail; without this option the server does not start then
+    #[arg(long)]
+    pub new_vault_key: bool,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -100,6 +104,10 @@ pub struct ServerArgs {
     /// new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
+    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
+    /// fail; without this option the server does not start then
+    #[arg(long)]
+    pub new_vault_key: bool,
     /// Configuration file in TOML, section [server]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -132,7 +132,15 @@ impl Forest {
             let key = key.as_ref();
             let (transaction, kind, id) =
                 parse_key(key).ok_or(RestoreError::TransactionKey { length: key.len() })?;
-            let broken = |problem| RestoreError::Transaction { id: transaction, problem };
+            // A transaction has one record of its own, and one for each lock and each node that it has changed.
+            let broken = |problem| {
+                let problem = match kind {
+                    LOCK => format!("its lock {id}: {problem}"),
+                    BRANCH => format!("its change of node {id}: {problem}"),
+                    _ => problem,
+                };
+                RestoreError::Transaction { id: transaction, problem }
+            };
             let value = yson::parse_record(bytes.as_ref()).map_err(|e| broken(e.to_string()))?;
             let fields = Fields::of(value).map_err(broken)?;
             match kind {

@@ -13,7 +13,7 @@ pub(crate) use common::is_common;
 
 use crate::{Body, Effect, Kernel, Waits};
 use cypress::failures::{no_child, show};
-use cypress::{Foreign, GetOptions, MountId, Mounted};
+use cypress::{Foreign, GetOptions, MountId, Mounted, RemoveOptions, SetOptions};
 use vocab::{Failure, ObjectId, OperationId, Time};
 use yson::ypath::Step;
 use yson::{Map, Value};
@@ -94,6 +94,9 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
         match at.mount {
+            _ if is_of_own_node(at) => {
+                self.edit(now, user, out, |edit| edit.set(&at.as_place(), value, SetOptions::default()))?;
+            }
             POOL_TREES => self.set_pools(now, user, at, value, out)?,
             NODES => self.set_nodes(now, at, value, out)?,
             _ => return Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
@@ -105,12 +108,15 @@ impl Kernel {
     pub(crate) fn mount_multiset(
         &mut self,
         now: Time,
-        _user: &str,
+        user: &str,
         at: &Mounted,
         attributes: Map,
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
         match at.mount {
+            mount if mount != POOL_TREES && (at.rest.is_empty() || is_of_own_node(at)) => {
+                self.edit(now, user, out, |edit| edit.multiset_attributes(&at.as_place(), attributes))?;
+            }
             POOL_TREES => self.multiset_pools(at, attributes)?,
             NODES => self.multiset_nodes(now, at, &attributes, out)?,
             _ => return Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
@@ -128,6 +134,8 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
         let done = match at.mount {
+            _ if is_of_own_node(at) => self
+                .edit(now, user, out, |edit| edit.remove(&at.as_place(), RemoveOptions { recursive, force })),
             POOL_TREES => self.remove_pools(now, user, at, recursive, out),
             _ => Err(crate::tree::read_only(&self.tree.show(&at.as_place()))),
         };
@@ -221,6 +229,12 @@ impl Kernel {
     pub(crate) fn mount_node(&self, mount: MountId) -> ObjectId {
         self.mount_nodes.iter().find(|(m, _)| *m == mount).map(|(_, node)| *node).unwrap_or_default()
     }
+}
+
+/// Is it about an attribute of the mount's own node, which is a node like others: it has a list of access, and attributes that
+/// users have given it? Those of the map of pool trees are partly options of the scheduler, and changed with them.
+fn is_of_own_node(at: &Mounted) -> bool {
+    at.mount != POOL_TREES && matches!(at.rest.first(), Some(Step::Attribute(_) | Step::AllAttributes))
 }
 
 /// As many children as may be shown of one node, and whether there are more (http-api.md 8.1, `max_size`).

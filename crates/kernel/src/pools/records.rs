@@ -88,7 +88,9 @@ impl Kernel {
                 let options = pool.record.get("options").and_then(Value::as_map).cloned().unwrap_or_default();
                 let desc =
                     PoolDesc { id: pool.id, name: pool.name.clone(), parent: pool.parent.clone(), options };
-                self.scheduler.create_pool(&pool.tree, &desc)?;
+                self.scheduler.create_pool(&pool.tree, &desc).map_err(|why| {
+                    Failure::new(format!("Record of pool {} cannot be used", pool.id)).because(why)
+                })?;
                 let acl = pool.record.get("acl").and_then(Value::as_list).unwrap_or_default().to_vec();
                 let object = PoolObject {
                     id: pool.id,
@@ -103,8 +105,9 @@ impl Kernel {
                 self.pools.put_pool(&pool.tree, &pool.name, object);
             }
             if later.len() == before {
-                let names: Vec<String> = later.into_iter().map(|p| p.name).collect();
-                return Err(Failure::new(format!("Pools without a parent in the store: {names:?}")));
+                let names: Vec<String> = later.iter().map(|p| format!("{:?} ({})", p.name, p.id)).collect();
+                let names = names.join(", ");
+                return Err(Failure::new(format!("Pools whose parents are missing: {names}")));
             }
             waiting = later;
         }

@@ -7,7 +7,7 @@ use crate::Kernel;
 use crate::alerts::Alerts;
 use crate::finished::put_in_archive;
 use crate::operation::Event;
-use crate::records::{event_from_value, event_value, tree_from_value};
+use crate::records::{CLEAR_VAULT, event_from_value, event_value, tree_from_value};
 use crate::summary::Summary;
 use vocab::{Failure, OperationId, OperationState, OperationType, Time};
 use yson::{Map, Value};
@@ -138,6 +138,9 @@ fn summary(now: Time, id: OperationId, record: &StoredOperation) -> Summary {
     .complete()
 }
 
+/// Without the secure vault, which versions before the encryption of vaults have left in it.
 fn spec_of(record: &StoredOperation) -> Map {
-    record.fixed.get("spec").and_then(Value::as_map).cloned().unwrap_or_default()
+    let mut spec = record.fixed.get("spec").and_then(Value::as_map).cloned().unwrap_or_default();
+    spec.remove(CLEAR_VAULT);
+    spec
 }

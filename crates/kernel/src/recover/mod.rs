@@ -5,9 +5,11 @@
 //! nothing is started.
 //!
 //! Here are the order of things and what belongs to the cluster; in [`operations`] those, in [`broken`]
-//! the ones that cannot be understood any more: they fail, the server goes on.
+//! the ones that cannot be understood any more: they fail, the server goes on. Without its other records it does not start,
+//! and says which one is the reason ([`damage`]).
 
 mod broken;
+mod damage;
 mod operations;
 
 pub(crate) use broken::NotRestored;
@@ -29,7 +31,7 @@ use cypress::{Context, Forest, Last, Layout, Resolved, Tree};
 use scheduler::Scheduler;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::{Batch, Table};
-use vocab::{Failure, Guid, GuidGenerator, ObjectId, Time};
+use vocab::{Failure, Guid, GuidGenerator, ObjectId, OperationId, Time};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -38,6 +40,8 @@ use yson::{Map, Value};
 #[derive(Default)]
 pub struct Records {
     tables: BTreeMap<Table, Vec<Record>>,
+    /// Operations whose vaults cannot be decrypted, and why.
+    locked_vaults: BTreeMap<OperationId, Failure>,
 }
 
 impl Records {
@@ -65,6 +69,11 @@ impl Records {
         self.tables.entry(table).or_default().push((key.to_vec(), value.to_vec()));
     }
 
+    /// The secure vault of an operation cannot be decrypted. The operation fails with this reason.
+    pub fn add_locked_vault(&mut self, operation: OperationId, why: Failure) {
+        self.locked_vaults.insert(operation, why);
+    }
+
     fn take(&mut self, table: Table) -> Vec<Record> {
         self.tables.remove(&table).unwrap_or_default()
     }
@@ -75,7 +84,10 @@ type Record = (Vec<u8>, Vec<u8>);
 
 /// The store cannot be understood.
 #[derive(Debug, thiserror::Error)]
-#[error("The state in the store cannot be recovered: {0}")]
+#[error(
+    "The state in the store cannot be recovered: {0}. Nothing was changed. Restore the whole data directory of the server from a \
+     backup; if another version has written it, start that one"
+)]
 pub struct RecoverError(pub Failure);
 
 impl From<Failure> for RecoverError {
@@ -154,13 +166,16 @@ impl Kernel {
         kernel.recover_pools(now, &mut records)?;
         kernel.events.set_time(now);
         for (key, value) in records.take(Table::Events) {
-            out.push(kernel.events.restore(&key, value)?);
+            let event = kernel.events.restore(&key, value);
+            out.push(event.map_err(|why| damage::of_record(Table::Events, &key, why))?);
         }
         for (key, value) in records.take(Table::Preemptions) {
-            kernel.restore_preemption(&key, &value)?;
+            let restored = kernel.restore_preemption(&key, &value);
+            restored.map_err(|why| damage::of_record(Table::Preemptions, &key, why))?;
         }
         for (key, value) in records.take(Table::JobUids) {
-            kernel.restore_uid(&key, &parse(&value)?)?;
+            let restored = parse(&value).and_then(|record| kernel.restore_uid(&key, &record));
+            restored.map_err(|why| damage::of_record(Table::JobUids, &key, why))?;
         }
         kernel.show_uids();
         kernel.recover_operations(now, &mut records);
@@ -168,10 +183,12 @@ impl Kernel {
             kernel.restore_owed(&value);
         }
         for (key, value) in records.take(Table::Nodes) {
-            kernel.restore_node(&key, &parse(&value)?)?;
+            let restored = parse(&value).and_then(|record| kernel.restore_node(&key, &record));
+            restored.map_err(|why| damage::of_record(Table::Nodes, &key, why))?;
         }
         for (key, value) in records.take(Table::NodeIdentities) {
-            kernel.restore_node_identity(now, &key, &parse(&value)?)?;
+            let restored = parse(&value).and_then(|record| kernel.restore_node_identity(now, &key, &record));
+            restored.map_err(|why| damage::of_record(Table::NodeIdentities, &key, why))?;
         }
         // Orders to start are not stored: an unfinished operation may run more jobs than it knows of.
         if kernel.operations.is_empty() {
@@ -242,7 +259,8 @@ impl Kernel {
 
     fn recover_pools(&mut self, now: Time, records: &mut Records) -> Result<(), Failure> {
         for (key, value) in records.take(Table::PoolTrees) {
-            self.restore_tree(&key, &parse(&value)?)?;
+            let restored = parse(&value).and_then(|record| self.restore_tree(&key, &record));
+            restored.map_err(|why| damage::of_record(Table::PoolTrees, &key, why))?;
         }
         let mut default_tree = None;
         for (key, value) in records.take(Table::Meta) {
@@ -257,11 +275,13 @@ impl Kernel {
         self.restore_default_tree(now, default_tree)?;
         let mut pools = Vec::new();
         for (key, value) in records.take(Table::Pools) {
-            pools.push((object_id(&key)?, parse(&value)?));
+            let record = object_id(&key).and_then(|id| Ok((id, parse(&value)?)));
+            pools.push(record.map_err(|why| damage::of_record(Table::Pools, &key, why))?);
         }
-        self.restore_pools(pools)?;
+        self.restore_pools(pools).map_err(|why| damage::of_table(Table::Pools, why))?;
         for (key, value) in records.take(Table::Volumes) {
-            self.restore_volume(object_id(&key)?, &parse(&value)?)?;
+            let restored = object_id(&key).and_then(|pool| self.restore_volume(pool, &parse(&value)?));
+            restored.map_err(|why| damage::of_record(Table::Volumes, &key, why))?;
         }
         Ok(())
     }
@@ -276,9 +296,11 @@ fn recover_tree(
 ) -> Result<(Forest, Batch), Failure> {
     let nodes = records.take(Table::Cypress);
     if !nodes.is_empty() {
-        let failure = |e: cypress::RestoreError| Failure::new(e.to_string());
-        let trunk = Tree::restore(nodes, config.limits.clone()).map_err(failure)?;
-        let forest = Forest::restore(trunk, records.take(Table::Transactions), now).map_err(failure)?;
+        let failure =
+            |table| move |e: cypress::RestoreError| damage::of_table(table, Failure::new(e.to_string()));
+        let trunk = Tree::restore(nodes, config.limits.clone()).map_err(failure(Table::Cypress))?;
+        let transactions = records.take(Table::Transactions);
+        let forest = Forest::restore(trunk, transactions, now).map_err(failure(Table::Transactions))?;
         return Ok((forest, Batch::new()));
     }
     let created = Tree::new(Context { now, user: "root", ids }, config.limits.clone());

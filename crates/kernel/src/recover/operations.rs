@@ -7,8 +7,8 @@ use crate::operation::Operation;
 use crate::operations::note_admission;
 use crate::operations::tables::{WorkTables, parse_output};
 use crate::records::{
-    ARCHIVED, CONTROLLER, DYNAMIC, OUTPUT, STATIC, event_from_value, parse_operation_key, pinned_from_value,
-    tree_from_value,
+    ARCHIVED, CLEAR_VAULT, CONTROLLER, DYNAMIC, OUTPUT, STATIC, VAULT, event_from_value, parse_operation_key,
+    pinned_from_value, tree_from_value,
 };
 use crate::summary::Summary;
 use controller::spec::ParsedSpec;
@@ -36,6 +36,8 @@ fn is_unseen(name: &[u8]) -> bool {
 pub(super) struct StoredOperation {
     pub fixed: Value,
     pub changing: Value,
+    /// Its secure vault, from a record of its own.
+    vault: Option<Map>,
     parts: Vec<StatePart>,
     /// Chunks of units that are done.
     outputs: BTreeMap<(u64, u32), Chunk>,
@@ -50,6 +52,15 @@ impl StoredOperation {
         match (part, <[u8; 4]>::try_from(rest)) {
             (STATIC, _) => self.fixed = parse(&value)?,
             (DYNAMIC, _) => self.changing = parse(&value)?,
+            (VAULT, _) => match parse(&value)? {
+                Value::Map(vault) => self.vault = Some(vault),
+                other => {
+                    let found = other.type_name();
+                    return Err(Failure::new(format!(
+                        "Malformed record of a secure vault: expected map, found {found}"
+                    )));
+                }
+            },
             (ARCHIVED, _) => {
                 let bytes = <[u8; 8]>::try_from(value.as_slice());
                 self.archived_bytes = bytes
@@ -147,6 +158,9 @@ impl Kernel {
                 entry.unreadable.get_or_insert(failure);
             }
         }
+        for (id, failure) in std::mem::take(&mut records.locked_vaults) {
+            stored.entry(id).or_default().unreadable.get_or_insert(failure);
+        }
         stored
     }
 
@@ -218,13 +232,19 @@ impl Kernel {
         let user = fixed("user")?.as_str().ok_or_else(|| broken("user"))?.to_owned();
         let start_time = Time(fixed("start_time")?.as_u64().ok_or_else(|| broken("start_time"))?);
         let mut provided = fixed("spec")?.as_map().cloned().ok_or_else(|| broken("spec"))?;
-        let secure_vault = record.fixed.get("secure_vault").and_then(Value::as_map).cloned();
-        if let Some(vault) = &secure_vault {
-            provided.insert("secure_vault", vault.clone());
-        }
+        // Earlier versions have written it into the static part, and after a restart into the spec there as well. It gets a
+        // record of its own with the next change.
+        let in_spec = provided.remove(CLEAR_VAULT);
+        let clear_vault = record.fixed.get(CLEAR_VAULT).or(in_spec.as_ref()).and_then(Value::as_map);
+        let is_clear = clear_vault.is_some();
+        let secure_vault = record.vault.as_ref().or(clear_vault).cloned();
         // What was accepted stays accepted.
         let any_size = self.controller_options.for_any_size();
-        let plain = controller::spec::with_plain_names(&provided);
+        // The provided spec is shown: the vault is not put into it.
+        let mut plain = controller::spec::with_plain_names(&provided);
+        if let Some(vault) = &secure_vault {
+            plain.insert(CLEAR_VAULT, vault.clone());
+        }
         let spec = controller::spec::parse(operation_type, &plain, &any_size).or_else(|failure| {
             let known = plain.iter().filter(|(name, _)| !is_unseen(name));
             let known: Map = known.map(|(name, value)| (name, value.clone())).collect();
@@ -282,7 +302,7 @@ impl Kernel {
             pinned: Vec::new(),
             tables: None,
             unsuitable_since: None,
-            spec_seq: Some(0),
+            spec_seq: (!is_clear).then_some(0),
             dirty: false,
             archived_bytes: record.archived_bytes,
             has_archived: false,

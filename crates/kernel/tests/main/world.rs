@@ -84,6 +84,8 @@ pub struct World {
     pub completed: Vec<JobId>,
     /// Violations that the world itself notices.
     pub violations: Vec<String>,
+    /// Vaults that the edge cannot decrypt at the next start.
+    pub locked_vaults: BTreeMap<OperationId, Failure>,
 }
 
 impl World {
@@ -117,6 +119,7 @@ impl World {
             given_up: BTreeSet::new(),
             completed: Vec::new(),
             violations: Vec::new(),
+            locked_vaults: BTreeMap::new(),
         };
         world.restart();
         world
@@ -139,7 +142,12 @@ impl World {
         let mut records = Records::default();
         for ((table, key), value) in &self.durable {
             if Records::TABLES.contains(table) {
-                records.add(*table, key, value);
+                match kernel::operation_of_vault(*table, key)
+                    .and_then(|id| Some((id, self.locked_vaults.get(&id)?)))
+                {
+                    Some((id, why)) => records.add_locked_vault(id, why.clone()),
+                    None => records.add(*table, key, value),
+                }
             }
         }
         let mut out = Vec::new();

@@ -101,6 +101,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         isolation: args.isolation.clone(),
         auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),
         new_cluster: args.new_cluster,
+        new_vault_key: args.new_vault_key,
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),

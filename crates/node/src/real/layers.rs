@@ -237,5 +237,16 @@ fn unpack_any(archive: &Path, target: &Path, mut limits: Limits) -> Result<u64, 
     Ok(limits.taken())
 }
 
+/// Unpacks a tar archive, plain or with gzip, into a directory, as a layer is unpacked.
+#[cfg(fuzzing)]
+pub fn unpack_layer(archive: &[u8], target: &Path) -> Result<(), String> {
+    let reader: Box<dyn Read> = match archive.starts_with(GZIP) {
+        true => Box::new(flate2::read::MultiGzDecoder::new(archive)),
+        false => Box::new(archive),
+    };
+    let root: OwnedFd = File::open(target).map_err(|e| e.to_string())?.into();
+    tree::unpack_tar(reader, &root, &mut Limits::new(1 << 20, target)).map_err(|e| e.to_string())
+}
+
 #[cfg(test)]
 mod tests;

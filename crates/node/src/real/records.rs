@@ -2,6 +2,9 @@
 //!
 //! Written by rename and without fsync: they must survive the death of processes, not of the host.
 //! After a restart of the host no job lives, which the boot id tells.
+//!
+//! The environment of a job, which has the secure vault of its operation in it, is left out: only the start of the job needs
+//! it, and a job that had not started when the agent died is lost.
 
 use std::io;
 use std::path::Path;
@@ -52,9 +55,13 @@ pub(crate) struct FoundRecord {
 
 /// Replaces the record in a job's directory.
 pub(crate) fn write(job_directory: &Path, record: &JobRecord, boot_id: &str) -> io::Result<()> {
+    let mut start: pb::StartJob = record.start.as_ref().into();
+    if let Some(description) = &mut start.description {
+        description.environment.clear();
+    }
     let file = RecordFile {
         boot_id: boot_id.to_owned(),
-        start: Some(record.start.as_ref().into()),
+        start: Some(start),
         accepted_time: record.accepted_time.0,
         acquired_time: record.acquired_time.0,
         slot: record.slot,
@@ -104,6 +111,17 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
     }))
 }
 
+/// Writes a record of an earlier version again, which had the environment of the job in it; says whether it did. A record that
+/// was being written when the agent died goes, too.
+pub(crate) fn forget_environment(job_directory: &Path, found: &FoundRecord) -> io::Result<bool> {
+    remove_file(&job_directory.join(NEW))?;
+    let is_old = !found.record.start.description.environment.is_empty();
+    if is_old {
+        write(job_directory, &found.record, &found.boot_id)?;
+    }
+    Ok(is_old)
+}
+
 /// Forgets the job. `proxy.state` and `result` name their job and are overwritten by the next one.
 pub(crate) fn remove(job_directory: &Path) -> io::Result<()> {
     remove_file(&job_directory.join(NAME))
@@ -119,5 +137,113 @@ fn remove_file(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::{AllocationId, Cpu, JobDescription, JobId, JobIdentity, OperationId, Resources};
+    use wire::StartJob;
+
+    const MARKER: &str = "of-the-vault";
+
+    fn record() -> JobRecord {
+        let description = JobDescription {
+            command: "true".to_owned(),
+            environment: [("YT_SECURE_VAULT_word".to_owned(), MARKER.to_owned())].into_iter().collect(),
+            files: Vec::new(),
+            cpu_limit: Cpu(100),
+            cpu_cap: None,
+            memory_limit: 1 << 20,
+            user_job_memory_reserve: 1 << 20,
+            job_proxy_memory_reserve: 1 << 20,
+            job_time_limit: None,
+            max_stderr_size: 1 << 20,
+            interruption_signal: None,
+            signal_root_process_only: false,
+            restart_exit_code: None,
+            custom_statistics_count_limit: 128,
+            cpu_monitor: Default::default(),
+            include_memory_mapped_files: true,
+            job_proxy_memory_overcommit_limit: None,
+            prepare_time_limit: None,
+            port_count: 0,
+            file_system: Default::default(),
+            tables: None,
+        };
+        let identity = JobIdentity {
+            job_id: JobId::default(),
+            allocation_id: AllocationId::default(),
+            operation_id: OperationId::default(),
+            tree: "physical".into(),
+            task: "t".into(),
+            cookie: 0,
+            job_index: 0,
+            task_job_index: 0,
+        };
+        let start = StartJob {
+            identity,
+            resources: Resources::ZERO,
+            description,
+            waiting_timeout: None,
+            has_started_elsewhere: false,
+        };
+        JobRecord {
+            start: Arc::new(start),
+            accepted_time: Time(1),
+            acquired_time: Time(2),
+            slot: 3,
+            gpus: Vec::new(),
+            ports: vec![20_000],
+            fetched_time: None,
+            preparation: PreparationMeasures::default(),
+            end: None,
+        }
+    }
+
+    fn has_marker(directory: &Path) -> bool {
+        let files = std::fs::read_dir(directory).expect("a directory").flatten();
+        let contents = files.map(|file| std::fs::read(file.path()).expect("readable"));
+        contents
+            .into_iter()
+            .any(|bytes| bytes.windows(MARKER.len()).any(|window| window == MARKER.as_bytes()))
+    }
+
+    /// Vaults of operations lay on the disks of all nodes.
+    #[test]
+    fn a_record_has_all_of_its_job_but_the_environment() {
+        let directory = tempfile::tempdir().expect("a directory");
+        write(directory.path(), &record(), "boot").expect("written");
+        assert!(!has_marker(directory.path()));
+        let found = read(directory.path()).expect("read").expect("there");
+        assert_eq!((found.record.slot, found.record.ports.as_slice()), (3, [20_000].as_slice()));
+        assert_eq!(found.record.start.description.command, "true");
+        assert!(found.record.start.description.environment.is_empty());
+        assert!(!forget_environment(directory.path(), &found).expect("nothing to do"));
+    }
+
+    #[test]
+    fn the_environment_goes_from_records_of_an_earlier_version() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let record = record();
+        let old = RecordFile {
+            boot_id: "boot".to_owned(),
+            start: Some(record.start.as_ref().into()),
+            slot: record.slot,
+            ..RecordFile::default()
+        };
+        let mut bytes = MAGIC.to_vec();
+        old.encode(&mut bytes).expect("encoded");
+        for name in [NAME, NEW] {
+            std::fs::write(directory.path().join(name), &bytes).expect("written");
+        }
+        assert!(has_marker(directory.path()));
+        let found = read(directory.path()).expect("read").expect("there");
+        assert!(forget_environment(directory.path(), &found).expect("written"));
+        assert!(!has_marker(directory.path()));
+        let found = read(directory.path()).expect("read").expect("there");
+        assert_eq!((found.boot_id.as_str(), found.record.slot), ("boot", 3));
+        assert_eq!(found.record.start.description.command, "true");
     }
 }

@@ -49,6 +49,7 @@ pub(crate) fn recover(
     let boot_id = cage::process::boot_id().unwrap_or_default();
     let mut found = Found::default();
     let directory = layout.slots();
+    let mut cleaned = 0;
     for entry in std::fs::read_dir(&directory).map_err(NodeError::io("read", &directory))?.flatten() {
         let Some(slot) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         found.slots.push(slot);
@@ -56,6 +57,10 @@ pub(crate) fn recover(
         match records::read(&job_directory) {
             Ok(None) => {}
             Ok(Some(record)) => {
+                match records::forget_environment(&job_directory, &record) {
+                    Ok(was_there) => cleaned += u32::from(was_there),
+                    Err(e) => tracing::warn!("record of slot {slot} may hold a secure vault in clear: {e}"),
+                }
                 let same_boot = record.boot_id == boot_id;
                 let record = JobRecord { slot, ..record.record };
                 let fate = fate(&record, same_boot, &job_directory, &mut found.living);
@@ -66,6 +71,11 @@ pub(crate) fn recover(
                 let _ = records::remove(&job_directory).and_then(|()| records::remove_stderr(&job_directory));
             }
         }
+    }
+    if cleaned > 0 {
+        tracing::info!(
+            "environments, with secure vaults, were removed from {cleaned} records of jobs of an earlier version"
+        );
     }
     // In the order in which they came, whatever the file system says.
     found.jobs.sort_by_key(|job| (job.record.accepted_time, job.record.start.identity.job_id));

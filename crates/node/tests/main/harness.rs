@@ -227,6 +227,18 @@ impl Bench {
         self.world.order(&ServerMessage::Release(ids.to_vec()));
     }
 
+    /// The self-check of a starting agent is under way.
+    pub fn has_probe(&self) -> bool {
+        let is_probe = |group: &PathBuf| {
+            group.file_name().is_some_and(|name| name.to_string_lossy().starts_with("probe-"))
+        };
+        groups_of(&self.root_group).iter().any(is_probe)
+    }
+    /// An agent has connected since the last question.
+    pub fn has_said_hello(&mut self) -> bool {
+        self.ear.0.try_iter().any(|message| matches!(message, NodeMessage::Hello(_)))
+    }
+
     /// Nothing of any job of this node lives or lies around.
     pub fn assert_clean(&mut self) {
         let until = Instant::now() + PATIENCE;

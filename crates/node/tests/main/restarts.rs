@@ -275,3 +275,77 @@ fn usage_is_reported_while_a_job_runs() {
     assert!(b.stop_agent());
     b.assert_clean();
 }
+
+/// Every file below a directory that has a text in it.
+fn files_with(directory: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(path),
+                Ok(kind) if kind.is_file() => {
+                    let bytes = std::fs::read(&path).unwrap_or_default();
+                    if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                        found.push(path);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Secure vaults reach jobs as variables.
+#[test]
+fn the_environment_of_a_job_is_on_no_disk_and_its_job_is_adopted_without_it() {
+    for driver in drivers() {
+        let mut b = Bench::new(driver, 3);
+        let secret = format!("secret-{}", new_id(1));
+        let mut description = description(&patient(&b, "stays"));
+        description.environment = [("YT_SECURE_VAULT_word".to_owned(), secret.clone())].into_iter().collect();
+        let job = b.start(description);
+        b.started(job);
+        assert_eq!(files_with(&b.data(), &secret), Vec::<std::path::PathBuf>::new());
+        b.kill_agent();
+        assert_eq!(files_with(&b.data(), &secret), Vec::<std::path::PathBuf>::new());
+        b.start_agent();
+        let hello = b.hello();
+        assert_eq!(hello.running.iter().map(|j| j.identity.job_id).collect::<Vec<_>>(), [job]);
+        let_go(&b, "stays");
+        let end = b.finished(job);
+        assert_eq!(exit_code(&end), Some(5));
+        b.release(&[job]);
+        assert_eq!(runs(&b, "stays"), 1);
+        assert_eq!(files_with(&b.data(), &secret), Vec::<std::path::PathBuf>::new());
+    }
+}
+
+/// The self-check of a node has groups of its own. A node that was stopped in the middle of it left them behind, and with them
+/// the groups above.
+#[test]
+fn a_node_that_is_stopped_while_it_starts_leaves_no_groups() {
+    for driver in drivers().into_iter().filter(|driver| *driver != Driver::Simple) {
+        let mut b = Bench::new(driver, 3);
+        assert!(b.stop_agent());
+        b.assert_clean();
+        let mut caught = 0;
+        for _ in 0..10 {
+            b.start_agent();
+            let mut was_probing = false;
+            until("a self-check, or the end of the start", || {
+                was_probing = b.has_probe();
+                was_probing || b.has_said_hello()
+            });
+            assert!(b.stop_agent(), "it was killed by the signal instead of stopping");
+            b.assert_clean();
+            caught += usize::from(was_probing);
+            if caught == 3 {
+                break;
+            }
+        }
+        assert!(caught > 0, "no self-check of driver {driver} was ever seen");
+    }
+}

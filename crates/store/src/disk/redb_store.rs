@@ -17,12 +17,13 @@ use super::overlay::Overlay;
 use crate::store::is_empty_range;
 use crate::{BlobWriter, Result, Store, StoreError, prefix_end};
 use redb::{
-    Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, WriteTransaction,
+    Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, TableHandle as _,
+    WriteTransaction,
 };
 use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
 use std::ops::{Bound, ControlFlow};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -127,6 +128,8 @@ impl RedbStore {
                 begun => break begun?,
             }
         };
+        // What an interrupted copy has left.
+        let _ = fs::remove_file(directory.join(DRAFT));
         sync_folder(directory)?;
         let store = RedbStore {
             state: RwLock::new(State { database: Some(Arc::new(database)), poisoned }),
@@ -184,6 +187,66 @@ impl RedbStore {
     /// Where the parts of an earlier cluster were moved to by [`OpenOptions::new_cluster`].
     pub fn moved_aside(&self) -> Option<&Path> {
         self.moved_aside.as_deref()
+    }
+
+    /// Copies the store into a new file, which takes the place of the old one, unless that was done before for the same
+    /// `reason`; says whether it did. Pages of the file that are free hold what was removed until they are used again, and a
+    /// copy has none of them. A store that this process has begun needs no copy.
+    ///
+    /// To be called before others use the store: an error if reads are under way. After an error the store is as it was.
+    pub fn rewrite_once(&self, reason: &str) -> Result<bool> {
+        self.refuse_if_poisoned()?;
+        if self.has_own(reason)? {
+            return Ok(false);
+        }
+        let is_old = self.known_life > 0;
+        if is_old {
+            self.rewrite()?;
+        }
+        self.put_own(reason, b"1")?;
+        Ok(is_old)
+    }
+
+    fn rewrite(&self) -> Result<()> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let busy = || StoreError::Poisoned { cause: "reads are under way".to_owned() };
+        let database = state.database.take().ok_or_else(busy)?;
+        if Arc::strong_count(&database) > 1 {
+            state.database = Some(database);
+            return Err(busy());
+        }
+        let draft = self.directory.join(DRAFT);
+        if let Err(error) = copy(&database, &draft) {
+            state.database = Some(database);
+            let _ = fs::remove_file(&draft);
+            return Err(error);
+        }
+        // redb holds a lock on the file until then.
+        drop(database);
+        let replaced = fs::rename(&draft, &self.path).map_err(StoreError::io("replace", &self.path));
+        let opened = open_database(&self.path, &*self.wrap);
+        match opened {
+            Ok(database) => state.database = Some(Arc::new(database)),
+            Err(error) => {
+                state.poisoned = Some(error.to_string());
+                state.database = view(&self.path);
+                return Err(error);
+            }
+        }
+        replaced.and_then(|()| sync_folder(&self.directory))
+    }
+
+    /// Would [`RedbStore::rewrite_once`] copy the store for this reason?
+    pub fn needs_rewrite(&self, reason: &str) -> Result<bool> {
+        Ok(self.known_life > 0 && !self.has_own(reason)?)
+    }
+
+    fn has_own(&self, key: &str) -> Result<bool> {
+        let database = self.database()?;
+        let read = || -> std::result::Result<bool, redb::Error> {
+            Ok(database.begin_read()?.open_table(OWN)?.get(key.as_bytes())?.is_some())
+        };
+        read().map_err(explain("read", &self.path))
     }
 
     fn put_own(&self, key: &str, value: &[u8]) -> Result<()> {
@@ -269,6 +332,58 @@ impl RedbStore {
         state.database = None;
         state.database = view(&self.path);
     }
+}
+
+/// A copy of the store that is not whole yet.
+const DRAFT: &str = "store.redb.draft";
+/// Bytes of records that are copied in one transaction.
+const COPIED_AT_ONCE: usize = 64 << 20;
+
+/// Copies all tables, also those of a later version, into a new file.
+fn copy(from: &Database, path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(StoreError::io("remove", path)(e)),
+        _ => {}
+    }
+    let options = File::options().read(true).write(true).create_new(true).mode(0o600).clone();
+    let file = options.open(path).map_err(StoreError::io("create", path))?;
+    let backend = redb::backends::FileBackend::new(file).map_err(explain("open", path))?;
+    let to = builder().create_with_backend(backend).map_err(explain("open", path))?;
+    let copied = || -> std::result::Result<(), redb::Error> {
+        let read = from.begin_read()?;
+        for table in read.list_tables()? {
+            let definition: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(table.name());
+            let source = read.open_table(definition)?;
+            let mut left = source.range::<&[u8]>(..)?;
+            let mut is_whole = false;
+            while !is_whole {
+                let write = to.begin_write()?;
+                {
+                    let mut target = write.open_table(definition)?;
+                    let mut bytes = 0;
+                    is_whole = true;
+                    for pair in left.by_ref() {
+                        let (key, value) = pair?;
+                        target.insert(key.value(), value.value())?;
+                        bytes += key.value().len() + value.value().len();
+                        if bytes > COPIED_AT_ONCE {
+                            is_whole = false;
+                            break;
+                        }
+                    }
+                }
+                write.commit()?;
+            }
+        }
+        Ok(())
+    };
+    copied().map_err(explain("write", path))
+}
+
+fn open_database(path: &Path, wrap: &Wrap) -> Result<Database> {
+    let file = File::options().read(true).write(true).open(path).map_err(StoreError::io("open", path))?;
+    let backend = wrap(redb::backends::FileBackend::new(file).map_err(explain("open", path))?);
+    builder().create_with_backend(Boxed(backend)).map_err(explain("open", path))
 }
 
 /// What the file holds, with changes in memory only.

@@ -138,3 +138,67 @@ fn a_scan_sees_one_snapshot_and_may_use_the_store() {
         assert_eq!(seen, 2);
     }
 }
+
+/// What was removed stays in free pages of the file until they are used again.
+#[test]
+fn a_rewritten_store_has_its_records_and_nothing_that_was_removed() {
+    const REMOVED: &[u8] = b"removed and still readable";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let has_removed = || {
+        let bytes = std::fs::read(path.join("store.redb")).expect("there");
+        bytes.windows(REMOVED.len()).any(|window| window == REMOVED)
+    };
+    let blob = {
+        let store = RedbStore::open(path).expect("a new store");
+        let mut batch = Batch::new();
+        (0..1000u32).for_each(|n| batch.put(Table::Meta, n.to_be_bytes(), REMOVED));
+        (0..1000u32).for_each(|n| batch.put(Table::Nodes, n.to_be_bytes(), n.to_string()));
+        store.write(&[batch]).expect("written");
+        let mut batch = Batch::new();
+        batch.delete_prefix(Table::Meta, b"".as_slice());
+        store.write(&[batch]).expect("written");
+        blob(&store, &[b"kept"])
+    };
+    assert!(has_removed(), "otherwise this test shows nothing");
+    std::fs::write(path.join("store.redb.draft"), "left by a crash").expect("written");
+    let store = RedbStore::open(path).expect("a store");
+    assert!(!path.join("store.redb.draft").exists());
+    let (life, id) = (store.life(), store.cluster_id());
+    // Not while somebody reads.
+    let mut refused = None;
+    store
+        .scan(Table::Nodes, Bound::Unbounded, Bound::Unbounded, false, &mut |_, _| {
+            refused = Some(store.rewrite_once("test"));
+            ControlFlow::Break(())
+        })
+        .expect("read");
+    assert!(matches!(refused, Some(Err(StoreError::Poisoned { .. }))), "{refused:?}");
+    assert!(has_removed() && store.rewrite_once("test").expect("rewritten"));
+    assert!(!has_removed());
+    assert!(!store.rewrite_once("test").expect("noted"), "once");
+    assert!(store.rewrite_once("another reason").expect("rewritten"));
+    let check = |store: &RedbStore| {
+        let mut count = 0u32;
+        let mut visit = |key: &[u8], value: &[u8]| {
+            assert_eq!((key, value), (count.to_be_bytes().as_slice(), count.to_string().as_bytes()));
+            count += 1;
+            ControlFlow::Continue(())
+        };
+        store.scan(Table::Nodes, Bound::Unbounded, Bound::Unbounded, false, &mut visit).expect("read");
+        assert_eq!(count, 1000);
+        assert_eq!(store.read_blob(blob, 0, 100).expect("there"), b"kept");
+        assert_eq!(store.cluster_id(), id);
+    };
+    check(&store);
+    assert_eq!(store.life(), life);
+    let mut batch = Batch::new();
+    batch.put(Table::Meta, b"k".as_slice(), "written after it");
+    store.write(&[batch]).expect("written");
+    drop(store);
+    let store = RedbStore::open(path).expect("opened again");
+    check(&store);
+    assert_eq!(store.life(), life + 1);
+    assert_eq!(store.get(Table::Meta, b"k").expect("read").as_deref(), Some(&b"written after it"[..]));
+    assert!(!store.rewrite_once("test").expect("noted"), "over a restart, too");
+}

@@ -6,6 +6,7 @@ mod effective;
 mod hidden;
 mod joined;
 mod metrics;
+mod mounts;
 mod names;
 mod tokens;
 

@@ -1,0 +1,291 @@
+"""Where secrets lie: a cluster gets a secret vault, tokens, passwords and a variable of a job, each with a text that is nowhere
+else, and everything that the cluster writes down or tells is searched for them. What may be found where is listed in ALLOWED."""
+
+import base64
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import urllib.error
+import urllib.request
+
+import pytest
+from harness import ServerError, cluster as make_cluster, error_text, wait_for
+
+# Files are named as below the directory of the cluster, answers by what was asked. The reasons are those of docs/security.md.
+ALLOWED = [
+    ("root token", r"server/root\.token", "the only place where the server leaves it, for its operator: mode 0600"),
+    ("node token", r"server/node\.token", "the only place where the server leaves it, for its operator: mode 0600"),
+    ("variable", r"server/store\.redb", "a variable of the specification is no secret: secure_vault is for those"),
+    ("variable", r"server/event-log/.*", "operation_started has the specification, without the vault"),
+    ("variable", r"answer: (get_operation|list_operations|operation in the tree|op get|events|millpond events|specification of a job)",
+     "the specification is for everybody who may see the operation"),
+]
+
+
+class Marked:
+    """Texts that are found nowhere by chance, and their other forms."""
+
+    def __init__(self):
+        self.forms = {}
+
+    def add(self, name, text):
+        data = text.encode()
+        self.forms[name] = {"as it is": data, "hex": data.hex().encode(), "HEX": data.hex().upper().encode()}
+        for shift in range(3):
+            # Inside of something longer: what depends on the neighbours is cut off.
+            whole = base64.b64encode(b"\0" * shift + data + b"\0" * 3)
+            begin, end = (4 * shift + 2) // 3 + 1, -(8 if len(whole) > 24 else 4)
+            self.forms[name][f"base64 at {shift}"] = whole[begin:end]
+            self.forms[name][f"base64url at {shift}"] = whole[begin:end].replace(b"+", b"-").replace(b"/", b"_")
+        return text
+
+    def found_in(self, data):
+        return [(name, form) for name, forms in self.forms.items() for form, text in forms.items() if text in data]
+
+
+def test_the_search_finds_every_form():
+    """Otherwise the tests below show nothing."""
+    marked = Marked()
+    text = marked.add("it", f"marker-{secrets.token_hex(12)}").encode()
+    assert marked.found_in(b"nothing") == []
+    for before in (b"", b"a", b"ab", b"abc", b"abcd"):
+        for data in (text, text.hex().encode(), text.hex().upper().encode(), base64.b64encode(before + text + b"more"),
+                     base64.urlsafe_b64encode(before + text + b"more")):
+            assert marked.found_in(b"{" + data + b"}") != [], (before, data)
+
+
+class Search:
+    def __init__(self, cluster, marked):
+        self.cluster, self.marked, self.looked_at = cluster, marked, 0
+
+    def look(self, place, data):
+        self.looked_at += 1
+        wrong = []
+        for name, form in self.marked.found_in(data):
+            if not any(name == of and re.fullmatch(where, place) for of, where, _ in ALLOWED):
+                wrong.append(f"{name} ({form})")
+        assert wrong == [], f"{place} has {wrong}"
+
+    def disk(self):
+        """Every file of the cluster, and of the directories that its processes share on this host."""
+        before = self.looked_at
+        shared = [pathlib.Path(path) for path in ("/run/millpond", "/run/millpond-oci", f"/tmp/millpond-{os.getuid()}")]
+        for top in [self.cluster.directory, *shared]:
+            for folder, _, files in os.walk(top):
+                for name in files:
+                    path = pathlib.Path(folder, name)
+                    with contextlib.suppress(OSError):
+                        if path.is_file() and not path.is_symlink():
+                            place = str(path.relative_to(self.cluster.directory)) if top == self.cluster.directory else str(path)
+                            self.look(place, path.read_bytes())
+        assert self.looked_at - before > 10, "there are files to look at"
+
+    def answer(self, name, data):
+        self.look(f"answer: {name}", data if isinstance(data, bytes) else json.dumps(data).encode())
+
+
+def ask(cluster, path, token=None, body=None):
+    """Whatever is answered, also an error."""
+    request = urllib.request.Request(f"http://{cluster.address}{path}", body)
+    if token:
+        request.add_header("Authorization", f"OAuth {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.read()
+    except urllib.error.HTTPError as error:
+        return error.read()
+
+
+def all_answers(cluster, search, operation, jobs):
+    """What people and tools ask, of an operation that runs or is over."""
+    for name, parameters in {
+        "get_operation": {"operation_id": operation},
+        "list_operations": {"attributes": ["id", "spec", "full_spec", "provided_spec", "brief_spec", "runtime_parameters", "events"]},
+        "list_jobs": {"operation_id": operation},
+        "list_operation_events": {"operation_id": operation},
+        "list_user_tokens": {"user": "ann", "with_metadata": True},
+    }.items():
+        with contextlib.suppress(ServerError):
+            search.answer(name, cluster.command(name, **parameters))
+    for job in jobs:
+        search.answer("get_job", cluster.command("get_job", operation_id=operation, job_id=job))
+        with contextlib.suppress(ServerError):
+            search.answer("specification of a job", cluster.command("get_job_spec", method="GET", job_id=job))
+        with contextlib.suppress(ServerError):
+            search.answer("stderr of a job", cluster.stderr(operation, job))
+        search.answer("job_explanation", ask(cluster, f"/api/millpond/job_explanation?operation_id={operation}&job_id={job}", cluster.token))
+        search.answer("job_history", ask(cluster, f"/api/millpond/job_history?job_id={job}", cluster.token))
+    bucket = f"{int(operation.split('-')[3], 16) & 0xff:02x}"
+    for name, path in {
+        "operation in the tree": f"//sys/operations/{bucket}/{operation}/@",
+        "orchid": "//sys/scheduler/orchid",
+        "nodes": "//sys/cluster_nodes",
+        "user": "//sys/users/ann/@",
+        "tokens": "//sys/tokens",
+        "alerts": "//sys/scheduler/@alerts",
+    }.items():
+        with contextlib.suppress(ServerError):
+            search.answer(name, cluster.get(path))
+    for node in cluster.command("list", method="GET", path="//sys/cluster_nodes")["value"]:
+        search.answer("orchid of a node", cluster.get(f"//sys/cluster_nodes/{node}/orchid"))
+    for name, path in {
+        "operation_explanation": f"/api/millpond/operation_explanation?operation_id={operation}",
+        "pool_explanation": "/api/millpond/pool_explanation?pool=p", "pool_history": "/api/millpond/pool_history?pool=p",
+        "preemption_log": "/api/millpond/preemption_log", "events": "/api/millpond/events?from=1&limit=100000",
+        "metrics": "/metrics", "health": "/health",
+    }.items():
+        search.answer(name, ask(cluster, path, cluster.token))
+    for name, arguments in {
+        "op get": ("op", "get", operation, "--json"), "op explain": ("op", "explain", operation),
+        "op list": ("op", "list", "--json"), "pool explain": ("pool", "explain", "p"), "node list": ("node", "list", "--json"),
+        "millpond events": ("events", "--from", "1", "--json"), "audit": ("audit", "--from", "1", "--json"),
+    }.items():
+        code, out, err = cluster.millpond(*arguments, check=False)
+        search.answer(name, (out + err).encode())
+        assert code in (0, 1), (name, out, err)
+
+
+def login(cluster, **words):
+    host, port = cluster.address.rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    try:
+        connection.request("POST", "/login", json.dumps(words).encode())
+        reply = connection.getresponse()
+        reply.read()
+        return reply.status, reply.headers.get("Set-Cookie", "")
+    finally:
+        connection.close()
+
+
+COMMAND = 'printf %s "$YT_SECURE_VAULT_word$VARIABLE" | sha256sum >&2; exec sleep 1000'
+
+
+def test_secrets_lie_where_the_page_of_security_says_and_nowhere_else(monkeypatch):
+    # As much as there is in logs.
+    monkeypatch.setenv("MILLPOND_LOG", "trace")
+    marked = Marked()
+    vault = marked.add("vault", f"vault-{secrets.token_hex(16)}")
+    variable = marked.add("variable", f"variable-{secrets.token_hex(16)}")
+    password = marked.add("password", f"password-{secrets.token_hex(16)}")
+    guess = marked.add("wrong password", f"guess-{secrets.token_hex(16)}")
+    wrong_token = marked.add("wrong token", secrets.token_hex(32))
+    refused_vault = marked.add("vault of a refused operation", f"refused-{secrets.token_hex(16)}")
+    digest = marked.add("digest that stands for the password", hashlib.sha256(password.encode()).hexdigest())
+    with make_cluster(nodes=1, auth=True) as cluster:
+        marked.add("root token", cluster.token)
+        marked.add("node token", (cluster.directory / "server/node.token").read_text().strip())
+        search = Search(cluster, marked)
+        cluster.create_pool("p")
+        cluster.command("create", type="user", attributes={"name": "ann"})
+        cluster.command("set_user_password", user="ann", new_password_sha256=digest)
+        ann = marked.add("answer of issue_token", cluster.command("issue_token", user="ann"))
+        with pytest.raises(ServerError):
+            cluster.command("list", method="GET", path="/", token=wrong_token)
+        status, cookie = login(cluster, user="ann", password=password)
+        assert status == 200
+        marked.add("session", cookie.split(";")[0].split("=", 1)[1])
+        assert login(cluster, user="ann", password=guess)[0] == 401
+        assert login(cluster, token=ann)[0] == 200
+
+        # Refusals tell what is wrong, and not what was secret.
+        for bad in ({"not a name": refused_vault}, refused_vault, [refused_vault]):
+            with pytest.raises(ServerError) as refused:
+                cluster.start_vanilla("true", pool="p", spec={"secure_vault": bad})
+            search.answer("refusal of a vault", error_text(refused.value.error).encode())
+        with pytest.raises(ServerError):
+            cluster.start_vanilla("true", pool="nowhere/p", spec={"secure_vault": {"word": refused_vault}, "max_failed_job_count": -1})
+
+        operation = cluster.start_vanilla(COMMAND, pool="p", environment={"VARIABLE": variable},
+                                          spec={"secure_vault": {"word": vault, "map": {"of": vault}}, "title": "secrets"})
+        expected = hashlib.sha256((vault + variable).encode()).hexdigest()
+
+        def job_has_it(job):
+            return wait_for(lambda: expected in cluster.stderr(operation, job).decode(), what="the job to say that it has the secrets",
+                            seen=lambda: cluster.stderr(operation, job))
+        first, = cluster.wait_jobs(operation)
+        job_has_it(first)
+        search.disk()
+        all_answers(cluster, search, operation, [first])
+
+        # The job is adopted, and the next one gets the vault from the store.
+        cluster.server.kill()
+        cluster.nodes[0].kill()
+        search.disk()
+        cluster.restart()
+        assert cluster.wait_jobs(operation) == [first]
+        cluster.command("abort_job", job_id=first)
+        second, = wait_for(lambda: [job for job in cluster.wait_jobs(operation) if job != first], what="the next job")
+        job_has_it(second)
+        search.disk()
+
+        # A backup: all but the files with secrets.
+        cluster.server.terminate()
+        backup = cluster.directory / "backup"
+        shutil.copytree(cluster.directory / "server", backup, ignore=shutil.ignore_patterns("vault.key", "*.token"))
+        for path in backup.rglob("*"):
+            if path.is_file():
+                search.look(f"server/{path.relative_to(backup)}", path.read_bytes())
+        shutil.rmtree(backup)
+        cluster.restart()
+        cluster.wait_jobs(operation)
+        cluster.command("abort_operation", operation_id=operation)
+        cluster.wait_state(operation, "aborted")
+        all_answers(cluster, search, operation, [first, second])
+        search.disk()
+        # Logs of the whole run were among the files.
+        assert all(log.stat().st_size > 0 for log in (pathlib.Path(cluster.server.log), pathlib.Path(cluster.nodes[0].log)))
+        for process in [*cluster.nodes, cluster.server]:
+            process.terminate()
+        search.disk()
+
+
+def test_a_server_without_its_vault_key_does_not_start_until_it_is_told_to_give_up():
+    """A lost key costs the operations whose vaults it decrypts, and only on demand."""
+    with make_cluster(nodes=0) as cluster:
+        cluster.create_pool("p")
+        with_vault = cluster.start_vanilla("true", pool="p", spec={"secure_vault": {"word": "secret"}})
+        without = cluster.start_vanilla("true", pool="p")
+        key = cluster.directory / "server/vault.key"
+        assert key.stat().st_mode & 0o7777 == 0o600
+        text = key.read_text()
+        for damage in (None, "damaged", "ab" * 32):
+            cluster.server.terminate()
+            if damage is None:
+                key.unlink()
+            else:
+                key.write_text(damage)
+                key.chmod(0o600)
+            pathlib.Path(cluster.server.log).write_text("")
+            cluster.server.start()
+            wait_for(lambda: not cluster.server.running(), timeout=60, what="the server to refuse its data", seen=cluster.server.tail)
+            told = cluster.server.tail()
+            assert cluster.server.popen.returncode != 0 and "panicked" not in told, told
+            for word in ("vault.key", "backup", "--new-vault-key"):
+                assert word in told, told
+            # The right file again.
+            key.write_text(text)
+            key.chmod(0o600)
+            cluster.restart()
+            for operation in (with_vault, without):
+                cluster.wait_state(operation, "running")
+        cluster.server.terminate()
+        key.unlink()
+        cluster.server.arguments.append("--new-vault-key")
+        cluster.restart()
+        cluster.wait_state(without, "running")
+        assert cluster.state(with_vault) == "failed"
+        assert "vault.key" in error_text(cluster.result(with_vault))
+        alerts = {alert["attributes"]["alert_type"] for alert in cluster.get("//sys/scheduler/@alerts")}
+        assert "operations_not_restored" in alerts
+        # The new key encrypts what comes.
+        cluster.start_vanilla("true", pool="p", spec={"secure_vault": {"word": "secret"}})
+        cluster.server.arguments.remove("--new-vault-key")
+        cluster.server.terminate()
+        cluster.restart()
+        cluster.wait_state(without, "running")
