@@ -13,6 +13,8 @@ pub fn start(n: u32) -> StartJob {
     StartJob {
         waiting_timeout: None,
         has_started_elsewhere: false,
+        lease: None,
+        uid: None,
         identity: JobIdentity {
             job_id: JobId(Guid([n, 0, 0, 0x384])),
             allocation_id: AllocationId(Guid([n, 0, 0, 1])),
@@ -75,7 +77,7 @@ pub fn jobs(meter: &mut Meter) {
     let all = Resources { user_slots: SLOTS, cpu: Cpu(100 * SLOTS), memory: 16 << 30, ..Resources::ZERO };
     let mut core = NodeCore::new(Settings::new("node:9012", all));
     let mut now = Time::from_secs(1_000_000);
-    let welcome = ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) };
+    let welcome = ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None };
     let orders = ServerMessage::Start((0..JOBS).map(start).collect());
     let mut inputs = vec![NodeInput::Connected, NodeInput::Server(welcome), NodeInput::Server(orders)];
     let mut running: Vec<JobId> = Vec::new();

@@ -104,6 +104,7 @@ pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use node_identities::{JoinRequest, NodeProof};
 pub use operations::tables::NOT_KEPT;
 pub use orchid::SnapshotQuery;
+pub use records::without_clear_vault;
 pub use records::{
     archived_job, archived_job_in_full, input_key, job_key, listed_key, operation_of_vault,
     rows_of_archived_job, split_clear_vault,

@@ -28,6 +28,7 @@ use wire::proto::pb::node_service_client::NodeServiceClient;
 use crate::agent::wall_clock;
 use crate::identity::{Identity, Place, hex, trusting};
 use crate::link::{describe, secure_endpoint};
+use crate::real::Layout;
 use crate::{NodeConfig, NodeError};
 
 /// What became of one attempt to join.

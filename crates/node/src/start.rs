@@ -38,18 +38,40 @@ pub enum Stop {
 pub fn run(config: NodeConfig, at_signal: Stop) -> Result<(), NodeError> {
     // A signal that comes while the node starts waits until it has started: its self-checks have processes and groups, which
     // nobody would remove.
-    block_on(config, || {
-        let caught = Signals::catch();
-        move |stop| {
-            tokio::spawn(async move {
-                match caught {
-                    Ok(mut signals) => signals.first().await,
-                    Err(error) => return tracing::warn!(%error, "signals cannot be caught"),
-                }
-                stop.stop(at_signal);
-            });
+    block_on(config, || Caller::Signals(Signals::catch(), at_signal))
+}
+
+/// Stops the node, and hears when it has started.
+enum Caller {
+    /// The process is the node's.
+    Signals(std::io::Result<Signals>, Stop),
+    /// Of [`spawn`].
+    Thread(std::sync::mpsc::Sender<Stopper>),
+}
+
+impl Caller {
+    /// Waits until the node is to stop, although it has not started.
+    async fn gives_up(&mut self) {
+        match self {
+            Caller::Signals(Ok(signals), _) => signals.first().await,
+            Caller::Signals(Err(_), _) | Caller::Thread(_) => std::future::pending().await,
         }
-    })
+    }
+
+    fn started(self, stopper: Stopper) {
+        match self {
+            Caller::Signals(Ok(mut signals), at_signal) => {
+                tokio::spawn(async move {
+                    signals.first().await;
+                    stopper.stop(at_signal);
+                });
+            }
+            Caller::Signals(Err(error), _) => tracing::warn!(%error, "signals cannot be caught"),
+            Caller::Thread(sender) => {
+                let _ = sender.send(stopper);
+            }
+        }
+    }
 }
 
 /// SIGTERM and SIGINT, from the moment when they are caught.
@@ -93,13 +115,7 @@ pub fn spawn(config: NodeConfig) -> Result<NodeHandle, NodeError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new()
         .name("node".to_owned())
-        .spawn(move || {
-            block_on(config, || {
-                move |stopper| {
-                    let _ = sender.send(stopper);
-                }
-            })
-        })
+        .spawn(move || block_on(config, || Caller::Thread(sender)))
         .map_err(NodeError::io("start a thread for", Path::new("node")))?;
     match receiver.recv() {
         Ok(stopper) => Ok(NodeHandle { stopper, thread }),
@@ -125,8 +141,8 @@ impl Stopper {
 /// One thread for everything: at two thousand jobs per second most of what a second one would win is
 /// lost again in waking it up.
 ///
-/// `begin` is called in the runtime before anything is done, what it gives when the node has started.
-fn block_on<S: FnOnce(Stopper)>(config: NodeConfig, begin: impl FnOnce() -> S) -> Result<(), NodeError> {
+/// `caller` is made in the runtime before anything is done.
+fn block_on(config: NodeConfig, caller: impl FnOnce() -> Caller) -> Result<(), NodeError> {
     // Spawner, job proxies and jobs inherit it: what a job writes is closed to other users unless the job opens it.
     datadir::close_new_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -137,15 +153,15 @@ fn block_on<S: FnOnce(Stopper)>(config: NodeConfig, begin: impl FnOnce() -> S) -
         .build()
         .map_err(NodeError::io("start a runtime in", &config.data_directory))?;
     let result = runtime.block_on(async {
-        let started = begin();
-        node(config, started).await
+        let caller = caller();
+        node(config, caller).await
     });
     // Downloads and deletions that are under way are cut off: they are begun anew.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }
 
-async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(), NodeError> {
+async fn node(mut config: NodeConfig, caller: Caller) -> Result<(), NodeError> {
     if !config.insecure_plaintext && config.token_file.is_some() {
         tracing::warn!(
             "token_file is not used: this node has an identity of its own, or gets one by --join-token-file; \
@@ -178,7 +194,7 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
     let (environment, capabilities) = open_environment(&config)?;
     let environment: Arc<dyn JobEnvironment> = Arc::from(environment);
     let ran =
-        with_environment((config, server), layout, Arc::clone(&environment), capabilities, started).await;
+        with_environment((config, insecure), layout, Arc::clone(&environment), capabilities, caller).await;
     if ran.is_err() {
         // Those that are empty: jobs of an earlier life go on.
         let _ = environment.remove_root();
@@ -187,11 +203,11 @@ async fn node(mut config: NodeConfig, started: impl FnOnce(Stopper)) -> Result<(
 }
 
 async fn with_environment(
-    (config, server): (NodeConfig, Endpoint),
+    (mut config, insecure): (NodeConfig, Option<Box<Endpoint>>),
     layout: Layout,
     environment: Arc<dyn JobEnvironment>,
     capabilities: Capabilities,
-    started: impl FnOnce(Stopper),
+    mut caller: Caller,
 ) -> Result<(), NodeError> {
     let slots_directory = layout.slots();
     // Listen first: living proxies try every second and may as well succeed at once.
@@ -207,7 +223,15 @@ async fn with_environment(
         Some(endpoint) => Link::Insecure { endpoint, token_file: config.token_file.clone() },
         None => {
             // Before anything is offered: whether users must be kept apart is the server's to say.
-            let identity = obtain(&config, &place).await?;
+            let identity = tokio::select! {
+                identity = obtain(&config, &place) => identity?,
+                // It may wait for an approval for days.
+                () = caller.gives_up() => {
+                    // Jobs of an earlier life go on: only what is empty is removed.
+                    let _ = environment.remove_root();
+                    return Ok(());
+                }
+            };
             if identity.authentication != config.authentication {
                 config.authentication = identity.authentication;
                 chosen = Isolator::choose(&config, &layout, environment.as_ref())?;
@@ -280,7 +304,7 @@ async fn with_environment(
         tokio::spawn(Arc::clone(holder).keep_renewed(current.clone(), news.clone()));
     }
     tokio::spawn(keep_connected(link, current, news.clone()));
-    started(Stopper(news));
+    caller.started(Stopper(news));
     agent.run().await;
     if agent.living_jobs() == 0 {
         // Nobody needs the groups any more, and the spawner must not sit in one.

@@ -129,6 +129,9 @@ impl Cluster {
             disk_capacity: None,
             running: Vec::new(),
             finished: Vec::new(),
+            boot_id: String::new(),
+            data_id: String::new(),
+            stamp: vocab::Span::ZERO,
         };
         let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });
         (node, link(&effects, node).expect("an answer"))

@@ -188,6 +188,8 @@ mod tests {
             description,
             waiting_timeout: None,
             has_started_elsewhere: false,
+            lease: None,
+            uid: None,
         };
         JobRecord {
             start: Arc::new(start),

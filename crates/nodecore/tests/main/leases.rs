@@ -135,7 +135,7 @@ fn messages_carry_the_boot_clock_and_heartbeats_confirm_an_extension() {
         _ => None,
     });
     assert_eq!(stamp, Some(Span::from_secs(500)));
-    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5) });
+    d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     let until = Time::from_secs(9000);
     d.order(ServerMessage::Heard { from: Span::from_secs(7700), extended_until: until });
     d.now = d.now + Span::from_secs(5);
