@@ -430,7 +430,7 @@ mod tests {
         );
         check("[node]\nstart_port = 70000", &["start_port", "70000"]);
         check("[server]\nheartbeat_period = \"5ms\"", &["heartbeat_period", "5ms", "100ms to 60s"]);
-        check("[server]\njob_uids = \"0-65535\"", &["server.job_uids", "from 1000", "0-65535"]);
+        check("[server]\njob_uids = \"0-65535\"", &["line 2", "job_uids", "from 1000", "0-65535"]);
         check("[server]\njob_uids = \"60000-70000\"", &["job_uids", "65534"]);
         check("[server]\njob_uids = \"many\"", &["job_uids", "first-last", "many"]);
         check("[up]\nnodes = -1", &["nodes"]);
