@@ -119,11 +119,11 @@ def test_a_job_sees_itself_only(up, namespaces):
         hostname | grep -o ^slot_
         for f in /etc/x /x {up.home}/data/x ../x ../../x ../../../x; do (echo x >$f) 2>/dev/null && echo wrote $f; done
         ls -A {up.home} {up.home}/data | grep -v "^$\\|:$\\|^data$\\|^node-[0-9]*$"; find /run -type s; cat {up.home}/data/*/journal* 2>/dev/null | head -c 10
-        echo x >/tmp/x && echo x >/dev/shm/x && head -c 3 /dev/zero | wc -c; echo x >/dev/null
+        echo x >/tmp/x-{up.directory.name} && echo x >/dev/shm/x-{up.directory.name} && head -c 3 /dev/zero | wc -c; echo x >/dev/null
         grep ^Cap[PEB] /proc/self/status | grep -cv 0000000000000000
         unshare -U true 2>/dev/null && echo unshared; mount -t tmpfs x /tmp 2>/dev/null && echo mounted; true"""
     assert run(up, script).split() == ["mp-init", "slot_", "3", "0"]
-    assert not os.path.exists("/tmp/x") and not os.path.exists("/dev/shm/x")
+    assert not any(os.path.exists(f"{directory}/x-{up.directory.name}") for directory in ("/tmp", "/dev/shm"))
 
 
 def test_processes_are_bounded(up, namespaces):
