@@ -22,7 +22,7 @@ pub enum NodeCommand {
     ///
     /// The node makes a key, shows the join token to the server, and keeps the certificate that it gets in its data directory. After
     /// that `millpond node` needs no token. Also for nodes of release 0.1, which had a copy of node.token.
-    Join(NodeJoinArgs),
+    Join(Box<NodeJoinArgs>),
     /// List identities of nodes, nodes that wait for an approval, and join tokens
     #[command(after_help = epilogue!["millpond node identities", "millpond node identities --json"])]
     Identities,

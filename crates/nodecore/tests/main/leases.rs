@@ -138,7 +138,7 @@ fn messages_carry_the_boot_clock_and_heartbeats_confirm_an_extension() {
     d.order(ServerMessage::Welcome { heartbeat_period: Span::from_secs(5), job_uids: None });
     let until = Time::from_secs(9000);
     d.order(ServerMessage::Heard { from: Span::from_secs(7700), extended_until: until });
-    d.now = d.now + Span::from_secs(5);
+    d.now += Span::from_secs(5);
     d.core.set_since_boot(Span::from_secs(505));
     let effects = d.tell(NodeInput::Wake);
     let said = effects.iter().find_map(|e| match e {

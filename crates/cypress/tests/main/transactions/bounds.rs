@@ -95,12 +95,12 @@ fn what_a_transaction_makes_counts_before_its_commit() {
     desk.abort(second.expect("it runs"));
     assert_eq!(desk.forest.trunk().uncommitted("tmp"), Usage::NONE);
     assert_eq!((nodes(&desk), desk.forest.account_usage("tmp").disk_space), (limit - 1, 1));
-    let outer = Some(desk.start(None));
-    let inner = Some(desk.start(outer));
-    desk.create(inner, NodeType::MapNode, "//tmp/d").expect("room for one");
-    desk.commit(inner.expect("it runs")).expect("nothing is in the way");
+    let outer = desk.start(None);
+    let inner = desk.start(Some(outer));
+    desk.create(Some(inner), NodeType::MapNode, "//tmp/d").expect("room for one");
+    desk.commit(inner).expect("nothing is in the way");
     assert_eq!(desk.forest.trunk().uncommitted("tmp").nodes, 1, "it is the outer one's");
-    desk.commit(outer.expect("it runs")).expect("nothing is in the way");
+    desk.commit(outer).expect("nothing is in the way");
     assert_eq!(nodes(&desk), limit);
 }
 
@@ -207,13 +207,14 @@ fn a_large_subtree_is_gone_at_once_and_removed_in_slices() {
 fn what_is_locked_below_keeps_a_large_subtree() {
     let mut desk = small();
     grow(&mut desk, "//tmp/t", 3, 8);
-    let at = Some(desk.start(None));
+    let started = desk.start(None);
+    let at = Some(started);
     desk.set(at, "//tmp/t/m1/k1", "5").expect("a change");
     let refused = desk.remove(None, "//tmp/t").expect_err("it is locked");
     assert_eq!(refused.code, LOCK_CONFLICT);
     let refused = desk.remove(at, "//tmp/t").expect_err("too large for a transaction");
     assert!(refused.message.contains("more than 12 nodes"), "{refused}");
-    desk.commit(at.expect("it runs")).expect("nothing is in the way");
+    desk.commit(started).expect("nothing is in the way");
     assert_eq!(desk.get(None, "//tmp/t/m1/k1"), "5");
     desk.remove(None, "//tmp/t").expect("nothing is locked");
     // What is built in does not go, however large it is.
