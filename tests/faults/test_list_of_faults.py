@@ -49,7 +49,7 @@ FAULTS = {
                            "tests/faults/test_partition.py test_a_pause_before_planned_work"],
     "a node is cut off": ["tests/faults/test_partition.py test_cut_off", "tests/faults/test_partition.py test_a_short_cut_costs_no_job",
                           "crates/kernel/tests/main/leases.rs a_unit_of_a_lost_node_waits_for_the_end_of_the_lease",
-                          "crates/sim/src/engine/faults.rs check_nodes"],
+                          "crates/sim/src/engine/faults.rs check_exclusive_units"],
     "an agent is stopped or dead": ["tests/faults/test_partition.py test_an_agent_that_does_nothing",
                                     "crates/jobproxy/tests/main/leases.rs a_job_whose_agent_is_silent_stops_at_the_end_of_its_lease"],
     "the disk is full": [f"{ISOLATION} test_a_full_disk", f"{ISOLATION} test_too_little_free_space",

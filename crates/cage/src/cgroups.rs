@@ -389,7 +389,8 @@ impl Container for CgroupContainer {
             v2_group: directory.as_ref().map(AsFd::as_fd),
             join: &joins,
             v2_procs: procs.as_deref(),
-            dies_with_caller: self.dies_with_caller,
+            // Namespaces end with the caller by their init. Without them the lease of a job would end with its proxy.
+            dies_with_caller: self.dies_with_caller || spec.isolation.is_none(),
         };
         match (spec.isolation, &self.init, &self.runtime) {
             (Some(isolation), None, Some((runtime, name))) => {

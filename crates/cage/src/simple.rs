@@ -159,7 +159,9 @@ impl Container for SimpleContainer {
             self.init = Some(init);
         }
         let init = self.init.as_ref().filter(|_| spec.isolation.is_some());
-        let spawned = spawn(spec, &Birthplace::default(), init)?;
+        // Namespaces end with the caller by their init. Without them the lease of a job would end with its proxy.
+        let place = Birthplace { dies_with_caller: spec.isolation.is_none(), ..Birthplace::default() };
+        let spawned = spawn(spec, &place, init)?;
         // The child is a session leader.
         self.sessions.insert(spawned.pid);
         Ok(spawned)

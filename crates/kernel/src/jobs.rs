@@ -296,9 +296,15 @@ impl Kernel {
         let believed: Vec<JobId> =
             self.nodes.get(address).map(|n| n.jobs.iter().copied().collect()).unwrap_or_default();
         let there: BTreeSet<JobId> = reported.iter().map(|r| r.identity.job_id).collect();
+        self.note_jobs_elsewhere(now, address, &there);
         for report in reported {
             let job_id = report.identity.job_id;
             match self.jobs.get(job_id) {
+                Some(job) if job.node != address => {
+                    let text = format!("The job is a job of node {}", job.node);
+                    let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text };
+                    self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
+                }
                 Some(job) => {
                     let allocation = job.allocation;
                     let operation = job.operation;

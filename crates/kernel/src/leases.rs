@@ -11,13 +11,15 @@
 //!
 //! An administrator can extend all leases before planned work, and can say that a node is lost for certain.
 
-use crate::nodes::Node;
+use crate::nodes::{Node, NodeSettings};
 use crate::{Effect, Kernel, Topic};
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::batch::Table;
 use vocab::lease::{MAX_LEASE, margin};
 use vocab::planted::{Bug, strikes};
-use vocab::{AbortReason, Failure, JobId, JobIdentity, JobOutcome, OperationId, Span, Time};
+use vocab::{
+    AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, OperationId, Span, Time,
+};
 use wire::{Hello, ServerMessage};
 use yson::{Map, Value};
 
@@ -34,7 +36,7 @@ const WAITS_SHOWN: usize = 20;
 /// Longest time by which leases can be extended.
 const MAX_EXTENSION: Span = Span::from_secs(7 * 86_400);
 
-/// A job that was given up and may still run on its node: its unit is not started anew before.
+/// A job that was given up and may still run on its node: its unit is not started again before its end.
 #[derive(Clone, PartialEq, Debug)]
 struct Fence {
     operation: OperationId,
@@ -57,6 +59,10 @@ pub(crate) struct Leases {
     by_node: BTreeMap<String, BTreeSet<JobId>>,
     /// Lost nodes that may still run exclusive jobs.
     silent: BTreeSet<String>,
+    /// Nodes whose newest agents do not know the jobs of the agents before them (`Node::distrusted_until`).
+    pub distrusted: BTreeSet<String>,
+    /// Jobs of a node that another node reports, and the time of its newest report: the agent was given another name.
+    elsewhere: BTreeMap<JobId, (String, Time)>,
     /// Operations of the life before that wait for nodes of that life.
     pub held_back: BTreeSet<OperationId>,
     /// Jobs that have stopped at the end of their leases, and when the newest of them was reported.
@@ -78,6 +84,12 @@ impl Leases {
     /// Time at which a unit may be given away whose node was heard last at `heard`.
     fn over_at(&self, heard: Time, lease: Span) -> Time {
         heard.max(self.extended_until) + lease + margin(lease)
+    }
+
+    /// Time at which the unit of a job may be given away whose node was heard last at `heard`.
+    fn job_over_at(&self, job_id: JobId, heard: Time, lease: Span) -> Time {
+        let elsewhere = self.elsewhere.get(&job_id).map_or(Time::ZERO, |(_, reported)| *reported);
+        self.over_at(heard.max(elsewhere), lease)
     }
 
     /// Jobs that were given up and may still run on a node.
@@ -139,14 +151,43 @@ impl Kernel {
         }
     }
 
-    /// Confirms the newest stamp of a node. Sent at once, but not before an extension that it contains is durable.
+    /// After a restart: leases of operations of the life before are confirmed often enough also if the configured period of
+    /// heartbeats is longer now.
+    pub(crate) fn keep_leases_confirmable(&mut self) {
+        let shortest = self.operations.values().filter_map(|operation| operation.lease).min();
+        if let Some(lease) = shortest {
+            let period = Span(lease.0 / 3).max(Span(1));
+            self.config.heartbeat_period = self.config.heartbeat_period.min(period);
+        }
+    }
+
+    /// Confirms the newest stamp of a node. An extension of leases is not told before it is durable; the stamp itself need not
+    /// wait for that.
     pub(crate) fn acknowledge(&mut self, now: Time, address: &str, out: &mut Vec<Effect>) {
         let until = self.leases.extended_until;
-        let after = self.leases.extension_seq;
+        let extension_seq = self.leases.extension_seq;
         let Some(node) = self.nodes.get_mut(address) else { return };
         // Nodes of older versions have no stamps, and do not know the answer.
         let Some(key) = node.key.filter(|_| node.stamp > Span::ZERO) else { return };
         node.acknowledged = node.stamp;
+        let after = node.heard_after;
+        self.open.urgent |= after == self.open.seq;
+        // A node that has heard of the extension has heard of something durable.
+        let is_durable = extension_seq == 0 || node.leases_extended_until >= until;
+        let known = if is_durable { until } else { node.leases_extended_until };
+        let message = ServerMessage::Heard { from: node.stamp + known.since(now), extended_until: known };
+        out.push(Effect::ToNode { node: key, after, message });
+        if !is_durable {
+            self.tell_extension(now, address, out);
+        }
+    }
+
+    /// Tells a node of the extension of leases when that is durable.
+    fn tell_extension(&self, now: Time, address: &str, out: &mut Vec<Effect>) {
+        let until = self.leases.extended_until;
+        let Some(node) = self.nodes.get(address) else { return };
+        let Some(key) = node.key.filter(|_| node.stamp > Span::ZERO) else { return };
+        let after = node.heard_after.max(self.leases.extension_seq);
         let message = ServerMessage::Heard { from: node.stamp + until.since(now), extended_until: until };
         out.push(Effect::ToNode { node: key, after, message });
     }
@@ -234,6 +275,19 @@ impl Kernel {
         }
     }
 
+    /// A node reports jobs of another node: its agent was given another name, or has a copy of the other's data directory. They
+    /// are aborted there. Until that is told, the reports are signs of life of the jobs, and of nothing else.
+    pub(crate) fn note_jobs_elsewhere(&mut self, now: Time, address: &str, there: &BTreeSet<JobId>) {
+        self.leases.elsewhere.retain(|job, (node, _)| node != address || there.contains(job));
+        for job_id in there {
+            let of_job = self.jobs.get(*job_id).filter(|job| job.lease.is_some()).map(|job| &job.node);
+            let node = of_job.or_else(|| self.leases.fences.get(job_id).map(|fence| &fence.node));
+            if node.is_some_and(|node| node != address) {
+                self.leases.elsewhere.insert(*job_id, (address.to_owned(), now));
+            }
+        }
+    }
+
     /// What a node's list of unfinished jobs says about jobs that were given up. `is_hello`: it has just registered, and says
     /// everything that it has.
     pub(crate) fn heed_silence(&mut self, address: &str, there: &BTreeSet<JobId>, is_hello: bool) {
@@ -253,12 +307,13 @@ impl Kernel {
         over.into_iter().for_each(|job_id| self.lift_fence(job_id));
     }
 
-    /// An agent with another data directory has the node's name, and the host has not been restarted: jobs of the agent before
-    /// it may live on without an agent, and the new one knows nothing of them. They are given up; time alone frees their units.
-    pub(crate) fn heed_new_lineage(&mut self, now: Time, hello: &Hello, heard: Time, out: &mut Vec<Effect>) {
+    /// An agent with another data directory has the node's name: jobs of the agent before it may live on, here or on another
+    /// host, and the new agent knows nothing of them. They are given up; time alone frees their units. That holds for all agents
+    /// that come until then, also after a restart of the server.
+    pub(crate) fn note_new_agent(&mut self, now: Time, hello: &Hello, heard: Time, out: &mut Vec<Effect>) {
         let address = hello.address.as_str();
         let Some(node) = self.nodes.get(address) else { return };
-        if node.lineage.is_continued_by(&Lineage::of(hello)) {
+        if knows_jobs_of_agent_before(&node.data_id, hello) {
             return;
         }
         // The life before may have heard the old agent until this life began.
@@ -269,20 +324,51 @@ impl Kernel {
             .map(|report| report.identity.job_id)
             .chain(hello.finished.iter().map(|end| end.identity.job_id))
             .collect();
-        let lost: Vec<JobId> = node.jobs.difference(&told).copied().collect();
-        for job_id in lost {
-            if self.jobs.get(job_id).is_some_and(|job| job.lease.is_some()) {
+        let of_jobs = node.jobs.iter().filter_map(|job| Some((*job, self.jobs.get(*job)?.lease?)));
+        let of_fences =
+            self.leases.fenced_on(address).filter_map(|job| Some((job, self.leases.fences.get(&job)?.lease)));
+        let leases: Vec<(JobId, Span)> = of_jobs.chain(of_fences).collect();
+        let ends = leases.iter().map(|(job_id, lease)| self.leases.job_over_at(*job_id, heard, *lease));
+        let revival = self.nodes.is_missing(address).then(|| self.last_revival().until).flatten();
+        if let Some(until) = ends.chain(revival).max() {
+            self.leases.distrusted.insert(address.to_owned());
+            if let Some(node) = self.nodes.get_mut(address) {
+                node.distrusted_until = node.distrusted_until.max(until);
+            }
+        }
+        for (job_id, lease) in leases.into_iter().filter(|(job_id, _)| !told.contains(job_id)) {
+            if self.jobs.get(job_id).is_some() {
                 let text = format!("Another agent runs as node {address}, with another data directory");
                 self.abort_unheard_job(now, job_id, AbortReason::NodeOffline, &text, out);
             }
+            let until = self.leases.job_over_at(job_id, heard, lease);
+            if let Some(fence) = self.leases.fences.get_mut(&job_id) {
+                fence.until = Some(until);
+            }
         }
-        let fenced: Vec<JobId> = self.leases.fenced_on(address).filter(|job| !told.contains(job)).collect();
-        for job_id in fenced {
-            if let Some(lease) = self.leases.fences.get(&job_id).map(|fence| fence.lease) {
-                let until = self.leases.over_at(heard, lease);
-                if let Some(fence) = self.leases.fences.get_mut(&job_id) {
-                    fence.until = Some(until);
-                }
+    }
+
+    /// The jobs of the agents before are over: what the newest agent says counts.
+    fn trust_again(&mut self, now: Time) {
+        for address in self.leases.distrusted.clone() {
+            let Some(node) = self.nodes.get_mut(&address) else {
+                self.leases.distrusted.remove(&address);
+                continue;
+            };
+            if now < node.distrusted_until {
+                continue;
+            }
+            node.distrusted_until = Time::ZERO;
+            let (is_connected, is_lost) = (node.key.is_some(), node.register_time == Time::ZERO);
+            self.leases.distrusted.remove(&address);
+            if is_connected {
+                self.nodes.came_back(&address);
+                self.pending_work.schedule = true;
+            }
+            // A node of the life before that has not come at all is still awaited.
+            let is_done = is_lost && !self.nodes.is_missing(&address) && self.forget_node_if_idle(&address);
+            if !is_done {
+                self.persist_node(&address);
             }
         }
     }
@@ -291,13 +377,20 @@ impl Kernel {
     pub(crate) fn check_leases(&mut self, now: Time, out: &mut Vec<Effect>) {
         self.check_held_back(now);
         self.forget_old_stops(now);
-        let timed =
-            self.leases.fences.iter().filter(|(_, fence)| fence.until.is_some_and(|until| now >= until));
-        let timed: Vec<JobId> = timed.map(|(job_id, _)| *job_id).collect();
-        timed.into_iter().for_each(|job_id| self.lift_fence(job_id));
+        self.trust_again(now);
+        let Leases { elsewhere, fences, .. } = &mut self.leases;
+        elsewhere.retain(|job_id, _| self.jobs.get(*job_id).is_some() || fences.contains_key(job_id));
+        // Units of an operation that has ended wait for nothing.
+        let is_over = |fence: &Fence| {
+            fence.until.is_some_and(|until| now >= until) || !self.operations.contains_key(&fence.operation)
+        };
+        let over = self.leases.fences.iter().filter(|(_, fence)| is_over(fence));
+        let over: Vec<JobId> = over.map(|(job_id, _)| *job_id).collect();
+        over.into_iter().for_each(|job_id| self.lift_fence(job_id));
         for address in self.leases.silent.clone() {
             let Some(node) = self.nodes.get(&address) else {
                 self.leases.silent.remove(&address);
+                self.time_fences(now, &address);
                 continue;
             };
             // It is back, or away for a moment.
@@ -306,13 +399,14 @@ impl Kernel {
                 continue;
             }
             let heard = node.last_seen;
-            let is_over = |lease: Span| now >= self.leases.over_at(heard, lease);
+            let is_over = |job: JobId, lease: Span| now >= self.leases.job_over_at(job, heard, lease);
             let jobs = node.jobs.iter().copied();
             let lease_of_job = |job: &JobId| self.jobs.get(*job).and_then(|job| job.lease);
-            let over: Vec<JobId> = jobs.filter(|job| lease_of_job(job).is_none_or(is_over)).collect();
+            let over: Vec<JobId> =
+                jobs.filter(|job| lease_of_job(job).is_none_or(|lease| is_over(*job, lease))).collect();
             let fences = self.leases.fenced_on(&address);
             let is_done = |job: &JobId| {
-                self.leases.fences.get(job).is_some_and(|f| f.until.is_none() && is_over(f.lease))
+                self.leases.fences.get(job).is_some_and(|f| f.until.is_none() && is_over(*job, f.lease))
             };
             let free: Vec<JobId> = fences.filter(is_done).collect();
             let text = format!("Node {address} is offline, and the lease of the job is over");
@@ -324,6 +418,28 @@ impl Kernel {
                 self.leases.silent.remove(&address);
             }
         }
+    }
+
+    /// Nothing is known of the node of these fences any more: time alone ends them.
+    fn time_fences(&mut self, now: Time, address: &str) {
+        for job_id in self.leases.fenced_on(address).collect::<Vec<_>>() {
+            let Some(lease) = self.leases.fences.get(&job_id).map(|fence| fence.lease) else { continue };
+            let until = self.leases.job_over_at(job_id, now, lease);
+            if let Some(fence) = self.leases.fences.get_mut(&job_id) {
+                fence.until.get_or_insert(until);
+            }
+        }
+    }
+
+    /// Exclusive operations of the life before that are not revived yet, and the time at which the last of them is, whatever
+    /// nodes are missing.
+    fn last_revival(&self) -> Revivals {
+        let reviving = self.operations.values().filter(|operation| operation.controller.is_reviving());
+        let ends = reviving.filter_map(|operation| self.revival_deadline(operation.id));
+        ends.fold(Revivals::default(), |sum, end| Revivals {
+            operations: sum.operations + 1,
+            until: sum.until.max(Some(end)),
+        })
     }
 
     /// Time at which an operation of the life before is revived though nodes of that life are missing.
@@ -367,7 +483,7 @@ impl Kernel {
         let online: Vec<String> =
             self.nodes.iter().filter(|node| node.key.is_some()).map(|node| node.address.clone()).collect();
         for address in &online {
-            self.acknowledge(now, address, out);
+            self.tell_extension(now, address, out);
         }
         Ok(yson::map! {"until" => until, "node_count" => online.len()}.into())
     }
@@ -391,7 +507,8 @@ impl Kernel {
         let waits = self.waits_of_node(node);
         if !lost && let Some(until) = waits.until {
             let what = match waits.units {
-                0 => format!("{} operations wait for it", self.leases.held_back.len()),
+                0 if waits.operations == 1 => "an operation waits for it".to_owned(),
+                0 => format!("{} operations wait for it", waits.operations),
                 1 => "a unit of exclusive work waits for the end of its lease".to_owned(),
                 n => format!("{n} units of exclusive work wait for the ends of their leases"),
             };
@@ -400,6 +517,19 @@ impl Kernel {
                  as lost"
             );
             return Err(Failure::new(text).with("address", address).with("until", until));
+        }
+        let of_node =
+            |job: &JobId| node.jobs.contains(job) || self.leases.fenced_on(address).any(|id| id == *job);
+        let is_connected = |other: &str| self.nodes.get(other).is_some_and(|node| node.key.is_some());
+        let mut elsewhere = self.leases.elsewhere.iter();
+        if let Some((job, (other, _))) =
+            elsewhere.find(|(job, (other, _))| of_node(job) && is_connected(other))
+        {
+            let text = format!(
+                "Node \"{address}\" is not lost: node \"{other}\" reports its job {job}, and is told to abort it. Try again when \
+                 that job is over"
+            );
+            return Err(Failure::new(text).with("address", address).with("job_id", *job));
         }
         self.lose_node(now, address, out);
         let jobs: Vec<JobId> =
@@ -413,8 +543,16 @@ impl Kernel {
         let count = count + fenced.len();
         fenced.into_iter().for_each(|job_id| self.lift_fence(job_id));
         self.leases.silent.remove(address);
+        self.leases.distrusted.remove(address);
+        let settings = self.nodes.get(address).map(|node| node.settings.clone()).unwrap_or_default();
         self.nodes.forget(address);
-        self.open.batch.delete(Table::Nodes, address.as_bytes());
+        if settings == NodeSettings::default() {
+            self.open.batch.delete(Table::Nodes, address.as_bytes());
+        } else {
+            // A banned node that comes back is banned.
+            self.nodes.expect(address, settings, false);
+            self.persist_node(address);
+        }
         self.changes.touch(Topic::Nodes);
         self.pending_work.update = true;
         self.pending_work.schedule = true;
@@ -424,14 +562,17 @@ impl Kernel {
     /// What waits for a node that is not connected.
     pub(crate) fn waits_of_node(&self, node: &Node) -> NodeWaits {
         let lease_of_job = |job: &JobId| self.jobs.get(*job).and_then(|job| job.lease);
-        let jobs = node.jobs.iter().filter_map(lease_of_job);
-        let jobs = jobs.map(|lease| self.leases.over_at(node.last_seen, lease));
-        let fences = self.leases.fenced_on(&node.address).filter_map(|job| self.leases.fences.get(&job));
-        let fences = fences.map(|f| f.until.unwrap_or_else(|| self.leases.over_at(node.last_seen, f.lease)));
+        let over_at = |job: JobId, lease: Span| self.leases.job_over_at(job, node.last_seen, lease);
+        let jobs = node.jobs.iter().filter_map(|job| Some(over_at(*job, lease_of_job(job)?)));
+        let fences = self.leases.fenced_on(&node.address);
+        let fences = fences.filter_map(|job| Some((job, self.leases.fences.get(&job)?)));
+        let fences = fences.map(|(job, fence)| fence.until.unwrap_or_else(|| over_at(job, fence.lease)));
         let ends: Vec<Time> = jobs.chain(fences).collect();
-        let held = self.leases.held_back.iter().filter(|_| self.nodes.is_missing(&node.address));
-        let held = held.filter_map(|operation| self.revival_deadline(*operation)).max();
-        NodeWaits { units: ends.len(), until: ends.into_iter().max().max(held) }
+        // Which units of these ran there is not known, whether the time in which all of them wait is over or not.
+        let is_missing = self.nodes.is_missing(&node.address);
+        let revivals = if is_missing { self.last_revival() } else { Revivals::default() };
+        let until = ends.iter().copied().max().max(revivals.until);
+        NodeWaits { units: ends.len(), operations: revivals.operations, until }
     }
 
     /// A job has stopped because its lease was over, for the alert.
@@ -442,8 +583,13 @@ impl Kernel {
         job_id: JobId,
         outcome: &JobOutcome,
     ) {
-        let JobOutcome::Aborted { error, .. } = outcome else { return };
-        if error.find_attribute(LEASE_PERIOD).is_some() && self.leases.stopped.len() < STOPPED_KEPT {
+        let is_stopped = match outcome {
+            JobOutcome::Aborted { error, .. } => error.find_attribute(LEASE_PERIOD).is_some(),
+            // It was asked to stop, and saved its state: proxies ask for this reason only then.
+            JobOutcome::Completed { interrupted, .. } => *interrupted == Some(InterruptionReason::Unknown),
+            JobOutcome::Failed { .. } => false,
+        };
+        if is_stopped && self.leases.stopped.len() < STOPPED_KEPT {
             self.leases.stopped.insert(job_id);
             self.leases.stopped_on.insert(address.to_owned());
             self.leases.stopped_at = now;
@@ -457,7 +603,7 @@ impl Kernel {
         }
     }
 
-    /// `jobs_stopped_by_lease`, `exclusive_work_waits`.
+    /// `jobs_stopped_by_lease`, `exclusive_work_waits`, `exclusive_work_held_back`.
     pub(crate) fn alerts_of_leases(&self) -> impl Iterator<Item = Failure> {
         let stopped = (!self.leases.stopped.is_empty()).then(|| {
             let (jobs, nodes) = (self.leases.stopped.len(), self.leases.stopped_on.len());
@@ -489,7 +635,23 @@ impl Kernel {
                     .with("until", until),
             )
         });
-        stopped.into_iter().chain(waiting)
+        let held_back = (!self.leases.held_back.is_empty()).then(|| {
+            let operations = self.leases.held_back.len();
+            let nodes: Vec<&str> = self.nodes.missing().take(WAITS_SHOWN).collect();
+            let until = self.leases.held_back.iter().filter_map(|id| self.revival_deadline(*id)).max();
+            let text = format!(
+                "{operations} operations with exclusive work start no jobs until {} at the latest: jobs that ran before the restart \
+                 of the server may still run on {}. If a host is off for certain, run \"millpond node remove NODE --lost\"",
+                until.unwrap_or_default(),
+                nodes.join(", ")
+            );
+            Failure::new(text)
+                .with("alert_type", "exclusive_work_held_back")
+                .with("operation_count", operations)
+                .with("nodes", nodes)
+                .with("until", until.unwrap_or_default())
+        });
+        stopped.into_iter().chain(waiting).chain(held_back)
     }
 
     /// What an operation waits for because it may still run somewhere: at most 20 units, each with its reason.
@@ -517,13 +679,14 @@ impl Kernel {
                 "job_id" => job_id,
                 "task_name" => identity.task.as_ref(),
                 "job_cookie" => u64::from(identity.cookie),
-                "until" => self.leases.over_at(node.last_seen, lease),
+                "until" => self.leases.job_over_at(job_id, node.last_seen, lease),
             });
         }
         for unit in operation.controller.fenced_units() {
             let Some(fence) = self.leases.fences.get(&unit.job_id) else { continue };
             let silent = self.nodes.get(&fence.node).filter(|node| node.key.is_none());
-            let until = fence.until.or(silent.map(|node| self.leases.over_at(node.last_seen, fence.lease)));
+            let over_at = |node: &Node| self.leases.job_over_at(unit.job_id, node.last_seen, fence.lease);
+            let until = fence.until.or(silent.map(over_at));
             waits.push(
                 yson::map! {
                     "reason" => "job_given_up",
@@ -553,8 +716,8 @@ pub(crate) fn wait_text(wait: &Map) -> String {
             let nodes = wait.get("nodes").and_then(Value::as_list).unwrap_or_default();
             let nodes: Vec<&str> = nodes.iter().filter_map(Value::as_str).collect();
             format!(
-                "  Its jobs of before the restart of the server may still run on {}, which have not come back: it starts no job \
-                 {until}",
+                "  Jobs that it ran before the restart of the server may still run on {}, whose agents have not come back: it \
+                 starts no job {until}",
                 nodes.join(", ")
             )
         }
@@ -578,49 +741,30 @@ pub(crate) fn wait_text(wait: &Map) -> String {
 pub(crate) struct NodeWaits {
     /// Units of exclusive work.
     pub units: usize,
+    /// Operations of the life before that may have jobs there.
+    pub operations: usize,
     /// Until then; `None` if nothing waits.
     pub until: Option<Time>,
 }
 
-/// Which agent a node is: a boot of its host, and a data directory. Empty if the agent does not say it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Lineage {
-    pub boot_id: String,
-    pub data_id: String,
+/// Exclusive operations of the life before that are not revived yet.
+#[derive(Clone, Copy, Default)]
+struct Revivals {
+    operations: usize,
+    /// The last of them is revived then; `None` if there are none.
+    until: Option<Time>,
 }
 
-impl Lineage {
-    pub fn of(hello: &Hello) -> Lineage {
-        Lineage { boot_id: hello.boot_id.clone(), data_id: hello.data_id.clone() }
-    }
-
-    /// Whether the next agent knows all jobs that may live: it has the same data directory, or the host was restarted and
-    /// none of them lives. Agents of older versions are believed.
-    pub fn is_continued_by(&self, next: &Lineage) -> bool {
-        let is_known = |text: &str| !text.is_empty();
-        let same_boot = self.boot_id == next.boot_id;
-        let all_known =
-            [&self.boot_id, &self.data_id, &next.boot_id, &next.data_id].into_iter().all(|t| is_known(t));
-        !all_known || !same_boot || self.data_id == next.data_id
-    }
+/// Whether the agent that registers knows all jobs of the agent before it, of this data directory, that may live. A restart of
+/// the host is no proof of their end: the name may be that of another host now. An agent of an older version is believed.
+fn knows_jobs_of_agent_before(data_id: &str, hello: &Hello) -> bool {
+    let is_of_older_version = hello.data_id.is_empty() && hello.stamp == Span::ZERO;
+    data_id.is_empty() || data_id == hello.data_id || is_of_older_version
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// S19.
-    #[test]
-    fn an_agent_with_another_data_directory_is_believed_only_after_a_restart_of_the_host() {
-        let lineage = |boot: &str, data: &str| Lineage { boot_id: boot.into(), data_id: data.into() };
-        let old = lineage("b1", "d1");
-        assert!(old.is_continued_by(&lineage("b1", "d1")));
-        assert!(old.is_continued_by(&lineage("b2", "d1")), "the host was restarted");
-        assert!(old.is_continued_by(&lineage("b2", "d2")), "the host was restarted with a new disk");
-        assert!(!old.is_continued_by(&lineage("b1", "d2")));
-        assert!(old.is_continued_by(&lineage("", "")), "an older agent does not say it");
-        assert!(lineage("", "").is_continued_by(&old), "nothing is known of the agent before");
-    }
 
     /// S19.
     #[test]

@@ -1,6 +1,5 @@
 //! Exec nodes: who is connected, who is expected back, who is lost.
 
-use crate::leases::Lineage;
 use crate::tree::only;
 use crate::{Effect, Kernel, NodeKey, Seq, Topic};
 use rustc_hash::FxHashMap;
@@ -63,8 +62,12 @@ pub(crate) struct Node {
     pub acknowledged: Span,
     /// The end of the newest extension of leases that it has confirmed.
     pub leases_extended_until: Time,
-    /// Which agent it was last; durable.
-    pub lineage: Lineage,
+    /// Confirmations of its stamps do not overtake this: the orders that followed its registration.
+    pub heard_after: Seq,
+    /// Data directory of its newest agent, empty if that agent is of an older version; durable.
+    pub data_id: String,
+    /// Another agent has its name since, and jobs of the agent before may have leases until then; durable.
+    pub distrusted_until: Time,
     /// Units that it runs for us.
     pub jobs: BTreeSet<JobId>,
     /// Those of them that waited for resources there at its last report.
@@ -101,7 +104,9 @@ impl Node {
             stamp: Span::ZERO,
             acknowledged: Span::ZERO,
             leases_extended_until: Time::ZERO,
-            lineage: Lineage::default(),
+            heard_after: 0,
+            data_id: String::new(),
+            distrusted_until: Time::ZERO,
             jobs: BTreeSet::new(),
             waiting: BTreeSet::new(),
         }
@@ -236,7 +241,7 @@ impl Nodes {
         self.remove(address);
         self.came_back(address);
     }
-    fn came_back(&mut self, address: &str) {
+    pub fn came_back(&mut self, address: &str) {
         self.expected.remove(address);
         if self.expected.is_empty() {
             self.recovery_deadline = None;
@@ -279,9 +284,7 @@ impl Kernel {
         }
         let address = hello.address.clone();
         let heard = self.nodes.get(&address).map_or(Time::ZERO, |node| node.last_seen);
-        self.heed_new_lineage(now, &hello, heard, out);
-        let lineage = Lineage::of(&hello);
-        let is_continued = self.nodes.get(&address).is_none_or(|node| node.lineage.is_continued_by(&lineage));
+        self.note_new_agent(now, &hello, heard, out);
         if let Some(old) = self.nodes.get_or_add(&address).key.replace(key) {
             self.nodes.by_key.remove(&old);
             out.push(Effect::Disconnect(old));
@@ -293,10 +296,13 @@ impl Kernel {
         node.alerts = hello.alerts.clone();
         node.stamp = hello.stamp;
         node.leases_extended_until = Time::ZERO;
-        node.lineage = lineage;
+        if !hello.data_id.is_empty() {
+            node.data_id = hello.data_id.clone();
+        }
         node.register_time = now;
         // Nothing is started on a node that the next life would not wait for.
         node.last_order = self.open.seq;
+        node.heard_after = self.open.seq;
         node.leaving = false;
         node.report = NodeReport {
             resource_limits: node.effective_limits(hello.resource_limits),
@@ -315,7 +321,6 @@ impl Kernel {
             job_uids: Some(self.job_uids()),
         };
         out.push(Effect::ToNode { node: key, after: 0, message });
-        self.acknowledge(now, &address, out);
         if let Some(tree) = self.nodes.get(&address).and_then(|node| node.tree.clone()) {
             self.scheduler.recall_tree(&address, &tree);
         }
@@ -329,7 +334,9 @@ impl Kernel {
         self.forget_unknown_to(&address, &hello.running, out);
         self.reconcile_jobs(now, &address, hello.running, out);
         self.repeat_orders(&address, out);
-        if is_continued {
+        // Behind the orders to abort jobs that do not count: these must not get a lease while they wait for the store.
+        self.acknowledge(now, &address, out);
+        if self.nodes.get(&address).is_some_and(|node| now >= node.distrusted_until) {
             self.nodes.came_back(&address);
         }
         self.pending_work.update = true;
@@ -495,7 +502,8 @@ impl Kernel {
     /// run something.
     pub(crate) fn forget_node_if_idle(&mut self, address: &str) -> bool {
         let Some(node) = self.nodes.get(address) else { return true };
-        if node.key.is_some() || !node.jobs.is_empty() || self.leases.has_fence_on(address) {
+        let may_run = !node.jobs.is_empty() || self.leases.has_fence_on(address);
+        if node.key.is_some() || may_run || node.distrusted_until > Time::ZERO {
             return false;
         }
         if node.settings != NodeSettings::default() {
@@ -565,7 +573,7 @@ impl Kernel {
         }
     }
 
-    fn persist_node(&mut self, address: &str) {
+    pub(crate) fn persist_node(&mut self, address: &str) {
         let Some(node) = self.nodes.get(address) else { return };
         let record = yson::map! {
             // The next life waits for nodes that may run something.
@@ -576,8 +584,8 @@ impl Kernel {
             "settings" => node.settings.to_map(),
         }
         .with_some("tree", node.tree.clone())
-        .with_some("boot_id", Some(node.lineage.boot_id.as_str()).filter(|id| !id.is_empty()))
-        .with_some("data_id", Some(node.lineage.data_id.as_str()).filter(|id| !id.is_empty()));
+        .with_some("data_id", Some(node.data_id.as_str()).filter(|id| !id.is_empty()))
+        .with_some("distrusted_until", Some(node.distrusted_until.0).filter(|until| *until > 0));
         self.open.batch.put(Table::Nodes, address.as_bytes(), yson::to_binary(&record.into()));
     }
 
@@ -587,11 +595,16 @@ impl Kernel {
         let settings = value.get("settings").and_then(Value::as_map).cloned().unwrap_or_default();
         let settings = NodeSettings::default().changed(&settings)?;
         let registered = value.get("registered").and_then(Value::as_bool).unwrap_or(false);
-        self.nodes.expect(&address, settings, registered);
+        let until = Time(value.get("distrusted_until").and_then(Value::as_u64).unwrap_or(0));
+        let is_distrusted = until > self.started;
+        self.nodes.expect(&address, settings, registered || is_distrusted);
+        if is_distrusted {
+            self.leases.distrusted.insert(address.clone());
+        }
         if let Some(node) = self.nodes.get_mut(&address) {
             node.tree = value.get("tree").and_then(Value::as_str).map(str::to_owned);
-            let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            node.lineage = Lineage { boot_id: text("boot_id"), data_id: text("data_id") };
+            node.data_id = value.get("data_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            node.distrusted_until = if is_distrusted { until } else { Time::ZERO };
         }
         Ok(())
     }
@@ -620,7 +633,9 @@ impl Kernel {
             "data_center" => yson::Value::Entity,
             "opaque" => true,
         }
-        .with_some("leases_extended_until", Some(node.leases_extended_until).filter(|t| *t > Time::ZERO));
+        .with_some("leases_extended_until", Some(node.leases_extended_until).filter(|t| *t > Time::ZERO))
+        // Agents of release 0.1: their jobs have no leases.
+        .with_some("knows_leases", Some(false).filter(|_| node.key.is_some() && node.stamp == Span::ZERO));
         let waits = match node.key {
             Some(_) => None,
             None => Some(self.waits_of_node(node)),

@@ -89,7 +89,6 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         alerts: Vec::new(),
         disk_capacity: None,
         stamp: Span::ZERO,
-        boot_id: String::new(),
         data_id: String::new(),
         running: Vec::new(),
         finished: Vec::new(),

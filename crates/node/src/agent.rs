@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nodecore::{NodeCore, NodeEffect, NodeInput};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vocab::{Span, SteadyClock, Time};
 use wire::{NodeMessage, ServerMessage};
@@ -18,8 +19,8 @@ const BATCH: usize = 512;
 pub enum News<N> {
     /// From the hands' work beside the loop.
     Hands(N),
-    /// A stream is open; what is sent here goes out in order.
-    LinkUp(UnboundedSender<NodeMessage>),
+    /// A stream is open.
+    LinkUp(LinkEnds),
     /// The server said something.
     Server(ServerMessage),
     /// The stream is gone.
@@ -31,12 +32,21 @@ pub enum News<N> {
     },
 }
 
+/// The agent's ends of a stream.
+#[derive(Debug)]
+pub struct LinkEnds {
+    /// What is sent here goes out in order.
+    pub messages: UnboundedSender<NodeMessage>,
+    /// Closes the connection and opens another one.
+    pub reconnect: oneshot::Sender<()>,
+}
+
 /// The agent: owner of the core.
 pub struct Agent<H: Hands> {
     core: NodeCore,
     hands: H,
     news: UnboundedReceiver<News<H::News>>,
-    link: Option<UnboundedSender<NodeMessage>>,
+    link: Option<LinkEnds>,
     wake_at: Option<Instant>,
     clock: Clock,
     inputs: Vec<NodeInput>,
@@ -167,10 +177,16 @@ impl<H: Hands> Agent<H> {
                     let now = self.clock.now();
                     self.wake_at = Some(Instant::now() + Duration::from_micros(time.since(now).0));
                 }
-                NodeEffect::LeaseIsHalfOver { jobs, left } => tracing::warn!(
-                    "the server has not confirmed for half of the lease that it hears this node: {jobs} exclusive jobs stop in {left} \
-                     unless it does"
-                ),
+                NodeEffect::LeaseIsHalfOver { jobs, left } => {
+                    tracing::warn!(
+                        "the server has not confirmed for half of the lease that it hears this node: {jobs} exclusive jobs stop in \
+                         {left} unless it does"
+                    );
+                    // A dead connection is noticed after half a minute, which may be longer than the lease.
+                    if let Some(link) = self.link.take() {
+                        let _ = link.reconnect.send(());
+                    }
+                }
                 other => self.hands.act(other, &mut self.outcomes),
             }
         }
@@ -188,9 +204,9 @@ impl<H: Hands> Agent<H> {
 }
 
 /// A link that has just died loses the message; the next Hello makes up for it.
-fn send(link: &Option<UnboundedSender<NodeMessage>>, message: NodeMessage) {
+fn send(link: &Option<LinkEnds>, message: NodeMessage) {
     if let Some(link) = link {
-        let _ = link.send(message);
+        let _ = link.messages.send(message);
     }
 }
 
@@ -212,7 +228,7 @@ impl Clock {
 }
 
 /// Goes on while the host sleeps.
-fn since_start_of_host() -> Span {
+pub(crate) fn since_start_of_host() -> Span {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Span(time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000)
 }

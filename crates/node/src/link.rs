@@ -10,6 +10,7 @@ use std::time::Duration;
 use datadir::SecretError;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -21,7 +22,7 @@ use wire::proto::{MAX_MESSAGE_SIZE, pb};
 use wire::{NodeMessage, ServerMessage};
 
 use crate::NodeError;
-use crate::agent::News;
+use crate::agent::{LinkEnds, News};
 use crate::holder::Holder;
 use crate::join::host_and_port;
 
@@ -238,12 +239,22 @@ async fn converse<N: Send + 'static>(
     let mut client = Client::new(InterceptedService::new(channel, credential))
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
-    let (sender, receiver) = unbounded_channel::<NodeMessage>();
+    let (messages, receiver) = unbounded_channel::<NodeMessage>();
+    let (reconnect, wanted) = oneshot::channel();
     // Hello is the first thing in the stream, before the server says anything: it may wait for it.
-    let _ = news.send(News::LinkUp(sender));
+    let _ = news.send(News::LinkUp(LinkEnds { messages, reconnect }));
     current.set(Some(client.clone()));
     let outgoing = UnboundedReceiverStream::new(receiver).map(|message| pb::NodeMessage::from(&message));
-    let end = listen(&mut client, outgoing, news).await;
+    // An agent that only drops its end has said its last words, and they are to arrive.
+    let silent = async {
+        if wanted.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let end = tokio::select! {
+        end = listen(&mut client, outgoing, news) => end,
+        () = silent => Err(Lost { welcomed: true, why: "the server has confirmed nothing for half of a lease".to_owned() }),
+    };
     current.set(None);
     let _ = news.send(News::LinkDown);
     end
@@ -293,4 +304,37 @@ pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
         innermost = cause;
     }
     innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S19: a peer that says nothing more, as behind a firewall that has forgotten the connection.
+    #[tokio::test]
+    async fn a_silent_connection_is_opened_again_when_the_agent_wants_it() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let silent = tokio::spawn(async move {
+            let mut kept = Vec::new();
+            while let Ok((connection, _)) = listener.accept().await {
+                kept.push(connection);
+            }
+        });
+        let endpoint = Box::new(endpoint(&address, None).expect("an endpoint"));
+        let link = Link::Insecure { endpoint, token_file: None };
+        let (news, mut queue) = unbounded_channel::<News<()>>();
+        let connected = tokio::spawn(keep_connected(link, CurrentClient::default(), news));
+        // Less than the time in which a dead connection is noticed.
+        let patience = Duration::from_secs(8);
+        for _ in 0..2 {
+            let up = tokio::time::timeout(patience, queue.recv()).await.expect("in time");
+            let Some(News::LinkUp(ends)) = up else { panic!("{up:?}") };
+            ends.reconnect.send(()).expect("somebody listens");
+            let down = tokio::time::timeout(patience, queue.recv()).await.expect("in time");
+            assert!(matches!(down, Some(News::LinkDown)), "{down:?}");
+        }
+        connected.abort();
+        silent.abort();
+    }
 }

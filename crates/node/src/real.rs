@@ -5,6 +5,7 @@ mod cache;
 mod calls;
 mod claims;
 mod clearing;
+mod confirmed;
 mod download;
 mod environment;
 mod layers;
@@ -29,7 +30,8 @@ mod spawning;
 mod stderr;
 mod users;
 
-pub(crate) use claims::{Claims, data_directory, group_name};
+pub(crate) use claims::{Claims, data_directory, data_id, group_name};
+pub(crate) use confirmed::read as read_confirmed;
 #[cfg(fuzzing)]
 pub use layers::unpack_layer;
 pub(crate) use layout::Layout;
@@ -151,6 +153,8 @@ enum SandboxState {
 pub(crate) struct RealHands {
     config: NodeConfig,
     boot_id: String,
+    /// The newest time of the file `confirmed` was written, as far as is known.
+    confirmed_is_kept: bool,
     layout: Layout,
     environment: Arc<dyn JobEnvironment>,
     spawner_config: SpawnerConfig,
@@ -240,6 +244,7 @@ impl RealHands {
         tell_of_users_of_slots(&layout, first_project, &found.slots);
         let mut hands = RealHands {
             boot_id,
+            confirmed_is_kept: true,
             cache: Cache::open(cache_directory.clone(), config.cache_limit)
                 .map_err(NodeError::io("read", &cache_directory))?,
             spawner: Some(SpawnerLink::start(&config.spawner_program, &spawner_config, news.clone())?),
@@ -378,6 +383,21 @@ impl RealHands {
         });
     }
 
+    /// Without the file the next agent counts leases from its own start.
+    fn keep_confirmed(&mut self, from: vocab::Span) {
+        let path = self.layout.confirmed();
+        match confirmed::write(&path, &self.boot_id, from) {
+            Ok(()) => self.confirmed_is_kept = true,
+            Err(e) if std::mem::take(&mut self.confirmed_is_kept) => {
+                tracing::warn!(
+                    "cannot write {}: {e}; an agent that starts now may end exclusive jobs too early",
+                    path.display()
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
     fn write_record(&mut self, record: &JobRecord, outcomes: &mut Vec<Outcome>) {
         self.hold(record);
         if let (Err(error), None) = (self.record_in_slot(record), &record.end) {
@@ -458,6 +478,7 @@ impl Hands for RealHands {
                 self.ask_shell(request_id, job_id, request, outcomes);
             }
             NodeEffect::Cleanup { job_id, slot } => self.cleanup(job_id, slot, outcomes),
+            NodeEffect::KeepConfirmed { from } => self.keep_confirmed(from),
             NodeEffect::WriteRecord(record) => self.write_record(&record, outcomes),
             NodeEffect::RemoveRecord { job_id, slot } => self.remove_record(job_id, slot),
         }

@@ -14,14 +14,15 @@ use tonic::transport::Endpoint;
 use vocab::Failure;
 use yson::Value;
 
-use crate::agent::{Agent, News, wall_clock};
+use crate::agent::{Agent, News, since_start_of_host, wall_clock};
 use crate::config::DriverChoice;
 use crate::holder::Holder;
 use crate::identity::Place;
 use crate::join::obtain;
 use crate::link::{CurrentClient, Link, check_address, endpoint, keep_connected};
 use crate::real::{
-    Claims, Isolator, Layout, RealHands, RealNews, accept, bind, data_directory, group_name, recover,
+    Claims, Isolator, Layout, RealHands, RealNews, accept, bind, data_directory, data_id, group_name,
+    read_confirmed, recover,
 };
 use crate::{NodeConfig, NodeError, RoomOptions};
 
@@ -239,6 +240,9 @@ async fn with_environment(
             Link::Identity(Holder::new(&config, place, identity))
         }
     };
+    let data_id = data_id(&layout)?;
+    let boot_id = cage::process::boot_id().unwrap_or_default();
+    let confirmed = read_confirmed(&layout.confirmed(), &boot_id, since_start_of_host());
     let is_isolated = chosen.isolator.is_some();
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
@@ -259,6 +263,7 @@ async fn with_environment(
         });
     }
     let mut settings = settings(&config, environment.as_ref(), &capabilities);
+    settings.data_id = data_id;
     settings.disk_capacity = disk_capacity(&config.room, &slots_directory);
     if let Some(alert) = chosen.alert {
         tracing::warn!("{alert}");
@@ -287,7 +292,8 @@ async fn with_environment(
         let text = "Memory file systems of jobs are plain directories: mounting them needs root";
         settings.alerts.push(Failure::new(text).with("not_enforced", vec![Value::from("tmpfs volumes")]));
     }
-    let core = NodeCore::new(settings);
+    let mut core = NodeCore::new(settings);
+    confirmed.into_iter().for_each(|from| core.recall_confirmed(from));
     tracing::info!(
         address = config.address,
         environment = environment.driver().as_str(),
@@ -388,9 +394,6 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
 fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities: &Capabilities) -> Settings {
     let mut settings = Settings::new(config.address.clone(), config.resource_limits);
     settings.incarnation = wall_clock().0;
-    settings.boot_id = cage::process::boot_id().unwrap_or_default();
-    // Its name is drawn once for each data directory.
-    settings.data_id = config.root_group();
     settings.tags.clone_from(&config.tags);
     settings.job_environment = environment.driver().as_str().to_owned();
     let missing = capabilities.missing();

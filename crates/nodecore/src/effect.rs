@@ -118,6 +118,12 @@ pub enum NodeEffect {
         /// Time to the end of the shortest lease.
         left: Span,
     },
+    /// Write down where leases begin: the next agent on the same boot of the host is told
+    /// ([`crate::NodeCore::recall_confirmed`]). Effects that follow rely on it.
+    KeepConfirmed {
+        /// On the node's clock since the start of its host.
+        from: Span,
+    },
     /// Write down what is needed to find the job again after a restart.
     WriteRecord(Box<JobRecord>),
     /// Forget the job: remove its record, result and stderr. Its slot may be given away at once.

@@ -3,10 +3,14 @@
 //! Each job proxy keeps the lease of its job and stops it by itself, so the agent may be dead or stopped. The agent passes on
 //! what the server confirms, logs when half of a lease is over, and is the second line: it ends jobs that have not started
 //! when their lease is over, and those whose proxy has not stopped them a grace period later.
+//!
+//! A lease that is over stays over: the server may have given the unit away, so a later confirmation does not revive it.
+//! What the server has confirmed is kept on disk before a proxy is told, so that the next agent on the same boot of the host
+//! ends no job earlier than its proxy would, and none later than the server allows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use vocab::lease::{Lease, grace, over};
+use vocab::lease::{Lease, grace, over as over_error};
 use vocab::{AbortReason, JobId, OperationId, Span, Time};
 use wire::StartJob;
 
@@ -19,14 +23,19 @@ use crate::{NodeCore, NodeEffect, ProxyOrder};
 pub(crate) struct Leases {
     /// Now.
     since_boot: Span,
-    /// Where leases begin, as the server has confirmed; zero if it has not yet in this life of the agent.
+    /// Where leases begin, as the server has confirmed to this agent or the one before it; zero if that is not known.
     confirmed: Span,
-    /// The first time that was told: jobs that the agent has found are not ended here before their leases have passed once.
+    /// The part of it that is on disk.
+    kept: Span,
+    /// The first time that was told: leases of jobs that the agent has found begin there if nothing is known of what was
+    /// confirmed before.
     agent_since: Span,
     /// The newest extension of leases that was heard of, on the server's clock.
     pub extended_until: Time,
-    /// Jobs that are not over, by the length of their lease.
+    /// Jobs whose leases are not over, by the length of the lease.
     by_length: BTreeMap<Span, BTreeSet<JobId>>,
+    /// Jobs whose leases are over: length of the lease, and time at which the agent ends the job if its proxy has not.
+    over: BTreeMap<JobId, (Span, Span)>,
     /// The same by unit of work; tasks are told apart by the jobs.
     by_unit: BTreeMap<(OperationId, u32), BTreeSet<JobId>>,
     /// The warning about half a lease was given since the last confirmation.
@@ -56,6 +65,7 @@ impl Leases {
     pub fn remove(&mut self, start: &StartJob) {
         let Some(length) = start.lease else { return };
         let id = &start.identity;
+        self.over.remove(&id.job_id);
         if let Some(jobs) = self.by_length.get_mut(&length) {
             jobs.remove(&id.job_id);
             if jobs.is_empty() {
@@ -72,18 +82,41 @@ impl Leases {
     }
 
     fn from(&self) -> Span {
-        self.confirmed.max(self.agent_since)
+        if self.confirmed == Span::ZERO { self.agent_since } else { self.confirmed }
+    }
+
+    /// Takes the jobs whose leases are over at this time out of those that a confirmation extends.
+    fn latch(&mut self) {
+        let (from, since_boot) = (self.from(), self.since_boot);
+        while let Some(first) = self.by_length.first_entry()
+            && since_boot >= from + *first.key()
+        {
+            let (length, jobs) = first.remove_entry();
+            let ended_at = from + length + grace(length);
+            self.over.extend(jobs.into_iter().map(|job| (job, (length, ended_at))));
+        }
     }
 
     fn plan(&mut self) {
         let from = self.from();
-        let half =
-            self.by_length.keys().next().filter(|_| !self.warned).map(|length| from + Span(length.0 / 2));
-        let ends = self.by_length.keys().flat_map(|length| {
-            let end = from + *length;
-            [end, end + grace(*length)]
-        });
-        self.next = ends.chain(half).filter(|at| *at > self.since_boot).min();
+        let shortest = self.by_length.keys().next().copied();
+        let half = shortest.filter(|_| !self.warned).map(|length| from + Span(length.0 / 2));
+        let end = shortest.map(|length| from + length);
+        self.next = self.over.values().map(|(_, at)| *at).chain(half).chain(end).min();
+    }
+
+    /// Whether a confirmation extends the lease of a job.
+    pub fn holds(&self, id: JobId) -> bool {
+        !self.over.contains_key(&id)
+    }
+
+    /// What is to be on disk before a proxy is told where its lease begins; `None` if it is there.
+    pub fn to_keep(&mut self) -> Option<NodeEffect> {
+        if self.kept >= self.confirmed || self.by_unit.is_empty() {
+            return None;
+        }
+        self.kept = self.confirmed;
+        Some(NodeEffect::KeepConfirmed { from: self.confirmed })
     }
 
     /// When to call again, on the core's clock.
@@ -102,11 +135,20 @@ impl NodeCore {
         self.leases.since_boot = self.leases.since_boot.max(since_boot);
     }
 
-    /// The server has confirmed a heartbeat that was not sent ([`NodeCore::skip_heartbeat`]): for those who simulate both.
+    /// What the server had confirmed to the agent before this one ([`NodeEffect::KeepConfirmed`]), on the same boot of the
+    /// host. To be told before [`crate::NodeInput::Recovered`].
+    pub fn recall_confirmed(&mut self, from: Span) {
+        self.confirm(from);
+        self.leases.kept = from;
+    }
+
+    /// The server has confirmed a heartbeat. A simulator calls it for one that was not sent ([`NodeCore::skip_heartbeat`]).
+    /// Leases that are over by now stay over. False if a later time is confirmed already.
     pub fn confirm(&mut self, from: Span) -> bool {
         if from <= self.leases.confirmed {
             return false;
         }
+        self.leases.latch();
         self.leases.confirmed = from;
         self.leases.warned = false;
         self.leases.plan();
@@ -127,6 +169,7 @@ impl NodeCore {
         if !self.confirm(from) {
             return;
         }
+        fx.extend(self.leases.to_keep());
         for id in self.leases.by_length.values().flatten() {
             if self.jobs.get(id).is_some_and(|job| job.connected) {
                 fx.push(NodeEffect::ProxySend(*id, ProxyOrder::Heard { from }));
@@ -141,30 +184,34 @@ impl NodeCore {
             return;
         }
         let from = self.leases.from();
-        let mut ended = Vec::new();
-        for (length, jobs) in &self.leases.by_length {
-            let end = from + *length;
-            if !self.leases.warned && since_boot >= from + Span(length.0 / 2) {
-                self.leases.warned = true;
-                let left = Span(end.0.saturating_sub(since_boot.0));
-                let jobs = self.leases.by_length.values().map(BTreeSet::len).sum();
-                fx.push(NodeEffect::LeaseIsHalfOver { jobs, left });
-            }
-            if since_boot >= end {
-                ended.extend(jobs.iter().map(|id| (*id, *length, since_boot >= end + grace(*length))));
-            }
+        if let Some((length, _)) = self.leases.by_length.first_key_value()
+            && !self.leases.warned
+            && since_boot >= from + Span(length.0 / 2)
+        {
+            let left = Span((from + *length).0.saturating_sub(since_boot.0));
+            let jobs = self.leases.by_length.values().map(BTreeSet::len).sum();
+            self.leases.warned = true;
+            fx.push(NodeEffect::LeaseIsHalfOver { jobs, left });
         }
-        for (id, length, too_long) in ended {
-            let Some(job) = self.jobs.get(&id) else { continue };
-            let has_proxy = matches!(job.stage, Stage::Spawning | Stage::Running);
-            if has_proxy && !too_long {
+        self.leases.latch();
+        let over: Vec<(JobId, Span, Span)> =
+            self.leases.over.iter().map(|(id, (length, at))| (*id, *length, *at)).collect();
+        for (id, length, at) in over {
+            let stage = self.jobs.get(&id).map(|job| job.stage);
+            let has_proxy = matches!(stage, Some(Stage::Spawning | Stage::Running));
+            if has_proxy && since_boot < at {
                 continue;
             }
-            self.stop(now, id, aborted(AbortReason::NodeOffline, over(length)), fx);
-            // The proxy may be stopped as well: the rest of the server's margin is for the kill.
+            // Once: its end is certain from here on.
+            self.leases.over.remove(&id);
+            self.nothing_new = false;
+            self.stop(now, id, aborted(AbortReason::NodeOffline, over_error(length)), fx);
+            // The proxy may be stopped as well: the rest of the server's margin is for the kill. One that was ordered before is
+            // not postponed.
             if let Some(job) = self.jobs.get_mut(&id).filter(|_| has_proxy) {
-                let patience = self.settings.kill_timeout.min(grace(length));
-                self.timers.set(job, Some(now + patience));
+                let patience = now + self.settings.kill_timeout.min(grace(length));
+                let deadline = job.deadline.map_or(patience, |deadline| deadline.min(patience));
+                self.timers.set(job, Some(deadline));
             }
         }
         self.leases.plan();

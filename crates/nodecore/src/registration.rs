@@ -80,7 +80,6 @@ impl NodeCore {
             alerts: self.all_alerts(),
             disk_capacity: self.settings.disk_capacity,
             stamp: self.leases.since_boot(),
-            boot_id: self.settings.boot_id.clone(),
             data_id: self.settings.data_id.clone(),
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()

@@ -17,7 +17,8 @@ impl NodeCore {
         };
         job.connected = true;
         // A proxy that was away has missed what the server has confirmed since.
-        let from = self.leases.of(&job.start).map(|lease| lease.from).filter(|from| *from > Span::ZERO);
+        let lease = self.leases.of(&job.start).filter(|_| self.leases.holds(id));
+        let from = lease.map(|lease| lease.from).filter(|from| *from > Span::ZERO);
         fx.extend(from.map(|from| NodeEffect::ProxySend(id, ProxyOrder::Heard { from })));
         if job.end.is_some() {
             return fx.push(NodeEffect::ProxySend(id, not_wanted("Job is over")));

@@ -7,8 +7,6 @@ use vocab::{Failure, Resources, Span};
 pub struct Settings {
     /// Unique name in the cluster, `host:port`.
     pub address: String,
-    /// Boot of the host; empty if it is not known.
-    pub boot_id: String,
     /// Identifier of the data directory; empty if it is not known.
     pub data_id: String,
     /// Differs between lives of the agent; start time in microseconds.
@@ -67,7 +65,6 @@ impl Settings {
     pub fn new(address: impl Into<String>, resource_limits: Resources) -> Settings {
         Settings {
             address: address.into(),
-            boot_id: String::new(),
             data_id: String::new(),
             incarnation: 0,
             resource_limits,

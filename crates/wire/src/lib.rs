@@ -74,8 +74,6 @@ pub struct Hello {
     /// When the node says this: time since the start of its host, also while that was suspended. It comes back in
     /// [`ServerMessage::Heard`]. Zero from nodes of older versions.
     pub stamp: Span,
-    /// Boot of the host. Empty from nodes of older versions.
-    pub boot_id: String,
     /// Data directory of the node: another one knows nothing of jobs of the one before. Empty from nodes of older versions.
     pub data_id: String,
     /// Jobs that are waiting, running or being cleaned up.
@@ -191,7 +189,7 @@ pub enum ServerMessage {
     },
     /// The node is not wanted; it keeps its jobs, waits and tries again.
     Refuse(Failure),
-    /// The server has heard the node: leases of its jobs begin anew.
+    /// The server has heard the node: leases of its jobs begin at that time.
     Heard {
         /// Where leases begin, on the node's own clock: the newest stamp of the node, and later if the leases are extended.
         from: Span,

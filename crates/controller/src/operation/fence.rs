@@ -36,11 +36,6 @@ impl OperationController {
         self.tasks.iter().any(|t| t.spec.exclusive && t.spec.name == task)
     }
 
-    /// Whether any task is exclusive.
-    pub fn has_exclusive_tasks(&self) -> bool {
-        self.tasks.iter().any(|t| t.spec.exclusive)
-    }
-
     /// Whether jobs of before a restart may still be reported.
     pub fn is_reviving(&self) -> bool {
         self.reviving

@@ -202,7 +202,9 @@ fn set_exclusive(
         if root.allow_concurrent_attempts == Some(false) && task.speculation.is_some() {
             if is_vanilla {
                 let at = child_path("/tasks", task.name.as_bytes()) + "/enable_speculative_jobs";
-                return Err(refuse_at(&at, "it needs \"allow_concurrent_attempts\""));
+                let why = "expected %false, or \"allow_concurrent_attempts\" of the spec %true or left out, found %true with \
+                           allow_concurrent_attempts=%false";
+                return Err(refuse_at(&at, why));
             }
             task.speculation = None;
         }

@@ -51,6 +51,8 @@ pub(super) struct Job<'a> {
     lease: LeaseWatch,
     shells: Shells,
     interrupt: Option<Interrupt>,
+    /// It was asked to stop because its lease is over.
+    stopped_by_lease: bool,
     /// Set once: the first reason to kill counts.
     verdict: Option<JobOutcome>,
     /// The verdict is that it took too much memory, so much at that moment: at its end more is known.
@@ -138,6 +140,7 @@ impl<'a> Job<'a> {
                     lease,
                     shells: Shells::new(start.job_id),
                     interrupt: None,
+                    stopped_by_lease: false,
                     verdict: None,
                     over_memory: None,
                     supervisor_lost: false,
@@ -164,6 +167,8 @@ impl<'a> Job<'a> {
         let mut sampling = Beat::new(self.started_at, config.memory_watchdog_period);
         let mut reporting = Beat::new(self.started_at, config.job_proxy_heartbeat_period);
         let mut root_ended = false;
+        // The proxy may have been stopped while it started the process.
+        self.check_lease();
         // Ends when the process *and* its pipes have ended, or when there is a verdict (5.2).
         while self.verdict.is_none() && !(root_ended && self.pipes_have_ended()) {
             let look_after = self.container.look_after(Instant::now()).unwrap_or(sampling.next);
@@ -299,7 +304,7 @@ impl<'a> Job<'a> {
                 shells.handle(request, Instant::now(), start, container.as_mut(), &mut answers);
                 answers.iter().for_each(|answer| link.send(answer));
             }
-            ToProxy::Heard { from } => self.lease.extend(from),
+            ToProxy::Heard { from } => self.lease.extend(from, since_boot()),
             ToProxy::Poll {} => {
                 let fresh = Duration::from_micros(self.shared.config.memory_tracker_cache_period.as_micros());
                 if self.samples.age() > fresh {
@@ -362,6 +367,7 @@ impl<'a> Job<'a> {
             Claim::Holds => {}
             Claim::Stop(left) if self.start.interruption_signal.is_some() => {
                 let text = self.lease.error().message;
+                self.stopped_by_lease |= self.interrupt.is_none();
                 // Its end is the end of the lease, not that of an interruption.
                 self.on_interrupt(InterruptionReason::Unknown, left + Span::from_secs(1), text);
             }
@@ -522,7 +528,18 @@ impl<'a> Job<'a> {
         Ended { result, supervisor_lost: self.supervisor_lost, container: Some(self.container) }
     }
 
+    /// A job that was asked to stop at the end of its lease has not failed, however it ends: an outage of the server must not
+    /// use up the failures that its operation may have.
     fn outcome(&mut self, exit: Option<Exit>, root_max_rss: i64) -> JobOutcome {
+        match self.own_outcome(exit, root_max_rss) {
+            JobOutcome::Failed { error } if self.stopped_by_lease => {
+                outcome::aborted(AbortReason::NodeOffline, self.lease.error().because(error))
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn own_outcome(&mut self, exit: Option<Exit>, root_max_rss: i64) -> JobOutcome {
         // A kill by the kernel counts even if the root process survived it and ended well (4.8),
         // and also if we were about to kill it for using too much.
         let oom_killed = self.shared.config.check_user_job_memory_limit && self.samples.oom_kills() > 0;

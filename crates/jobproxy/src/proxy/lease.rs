@@ -25,9 +25,9 @@ impl LeaseWatch {
         LeaseWatch(lease)
     }
 
-    /// The server has confirmed that it hears the node.
-    pub fn extend(&mut self, from: Span) {
-        if let Some(lease) = &mut self.0 {
+    /// The server has confirmed that it hears the node. A lease that is over stays over: the server may have given the unit away.
+    pub fn extend(&mut self, from: Span, since_boot: Span) {
+        if let Some(lease) = self.0.as_mut().filter(|lease| !lease.is_over(since_boot)) {
             lease.extend(from);
         }
     }
@@ -78,17 +78,26 @@ mod tests {
     /// S19.
     #[test]
     fn a_job_is_asked_to_stop_and_killed_a_grace_period_later() {
-        let mut watch = LeaseWatch::new(Some(Lease { length: s(60), from: s(100) }));
+        let watch = LeaseWatch::new(Some(Lease { length: s(60), from: s(100) }));
         assert_eq!(watch.claim(s(159)), Claim::Holds);
         assert_eq!(watch.claim(s(160)), Claim::Stop(s(3)), "a twentieth of the lease");
         assert_eq!(watch.claim(s(162)), Claim::Stop(s(1)));
         assert_eq!(watch.claim(s(163)), Claim::Kill);
         assert_eq!(watch.claim(s(10_000)), Claim::Kill, "the host was suspended");
-        watch.extend(s(150));
-        assert_eq!(watch.claim(s(163)), Claim::Holds);
-        watch.extend(s(120));
-        assert_eq!(watch.claim(s(200)), Claim::Holds, "an old word shortens nothing");
         assert_eq!(watch.error().find_attribute("lease_period"), Some(&yson::Value::Int(60_000)));
+    }
+
+    /// S19: a proxy that was stopped with its agent reads what the server confirms now before it looks at its clock.
+    #[test]
+    fn a_lease_that_is_over_is_not_extended() {
+        let mut watch = LeaseWatch::new(Some(Lease { length: s(60), from: s(100) }));
+        watch.extend(s(150), s(159));
+        watch.extend(s(120), s(200));
+        assert_eq!(watch.claim(s(209)), Claim::Holds, "an old word shortens nothing");
+        watch.extend(s(209), s(210));
+        assert_eq!(watch.claim(s(210)), Claim::Stop(s(3)));
+        watch.extend(s(300), s(300));
+        assert_eq!(watch.claim(s(300)), Claim::Kill);
     }
 
     /// S19.

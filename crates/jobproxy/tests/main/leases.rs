@@ -102,6 +102,15 @@ fn a_job_that_can_be_asked_to_stop_is_asked_first() {
         let interrupted = Some(InterruptionReason::Unknown);
         assert_eq!(node.finished(id).outcome, JobOutcome::Completed { interrupted, restart_needed: false });
 
+        for ends_badly in ["trap 'exit 1' USR1; while :; do sleep 0.02; done", "while :; do sleep 0.02; done"]
+        {
+            let mut job = leased(node, ends_badly, length);
+            job.interruption_signal = Some("SIGUSR1".to_owned());
+            let id = node.start(job);
+            let outcome = node.finished(id).outcome;
+            assert!(is_over(&outcome), "an outage of the server is no failure of the job: {outcome:?}");
+        }
+
         let mut deaf = leased(node, "trap '' USR1; while :; do sleep 0.02; done", length);
         deaf.interruption_signal = Some("SIGUSR1".to_owned());
         let begun = Instant::now();
@@ -110,6 +119,24 @@ fn a_job_that_can_be_asked_to_stop_is_asked_first() {
         assert!(is_over(&result.outcome), "{:?}", result.outcome);
         let least = Duration::from_micros((length + grace(length)).as_micros()) - Duration::from_millis(20);
         assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    });
+}
+
+/// S19: nothing keeps the lease of a job whose proxy is dead while no agent lives.
+#[test]
+fn the_process_of_a_job_dies_with_its_proxy() {
+    for_each(|node| {
+        let job = leased(node, "exec sleep 1000", Span::from_secs(600));
+        let id = node.start(job);
+        let user = node.started(id);
+        let process = cage::ProcessId::of(user).expect("it lives");
+        node.vanish();
+        cage::sys::kill(node.proxies[&id], 9).expect("it lives");
+        let give_up = Instant::now() + crate::harness::PATIENCE;
+        while process.is_alive() {
+            assert!(Instant::now() < give_up, "the job lives on without its proxy");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     });
 }
 

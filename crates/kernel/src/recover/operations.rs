@@ -125,6 +125,7 @@ impl Kernel {
                 }
             }
         }
+        self.keep_leases_confirmable();
         self.reviving = !self.operations.is_empty();
     }
 
@@ -261,9 +262,11 @@ impl Kernel {
         let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
         let pinned = record.fixed.get("files").and_then(Value::as_list).unwrap_or_default();
         let pinned: Option<Vec<_>> = pinned.iter().map(pinned_from_value).collect();
-        // Records of the release 0.1 have none.
-        let lease = record.fixed.get("lease_period").and_then(Value::as_u64).map(Span);
-        let lease = lease.or_else(|| self.new_lease(&spec.spec));
+        let stored_lease = record.fixed.get("lease_period").and_then(Value::as_u64).map(Span);
+        // Records of release 0.1 have none. The lease that is chosen now is written with the next change of the operation, before
+        // any job has it: the configuration may be another one at the next start.
+        let lease = stored_lease.or_else(|| self.new_lease(&spec.spec));
+        let is_new_lease = lease.is_some() && stored_lease.is_none();
         let mut operation = Operation {
             id,
             operation_type,
@@ -302,7 +305,7 @@ impl Kernel {
             pinned: Vec::new(),
             tables: None,
             unsuitable_since: None,
-            spec_seq: (!is_clear).then_some(0),
+            spec_seq: (!is_clear && !is_new_lease).then_some(0),
             dirty: false,
             archived_bytes: record.archived_bytes,
             has_archived: false,

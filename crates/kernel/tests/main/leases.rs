@@ -166,6 +166,7 @@ fn after_a_restart_the_lease_is_counted_anew() {
     assert!(said(&mut c, "show ops").contains("loose running"));
     let told = explain(&mut c, "exclusive");
     assert!(told.contains("may still run on n1") && told.contains("until 1970-"), "{told}");
+    assert_eq!(alerts(&mut c), ["exclusive_work_held_back"]);
     let command = Command::RemoveNode { address: "n1".to_owned(), lost: false };
     assert!(ask(&mut c, command).is_err(), "an operation waits for it");
     said(&mut c, "tick 320s");
@@ -329,28 +330,209 @@ fn heartbeats_of_nodes_with_exclusive_jobs_are_confirmed() {
     assert_eq!(confirmed(&mut c, "show nodes"), ["617s, extended"], "at once");
 }
 
-/// S19: another agent in an empty data directory knows nothing of jobs that may live without an agent.
+/// The next agent of a node has this data directory.
+fn identify(c: &mut Console, node: &str, data: &str) {
+    c.world.nodes.get_mut(node).expect("known").data_id = data.to_owned();
+}
+
+/// A node with a data directory that runs one of two units, and free nodes.
+fn with_data_directory() -> Console {
+    let mut c = console("node n1 cpu=1\n node n2 cpu=1\n pool create p");
+    identify(&mut c, "n1", "data");
+    said(&mut c, "disconnect n1\n connect n1\n op start p jobs=2 as o1\n node n3 cpu=2");
+    assert_eq!(counts(&mut c, "o1"), "running=2 pending=0 aborted=0");
+    c
+}
+
+/// S19: another agent with the node's name, on the same host or on a new one, knows nothing of jobs that may live without an
+/// agent or on the old host.
 #[test]
 fn an_agent_with_another_data_directory_does_not_free_units() {
-    let mut c = console("node n1 cpu=1\n node n2 cpu=1\n pool create p");
-    let identify = |c: &mut Console, boot: &str, data: &str| {
-        let node = c.world.nodes.get_mut("n1").expect("known");
-        (node.boot_id, node.data_id) = (boot.to_owned(), data.to_owned());
-    };
-    identify(&mut c, "boot", "data");
-    said(&mut c, "disconnect n1\n connect n1\n op start p jobs=2 as o1");
-    assert_eq!(counts(&mut c, "o1"), "running=2 pending=0 aborted=0");
-    identify(&mut c, "boot", "other data");
-    said(&mut c, "node n3 cpu=2\n reboot n1\n tick 60s");
+    let mut c = with_data_directory();
+    identify(&mut c, "n1", "other data");
+    said(&mut c, "reboot n1\n tick 60s");
     assert_eq!(counts(&mut c, "o1"), "running=1 pending=1 aborted=1");
+    said(&mut c, "disconnect n1\n connect n1\n reboot n1\n tick 60s");
+    assert_eq!(counts(&mut c, "o1"), "running=1 pending=1 aborted=1", "it is not believed the second time");
     said(&mut c, &format!("tick {LEASE}"));
     assert_eq!(counts(&mut c, "o1"), "running=2 pending=0 aborted=1");
-    // A restart of the host ends all jobs.
-    identify(&mut c, "another boot", "third data");
-    let on_n1 = !c.world.nodes["n1"].running.is_empty();
+    // From then on it is a node like others.
+    let on_n1 = c.world.nodes["n1"].running.len();
     said(&mut c, "reboot n1\n tick 6s");
-    let aborted = if on_n1 { 2 } else { 1 };
-    assert_eq!(counts(&mut c, "o1"), format!("running=2 pending=0 aborted={aborted}"));
+    assert_eq!(counts(&mut c, "o1"), format!("running=2 pending=0 aborted={}", 1 + on_n1));
+}
+
+/// S19: the life before had fences that this one does not know.
+#[test]
+fn an_agent_with_another_data_directory_does_not_free_units_after_a_restart_of_the_server() {
+    let mut c = with_data_directory();
+    identify(&mut c, "n1", "other data");
+    said(&mut c, "reboot n1\n tick 60s\n crash\n restart\n connect n1\n connect n2\n connect n3\n tick 60s");
+    assert!(said(&mut c, "show ops").contains("o1 reviving_jobs"));
+    said(&mut c, "disconnect n1\n connect n1\n tick 60s");
+    assert!(said(&mut c, "show ops").contains("o1 reviving_jobs"), "it is not believed the second time");
+    said(&mut c, &format!("tick {LEASE}"));
+    assert!(said(&mut c, "show ops").contains("o1 running"));
+}
+
+/// S19: the agent is another one since the life before.
+#[test]
+fn an_agent_with_another_data_directory_does_not_end_the_wait_after_a_restart() {
+    let mut c = with_data_directory();
+    said(&mut c, "crash");
+    identify(&mut c, "n1", "other data");
+    c.world.nodes.get_mut("n1").expect("known").running.clear();
+    said(&mut c, "restart\n connect n2\n connect n3\n connect n1\n tick 40s");
+    assert!(said(&mut c, "show ops").contains("o1 reviving_jobs"));
+    said(&mut c, "disconnect n1\n connect n1\n tick 40s");
+    assert!(said(&mut c, "show ops").contains("o1 reviving_jobs"), "it is not believed the second time");
+    // It is lost meanwhile, and the server restarts again.
+    said(
+        &mut c,
+        "disconnect n1\n tick 70s\n crash\n restart\n connect n1\n connect n2\n connect n3\n tick 40s",
+    );
+    assert!(said(&mut c, "show ops").contains("o1 reviving_jobs"), "nor by the next life");
+    said(&mut c, &format!("tick {LEASE}"));
+    assert!(said(&mut c, "show ops").contains("o1 running"));
+    assert_eq!(counts(&mut c, "o1"), "running=2 pending=0 aborted=1");
+}
+
+/// S19: in the first seconds of a life no operation is held back yet.
+#[test]
+fn a_node_of_the_life_before_is_not_removed_in_the_grace_period() {
+    let mut c = console(
+        "node n1 cpu=2
+         node n2 cpu=2
+         pool create p
+         op start p jobs=2 as exclusive
+         tick 1s
+         crash
+         restart
+         connect n2
+         tick 5s",
+    );
+    let remove = |lost| Command::RemoveNode { address: "n1".to_owned(), lost };
+    let refused = ask(&mut c, remove(false)).expect_err("it may run a unit");
+    assert!(refused.message.contains("an operation waits for it, until 1970-"), "{refused}");
+    said(&mut c, "tick 1s");
+    assert!(said(&mut c, "show ops").contains("exclusive reviving_jobs"));
+    ask(&mut c, remove(true)).expect("removed");
+    said(&mut c, "tick 1s");
+    assert!(said(&mut c, "show ops").contains("exclusive running"));
+}
+
+/// S19: its agent and its proxies were stopped, and the unit was given away.
+#[test]
+fn a_node_gets_no_lease_for_a_job_before_it_is_told_to_abort_it() {
+    let mut c = console(CUT_OFF);
+    said(&mut c, "tick 305s");
+    assert_eq!(counts(&mut c, "exclusive"), "running=2 pending=0 aborted=1");
+    c.world.nodes.get_mut("n1").expect("known").stamp = Span::from_secs(5000);
+    let slow = said(&mut c, "hold\n connect n1\n tick 5s");
+    assert!(slow.contains("n1 <- welcome"), "{slow}");
+    assert!(!slow.contains("n1 <- heard") && !slow.contains("n1 <- abort"), "{slow}");
+    let durable = said(&mut c, "go");
+    let place = |what: &str| durable.find(what).unwrap_or_else(|| panic!("{what}: {durable}"));
+    assert!(place("n1 <- abort") < place("n1 <- heard"), "{durable}");
+}
+
+/// S19: a store that hangs after `server pause`.
+#[test]
+fn heartbeats_are_confirmed_while_an_extension_waits_for_the_store() {
+    let mut c = console("node n1 cpu=2\n pool create p");
+    c.world.nodes.get_mut("n1").expect("known").stamp = Span::from_secs(7);
+    said(&mut c, "disconnect n1\n connect n1\n op start p jobs=1 as o1\n hold");
+    c.world.send("root", None, Command::ExtendLeases { period: Span::from_secs(600) });
+    c.world.settle();
+    c.world.nodes.get_mut("n1").expect("known").stamp = Span::from_secs(12);
+    assert_eq!(confirmed(&mut c, "tick 5s"), ["12s"]);
+    assert!(confirmed(&mut c, "go").iter().any(|heard| heard.ends_with(", extended")));
+    // What the node has confirmed is durable.
+    c.world.nodes.get_mut("n1").expect("known").stamp = Span::from_secs(17);
+    said(&mut c, "tick 5s");
+    assert_eq!(confirmed(&mut c, "tick 5s").len(), 1);
+}
+
+/// S19: the agent of a node was given another name while it was down.
+#[test]
+fn a_job_that_another_node_reports_keeps_its_unit_until_it_is_over_there() {
+    let mut c = console(CUT_OFF);
+    said(&mut c, "node n4 cpu=1\n disconnect n4");
+    let running = std::mem::take(&mut c.world.nodes.get_mut("n1").expect("known").running);
+    assert_eq!(running.len(), 1);
+    let job = *running.keys().next().expect("one");
+    let renamed = c.world.nodes.get_mut("n4").expect("known");
+    (renamed.running, renamed.slow) = (running, true);
+    let told = said(&mut c, "connect n4\n tick 1s");
+    assert!(told.contains("n4 <- abort"), "{told}");
+    let remove = Command::RemoveNode { address: "n1".to_owned(), lost: true };
+    let refused = ask(&mut c, remove).expect_err("the job lives");
+    assert!(refused.message.contains("node \"n4\" reports its job"), "{refused}");
+    said(&mut c, &format!("tick {LEASE}"));
+    assert_eq!(counts(&mut c, "exclusive"), "running=2 pending=0 aborted=0");
+    let now = c.world.now;
+    let ends = c.world.nodes.get_mut("n4").expect("known").reap(now);
+    assert!(ends.iter().any(|end| end.identity.job_id == job));
+    for end in ends {
+        c.world.say("n4", wire::NodeMessage::Jobs(vec![wire::JobEvent::Finished(Box::new(end))]));
+    }
+    c.world.settle();
+    said(&mut c, &format!("tick {LEASE}"));
+    assert_eq!(counts(&mut c, "exclusive"), "running=2 pending=0 aborted=1");
+}
+
+/// S19: records of release 0.1 have no leases.
+#[test]
+fn the_lease_of_an_operation_of_release_0_1_is_chosen_once() {
+    let mut c =
+        console("node n1 cpu=1\n node n2 cpu=1\n pool create p\n op start p jobs=2 as o1\n tick 1s\n crash");
+    let mut found = 0;
+    for ((table, _), value) in &mut c.world.durable {
+        if *table == vocab::batch::Table::Operations
+            && let Ok(Value::Map(mut record)) = yson::parse(value)
+            && record.remove("lease_period").is_some()
+        {
+            *value = yson::to_binary(&record.into());
+            found += 1;
+        }
+    }
+    assert_eq!(found, 1);
+    said(&mut c, "restart\n connect n1\n connect n2\n tick 1s");
+    said(&mut c, "set //sys/scheduler/config/max_node_unseen_period_to_abort_allocations 60000\n tick 1s");
+    said(&mut c, "crash\n restart\n connect n1\n connect n2\n disconnect n1\n tick 200s");
+    assert_eq!(counts(&mut c, "o1"), "running=2 pending=0 aborted=0", "the proxies have leases of 300 s");
+    said(&mut c, "tick 165s");
+    assert_eq!(counts(&mut c, "o1"), "running=1 pending=1 aborted=1");
+}
+
+/// S19: their nodes must be able to confirm them.
+#[test]
+fn a_longer_period_of_heartbeats_waits_for_the_end_of_operations_with_short_leases() {
+    let mut c = console(
+        "node n1 cpu=1\n pool create p\n op start p jobs=1 job_lease_period=15000 as o1\n tick 1s\n crash",
+    );
+    c.world.config.heartbeat_period = Span::from_secs(60);
+    let told = said(&mut c, "restart\n connect n1\n op start p job_lease_period=14999 as short");
+    assert!(told.contains("at least three periods of heartbeats, 15s, found 14999ms"), "{told}");
+    said(&mut c, "op abort o1\n tick 1s\n crash");
+    let told = said(&mut c, "restart\n connect n1\n op start p job_lease_period=14999 as short");
+    assert!(told.contains("at least three periods of heartbeats, 180s, found 14999ms"), "{told}");
+}
+
+/// S19.
+#[test]
+fn a_banned_node_that_was_removed_is_still_banned() {
+    let mut c = console(
+        "node n1 cpu=1\n node n2 cpu=1\n set //sys/cluster_nodes/n1/@banned %true\n disconnect n1\n disconnect n2",
+    );
+    for address in ["n1", "n2"] {
+        ask(&mut c, Command::RemoveNode { address: address.to_owned(), lost: true }).expect("removed");
+    }
+    let listed = said(&mut c, "list //sys/cluster_nodes");
+    assert!(listed.contains("n1") && !listed.contains("n2"), "{listed}");
+    assert!(
+        said(&mut c, "crash\n restart\n connect n1\n get //sys/cluster_nodes/n1/@banned").contains("%true")
+    );
 }
 
 /// S19: what a longer outage did is told afterwards.
@@ -365,4 +547,10 @@ fn jobs_that_stopped_by_themselves_are_told_by_an_alert() {
     assert_eq!(alerts(&mut c), ["jobs_stopped_by_lease"]);
     said(&mut c, "tick 90000s");
     assert!(alerts(&mut c).is_empty(), "a day later");
+    // It was asked to stop, and has saved its state.
+    let job = *c.world.nodes["n1"].running.keys().next().expect("the unit runs again");
+    let interrupted = Some(vocab::InterruptionReason::Unknown);
+    c.world.end_job("n1", job, vocab::JobOutcome::Completed { interrupted, restart_needed: true });
+    c.world.settle();
+    assert_eq!(alerts(&mut c), ["jobs_stopped_by_lease"]);
 }

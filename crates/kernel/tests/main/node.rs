@@ -35,7 +35,6 @@ pub struct Node {
     /// Its own clock; zero: it does not tell it.
     pub stamp: vocab::Span,
     pub leases_extended_until: Time,
-    pub boot_id: String,
     pub data_id: String,
     /// What it was told last.
     pub job_uids: Option<wire::JobUids>,
@@ -81,7 +80,6 @@ impl Node {
             disk_capacity: None,
             stamp: vocab::Span::ZERO,
             leases_extended_until: Time::ZERO,
-            boot_id: String::new(),
             data_id: String::new(),
             job_uids: None,
         }
@@ -113,7 +111,6 @@ impl Node {
             alerts: Vec::new(),
             disk_capacity: self.disk_capacity,
             stamp: self.stamp,
-            boot_id: self.boot_id.clone(),
             data_id: self.data_id.clone(),
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),

@@ -129,7 +129,6 @@ impl Cluster {
             disk_capacity: None,
             running: Vec::new(),
             finished: Vec::new(),
-            boot_id: String::new(),
             data_id: String::new(),
             stamp: vocab::Span::ZERO,
         };

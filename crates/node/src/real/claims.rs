@@ -76,18 +76,48 @@ pub(crate) fn group_name(config: &NodeConfig, layout: &Layout) -> Result<String,
     }
     let name = match has_jobs(layout)? {
         true => config.root_group(),
-        false => format!("{}-{}", config.root_group(), draw()?),
+        // Eight hexadecimal digits are enough to be read, and one host has few nodes.
+        false => format!("{}-{}", config.root_group(), draw()?.chars().take(8).collect::<String>()),
     };
+    write(&path, &name)?;
+    Ok(name)
+}
+
+/// Identifier of the data directory, drawn at its first start. The server believes an agent that it knows the jobs of the
+/// agent before it if both say the same one, so no two data directories have one: the name of the group is not enough, since
+/// it can be configured.
+pub(crate) fn data_id(layout: &Layout) -> Result<String, NodeError> {
+    let path = layout.id();
+    match std::fs::read_to_string(&path) {
+        Ok(text) if is_uuid(text.trim()) => Ok(text.trim().to_owned()),
+        Ok(text) => {
+            let text = format!("expected a UUID, found {:?}: remove the file if no jobs run", text.trim());
+            Err(NodeError::io("read", &path)(std::io::Error::new(std::io::ErrorKind::InvalidData, text)))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let id = draw()?;
+            write(&path, &id)?;
+            Ok(id)
+        }
+        Err(e) => Err(NodeError::io("read", &path)(e)),
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// All of the text, or nothing.
+fn write(path: &Path, text: &str) -> Result<(), NodeError> {
     let draft = path.with_extension("draft");
     let write = || -> std::io::Result<()> {
         let mut file =
             std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        writeln!(file, "{name}")?;
+        writeln!(file, "{text}")?;
         file.sync_all()?;
-        std::fs::rename(&draft, &path)
+        std::fs::rename(&draft, path)
     };
-    write().map_err(NodeError::io("write", &path))?;
-    Ok(name)
+    write().map_err(NodeError::io("write", path))
 }
 
 fn checked(name: &str, path: &Path) -> Result<String, NodeError> {
@@ -111,11 +141,11 @@ fn has_jobs(layout: &Layout) -> Result<bool, NodeError> {
     Ok(false)
 }
 
-/// Eight hexadecimal digits.
+/// A random UUID.
 fn draw() -> Result<String, NodeError> {
     let source = Path::new("/proc/sys/kernel/random/uuid");
     let uuid = std::fs::read_to_string(source).map_err(NodeError::io("read", source))?;
-    Ok(uuid.chars().take(8).collect())
+    Ok(uuid.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -142,6 +172,25 @@ mod tests {
         assert_eq!(name(one.path(), "host"), first);
         assert_eq!(name(one.path(), "renamed"), first, "jobs of before are found after a change of the name");
         assert_ne!(name(other.path(), "host"), first);
+    }
+
+    /// S19: a directory that has the group of another one, by configuration or from release 0.1, is another directory.
+    #[test]
+    fn each_data_directory_has_an_identifier_of_its_own() {
+        let (one, other) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let id = |directory: &Path| {
+            let (mut config, layout) = node(directory, "host");
+            config.root_group = Some("millpond/host".to_owned());
+            assert_eq!(group_name(&config, &layout).expect("a name"), "millpond/host");
+            data_id(&layout)
+        };
+        let first = id(one.path()).expect("drawn");
+        assert_eq!(id(one.path()).expect("read"), first);
+        assert_ne!(id(other.path()).expect("drawn"), first);
+        std::fs::write(one.path().join("id"), "").expect("written");
+        let refused = id(one.path()).expect_err("it is empty").to_string();
+        assert!(refused.contains("expected a UUID, found \"\""), "{refused}");
     }
 
     /// Jobs of the release 0.1 are in a group without an identifier, and must be found there.

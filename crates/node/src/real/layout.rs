@@ -16,6 +16,8 @@ pub(crate) const PASSABLE: u32 = 0o711;
 /// ```text
 /// lock                      held while the node lives; its pid
 /// group                     name of the node's control group
+/// id                        identifier of the data directory
+/// confirmed                 where leases of jobs begin, as the server has confirmed
 /// proxies.sock              proxies call here
 /// cache/<file>-<revision>   files of jobs; -x for executables
 /// slots/<index>/sandbox/    working directory of the job
@@ -77,6 +79,14 @@ impl Layout {
     /// Name of the node's control group.
     pub fn group(&self) -> PathBuf {
         self.root.join("group")
+    }
+    /// Identifier of the data directory.
+    pub fn id(&self) -> PathBuf {
+        self.root.join("id")
+    }
+    /// Where leases of jobs begin, as the server has confirmed.
+    pub fn confirmed(&self) -> PathBuf {
+        self.root.join("confirmed")
     }
     /// For the self-check at the start.
     pub fn probe(&self) -> PathBuf {

@@ -53,6 +53,7 @@ fn a_job_that_is_not_heard_is_stopped_after_its_proxy_has_failed_to() {
     d.expect(expect![[r#"
         second 110
         the server has heard the stamp of second 109
+          keep that leases begin at 109s
           tell 1: Heard { from: 109s }
           send: started 1; started 2
           wake at 139 s
@@ -191,4 +192,123 @@ fn the_end_of_an_exclusive_job_is_told_when_nothing_of_it_lives() {
     assert!(!d.transcript.contains("finished"), "{}", d.transcript);
     d.tell(NodeInput::ContainerKilled { job_id: job_id(1), result: Ok(Remains::default()) });
     assert!(d.transcript.contains("finished 1 (completed)"), "{}", d.transcript);
+}
+
+/// S19: the server may have given the unit away when the lease was over.
+#[test]
+fn a_lease_that_is_over_is_not_revived() {
+    let mut d = desk();
+    heard(&mut d, 100);
+    d.order(ServerMessage::Start(vec![exclusive(1, 60)]));
+    d.bring_up(1);
+    at(&mut d, 160);
+    let effects = heard(&mut d, 159);
+    assert!(!effects.iter().any(|e| matches!(e, NodeEffect::ProxySend(..))), "{effects:?}");
+    let effects = d.tell(NodeInput::ProxyConnected { job_id: job_id(1) });
+    assert!(!effects.iter().any(|e| matches!(e, NodeEffect::ProxySend(..))), "{effects:?}");
+    at(&mut d, 163);
+    d.transcript.clear();
+    d.tell(NodeInput::Wake);
+    assert!(d.transcript.contains("tell 1: Abort { reason: NodeOffline"), "{}", d.transcript);
+    at(&mut d, 166);
+    d.tell(NodeInput::Wake);
+    assert!(d.transcript.contains("kill 1"), "{}", d.transcript);
+    // The lease of the next job begins where the server has confirmed.
+    d.transcript.clear();
+    d.order(ServerMessage::Start(vec![exclusive(3, 60)]));
+    assert!(d.transcript.contains("sandbox of 3"), "{}", d.transcript);
+}
+
+/// S19: the order lay in the socket of an agent that was stopped.
+#[test]
+fn an_order_to_start_a_job_whose_lease_is_over_starts_nothing() {
+    let mut d = desk();
+    heard(&mut d, 100);
+    at(&mut d, 700);
+    d.transcript.clear();
+    d.order(ServerMessage::Start(vec![exclusive(1, 60)]));
+    heard(&mut d, 699);
+    assert!(!d.transcript.contains("sandbox"), "{}", d.transcript);
+    assert!(d.transcript.contains("finished 1 (aborted node_offline"), "{}", d.transcript);
+}
+
+/// The agent before this one has started job 1 with a lease of a minute, and its proxy lives.
+fn next_agent(confirmed: Option<u64>, second: u64) -> Desk {
+    let mut before = desk();
+    heard(&mut before, 100);
+    let effects = before.order(ServerMessage::Start(vec![exclusive(1, 60)]));
+    let record = effects.into_iter().find_map(|e| match e {
+        NodeEffect::WriteRecord(record) => Some(*record),
+        _ => None,
+    });
+    let mut next = desk();
+    next.core = NodeCore::new(Settings::new("n1:1", cores(2, 2, 20)));
+    at(&mut next, second);
+    confirmed.into_iter().for_each(|from| next.core.recall_confirmed(Span::from_secs(from)));
+    let fate = Fate::Alive { start_time: Some(Time::from_secs(101)), holds: None };
+    let record = record.expect("a record");
+    next.tell(NodeInput::Recovered(vec![RecoveredJob { record, fate, survivors: false }]));
+    next.tell(NodeInput::ProxyConnected { job_id: job_id(1) });
+    next.transcript.clear();
+    next
+}
+
+/// S19: planned work on the server, and the agent is updated meanwhile.
+#[test]
+fn an_agent_that_starts_during_an_extension_of_leases_ends_no_job() {
+    let mut d = next_agent(Some(7300), 200);
+    for second in [265, 3600, 7359] {
+        at(&mut d, second);
+        d.tell(NodeInput::Wake);
+        assert!(!d.transcript.contains("tell 1: Abort"), "{}", d.transcript);
+    }
+    at(&mut d, 7363);
+    d.tell(NodeInput::Wake);
+    assert!(d.transcript.contains("tell 1: Abort { reason: NodeOffline"), "{}", d.transcript);
+}
+
+/// S19: the proxy is stopped, and the node is cut off when its next agent starts.
+#[test]
+fn an_agent_that_starts_without_a_server_ends_jobs_when_their_leases_are_over() {
+    let mut d = next_agent(Some(140), 150);
+    at(&mut d, 202);
+    d.tell(NodeInput::Wake);
+    assert!(!d.transcript.contains("tell 1: Abort"), "{}", d.transcript);
+    at(&mut d, 203);
+    d.tell(NodeInput::Wake);
+    assert!(d.transcript.contains("tell 1: Abort"), "not a lease after the start: {}", d.transcript);
+    let mut d = next_agent(None, 150);
+    at(&mut d, 212);
+    d.tell(NodeInput::Wake);
+    assert!(!d.transcript.contains("tell 1: Abort"), "nothing is known: {}", d.transcript);
+}
+
+/// S19: ends of leases of other lengths do not postpone the kill of a job whose proxy is stopped.
+#[test]
+fn the_kill_after_a_lease_is_not_postponed() {
+    let mut d = desk();
+    heard(&mut d, 100);
+    d.order(ServerMessage::Start(vec![exclusive(1, 60), exclusive(3, 64)]));
+    d.bring_up(1);
+    d.bring_up(3);
+    for second in [160, 163, 164, 165] {
+        at(&mut d, second);
+        d.tell(NodeInput::Wake);
+    }
+    d.transcript.clear();
+    at(&mut d, 166);
+    d.tell(NodeInput::Wake);
+    assert!(d.transcript.contains("kill 1"), "{}", d.transcript);
+    // An abort that was ordered before waits for the proxy no longer than the margin allows.
+    let mut d = desk();
+    heard(&mut d, 100);
+    d.order(ServerMessage::Start(vec![exclusive(1, 60)]));
+    d.bring_up(1);
+    at(&mut d, 159);
+    d.abort(1, AbortReason::UserRequest, "stop");
+    for second in [160, 163, 166] {
+        at(&mut d, second);
+        d.tell(NodeInput::Wake);
+    }
+    assert!(d.transcript.contains("kill 1"), "{}", d.transcript);
 }

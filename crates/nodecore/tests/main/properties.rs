@@ -127,6 +127,7 @@ impl World {
             }
             NodeEffect::Send(_)
             | NodeEffect::LeaseIsHalfOver { .. }
+            | NodeEffect::KeepConfirmed { .. }
             | NodeEffect::WakeAt(_)
             | NodeEffect::ClaimUids(_)
             | NodeEffect::ReadStderr { .. }

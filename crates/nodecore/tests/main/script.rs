@@ -238,6 +238,7 @@ fn line(effect: &NodeEffect) -> String {
             format!("ask the shells of {} for {request_id}: {request:?}", number(*job_id))
         }
         LeaseIsHalfOver { jobs, left } => format!("half a lease of {jobs} jobs is over, {left} left"),
+        KeepConfirmed { from } => format!("keep that leases begin at {from}"),
         WakeAt(time) => format!("wake at {} s", time.0 / 1_000_000),
         ClaimUids(uids) => format!("claim uids {} of {}", uids.claim, uids.range),
         ProbePorts { job_id, ports } => format!("probe {ports:?} for {}", number(*job_id)),

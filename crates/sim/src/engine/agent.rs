@@ -78,6 +78,8 @@ impl Node {
                     self.records.insert(job.record.start.identity.job_id, job.record.clone());
                 }
                 self.results.clear();
+                // The file of the agent before.
+                self.core.recall_confirmed(self.heard);
                 self.tell(NodeInput::Recovered(found), around);
                 for (job_id, start) in living {
                     self.tell(NodeInput::ProxyConnected { job_id }, around);

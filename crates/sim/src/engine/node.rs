@@ -389,6 +389,7 @@ impl Node {
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
             | NodeEffect::LeaseIsHalfOver { .. }
+            | NodeEffect::KeepConfirmed { .. }
             | NodeEffect::ClaimUids(_) => {}
         }
     }

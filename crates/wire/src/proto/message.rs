@@ -76,7 +76,6 @@ impl From<&Hello> for pb::Hello {
             finished: h.finished.iter().map(Into::into).collect(),
             disk_capacity: h.disk_capacity,
             stamp: h.stamp.0,
-            boot_id: h.boot_id.clone(),
             data_id: h.data_id.clone(),
         }
     }
@@ -96,7 +95,6 @@ impl TryFrom<pb::Hello> for Hello {
             finished: all(h.finished)?,
             disk_capacity: h.disk_capacity,
             stamp: Span(h.stamp),
-            boot_id: h.boot_id,
             data_id: h.data_id,
         })
     }

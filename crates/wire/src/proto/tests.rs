@@ -319,7 +319,6 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             job_environment: t.1,
             disk_capacity: (n.0 % 2 == 0).then_some(i64::MAX),
             stamp: Span(n.1),
-            boot_id: format!("boot-{}", n.0),
             data_id: format!("data-{}", n.1),
             alerts,
             running,
