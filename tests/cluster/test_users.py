@@ -129,6 +129,77 @@ true"""
     assert (shared / "file").read_text() == "secret\nmore\n"
 
 
+# One job of a user passes its working directory to another job of the user, which runs on and later tries to get at what the next
+# job of the slot has there.
+PASS = """
+import array, os, socket, sys, time
+def until(path):
+    while not os.path.exists(path):
+        time.sleep(0.05)
+sandbox = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+os.chdir(sys.argv[2])
+if sys.argv[1] == "pass":
+    os.chmod(sandbox, 0o777)
+    until("passage")
+    end = socket.socket(socket.AF_UNIX)
+    end.connect("passage")
+    socket.send_fds(end, [b"x"], [sandbox])
+    assert end.recv(1) == b"y"
+else:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("new")
+    listener.listen()
+    os.rename("new", "passage")
+    end, _ = listener.accept()
+    _, [directory], _, _ = socket.recv_fds(end, 1, 1)
+    end.send(b"y")
+    until("go")
+    found = []
+    def attempt(name, action):
+        try:
+            action()
+            found.append(name)
+        except OSError as error:
+            print(name, error)
+    attempt("opened", lambda: os.fchmod(directory, 0o777))
+    attempt("made", lambda: os.close(os.open("planted", os.O_CREAT | os.O_WRONLY, 0o666, dir_fd=directory)))
+    attempt("read", lambda: os.close(os.open("secret", os.O_RDONLY, dir_fd=directory)))
+    attempt("linked", lambda: os.symlink("/etc/passwd", "link", dir_fd=directory))
+    print(";".join(found), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("leaves", ["nothing", "tree"])
+def test_s9_a_passed_descriptor_is_of_no_use(leaves):
+    """S9: a job passed its sandbox to another job of its user; the sandbox went to the next user's job, and the other job opened
+    it to itself and put files into it."""
+    python = pathlib.Path("/usr/bin/python3")
+    if not python.exists():
+        pytest.skip(f"there is no {python} that jobs could see")
+    with make_cluster(nodes=1, resources="cpu=4,memory=4GiB,user_slots=2", auth=True) as cluster:
+        people = People(cluster)
+        shared = cluster.shared
+        script = shared / "pass.py"
+        script.write_text(PASS)
+        script.chmod(0o644)
+        keeper = people.start("ann", f"{python} {script} keep {shared}")
+        wait_for((shared / "passage").exists, what="the job that waits for a descriptor")
+        fill = {"nothing": "true", "tree": "mkdir -p a/b; touch a/b/c"}[leaves]
+        place = people.run("ann", f"{fill}; {python} {script} pass {shared} && pwd >&2")
+        begun, done = shared / "begun", shared / "done"
+        bob = people.start("bob", f"echo secret >secret; pwd >&2; touch {begun}; while [ ! -e {done} ]; do sleep 0.05; done; "
+                                  f"stat -c %a . >&2; ls >&2")
+        wait_for(begun.exists, what="the job of the other user")
+        (shared / "go").touch()
+        cluster.wait_state(keeper, "completed")
+        done.touch()
+        cluster.wait_state(bob, "completed")
+        [job] = cluster.jobs(keeper)
+        assert cluster.stderr(keeper, job["id"]) == b"\n", "what the job of ann could do"
+        [job] = cluster.jobs(bob)
+        assert cluster.stderr(bob, job["id"]).decode() == f"{place}700\nsecret\n", "what bob's job had, in ann's slot"
+
+
 # Makes a POSIX message queue, a shared memory segment, a semaphore and a message queue of System V and a POSIX shared memory object,
 # open to everybody, and leaves them; or looks for those of another job.
 IPC = """

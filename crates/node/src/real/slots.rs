@@ -11,7 +11,7 @@ use wire::StartJob;
 
 use super::cache::Key;
 use super::clearing::remove_tree;
-use super::layout::{CLOSED, PASSABLE};
+use super::layout::PASSABLE;
 use super::remover::Remover;
 use super::room::{self, Owner, Tenant};
 use super::sandbox::{self, Condition, Placement};
@@ -235,7 +235,7 @@ impl RealHands {
         {
             full.push(files);
         }
-        if matches!(sandbox::tidy(&sandbox, CLOSED), Ok(Condition::Empty)) {
+        if matches!(sandbox::recycle(&sandbox), Ok(Condition::Empty)) {
             if full.is_empty() {
                 *self.sandbox_state(slot) = SandboxState::Empty;
                 return outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));
