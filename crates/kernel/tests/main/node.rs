@@ -37,6 +37,8 @@ pub struct Node {
     pub leases_extended_until: Time,
     pub boot_id: String,
     pub data_id: String,
+    /// False: it is of release 0.1.
+    pub knows_job_uids: bool,
     /// What it was told last.
     pub job_uids: Option<wire::JobUids>,
 }
@@ -83,6 +85,7 @@ impl Node {
             leases_extended_until: Time::ZERO,
             boot_id: String::new(),
             data_id: String::new(),
+            knows_job_uids: true,
             job_uids: None,
         }
     }
@@ -115,6 +118,7 @@ impl Node {
             stamp: self.stamp,
             boot_id: self.boot_id.clone(),
             data_id: self.data_id.clone(),
+            knows_job_uids: self.knows_job_uids,
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }

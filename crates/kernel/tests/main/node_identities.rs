@@ -131,6 +131,7 @@ impl Cluster {
             finished: Vec::new(),
             boot_id: String::new(),
             data_id: String::new(),
+            knows_job_uids: true,
             stamp: vocab::Span::ZERO,
         };
         let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });

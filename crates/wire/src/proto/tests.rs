@@ -321,6 +321,7 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             stamp: Span(n.1),
             boot_id: format!("boot-{}", n.0),
             data_id: format!("data-{}", n.1),
+            knows_job_uids: n.0 % 3 == 0,
             alerts,
             running,
             finished,
