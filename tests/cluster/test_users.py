@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs have t
 # One slot, so that jobs of different users have the same one, one after the other.
 ONE_SLOT = "cpu=4,memory=4GiB,user_slots=1"
 # Range of the default ranges of clusters.
-DEFAULTS = range(0x70000000, 0x7FFF0000)
+DEFAULTS = range(0x78000000, 0x7FFE0000)
 
 
 class People:
@@ -66,7 +66,7 @@ def test_s9_users_of_one_slot_have_different_uids(people):
     assert ann[4] == bob[4], "both jobs had the same slot"
     for user, (uid, groups, sandbox, umask, _) in (("ann", ann), ("bob", bob)):
         assert int(uid) in DEFAULTS and groups == uid and sandbox == f"{uid}:700" and umask == "0077", user
-        assert people.cluster.get(f"//sys/users/{user}/@uid") == int(uid)
+        assert people.cluster.get(f"//sys/users/{user}/@job_uid") == int(uid)
     assert ann[0] != bob[0]
 
 
@@ -79,7 +79,7 @@ def test_s9_a_uid_is_never_root(people):
         operation = cluster.run_vanilla("id -u >&2")
         [job] = cluster.jobs(operation)
         uid = int(cluster.stderr(operation, job["id"]))
-        assert uid in DEFAULTS and uid == cluster.get("//sys/users/root/@uid")
+        assert uid in DEFAULTS and uid == cluster.get("//sys/users/root/@job_uid")
 
 
 def test_s9_a_uid_survives_everything(people):
@@ -295,6 +295,37 @@ def test_s9_two_clusters_of_one_host_never_use_the_same_uid():
             [job] = first.jobs(waiting, state="completed")
             assert int(first.stderr(waiting, job["id"])) == base
             wait_for(lambda: "another cluster" not in alerts(first), what="the alert to go")
+
+
+def test_s9_uids_of_jobs_stay_claimed_when_the_range_changes():
+    """S9: with another range in the configuration the uids of jobs that ran were free for another cluster of the host."""
+    base = 1_100_000_000 + 10_000 * (os.getpid() % 10_000)
+    config = lambda begin: f'job_uids = "{begin}-{begin + 9}"\n{FAST}'  # noqa: E731
+    with make_cluster(nodes=1, server_config=config(base)) as first:
+        first.create_pool("p")
+        begun, go = first.shared / "begun", first.shared / "go"
+        running = first.start_vanilla(f"id -u >&2; touch {begun}; while [ ! -e {go} ]; do sleep 0.05; done")
+        wait_for(begun.exists, what="the job")
+        first.server.kill()
+        first.configuration("server", config(base + 1000))
+        first.restart()
+        operation = first.run_vanilla("id -u >&2")
+        [job] = first.jobs(operation)
+        assert int(first.stderr(operation, job["id"])) == base + 1000
+        with make_cluster(nodes=1, server_config=config(base)) as second:
+            second.create_pool("p")
+            wait_for(lambda: slots(second) == 0, what="the node to offer nothing")
+            said = alerts(second)
+            assert "used on this host by another cluster" in said and f"{base}-{base} of" in said, said
+            go.touch()
+            first.wait_state(running, "completed")
+            [job] = first.jobs(running)
+            assert int(first.stderr(running, job["id"])) == base
+            # What no job has is given back when the server says next what it wants.
+            first.server.kill()
+            first.restart()
+            wait_for(lambda: slots(second) > 0, what="the node to offer slots")
+            second.run_vanilla("true")
 
 
 def test_s9_uids_of_accounts_of_the_host_are_refused():

@@ -388,8 +388,9 @@ impl Node {
             NodeEffect::RemoveRecord { job_id, .. } => drop(self.records.remove(&job_id)),
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
-            | NodeEffect::LeaseIsHalfOver { .. }
-            | NodeEffect::ClaimUids(_) => {}
+            | NodeEffect::LeaseIsHalfOver { .. } => {}
+            // Each node has a host of its own.
+            NodeEffect::ClaimUids(_) => answers.push(NodeInput::UidsClaimed(Ok(()))),
         }
     }
 
