@@ -490,7 +490,7 @@ def test_a_passing_fault_at_the_start(tmp_path):
         in_the_way.unlink()
         c.wait_state(operation, "completed")
         [job] = c.jobs(operation)
-        assert int(c.stderr(operation, job["id"])) == c.get("//sys/users/root/@uid")
+        assert int(c.stderr(operation, job["id"])) == c.get("//sys/users/root/@job_uid")
         wait_for(lambda: not any("disabled" in text for text in alerts()), what="the alert to go")
 
 

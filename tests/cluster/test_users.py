@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: jobs have t
 # One slot, so that jobs of different users have the same one, one after the other.
 ONE_SLOT = "cpu=4,memory=4GiB,user_slots=1"
 # Range of the default ranges of clusters.
-DEFAULTS = range(0x70000000, 0x7FFF0000)
+DEFAULTS = range(0x78000000, 0x7FFE0000)
 
 
 class People:
@@ -66,7 +66,7 @@ def test_s9_users_of_one_slot_have_different_uids(people):
     assert ann[4] == bob[4], "both jobs had the same slot"
     for user, (uid, groups, sandbox, umask, _) in (("ann", ann), ("bob", bob)):
         assert int(uid) in DEFAULTS and groups == uid and sandbox == f"{uid}:700" and umask == "0077", user
-        assert people.cluster.get(f"//sys/users/{user}/@uid") == int(uid)
+        assert people.cluster.get(f"//sys/users/{user}/@job_uid") == int(uid)
     assert ann[0] != bob[0]
 
 
@@ -79,7 +79,7 @@ def test_s9_a_uid_is_never_root(people):
         operation = cluster.run_vanilla("id -u >&2")
         [job] = cluster.jobs(operation)
         uid = int(cluster.stderr(operation, job["id"]))
-        assert uid in DEFAULTS and uid == cluster.get("//sys/users/root/@uid")
+        assert uid in DEFAULTS and uid == cluster.get("//sys/users/root/@job_uid")
 
 
 def test_s9_a_uid_survives_everything(people):
@@ -127,6 +127,77 @@ true"""
     # What a job opens on purpose is open.
     assert crowd.run("bob", f"{{ {script}; }} 2>/dev/null >said; cat said >&2") == "open\n"
     assert (shared / "file").read_text() == "secret\nmore\n"
+
+
+# One job of a user passes its working directory to another job of the user, which runs on and later tries to get at what the next
+# job of the slot has there.
+PASS = """
+import array, os, socket, sys, time
+def until(path):
+    while not os.path.exists(path):
+        time.sleep(0.05)
+sandbox = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+os.chdir(sys.argv[2])
+if sys.argv[1] == "pass":
+    os.chmod(sandbox, 0o777)
+    until("passage")
+    end = socket.socket(socket.AF_UNIX)
+    end.connect("passage")
+    socket.send_fds(end, [b"x"], [sandbox])
+    assert end.recv(1) == b"y"
+else:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("new")
+    listener.listen()
+    os.rename("new", "passage")
+    end, _ = listener.accept()
+    _, [directory], _, _ = socket.recv_fds(end, 1, 1)
+    end.send(b"y")
+    until("go")
+    found = []
+    def attempt(name, action):
+        try:
+            action()
+            found.append(name)
+        except OSError as error:
+            print(name, error)
+    attempt("opened", lambda: os.fchmod(directory, 0o777))
+    attempt("made", lambda: os.close(os.open("planted", os.O_CREAT | os.O_WRONLY, 0o666, dir_fd=directory)))
+    attempt("read", lambda: os.close(os.open("secret", os.O_RDONLY, dir_fd=directory)))
+    attempt("linked", lambda: os.symlink("/etc/passwd", "link", dir_fd=directory))
+    print(";".join(found), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("leaves", ["nothing", "tree"])
+def test_s9_a_passed_descriptor_is_of_no_use(leaves):
+    """S9: a job passed its sandbox to another job of its user; the sandbox went to the next user's job, and the other job opened
+    it to itself and put files into it."""
+    python = pathlib.Path("/usr/bin/python3")
+    if not python.exists():
+        pytest.skip(f"there is no {python} that jobs could see")
+    with make_cluster(nodes=1, resources="cpu=4,memory=4GiB,user_slots=2", auth=True) as cluster:
+        people = People(cluster)
+        shared = cluster.shared
+        script = shared / "pass.py"
+        script.write_text(PASS)
+        script.chmod(0o644)
+        keeper = people.start("ann", f"{python} {script} keep {shared}")
+        wait_for((shared / "passage").exists, what="the job that waits for a descriptor")
+        fill = {"nothing": "true", "tree": "mkdir -p a/b; touch a/b/c"}[leaves]
+        place = people.run("ann", f"{fill}; {python} {script} pass {shared} && pwd >&2")
+        begun, done = shared / "begun", shared / "done"
+        bob = people.start("bob", f"echo secret >secret; pwd >&2; touch {begun}; while [ ! -e {done} ]; do sleep 0.05; done; "
+                                  f"stat -c %a . >&2; ls >&2")
+        wait_for(begun.exists, what="the job of the other user")
+        (shared / "go").touch()
+        cluster.wait_state(keeper, "completed")
+        done.touch()
+        cluster.wait_state(bob, "completed")
+        [job] = cluster.jobs(keeper)
+        assert cluster.stderr(keeper, job["id"]) == b"\n", "what the job of ann could do"
+        [job] = cluster.jobs(bob)
+        assert cluster.stderr(bob, job["id"]).decode() == f"{place}700\nsecret\n", "what bob's job had, in ann's slot"
 
 
 # Makes a POSIX message queue, a shared memory segment, a semaphore and a message queue of System V and a POSIX shared memory object,
@@ -224,6 +295,37 @@ def test_s9_two_clusters_of_one_host_never_use_the_same_uid():
             [job] = first.jobs(waiting, state="completed")
             assert int(first.stderr(waiting, job["id"])) == base
             wait_for(lambda: "another cluster" not in alerts(first), what="the alert to go")
+
+
+def test_s9_uids_of_jobs_stay_claimed_when_the_range_changes():
+    """S9: with another range in the configuration the uids of jobs that ran were free for another cluster of the host."""
+    base = 1_100_000_000 + 10_000 * (os.getpid() % 10_000)
+    config = lambda begin: f'job_uids = "{begin}-{begin + 9}"\n{FAST}'  # noqa: E731
+    with make_cluster(nodes=1, server_config=config(base)) as first:
+        first.create_pool("p")
+        begun, go = first.shared / "begun", first.shared / "go"
+        running = first.start_vanilla(f"id -u >&2; touch {begun}; while [ ! -e {go} ]; do sleep 0.05; done")
+        wait_for(begun.exists, what="the job")
+        first.server.kill()
+        first.configuration("server", config(base + 1000))
+        first.restart()
+        operation = first.run_vanilla("id -u >&2")
+        [job] = first.jobs(operation)
+        assert int(first.stderr(operation, job["id"])) == base + 1000
+        with make_cluster(nodes=1, server_config=config(base)) as second:
+            second.create_pool("p")
+            wait_for(lambda: slots(second) == 0, what="the node to offer nothing")
+            said = alerts(second)
+            assert "used on this host by another cluster" in said and f"{base}-{base} of" in said, said
+            go.touch()
+            first.wait_state(running, "completed")
+            [job] = first.jobs(running)
+            assert int(first.stderr(running, job["id"])) == base
+            # What no job has is given back when the server says next what it wants.
+            first.server.kill()
+            first.restart()
+            wait_for(lambda: slots(second) > 0, what="the node to offer slots")
+            second.run_vanilla("true")
 
 
 def test_s9_uids_of_accounts_of_the_host_are_refused():

@@ -326,9 +326,9 @@ def test_jobs_get_the_uids_of_their_users(release):
                                         spec={"pool": "users-of-jobs", "tasks": tasks})["operation_id"]
             cluster.wait_state(operation, "completed")
             said = {cluster.stderr(operation, job["id"]).decode() for job in cluster.jobs(operation)}
-            uids[user] = cluster.get(f"//sys/users/{user}/@uid")
+            uids[user] = cluster.get(f"//sys/users/{user}/@job_uid")
             assert said == {f"{uids[user]}\n{uids[user]}:700\n"}, user
-        assert uids["ann"] != uids["bob"] and min(uids.values()) >= 0x70000000
+        assert uids["ann"] != uids["bob"] and 0x78000000 <= min(uids.values()) and max(uids.values()) < 0x7FFE0000
         for directory in cluster.directory.glob("node-*/slots/*"):
             assert directory.stat().st_mode & 0o7777 == 0o700, directory
             for sandbox in directory.glob("sandbox"):

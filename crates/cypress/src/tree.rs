@@ -41,7 +41,7 @@ pub struct Tree {
     /// When nodes expire, soonest first ([`Node::expires`]).
     pub(crate) expiring: OrdSet<(Time, ObjectId)>,
     pub(crate) mounts: OrdMap<ObjectId, MountId>,
-    /// Attribute `uid` of users, which their owner tells.
+    /// Attribute `job_uid` of users, which their owner tells.
     pub(crate) uids: OrdMap<ObjectId, u32>,
     /// Locks that transactions have or wait for, by node.
     pub(crate) locks: OrdMap<ObjectId, NodeLocks>,
@@ -194,7 +194,7 @@ impl Tree {
         self.mounts.insert(id, mount);
     }
 
-    /// Declares the attribute `uid` of a user; `None` takes it back. Not persistent: whoever knows it tells it at every start.
+    /// Declares the attribute `job_uid` of a user; `None` takes it back. Not persistent: whoever knows it tells it at every start.
     pub fn tell_uid(&mut self, id: ObjectId, uid: Option<u32>) {
         match uid {
             Some(uid) => drop(self.uids.insert(id, uid)),

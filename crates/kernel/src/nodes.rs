@@ -54,6 +54,8 @@ pub(crate) struct Node {
     pub tree: Option<String>,
     /// Newest order that depends on something: later ones may not overtake it.
     pub last_order: Seq,
+    /// It would start jobs as other users than the server names, in a cluster whose users are kept apart.
+    pub lacks_job_uids: bool,
     /// It has said that it leaves: it gets nothing more, and is gone when its stream ends.
     pub leaving: bool,
     /// Its own clock when it said its newest Hello or heartbeat: time since the start of its host.
@@ -100,6 +102,7 @@ impl Node {
             settings,
             tree: None,
             last_order: 0,
+            lacks_job_uids: false,
             leaving: false,
             stamp: Span::ZERO,
             acknowledged: Span::ZERO,
@@ -135,13 +138,19 @@ impl Node {
         } else if self.settings.disable_scheduler_jobs {
             // Nothing more than what is on its way out: without any slots it would lose that at once.
             limits.user_slots = self.jobs.len() as i64;
+        } else if self.lacks_job_uids {
+            // What was started before may end there.
+            limits.user_slots = limits.user_slots.min(self.jobs.len() as i64);
         }
         limits
     }
 
-    /// It is connected, and nobody has said that it is to run no more jobs.
+    /// It is connected, and nothing speaks against more jobs there.
     pub fn may_start_jobs(&self) -> bool {
-        let refuses = self.leaving || self.settings.banned || self.settings.disable_scheduler_jobs;
+        let refuses = self.leaving
+            || self.lacks_job_uids
+            || self.settings.banned
+            || self.settings.disable_scheduler_jobs;
         self.key.is_some() && !refuses
     }
 
@@ -150,7 +159,17 @@ impl Node {
         let waiting = jobs.iter().filter(|job| job.phase == JobPhase::Created);
         self.waiting = waiting.map(|job| job.identity.job_id).collect();
         self.report.has_waiting_allocations =
-            !self.waiting.is_empty() || self.settings.disable_scheduler_jobs;
+            !self.waiting.is_empty() || self.settings.disable_scheduler_jobs || self.lacks_job_uids;
+    }
+
+    /// What the node says of itself, and what the server has found.
+    fn note_alerts(&mut self, reported: Vec<Failure>) {
+        self.alerts = reported;
+        if self.lacks_job_uids {
+            let text = "No jobs are started on this node: it is of an older version, which gives jobs the users of slots, so jobs of \
+                        different users would have the same user of the host; update the node";
+            self.alerts.push(Failure::new(text).with("alert_type", "job_uids_not_supported"));
+        }
     }
 
     fn tags(&self, reported: &[String]) -> BTreeSet<String> {
@@ -289,11 +308,13 @@ impl Kernel {
             self.nodes.by_key.remove(&old);
             out.push(Effect::Disconnect(old));
         }
+        let needs_job_uids = self.config.access_control;
         let node = self.nodes.get_or_add(&address);
         node.incarnation = hello.incarnation;
         node.job_environment = hello.job_environment.clone();
         node.disk_capacity = hello.disk_capacity;
-        node.alerts = hello.alerts.clone();
+        node.lacks_job_uids = needs_job_uids && !hello.knows_job_uids;
+        node.note_alerts(hello.alerts.clone());
         node.stamp = hello.stamp;
         node.leases_extended_until = Time::ZERO;
         if !hello.data_id.is_empty() {
@@ -310,6 +331,11 @@ impl Kernel {
             tags: node.tags(&hello.tags).into(),
             has_waiting_allocations: false,
         };
+        if node.lacks_job_uids {
+            // Jobs of the server's life before are not among those of the node yet.
+            let running = hello.running.len() as i64;
+            node.report.resource_limits.user_slots = hello.resource_limits.user_slots.min(running);
+        }
         node.note_waiting(&hello.running);
         node.last_heartbeat = now;
         let report = node.report.clone();
@@ -365,7 +391,7 @@ impl Kernel {
     fn node_heartbeat(&mut self, now: Time, address: &str, heartbeat: Heartbeat, out: &mut Vec<Effect>) {
         let Some(node) = self.nodes.get_mut(address) else { return };
         node.last_heartbeat = now;
-        node.alerts = heartbeat.alerts;
+        node.note_alerts(heartbeat.alerts);
         node.stamp = heartbeat.stamp;
         node.leases_extended_until = heartbeat.leases_extended_until;
         node.report.resource_limits = node.effective_limits(heartbeat.resource_limits);
@@ -400,7 +426,7 @@ impl Kernel {
     /// A job waits for resources no more: it runs, or it is over.
     pub(crate) fn waits_no_more(&mut self, address: &str, job_id: JobId) {
         let Some(node) = self.nodes.get_mut(address) else { return };
-        if node.waiting.remove(&job_id) && node.waiting.is_empty() {
+        if node.waiting.remove(&job_id) && node.waiting.is_empty() && !node.lacks_job_uids {
             node.report.has_waiting_allocations = false;
             self.scheduler.nothing_waits(address);
             self.pending_work.heard.insert(address.into());

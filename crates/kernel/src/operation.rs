@@ -16,6 +16,8 @@ pub(crate) struct Operation {
     /// Lease of its exclusive jobs; `None` if it has no exclusive task. It never changes.
     pub lease: Option<Span>,
     pub user: String,
+    /// The user's node at the start; `None` if the user had none. A later user of the same name is another one.
+    pub user_id: Option<ObjectId>,
     /// Of the host, that its jobs run as.
     pub uid: u32,
     /// The transaction that it was started in, and does not outlive.

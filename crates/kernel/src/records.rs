@@ -121,7 +121,8 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
     }
     .with_some("lease_period", operation.lease.map(|lease| lease.0))
     .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))
-    .with_some("user_transaction_id", operation.user_transaction);
+    .with_some("user_transaction_id", operation.user_transaction)
+    .with_some("user_id", operation.user_id);
     yson::to_binary(&map.into())
 }
 

@@ -90,6 +90,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         disk_capacity: None,
         stamp: Span::ZERO,
         data_id: String::new(),
+        knows_job_uids: true,
         running: Vec::new(),
         finished: Vec::new(),
     };

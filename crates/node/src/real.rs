@@ -99,6 +99,10 @@ pub(crate) enum RealNews {
     Emptied(JobId, u32, Result<(), Failure>),
     /// A slot's sandbox was made beside the loop, or not; who keeps its bounds, if the kernel does.
     Prepared { job_id: JobId, slot: u32, quota: Option<DiskQuota>, result: Result<(), Failure> },
+    /// Uids were claimed on the host, or not.
+    UidsClaimed(users::Claimed),
+    /// Whether jobs can have a uid.
+    UidLooked(users::Looked),
     /// An answer for the core.
     Input(NodeInput),
     /// An answer for the server.
@@ -168,6 +172,8 @@ pub(crate) struct RealHands {
     isolator: Option<Isolator>,
     /// None: jobs have the user of the node.
     users: Option<Users>,
+    /// Preparations that wait for the clerk of uids, by uid; an entry for each question that is asked.
+    waiting_for_uid: FxHashMap<u32, Vec<slots::Waiting>>,
     /// None: the kernel keeps no bounds of disk space here.
     quotas: Option<Quotas>,
     layers: Arc<Layers>,
@@ -177,20 +183,24 @@ pub(crate) struct RealHands {
 }
 
 /// Release 0.1 gave each slot a user. What jobs with such users have left is removed before the next job of the slot.
-fn tell_of_users_of_slots(layout: &Layout, first: u32, slots: &[u32]) {
+/// Gives the users.
+fn users_of_slots(layout: &Layout, first: u32, found: &Found) -> Vec<u32> {
     use std::os::unix::fs::MetadataExt;
-    let is_old = |slot: &&u32| {
-        let found = std::fs::symlink_metadata(layout.sandbox(**slot));
-        found.is_ok_and(|found| found.uid() == first.saturating_add(**slot))
+    let named = found.jobs.iter().filter(|job| job.record.start.uid.is_some());
+    let named: Vec<u32> = named.map(|job| job.record.slot).collect();
+    let user_of = |slot: &u32| {
+        let user = std::fs::symlink_metadata(layout.sandbox(*slot)).ok()?.uid();
+        (user == first.saturating_add(*slot) && !named.contains(slot)).then_some(user)
     };
-    let count = slots.iter().filter(is_old).count();
-    if count > 0 {
+    let users: Vec<u32> = found.slots.iter().filter_map(user_of).collect();
+    if !users.is_empty() {
         tracing::warn!(
-            slots = count,
+            slots = users.len(),
             "sandboxes of these slots belong to users of slots, of release 0.1: jobs have the users of the cluster's job_uids now, \
              and files that the users of slots have in shared directories stay theirs"
         );
     }
+    users
 }
 
 /// Of the blocking threads of the runtime.
@@ -237,11 +247,11 @@ impl RealHands {
         let first_project = config.room.start_project_id;
         let quotas = Quotas::find(&layout, first_project, &found.slots, &lives);
         let boot_id = cage::process::boot_id().unwrap_or_default();
+        let of_slots = users_of_slots(&layout, first_project, found);
         let users = match isolator.as_ref().is_some_and(Isolator::gives_users) {
-            true => Some(Users::new(layout.root(), &boot_id)?),
+            true => Some(Users::new(layout.root(), &boot_id, of_slots)?),
             false => None,
         };
-        tell_of_users_of_slots(&layout, first_project, &found.slots);
         let mut hands = RealHands {
             boot_id,
             confirmed_is_kept: true,
@@ -258,6 +268,7 @@ impl RealHands {
             sandboxes: Vec::new(),
             isolator,
             users,
+            waiting_for_uid: FxHashMap::default(),
             quotas,
             layers: Arc::new(
                 Layers::open(&layers_directory, config.cache_limit, remover.clone())
@@ -450,10 +461,16 @@ impl Hands for RealHands {
             NodeEffect::Send(_) | NodeEffect::WakeAt(_) | NodeEffect::LeaseIsHalfOver { .. } => {
                 unreachable!("the agent's own")
             }
-            NodeEffect::ClaimUids(uids) => {
-                let result = self.users.as_mut().map_or(Ok(()), |users| users.claim(uids));
-                outcomes.push(Outcome::Input(NodeInput::UidsClaimed(result)));
-            }
+            NodeEffect::ClaimUids(uids) => match &mut self.users {
+                None => outcomes.push(Outcome::Input(NodeInput::UidsClaimed(Ok(())))),
+                Some(users) => {
+                    let news = self.news.clone();
+                    let living = self.held.values().filter_map(|held| held.uid);
+                    users.claim(uids, living, move |claimed| {
+                        let _ = news.send(News::Hands(RealNews::UidsClaimed(claimed)));
+                    });
+                }
+            },
             NodeEffect::ProbePorts { job_id, ports } => {
                 let busy = ports.into_iter().filter(|port| !ports::is_free(*port)).collect();
                 outcomes.push(Outcome::Input(NodeInput::PortsProbed { job_id, busy }));
@@ -513,6 +530,11 @@ impl Hands for RealHands {
                 }
                 outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result }));
             }
+            RealNews::UidsClaimed(claimed) => {
+                let result = self.users.as_mut().map_or(Ok(()), |users| users.claimed(claimed));
+                outcomes.push(Outcome::Input(NodeInput::UidsClaimed(result)));
+            }
+            RealNews::UidLooked(looked) => self.uid_looked(looked, outcomes),
             RealNews::Prepared { job_id, slot, quota, result } => {
                 self.prepared(job_id, slot, quota);
                 outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result }));

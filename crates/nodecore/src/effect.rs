@@ -16,7 +16,7 @@ pub enum NodeEffect {
     Send(NodeMessage),
     /// Call back with [`crate::NodeInput::Wake`] then; replaces an earlier wish.
     WakeAt(Time),
-    /// Claim users of the host for the jobs of this cluster. Answer: `UidsClaimed`.
+    /// Claim users of the host for the jobs of this cluster. Answer: `UidsClaimed`, one for each; no job starts before.
     ClaimUids(JobUids),
     /// Find out which of these ports are in use on the host, by a bind. Answer: `PortsProbed`.
     ProbePorts {

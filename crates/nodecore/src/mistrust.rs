@@ -74,14 +74,14 @@ impl NodeCore {
     }
 
     pub(crate) fn starts_nothing(&self) -> bool {
-        self.mistrust.until.is_some() || self.uids.is_refused()
+        self.mistrust.until.is_some() || !self.uids.is_settled()
     }
 
     /// What the server may count on: during a pause the slots of the jobs that are here and no others. With
     /// fewer it would take them for too many and abort some.
     pub(crate) fn offered_limits(&self) -> Resources {
         let mut limits = self.settings.resource_limits;
-        if self.starts_nothing() {
+        if self.mistrust.until.is_some() || self.uids.is_refused() {
             limits.user_slots = limits.user_slots.min(self.ledger.usage().user_slots);
         }
         limits

@@ -81,6 +81,7 @@ impl NodeCore {
             disk_capacity: self.settings.disk_capacity,
             stamp: self.leases.since_boot(),
             data_id: self.settings.data_id.clone(),
+            knows_job_uids: true,
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()
                 .filter(|job| job.is_reportable())

@@ -9,17 +9,20 @@ use std::str::FromStr;
 
 use crate::Guid;
 
-/// First number of the part from which default ranges are taken; it ends before 0x7fff_0000.
-const DEFAULTS_BEGIN: u32 = 0x7000_0000;
-const DEFAULTS_END: u32 = 0x7fff_0000;
+/// The part from which default ranges are taken, from the first number to the one after the last. Up to 2,000,200,000 SSSD gives
+/// numbers to accounts of directories, and from 0x7ffe_0000 on systemd has foreign uids.
+const DEFAULTS_BEGIN: u32 = 0x7800_0000;
+const DEFAULTS_END: u32 = 0x7ffe_0000;
 /// Uids of a default range.
 const DEFAULT_SIZE: u32 = 1 << 16;
 /// Default ranges begin at multiples of this, and nodes claim uids in pieces of it.
 pub const UID_BLOCK: u32 = 256;
 /// Lower numbers belong to accounts of the system.
 const SMALLEST: u32 = 1000;
-/// `nobody`, and the largest number of 16 bits, which means "none".
-const RESERVED: [u32; 2] = [65_534, 65_535];
+/// User and group of the process by which a node tries at its start whether it can isolate jobs.
+pub const PROBE_UID: u32 = 0x7fff_fff0;
+/// `nobody` and "none" in 16 bits, the user of the self-check of nodes, and `nobody` in 32 bits.
+const RESERVED: [u32; 4] = [65_534, 65_535, PROBE_UID, u32::MAX - 1];
 
 /// Uids from `first` to `last`, both included. A job's group has the number of its user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,7 +48,7 @@ impl UidRange {
         }
     }
 
-    /// The default range of a cluster: 65,536 uids between 0x70000000 and 0x7ffeffff.
+    /// The default range of a cluster: 65,536 uids between 0x78000000 and 0x7ffdffff.
     pub fn of_cluster(id: Guid) -> UidRange {
         let hash = id.to_bytes().into_iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -117,7 +120,7 @@ mod tests {
     /// S9.
     #[test]
     fn ranges_without_uids_of_the_system_are_accepted() {
-        for text in ["1000-1000", "100000-165535", "65536-70000", "1000-65533", "4294967294-4294967294"] {
+        for text in ["1000-1000", "100000-165535", "65536-70000", "1000-65533", "4294967293-4294967293"] {
             assert_eq!(text.parse::<UidRange>().map(|range| range.to_string()), Ok(text.to_owned()));
         }
         for (text, why) in [
@@ -125,6 +128,9 @@ mod tests {
             ("999-2000", "from 1000"),
             ("2000-1000", "smaller number first"),
             ("60000-70000", "65534"),
+            ("65535-70000", "65535"),
+            ("2147483600-2147483647", "2147483632"),
+            ("4294967294-4294967294", "4294967294"),
             ("100000-4294967295", "from 1000 to 4294967294"),
             ("100000", "first-last"),
             ("a-b", "first-last"),
@@ -140,7 +146,7 @@ mod tests {
     fn default_ranges_are_apart_from_accounts_and_from_each_other() {
         let ranges: Vec<UidRange> = (0..200).map(|n| UidRange::of_cluster(Guid([n, 7, 1, n * 3]))).collect();
         for range in &ranges {
-            assert!(range.first() >= 0x7000_0000 && range.last() < 0x7fff_0000, "{range}");
+            assert!(range.first() > 2_000_200_000 && range.last() < 0x7ffe_0000, "{range}");
             assert_eq!(range.count(), 65_536);
             assert_eq!(UidRange::new(range.first(), range.last()), Ok(*range));
         }
@@ -158,7 +164,7 @@ mod tests {
             [10_255, 10_255, 10_511, 10_600]
         );
         assert_eq!(range.up_to_block_of(5), range);
-        let end = UidRange::new(u32::MAX - 10, u32::MAX - 1).expect("a range");
+        let end = UidRange::new(u32::MAX - 10, u32::MAX - 2).expect("a range");
         assert_eq!(end.up_to_block_of(u32::MAX - 9), end);
         let other = UidRange::new(10_600, 11_000).expect("a range");
         assert!(range.overlaps(other) && other.overlaps(range));

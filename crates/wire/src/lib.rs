@@ -76,6 +76,9 @@ pub struct Hello {
     pub stamp: Span,
     /// Data directory of the node: another one knows nothing of jobs of the one before. Empty from nodes of older versions.
     pub data_id: String,
+    /// The node starts no job as another user of its host than [`StartJob::uid`] or its own user. False from nodes of older
+    /// versions, which give jobs the users of slots.
+    pub knows_job_uids: bool,
     /// Jobs that are waiting, running or being cleaned up.
     pub running: Vec<JobReport>,
     /// Finished jobs that no server has released yet.

@@ -67,6 +67,7 @@ impl Kernel {
             operation_type: parsed.spec.operation_type,
             lease: self.new_lease(&parsed.spec),
             user: user.to_owned(),
+            user_id: self.user_node(user),
             uid,
             user_transaction: self.tree.entered(),
             start_time: now,

@@ -82,17 +82,23 @@ impl Records {
 /// Key and value.
 type Record = (Vec<u8>, Vec<u8>);
 
-/// The store cannot be understood.
+/// Why there is no kernel.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "The state in the store cannot be recovered: {0}. Nothing was changed. Restore the whole data directory of the server from a \
-     backup; if another version has written it, start that one"
-)]
-pub struct RecoverError(pub Failure);
+pub enum RecoverError {
+    /// The store cannot be understood.
+    #[error(
+        "The state in the store cannot be recovered: {0}. Nothing was changed. Restore the whole data directory of the server from a \
+         backup; if another version has written it, start that one"
+    )]
+    Store(Failure),
+    /// The store is well, and an option does not fit what is in it.
+    #[error("{0}. Nothing was changed")]
+    Configuration(Failure),
+}
 
 impl From<Failure> for RecoverError {
     fn from(failure: Failure) -> RecoverError {
-        RecoverError(failure)
+        RecoverError::Store(failure)
     }
 }
 
@@ -178,7 +184,7 @@ impl Kernel {
             restored.map_err(|why| damage::of_record(Table::JobUids, &key, why))?;
         }
         kernel.show_uids();
-        kernel.recover_operations(now, &mut records);
+        kernel.recover_operations(now, &mut records).map_err(RecoverError::Configuration)?;
         for (_, value) in records.take(Table::OwedEnds) {
             kernel.restore_owed(&value);
         }

@@ -11,6 +11,7 @@ use crate::records::{
     pinned_from_value, tree_from_value,
 };
 use crate::summary::Summary;
+use crate::uids::NO_UID;
 use controller::spec::ParsedSpec;
 use controller::{OperationController, StatePart};
 use cypress::Chunk;
@@ -82,14 +83,14 @@ impl StoredOperation {
 }
 
 impl Kernel {
-    /// No single operation keeps the others from coming back: one that cannot be restored fails.
-    pub(super) fn recover_operations(&mut self, now: Time, records: &mut Records) {
+    /// No single operation keeps the others from coming back: one that cannot be restored fails. An error is one of the
+    /// configuration, and no operation has changed then.
+    pub(super) fn recover_operations(&mut self, now: Time, records: &mut Records) -> Result<(), Failure> {
         self.recover_finished(records);
         let mut stored = self.stored_operations(records);
         let mut descriptions = Vec::new();
         for (id, record) in &stored {
-            match self.restore_and_describe(*id, record).and_then(|restored| self.with_uid(restored, record))
-            {
+            match self.restore_and_describe(*id, record) {
                 Ok((operation, description)) => {
                     if let Some(alias) = operation.alias() {
                         self.aliases.insert(alias.to_owned(), *id);
@@ -101,6 +102,7 @@ impl Kernel {
                 Err(why) => self.fail_broken(now, *id, Broken { record, why }),
             }
         }
+        self.give_uids_to_restored()?;
         for (id, revived) in self.scheduler.revive_operations(descriptions) {
             let record = stored.remove(&id).unwrap_or_default();
             match revived {
@@ -127,6 +129,7 @@ impl Kernel {
         }
         self.keep_leases_confirmable();
         self.reviving = !self.operations.is_empty();
+        Ok(())
     }
 
     /// Summaries of those that were over already.
@@ -188,18 +191,6 @@ impl Kernel {
             }
         }
         Ok((operation, desc))
-    }
-
-    /// Jobs that are started from now on have a uid of the range.
-    fn with_uid(
-        &mut self,
-        (mut operation, description): (Operation, OperationDesc),
-        record: &StoredOperation,
-    ) -> Result<(Operation, OperationDesc), Failure> {
-        let stored =
-            record.changing.get("uid").and_then(Value::as_u64).and_then(|uid| u32::try_from(uid).ok());
-        operation.uid = self.uid_of_restored(&operation.user, stored)?;
-        Ok((operation, description))
     }
 
     /// An operation that the scheduler has taken back goes on from where it was.
@@ -267,13 +258,19 @@ impl Kernel {
         // any job has it: the configuration may be another one at the next start.
         let lease = stored_lease.or_else(|| self.new_lease(&spec.spec));
         let is_new_lease = lease.is_some() && stored_lease.is_none();
+        let user_id = match record.fixed.get("user_id") {
+            Some(id) => Some(id.as_str().and_then(|id| id.parse().ok()).ok_or_else(|| broken("user_id"))?),
+            None => self.user_node_at(&user, start_time),
+        };
+        let uid = changing.get("uid").and_then(Value::as_u64).and_then(|uid| u32::try_from(uid).ok());
         let mut operation = Operation {
             id,
             operation_type,
             lease,
             user,
-            // Told by `with_uid`.
-            uid: 0,
+            user_id,
+            // Others get one of the range when all have been read.
+            uid: uid.filter(|uid| self.config.job_uids.contains(*uid)).unwrap_or(NO_UID),
             user_transaction: record
                 .fixed
                 .get("user_transaction_id")

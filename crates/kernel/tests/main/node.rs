@@ -36,6 +36,8 @@ pub struct Node {
     pub stamp: vocab::Span,
     pub leases_extended_until: Time,
     pub data_id: String,
+    /// False: it is of release 0.1.
+    pub knows_job_uids: bool,
     /// What it was told last.
     pub job_uids: Option<wire::JobUids>,
 }
@@ -81,6 +83,7 @@ impl Node {
             stamp: vocab::Span::ZERO,
             leases_extended_until: Time::ZERO,
             data_id: String::new(),
+            knows_job_uids: true,
             job_uids: None,
         }
     }
@@ -112,6 +115,7 @@ impl Node {
             disk_capacity: self.disk_capacity,
             stamp: self.stamp,
             data_id: self.data_id.clone(),
+            knows_job_uids: self.knows_job_uids,
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }

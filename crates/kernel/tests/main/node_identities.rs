@@ -130,6 +130,7 @@ impl Cluster {
             running: Vec::new(),
             finished: Vec::new(),
             data_id: String::new(),
+            knows_job_uids: true,
             stamp: vocab::Span::ZERO,
         };
         let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });

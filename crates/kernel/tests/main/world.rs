@@ -137,6 +137,11 @@ impl World {
 
     /// The next life of the server, from what is durable.
     pub fn restart(&mut self) {
+        self.try_restart().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The same, if the server starts.
+    pub fn try_restart(&mut self) -> Result<(), Failure> {
         assert!(self.kernel.is_none(), "the server runs already");
         self.config.life += 1;
         let mut records = Records::default();
@@ -151,12 +156,11 @@ impl World {
             }
         }
         let mut out = Vec::new();
-        match Kernel::recover(self.config.clone(), records, self.now, &mut out) {
-            Ok(kernel) => self.kernel = Some(kernel),
-            Err(error) => panic!("{error}"),
-        }
+        let recovered = Kernel::recover(self.config.clone(), records, self.now, &mut out);
+        self.kernel = Some(recovered.map_err(|error| Failure::new(error.to_string()))?);
         self.carry_out_all(out);
         self.settle();
+        Ok(())
     }
 
     /// `kill -9`. Of the commits on their way, the first `landed` have made it; nobody heard of that.

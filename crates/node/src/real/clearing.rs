@@ -131,8 +131,18 @@ impl Inner {
             }
             other => other?,
         };
+        take_back(&directory);
         Ok(Inner { name: name.to_owned(), entries: Dir::read_from(&directory)?, directory })
     }
+}
+
+/// A job that runs may hold the directory open, and could fill it as fast as it is emptied (S9).
+fn take_back(directory: &OwnedFd) {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let taken = rustix::fs::fchown(directory, Some(uid), Some(gid))
+        .and_then(|()| rustix::fs::fchmod(directory, Mode::RWXU));
+    // Without the right to do so the removal of the entries says what is wrong.
+    let _ = taken;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -261,6 +271,25 @@ mod tests {
         assert!(Clearing::of(&directory.path().join("to other")).is_err());
         remove_tree(&top).expect("removed");
         remove_tree(&top).expect("gone already");
+    }
+
+    /// S9: a job that holds a directory of the tree open cannot fill it any more.
+    #[test]
+    fn directories_are_taken_from_their_users() {
+        use std::os::unix::fs::MetadataExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let inner = directory.path().join("inner");
+        fs::create_dir_all(inner.join("a")).expect("made");
+        fs::write(inner.join("a/file"), b"x").expect("written");
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o777)).expect("ours");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&inner, Some(2_100_000_000), Some(2_100_000_000)).expect("root may");
+        }
+        let held = fs::File::open(&inner).expect("there");
+        Clearing::of(directory.path()).and_then(Clearing::run).expect("emptied");
+        let found = held.metadata().expect("open");
+        assert_eq!(found.uid(), rustix::process::geteuid().as_raw());
+        assert_eq!(found.mode() & 0o7777, 0o700);
     }
 
     #[test]

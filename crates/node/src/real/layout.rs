@@ -133,18 +133,34 @@ impl Layout {
     }
 }
 
-/// Makes a directory below one that is there, with this mode whatever the umask is. One that is there keeps its mode.
+/// Makes a directory of the node's own below one that is there. It has this mode afterwards, whatever the umask is, and whether
+/// it was there before or not: a node that was killed may have left it without.
 pub(crate) fn make_with_mode(path: &Path, mode: u32) -> io::Result<()> {
     match std::fs::create_dir(path) {
-        Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(e) => Err(e),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        // A part of the root file systems of jobs that run is not touched without need.
+        Err(_) if std::fs::symlink_metadata(path)?.permissions().mode() & 0o7777 == mode => return Ok(()),
+        _ => {}
     }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// S9: a node that was killed between the two steps left directories that jobs could not pass.
+    #[test]
+    fn a_directory_has_its_mode_although_it_was_there() -> io::Result<()> {
+        let root = tempfile::tempdir()?;
+        let path = root.path().join("skeleton");
+        std::fs::DirBuilder::new().mode(CLOSED).create(&path)?;
+        for _ in 0..2 {
+            make_with_mode(&path, 0o755)?;
+            assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o7777, 0o755);
+        }
+        Ok(())
+    }
 
     /// S3.
     #[test]

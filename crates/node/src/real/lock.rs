@@ -42,9 +42,9 @@ pub(crate) enum Attempt {
 #[derive(Debug)]
 pub(crate) enum Peeked {
     /// The process lives.
-    Held(String),
+    Held(Vec<u8>),
     /// The process is dead. The file is locked here meanwhile.
-    Free(String, Lock),
+    Free(Vec<u8>, Lock),
 }
 
 /// A process that was killed holds its locks until the kernel has freed its memory.
@@ -68,19 +68,32 @@ impl Lock {
             std::thread::sleep(PAUSE);
             file = open(path)?;
         }
-        let mut lock = Lock { file, path: None };
-        lock.rewrite(path, holder)?;
-        Ok(Attempt::Taken(lock))
+        let mut write = || -> std::io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{holder}")
+        };
+        write().map_err(NodeError::io("write", path))?;
+        Ok(Attempt::Taken(Lock { file, path: None }))
     }
 
-    /// Replaces the line of a lock that is held.
-    pub fn rewrite(&mut self, path: &Path, holder: &str) -> Result<(), NodeError> {
+    /// Puts a file with this content, held by this process, in the place of one that nobody else holds or replaces. At no time
+    /// the file is there without its content, whenever the process or the host dies.
+    pub fn replace(path: &Path, content: &[u8]) -> Result<Lock, NodeError> {
+        let new = path.with_extension("new");
+        let mut file = open(&new)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(e) => return Err(NodeError::io("lock", &new)(e.into())),
+        }
         let mut write = || -> std::io::Result<()> {
-            self.file.set_len(0)?;
-            self.file.rewind()?;
-            writeln!(self.file, "{holder}")
+            file.set_len(0)?;
+            file.write_all(content)?;
+            file.sync_data()?;
+            std::fs::rename(&new, path)
         };
-        write().map_err(NodeError::io("write", path))
+        write().map_err(NodeError::io("write", path))?;
+        Ok(Lock { file, path: None })
     }
 
     /// Looks at a lock that may be another process's. `None` if there is no such file.
@@ -92,8 +105,8 @@ impl Lock {
             other => other.map_err(NodeError::io("open", path))?,
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Peeked::Free(line_of(&file), Lock { file, path: None }))),
-            Err(Errno::WOULDBLOCK) => Ok(Some(Peeked::Held(line_of(&file)))),
+            Ok(()) => Ok(Some(Peeked::Free(content_of(&file, path)?, Lock { file, path: None }))),
+            Err(Errno::WOULDBLOCK) => Ok(Some(Peeked::Held(content_of(&file, path)?))),
             Err(e) => Err(NodeError::io("lock", path)(e.into())),
         }
     }
@@ -103,6 +116,12 @@ impl Lock {
         self.path = Some(path.to_owned());
         self
     }
+}
+
+fn content_of(file: &File, path: &Path) -> Result<Vec<u8>, NodeError> {
+    let mut content = Vec::new();
+    file.take(MAX_CONTENT).read_to_end(&mut content).map_err(NodeError::io("read", path))?;
+    Ok(content)
 }
 
 fn line_of(file: &File) -> String {
@@ -133,3 +152,4 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 const MAX_LINE: u64 = 8192;
+const MAX_CONTENT: u64 = 1 << 20;

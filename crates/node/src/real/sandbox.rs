@@ -162,6 +162,28 @@ pub(crate) enum Condition {
     Full,
 }
 
+/// Takes a sandbox from its last user. Other jobs of this user may hold it open: from now on they can neither change nor enter it.
+fn take_back(sandbox: &Path) -> io::Result<()> {
+    let node = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    own(sandbox, Some(node))?;
+    fs::set_permissions(sandbox, fs::Permissions::from_mode(CLOSED))
+}
+
+/// Puts a new directory in the place of the sandbox of a job that has ended, if emptying the old one is quickly done. The next
+/// job must not get the old one: the last user's other jobs may hold it open.
+pub(crate) fn recycle(sandbox: &Path) -> io::Result<Condition> {
+    match take_back(sandbox) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Condition::Full),
+        other => other?,
+    }
+    if tidy(sandbox, CLOSED)? == Condition::Full {
+        return Ok(Condition::Full);
+    }
+    fs::remove_dir(sandbox)?;
+    fs::DirBuilder::new().mode(CLOSED).create(sandbox)?;
+    Ok(Condition::Empty)
+}
+
 /// Empties a sandbox, or another directory of a slot, if that is quickly done: most small jobs leave nothing, or a link or two.
 /// It has `mode` then.
 pub(crate) fn tidy(sandbox: &Path, mode: u32) -> io::Result<Condition> {
@@ -190,7 +212,7 @@ pub(crate) fn tidy(sandbox: &Path, mode: u32) -> io::Result<Condition> {
 
 /// Empties a sandbox whatever is in it. Blocks for as long as that takes.
 pub(crate) fn empty(sandbox: &Path, owner: Option<Owner>) -> Result<(), Failure> {
-    match Clearing::of(sandbox).and_then(Clearing::run) {
+    match take_back(sandbox).and_then(|()| Clearing::of(sandbox)).and_then(Clearing::run) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(directory_failure("empty", sandbox, &e)),
         _ => renew(sandbox, owner),
     }
@@ -241,6 +263,43 @@ mod tests {
         fs::remove_dir(&sandbox)?;
         assert_eq!(tidy(&sandbox, CLOSED)?, Condition::Full, "a job may remove its own directory");
         empty(&sandbox, None).expect("made again");
+        Ok(())
+    }
+
+    /// S9: another job of the user can hold the directory open, by a descriptor that the job has passed on, and opened it to
+    /// itself again when the next user's job had it.
+    #[test]
+    fn a_sandbox_is_a_new_directory_for_the_next_job() -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt;
+        let root = tempfile::tempdir()?;
+        let layout = Layout::create(root.path()).expect("made");
+        let sandbox = layout.sandbox(0);
+        let node = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let owner = rustix::process::geteuid().is_root().then_some((2_100_000_000, 2_100_000_000));
+        make(&layout, 0, owner).expect("made");
+        type Fill = fn(&Path) -> io::Result<()>;
+        let nothing: Fill = |_| Ok(());
+        let file: Fill = |sandbox| fs::write(sandbox.join("file"), "x");
+        let tree: Fill = |sandbox| fs::create_dir_all(sandbox.join("a/b"));
+        for (fill, expected) in
+            [(nothing, Condition::Empty), (file, Condition::Empty), (tree, Condition::Full)]
+        {
+            own(&sandbox, owner)?;
+            fs::set_permissions(&sandbox, fs::Permissions::from_mode(0o777))?;
+            fill(&sandbox)?;
+            // While it is open no other directory can have its number.
+            let held = fs::File::open(&sandbox)?;
+            assert_eq!(recycle(&sandbox)?, expected);
+            let found = held.metadata()?;
+            assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (node.0, node.1, CLOSED));
+            if expected == Condition::Full {
+                empty(&sandbox, None).expect("emptied");
+            }
+            let next = fs::symlink_metadata(&sandbox)?;
+            assert_ne!(next.ino(), found.ino(), "{expected:?}: the directory is used again");
+            assert_eq!((next.uid(), next.mode() & 0o7777), (node.0, CLOSED));
+            assert_eq!(fs::read_dir(&sandbox)?.count(), 0);
+        }
         Ok(())
     }
 

@@ -11,21 +11,66 @@ use wire::StartJob;
 
 use super::cache::Key;
 use super::clearing::remove_tree;
-use super::layout::{CLOSED, PASSABLE};
+use super::layout::PASSABLE;
 use super::remover::Remover;
 use super::room::{self, Owner, Tenant};
 use super::sandbox::{self, Condition, Placement};
+use super::users::{Looked, Users, Verdict};
 use super::{RealHands, RealNews, SandboxState, environment};
 use crate::agent::News;
 use crate::hands::Outcome;
 
+/// A preparation that waits for the clerk of uids.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    job_id: JobId,
+    slot: u32,
+    artifacts: Vec<Artifact>,
+    request: FileSystemRequest,
+}
+
 impl RealHands {
-    /// User of a job; `None`: the node's. An error if the job may not run as the user that the server has named.
-    fn owner_of(&mut self, job_id: JobId) -> Result<Option<Owner>, Failure> {
+    /// User of a job; `None`: the node's. `Ask` if the clerk of uids has to be asked first.
+    fn owner_of(&mut self, job_id: JobId) -> Result<Option<Owner>, Verdict> {
         let Some(users) = &mut self.users else { return Ok(None) };
         let held = self.held.entry(job_id).or_default();
-        held.owner = Some(users.of(held.uid)?);
-        Ok(held.owner)
+        match users.of(held.uid) {
+            Verdict::Granted(owner) => {
+                held.owner = Some(owner);
+                if users.is_old(owner.0) {
+                    self.look_at_uid(owner.0, None);
+                }
+                Ok(Some(owner))
+            }
+            other => Err(other),
+        }
+    }
+
+    /// One question for all jobs of a user that come meanwhile.
+    fn look_at_uid(&mut self, uid: u32, waiting: Option<Waiting>) {
+        let (Some(users), news) = (&mut self.users, self.news.clone()) else { return };
+        let is_asked = self.waiting_for_uid.contains_key(&uid);
+        self.waiting_for_uid.entry(uid).or_default().extend(waiting);
+        if !is_asked {
+            users.look(uid, move |looked| {
+                let _ = news.send(News::Hands(RealNews::UidLooked(looked)));
+            });
+        }
+    }
+
+    /// The clerk of uids has answered.
+    pub(super) fn uid_looked(&mut self, looked: Looked, outcomes: &mut Vec<Outcome>) {
+        let waiting = self.waiting_for_uid.remove(&looked.uid()).unwrap_or_default();
+        let result = self.users.as_mut().map_or(Ok(()), |users| users.looked(looked));
+        for Waiting { job_id, slot, artifacts, request } in waiting {
+            match &result {
+                Ok(()) => self.prepare_sandbox(job_id, slot, artifacts, request, outcomes),
+                Err(_) => {
+                    let result = result.clone();
+                    outcomes.push(Outcome::Input(NodeInput::SandboxReady { job_id, result }));
+                }
+            }
+        }
     }
 
     pub(super) fn mounts_volumes(&self) -> bool {
@@ -46,7 +91,11 @@ impl RealHands {
         }
         let owner = match self.owner_of(job_id) {
             Ok(owner) => owner,
-            Err(error) => return ready(Err(error)),
+            Err(Verdict::Refused(error)) => return ready(Err(error)),
+            Err(Verdict::Ask | Verdict::Granted(_)) => {
+                let uid = self.held.get(&job_id).and_then(|held| held.uid).unwrap_or_default();
+                return self.look_at_uid(uid, Some(Waiting { job_id, slot, artifacts, request }));
+            }
         };
         let (sandbox, job) = (self.layout.sandbox(slot), self.layout.job(slot));
         let state = std::mem::replace(self.sandbox_state(slot), SandboxState::Used);
@@ -157,8 +206,10 @@ impl RealHands {
     ) {
         let (gpus, ports) = devices;
         let owner = self.held.get(&job_id).and_then(|held| held.owner);
-        if self.users.is_some() && owner.is_none() {
-            let error = Failure::new("The job has no user of the host");
+        // The claim may have been lost since the sandbox was made.
+        let is_claimed = |users: &Users| owner.is_some_and(|(uid, _)| users.has(uid));
+        if self.users.as_ref().is_some_and(|users| !is_claimed(users)) {
+            let error = Failure::new("The job has no user of the host that this node has claimed");
             outcomes.push(Outcome::Input(NodeInput::SpawnFailed { job_id, error }));
             return;
         }
@@ -235,7 +286,7 @@ impl RealHands {
         {
             full.push(files);
         }
-        if matches!(sandbox::tidy(&sandbox, CLOSED), Ok(Condition::Empty)) {
+        if matches!(sandbox::recycle(&sandbox), Ok(Condition::Empty)) {
             if full.is_empty() {
                 *self.sandbox_state(slot) = SandboxState::Empty;
                 return outcomes.push(Outcome::Input(NodeInput::CleanedUp { job_id, result: Ok(()) }));

@@ -25,6 +25,11 @@ struct World {
     /// Live processes by job, as the edge knows them.
     alive: BTreeSet<JobId>,
     slots: BTreeMap<u32, JobId>,
+    /// Claims of uids without an answer, and whether the last answer was a refusal.
+    claims: usize,
+    is_refused: bool,
+    /// Jobs that have got resources.
+    begun: BTreeSet<JobId>,
 }
 
 /// Who was running had a place.
@@ -82,6 +87,9 @@ impl World {
             welcome: true,
             alive: BTreeSet::new(),
             slots: BTreeMap::new(),
+            claims: 0,
+            is_refused: false,
+            begun: BTreeSet::new(),
         }
     }
 
@@ -129,13 +137,17 @@ impl World {
             | NodeEffect::LeaseIsHalfOver { .. }
             | NodeEffect::KeepConfirmed { .. }
             | NodeEffect::WakeAt(_)
-            | NodeEffect::ClaimUids(_)
             | NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. } => {}
+            NodeEffect::ClaimUids(_) => {
+                self.claims += 1;
+                self.owed.push(NodeInput::UidsClaimed(Ok(())));
+            }
             NodeEffect::FetchArtifact { job_id, .. } => {
                 self.owed.push(NodeInput::ArtifactFetched { job_id, result: Ok(downloaded(3)) });
             }
             NodeEffect::ProbePorts { job_id, ports } => {
+                self.begin(job_id);
                 let busy = ports.into_iter().step_by(2).collect();
                 self.owed.push(NodeInput::PortsProbed { job_id, busy });
             }
@@ -168,11 +180,21 @@ impl World {
                 assert_eq!(self.slots.get(&slot), Some(&job_id));
                 self.owed.push(NodeInput::CleanedUp { job_id, result: Ok(()) });
             }
-            NodeEffect::WriteRecord(_) => {}
+            NodeEffect::WriteRecord(record) => {
+                if record.end.is_none() {
+                    self.begin(record.start.identity.job_id);
+                }
+            }
             NodeEffect::RemoveRecord { job_id, slot } => {
                 assert!(self.released.contains(&job_id), "forgotten before it was released");
                 self.slots.remove(&slot);
             }
+        }
+    }
+
+    fn begin(&mut self, job_id: JobId) {
+        if self.begun.insert(job_id) {
+            assert!(self.claims == 0 && !self.is_refused, "a job begins before its uid is claimed");
         }
     }
 
@@ -195,6 +217,15 @@ impl World {
         match &mut input {
             NodeInput::ArtifactFetched { result, .. } if !good => *result = Err(error()),
             NodeInput::SandboxReady { result, .. } if !good => *result = Err(error()),
+            NodeInput::UidsClaimed(result) => {
+                self.claims -= 1;
+                if self.claims == 0 {
+                    self.is_refused = !good;
+                }
+                if !good {
+                    *result = Err(error());
+                }
+            }
             NodeInput::PortsProbed { busy, .. } if good => busy.clear(),
             NodeInput::Uploaded { result, .. } if !good => *result = Err(error()),
             NodeInput::ContainerKilled { result, .. } if !good => *result = Err(error()),
@@ -292,7 +323,9 @@ impl World {
         self.tell(NodeInput::Connected);
         self.welcome = true;
         let heartbeat_period = Span::from_secs(5);
-        self.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period, job_uids: None }));
+        let range = UidRange::new(100_000, 165_535).expect("a range");
+        let job_uids = Some(wire::JobUids { cluster_id: Guid([1, 2, 3, 4]), range, claim: range });
+        self.tell(NodeInput::Server(ServerMessage::Welcome { heartbeat_period, job_uids }));
     }
 
     /// Everything that is owed is paid, everything that lives is stopped, everything is released.

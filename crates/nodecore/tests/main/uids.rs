@@ -53,6 +53,21 @@ fn no_job_starts_while_uids_are_refused() {
     assert_eq!((slots, alerts), (2, Vec::new()));
 }
 
+/// S9: a claim takes a while when other nodes of the host claim, too; the node goes on meanwhile and starts nothing.
+#[test]
+fn jobs_wait_for_the_claim() {
+    let mut d = Desk::new();
+    welcome(&mut d);
+    d.now += Span::from_secs(60);
+    let (slots, alerts) = told(&d.tell(NodeInput::Wake)).expect("a heartbeat");
+    assert_eq!((slots, alerts), (2, Vec::new()), "nothing is wrong");
+    assert_eq!(records(&d.order(ServerMessage::Start(vec![start(1, 0)]))), 0);
+    // The server names them once more: the last answer counts.
+    assert!(welcome(&mut d).contains(&NodeEffect::ClaimUids(uids())));
+    assert_eq!(records(&d.tell(NodeInput::UidsClaimed(Err(Failure::new("of before"))))), 0);
+    assert_eq!(records(&d.tell(NodeInput::UidsClaimed(Ok(())))), 1);
+}
+
 #[test]
 fn a_claim_that_succeeds_changes_nothing() {
     let mut d = Desk::new();

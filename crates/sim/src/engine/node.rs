@@ -389,8 +389,9 @@ impl Node {
             NodeEffect::ReadStderr { .. }
             | NodeEffect::AskShell { .. }
             | NodeEffect::LeaseIsHalfOver { .. }
-            | NodeEffect::KeepConfirmed { .. }
-            | NodeEffect::ClaimUids(_) => {}
+            | NodeEffect::KeepConfirmed { .. } => {}
+            // Each node has a host of its own.
+            NodeEffect::ClaimUids(_) => answers.push(NodeInput::UidsClaimed(Ok(()))),
         }
     }
 

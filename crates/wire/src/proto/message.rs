@@ -77,6 +77,7 @@ impl From<&Hello> for pb::Hello {
             disk_capacity: h.disk_capacity,
             stamp: h.stamp.0,
             data_id: h.data_id.clone(),
+            knows_job_uids: h.knows_job_uids,
         }
     }
 }
@@ -96,6 +97,7 @@ impl TryFrom<pb::Hello> for Hello {
             disk_capacity: h.disk_capacity,
             stamp: Span(h.stamp),
             data_id: h.data_id,
+            knows_job_uids: h.knows_job_uids,
         })
     }
 }

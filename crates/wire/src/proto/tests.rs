@@ -320,6 +320,7 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             disk_capacity: (n.0 % 2 == 0).then_some(i64::MAX),
             stamp: Span(n.1),
             data_id: format!("data-{}", n.1),
+            knows_job_uids: n.0 % 3 == 0,
             alerts,
             running,
             finished,
