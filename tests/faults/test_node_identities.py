@@ -344,6 +344,121 @@ def test_s7_browsers_are_not_asked_for_certificates(tmp_path):
             urllib.request.urlopen(f"http://{cluster.address}/ping", timeout=60)
 
 
+class Http2:
+    """A connection by the door for nodes that says what no library would. Only the frames that matter here are understood."""
+
+    def __init__(self, port, identity=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        if identity:
+            context.load_cert_chain(identity)
+        raw = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.stream = context.wrap_socket(raw, server_hostname=SERVER_NAME)
+        self.stream.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0))
+        self.number, self.settings, self.rest = -1, {}, b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+
+    @staticmethod
+    def frame(kind, flags, number, body=b""):
+        return len(body).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + body
+
+    def call(self, name, begin=b""):
+        """Begins a call: its headers, and the first bytes of its body, which goes on."""
+        headers = {":method": "POST", ":scheme": "https", ":path": f"/millpond.node.v1.NodeService/{name}", ":authority": SERVER_NAME,
+                   "content-type": "application/grpc", "te": "trailers"}
+        # Literals without an index (RFC 7541 6.2.2).
+        block = b"".join(bytes([0, len(key)]) + key.encode() + bytes([len(value)]) + value.encode() for key, value in headers.items())
+        self.number += 2
+        self.stream.sendall(self.frame(1, 4, self.number, block))
+        if begin:
+            self.stream.sendall(self.frame(0, 0, self.number, begin))
+        return self.number
+
+    def next_frame(self):
+        """Kind, flags, stream and body; `None` at the end of the connection."""
+        while len(self.rest) < 9 or len(self.rest) < 9 + int.from_bytes(self.rest[:3], "big"):
+            try:
+                data = self.stream.recv(1 << 16)
+            except TimeoutError:
+                raise
+            except OSError:
+                return None
+            if not data:
+                return None
+            self.rest += data
+        end = 9 + int.from_bytes(self.rest[:3], "big")
+        head, body, self.rest = self.rest[:9], self.rest[9:end], self.rest[end:]
+        if head[3] == 4 and not head[4] & 1:
+            for at in range(0, len(body), 6):
+                self.settings[int.from_bytes(body[at:at + 2], "big")] = int.from_bytes(body[at + 2:at + 6], "big")
+        return head[3], head[4], int.from_bytes(head[5:], "big"), body
+
+    def wait_end(self, number, what):
+        """Until the server has answered a call, although its body is not complete."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                frame = self.next_frame()
+            except TimeoutError:
+                break
+            if frame is None or frame[0] == 7 or (frame[2] == number and (frame[0] == 3 or (frame[0] == 1 and frame[1] & 1))):
+                return
+        raise AssertionError(f"the server waits for the rest of {what}")
+
+    def wait_closed(self, what):
+        """Until the server has closed the connection."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if self.next_frame() is None:
+                    return
+            except TimeoutError:
+                break
+        raise AssertionError(f"the connection of {what} stays open")
+
+
+def test_s7_a_stranger_is_refused_before_its_message_is_taken(guarded, tmp_path):
+    """S7: without a certificate 200 calls at a time could announce 256 MiB each, which the server waited for."""
+    huge = b"\0" + (256 << 20).to_bytes(4, "big")
+    for name in ("Join", "Renew", "FetchFile", "FetchRows", "UploadRows", "UploadStderr", "UploadFailContext", "Connect"):
+        with Http2(guarded.port) as stranger:
+            stranger.wait_end(stranger.call(name, huge), f"{name} of a stranger")
+            assert stranger.settings[3] <= 8, "calls at a time"
+            assert stranger.settings[4] <= 1 << 16, "bytes on their way"
+    # A node may send large streams, but no large questions.
+    code, said = join(guarded, tmp_path, "large", guarded.command("create_join_token"))
+    assert code == 0, said
+    identity = tmp_path / "large" / "identity.pem"
+    for name in ("Renew", "FetchFile", "FetchRows"):
+        with Http2(guarded.port, identity) as node:
+            node.wait_end(node.call(name, huge), f"{name} of a node")
+    # A revoked one is a stranger.
+    guarded.command("revoke_node", name="large")
+    with Http2(guarded.port, identity) as revoked:
+        revoked.wait_end(revoked.call("UploadRows", huge), "UploadRows of a revoked node")
+        revoked.wait_closed("a revoked node")
+
+
+def test_s7_no_connection_of_a_revoked_node_stays_open(guarded, tmp_path):
+    """S7: only the server's half of the stream was closed; the node could go on with its half and with other calls."""
+    code, said = join(guarded, tmp_path, "stays", guarded.command("create_join_token"))
+    assert code == 0, said
+    with Http2(guarded.port, tmp_path / "stays" / "identity.pem") as second, running(guarded, tmp_path, "stays"):
+        guarded.wait_nodes(2)
+        # Its body never ends, and neither does the call.
+        call = second.call("UploadStderr")
+        registered = guarded.get("//sys/cluster_nodes/stays/@register_time")
+        assert registered, call
+        guarded.command("revoke_node", name="stays")
+        second.wait_closed("a revoked node")
+
+
 def valid_until(data):
     return int(re.search(r"(?m)^valid_until: (\d+)$", (data / "identity.pem").read_text()).group(1))
 

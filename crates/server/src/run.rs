@@ -13,7 +13,8 @@ use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
 use crate::node_authority;
 use crate::node_authority::NodeAuthority;
-use crate::node_service::{Entrance, Nodes, admission};
+use crate::node_gate;
+use crate::node_service::{Entrance, Nodes};
 use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
@@ -31,11 +32,8 @@ use std::time::Duration;
 use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tonic::service::interceptor::InterceptedService;
 use vocab::join_token::NODE_SERVER_NAME;
 use vocab::{Failure, Span, UidRange, code};
-use wire::proto::MAX_MESSAGE_SIZE;
-use wire::proto::pb::node_service_server::NodeServiceServer;
 
 /// How long running requests may take after the order to stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -324,26 +322,17 @@ async fn serve(
         authority: authority.clone(),
         refusals: Arc::clone(&refusals),
     });
-    let nodes_by = |entrance: Entrance| {
-        let nodes = NodeServiceServer::from_arc(Arc::clone(&nodes))
-            .max_decoding_message_size(MAX_MESSAGE_SIZE)
-            .max_encoding_message_size(MAX_MESSAGE_SIZE);
-        InterceptedService::new(nodes, admission(entrance, Arc::clone(&refusals), Arc::clone(&hub)))
-    };
     let in_clear = match config.insecure_plaintext_nodes {
         true => Entrance::Insecure(node_token),
         false => Entrance::Closed,
     };
     let router = with_security_headers(with_page(api.router()));
-    let router = router.route_service(NODE_METHODS, nodes_by(in_clear));
+    let router = node_gate::with_calls(router, &nodes, &in_clear);
     let router = measured(router, Arc::clone(&measures));
     let door = authority.map(|authority| NodeDoor {
         server_name: NODE_SERVER_NAME,
         config: Box::new(move || authority.serving()),
-        router: measured(
-            axum::Router::new().route_service(NODE_METHODS, nodes_by(Entrance::Identities)),
-            measures,
-        ),
+        router: measured(node_gate::door(&nodes), measures),
     });
     if config.insecure_plaintext_nodes {
         tracing::warn!("{}", insecure_plaintext_nodes().message);
@@ -374,9 +363,6 @@ async fn serve(
     tokio::task::spawn_blocking(stop).await.context("the kernel did not stop cleanly")?;
     Ok(())
 }
-
-/// Path of the calls of nodes.
-const NODE_METHODS: &str = "/millpond.node.v1.NodeService/{method}";
 
 /// `insecure_plaintext_nodes`, as long as the option is on.
 fn insecure_plaintext_nodes() -> Failure {
