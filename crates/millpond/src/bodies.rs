@@ -5,13 +5,16 @@ use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, NodeJoinArgs, ServerArgs};
 use datadir::memory;
-use node::{Accounting, DriverChoice, NodeConfig, Stop};
+use node::{Accounting, DriverChoice, NodeConfig, NodeError, Stop};
 use server::{EventLogLimits, InFlightLimits, RequestLimits, Retention, ServerConfig, TreeLimits};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where the API is if nobody says otherwise.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+
+/// Exit code of a node that must be started again to act on what the server has told it: EX_TEMPFAIL of sysexits.h.
+pub const START_AGAIN: u8 = 75;
 
 /// Runs the server process until it is told to stop.
 pub fn server(common: &Common, args: &ServerArgs) -> Result<(), CliError> {
@@ -124,7 +127,12 @@ pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
     if args.supervised {
         stop_with_stdin()?;
     }
-    node::run(config, at_signal).map_err(told)
+    node::run(config, at_signal).map_err(|error| match error {
+        NodeError::StartAgain(_) => {
+            CliError::Told { message: error.to_string(), reasons: Vec::new(), hint: None, code: START_AGAIN }
+        }
+        other => told(other),
+    })
 }
 
 /// Gives the node of this host its identity.

@@ -91,6 +91,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         stamp: Span::ZERO,
         boot_id: String::new(),
         data_id: String::new(),
+        authentication: None,
         running: Vec::new(),
         finished: Vec::new(),
     };

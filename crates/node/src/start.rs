@@ -391,6 +391,7 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
     settings.boot_id = cage::process::boot_id().unwrap_or_default();
     // Its name is drawn once for each data directory.
     settings.data_id = config.root_group();
+    settings.authentication = config.authentication;
     settings.tags.clone_from(&config.tags);
     settings.job_environment = environment.driver().as_str().to_owned();
     let missing = capabilities.missing();

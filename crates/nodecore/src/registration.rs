@@ -82,6 +82,7 @@ impl NodeCore {
             stamp: self.leases.since_boot(),
             boot_id: self.settings.boot_id.clone(),
             data_id: self.settings.data_id.clone(),
+            authentication: Some(self.settings.authentication),
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()
                 .filter(|job| job.is_reportable())

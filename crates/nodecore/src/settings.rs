@@ -11,6 +11,8 @@ pub struct Settings {
     pub boot_id: String,
     /// Identifier of the data directory; empty if it is not known.
     pub data_id: String,
+    /// Users of the cluster need not trust each other: their jobs are kept apart. The server is told.
+    pub authentication: bool,
     /// Differs between lives of the agent; start time in microseconds.
     pub incarnation: u64,
     /// What the node offers; can be changed later by [`crate::NodeInput::ResourceLimits`].
@@ -69,6 +71,7 @@ impl Settings {
             address: address.into(),
             boot_id: String::new(),
             data_id: String::new(),
+            authentication: false,
             incarnation: 0,
             resource_limits,
             tags: Vec::new(),

@@ -78,6 +78,8 @@ pub struct Hello {
     pub boot_id: String,
     /// Data directory of the node: another one knows nothing of jobs of the one before. Empty from nodes of older versions.
     pub data_id: String,
+    /// Does the node keep users apart, since they need not trust each other? `None` from nodes of older versions.
+    pub authentication: Option<bool>,
     /// Jobs that are waiting, running or being cleaned up.
     pub running: Vec<JobReport>,
     /// Finished jobs that no server has released yet.

@@ -115,6 +115,7 @@ impl Node {
             stamp: self.stamp,
             boot_id: self.boot_id.clone(),
             data_id: self.data_id.clone(),
+            authentication: Some(true),
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }

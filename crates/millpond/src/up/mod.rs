@@ -170,9 +170,23 @@ async fn supervise(
     match begun {
         Ok(true) => {
             server.keep_alive();
-            if let Err(error) = write_join_tokens(options).await {
-                stop(screen, &mut signals, &mut server, nodes).await;
-                return Err(error);
+            let written = tokio::select! {
+                written = write_join_tokens(options) => Some(written),
+                () = signals.next() => None,
+            };
+            let Some(written) = written else {
+                return match stop(screen, &mut signals, &mut server, nodes).await {
+                    true => Ok(()),
+                    false => Err(CliError::Silent(exit::INTERRUPTED)),
+                };
+            };
+            if let Err(error) = written {
+                // Nodes that have joined before need none; others wait for it.
+                screen.tell(&format!(
+                    "nodes have no join tokens yet: {}",
+                    error.render(false).unwrap_or_default().trim_end()
+                ));
+                tokio::spawn(write_join_tokens_later(options.clone()));
             }
             nodes = plan.nodes.into_iter().map(|plan| Child::start(plan, None, sender.clone())).collect();
             let count = nodes.len();
@@ -244,6 +258,7 @@ async fn wait_for_nodes(
         tokio::select! {
             Some(event) = events.recv() => match event.child.as_str() {
                 "server" => screen.tell(&event.describe()),
+                _ if !event.is_final() => screen.tell(&event.describe()),
                 _ => return Err(event.into_error("could not be started")),
             },
             () = tokio::time::sleep(Duration::from_millis(30)) => {}
@@ -273,6 +288,19 @@ async fn write_join_tokens(options: &Options) -> Result<(), CliError> {
     };
     tokio::task::spawn_blocking(write).await.map_err(told)?
 }
+
+/// The same until it succeeds: the disk of the server may be full at the start.
+async fn write_join_tokens_later(options: Options) {
+    loop {
+        tokio::time::sleep(TOKEN_PAUSE).await;
+        if write_join_tokens(&options).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// Between two attempts to get join tokens.
+const TOKEN_PAUSE: Duration = Duration::from_secs(5);
 
 /// Number of nodes that are online, if the server answers. Old records of nodes do not count.
 async fn online_nodes(options: &Options) -> Option<usize> {

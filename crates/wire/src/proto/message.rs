@@ -78,6 +78,7 @@ impl From<&Hello> for pb::Hello {
             stamp: h.stamp.0,
             boot_id: h.boot_id.clone(),
             data_id: h.data_id.clone(),
+            authentication: h.authentication,
         }
     }
 }
@@ -98,6 +99,7 @@ impl TryFrom<pb::Hello> for Hello {
             stamp: Span(h.stamp),
             boot_id: h.boot_id,
             data_id: h.data_id,
+            authentication: h.authentication,
         })
     }
 }
