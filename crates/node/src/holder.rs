@@ -127,8 +127,9 @@ impl Holder {
             Err(Unrenewed::Answered(status)) if status.code() == Code::Unauthenticated => {
                 return Err(Unprepared::Refused(status.message().to_owned()));
             }
+            // Nothing else will be answered either.
             Err(Unrenewed::Answered(status)) if status.code() == Code::Unavailable => {
-                return Err(Unprepared::Lost(status.message().to_owned()));
+                tracing::debug!("the certificate of this node was not renewed: {}", status.message());
             }
             // The identity is still good. The server refuses it if it was made for other users.
             Err(why) => self.tell_unrenewed(&why),

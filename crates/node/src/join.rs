@@ -277,6 +277,7 @@ const NO_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Joins once, for `millpond node join`: waits for an approval, and for nothing else. The name of the node.
 pub fn join(config: &NodeConfig) -> Result<String, NodeError> {
+    Place::new(&config.data_directory).demand_closed()?;
     let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");

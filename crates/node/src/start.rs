@@ -182,6 +182,7 @@ async fn node(mut config: NodeConfig, caller: Caller) -> Result<(), NodeError> {
             None
         }
     };
+    Place::new(&config.data_directory).demand_closed()?;
     let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
