@@ -50,6 +50,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
         args.insecure_plaintext_nodes || file.insecure_plaintext_nodes.unwrap_or(false);
     config.node_approval = file.node_approval.unwrap_or(config.node_approval);
     config.node_certificate_ttl = file.node_certificate_ttl.unwrap_or(config.node_certificate_ttl);
+    config.new_node_authority = args.new_node_authority;
     config.new_vault_key = args.new_vault_key;
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
