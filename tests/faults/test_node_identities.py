@@ -508,30 +508,53 @@ def test_s7_the_old_way_needs_options_that_name_the_risk(tmp_path):
         cluster.restart()
 
 
+def ask_up(data, port, question):
+    """The answer of the server of `millpond up`, if it answers."""
+    token = data / "server" / "root.token"
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v4/{question}")
+    with contextlib.suppress(OSError):
+        if token.exists():
+            request.add_header("Authorization", f"OAuth {token.read_text().strip()}")
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.loads(reply.read())
+
+
+def nodes_of_up(data, port):
+    """Number of online nodes."""
+    answer = ask_up(data, port, "get?path=//sys/scheduler/orchid/scheduler/cluster/exec_node_count")
+    return answer and answer["value"]
+
+
+def unused_tokens_of_up(data, port):
+    """Join tokens that could replace a node."""
+    answer = ask_up(data, port, "list_node_identities") or {}
+    known = answer.get("value", answer)
+    return [token for token in known.get("tokens", [{"used": False}]) if not token["used"]]
+
+
+def run_up(data, port, log, *arguments):
+    """`millpond up` until its two nodes are online; what it has said."""
+    with open(log, "wb") as out:
+        up = subprocess.Popen([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--nodes", "2",
+                               "--job-environment", "simple", "--isolation", "none", *arguments],
+                              stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        wait_for(lambda: up.poll() is not None or nodes_of_up(data, port) == 2, what="two nodes online", seen=lambda: log.read_text())
+        assert up.poll() is None, log.read_text()
+        wait_for(lambda: not unused_tokens_of_up(data, port), what="the end of tokens that no node needs any more")
+    finally:
+        up.terminate()
+        up.wait(timeout=120)
+    return log.read_text()
+
+
 def test_s7_up_does_it_by_itself(tmp_path):
     """S7: without the user noticing, also after parts of the data are gone."""
     data, port = tmp_path / "d", free_port()
 
-    def nodes_online():
-        token = data / "server" / "root.token"
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v4/get?path=//sys/scheduler/orchid/scheduler/cluster/exec_node_count")
-        with contextlib.suppress(OSError):
-            request.add_header("Authorization", f"OAuth {token.read_text().strip()}")
-            with urllib.request.urlopen(request, timeout=60) as reply:
-                return json.loads(reply.read())["value"]
-
     def run(log):
-        with open(log, "wb") as out:
-            up = subprocess.Popen([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--nodes", "2", "--auth",
-                                   "--job-environment", "simple", "--isolation", "none", "--new-cluster"],
-                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        try:
-            wait_for(lambda: up.poll() is not None or nodes_online() == 2, what="two nodes online", seen=lambda: log.read_text())
-            assert up.poll() is None, log.read_text()
-        finally:
-            up.terminate()
-            up.wait(timeout=120)
-        assert "error" not in log.read_text().lower(), log.read_text()
+        said = run_up(data, port, log, "--auth", "--new-cluster")
+        assert "error" not in said.lower(), said
 
     run(tmp_path / "first.log")
     assert not (data / "server" / "node.token").exists()
@@ -544,3 +567,75 @@ def test_s7_up_does_it_by_itself(tmp_path):
     # The server's are: it is another cluster, with another authority.
     (data / "server" / "store.redb").unlink()
     run(tmp_path / "third.log")
+
+
+def test_s7_up_goes_on_with_nodes_that_must_start_again(tmp_path):
+    """S7: nodes that had started without authentication ended when it was switched on, and `up` with them."""
+    data, port = tmp_path / "d", free_port()
+    run_up(data, port, tmp_path / "open.log", "--no-auth")
+    identity = data / "node-1" / "identity.pem"
+    assert "\nauthentication: false\n" in identity.read_text()
+    said = run_up(data, port, tmp_path / "guarded.log", "--auth")
+    assert "has to be started again" in said and "error" not in said.lower(), said
+    assert "\nauthentication: true\n" in identity.read_text()
+    # Without join tokens nodes that have joined are started nevertheless.
+    token = data / "node-1.join-token"
+    token.unlink()
+    token.mkdir()
+    said = run_up(data, port, tmp_path / "tokens.log", "--auth")
+    assert "nodes have no join tokens yet" in said, said
+
+
+def test_s7_s17_a_lost_authority_is_not_replaced_in_silence(tmp_path):
+    """S7, S17: a server without the file made another authority, and no node could connect any more."""
+    data, port = tmp_path / "d", free_port()
+    run_up(data, port, tmp_path / "first.log", "--auth")
+    file = data / "server" / "node-authority.pem"
+    file.unlink()
+    done = subprocess.run([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--auth"], capture_output=True,
+                          text=True, timeout=120, stdin=subprocess.DEVNULL)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and "is missing" in said and "--new-node-authority" in said, said
+    assert not file.exists()
+    run_up(data, port, tmp_path / "new.log", "--auth", "--new-node-authority")
+    run_up(data, port, tmp_path / "after.log", "--auth")
+
+
+def test_s7_no_node_goes_on_unisolated_when_authentication_is_switched_on(tmp_path):
+    """S7: nodes of a cluster without authentication got jobs of its users before they knew that they must keep them apart."""
+    with make_cluster(nodes=1) as cluster:
+        cluster.create_pool("p")
+        operation = cluster.start_vanilla("sleep 1", pool="p", job_count=1000)
+        node = cluster.nodes[0]
+        cluster.server.terminate()
+        cluster.server.arguments.append("--auth")
+        cluster.auth = True
+        cluster.server.start()
+        cluster.wait_server()
+        wait_for(lambda: not node.running(), what="the node to end", seen=node.tail)
+        assert node.popen.returncode == 75 and "must be started again" in node.tail(), node.tail()
+        assert "the server refuses this node" not in node.tail(1000), "it has heard of it before it said what it has"
+        node.start()
+        cluster.wait_nodes(1)
+        # A node that asks nobody: its file says that users trust each other.
+        identity = cluster.directory / "node-0" / "identity.pem"
+        assert "\nauthentication: true\n" in identity.read_text()
+        # With work for the node at all times.
+        assert cluster.state(operation) == "running"
+
+
+def test_s7_keys_that_others_could_read_are_refused(tmp_path):
+    """S7: they were closed at the start and used on."""
+    with make_cluster(nodes=1, auth=True) as cluster:
+        node = cluster.nodes[0]
+        for process, key in ((node, cluster.directory / "node-0" / "identity.pem"),
+                             (cluster.server, cluster.directory / "server" / "node-authority.pem"),
+                             (cluster.server, cluster.directory / "server" / "vault.key")):
+            process.terminate()
+            key.chmod(0o644)
+            process.start()
+            wait_for(lambda: not process.running(), what=f"{process.name} to refuse {key.name}", seen=process.tail)
+            assert process.popen.returncode == 1 and f"{key.name} has mode 0644" in process.tail(), process.tail()
+            assert key.stat().st_mode & 0o777 == 0o644, "nothing was changed"
+            key.chmod(0o600)
+            cluster.restart()
