@@ -281,13 +281,16 @@ async fn write_join_tokens(options: &Options) -> Result<(), CliError> {
     let write = move || {
         let client = Client::new(&plan::reachable(options.listen).to_string(), token.as_deref())?;
         for number in 1..=options.nodes {
-            let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
             let file = options.join_token(number);
-            let _ = std::fs::remove_file(&file);
+            let failed =
+                |error| CliError::failed(format!("cannot write the join token {}: {error}", file.display()));
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+            let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
             let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-            written.and_then(|mut out| writeln!(out, "{token}")).map_err(|error| {
-                CliError::failed(format!("cannot write the join token {}: {error}", file.display()))
-            })?;
+            written.and_then(|mut out| writeln!(out, "{token}")).map_err(failed)?;
         }
         Ok(())
     };
