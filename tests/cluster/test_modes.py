@@ -143,7 +143,8 @@ def test_s2_s3_data_that_was_open_is_closed_at_the_start():
         for directory in [server, *nodes]:
             for folder, _, files in os.walk(directory):
                 os.chmod(folder, 0o755)
-                for name in files:
+                # Keys are refused when others could read them; earlier releases had none.
+                for name in set(files) - {"identity.pem", "node-authority.pem", "vault.key"}:
                     os.chmod(pathlib.Path(folder, name), 0o644)
         cluster.restart()
         assert open_to_others(server) == []

@@ -344,6 +344,119 @@ def test_s7_browsers_are_not_asked_for_certificates(tmp_path):
             urllib.request.urlopen(f"http://{cluster.address}/ping", timeout=60)
 
 
+class Http2:
+    """A connection by the door for nodes that says what no library would. Only the frames that matter here are understood."""
+
+    def __init__(self, port, identity=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_alpn_protocols(["h2"])
+        if identity:
+            context.load_cert_chain(identity)
+        raw = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.stream = context.wrap_socket(raw, server_hostname=SERVER_NAME)
+        self.stream.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self.frame(4, 0, 0))
+        self.number, self.settings, self.rest = -1, {}, b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+
+    @staticmethod
+    def frame(kind, flags, number, body=b""):
+        return len(body).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + body
+
+    def call(self, name, begin=b""):
+        """Begins a call: its headers, and the first bytes of its body, which goes on."""
+        headers = {":method": "POST", ":scheme": "https", ":path": f"/millpond.node.v1.NodeService/{name}", ":authority": SERVER_NAME,
+                   "content-type": "application/grpc", "te": "trailers"}
+        # Literals without an index (RFC 7541 6.2.2).
+        block = b"".join(bytes([0, len(key)]) + key.encode() + bytes([len(value)]) + value.encode() for key, value in headers.items())
+        self.number += 2
+        self.stream.sendall(self.frame(1, 4, self.number, block))
+        if begin:
+            self.stream.sendall(self.frame(0, 0, self.number, begin))
+        return self.number
+
+    def next_frame(self):
+        """Kind, flags, stream and body; `None` at the end of the connection."""
+        while len(self.rest) < 9 or len(self.rest) < 9 + int.from_bytes(self.rest[:3], "big"):
+            try:
+                data = self.stream.recv(1 << 16)
+            except TimeoutError:
+                raise
+            except OSError:
+                return None
+            if not data:
+                return None
+            self.rest += data
+        end = 9 + int.from_bytes(self.rest[:3], "big")
+        head, body, self.rest = self.rest[:9], self.rest[9:end], self.rest[end:]
+        if head[3] == 4 and not head[4] & 1:
+            for at in range(0, len(body), 6):
+                self.settings[int.from_bytes(body[at:at + 2], "big")] = int.from_bytes(body[at + 2:at + 6], "big")
+        return head[3], head[4], int.from_bytes(head[5:], "big"), body
+
+    def wait_end(self, number, what):
+        """Until the server has answered a call, although its body is not complete."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                frame = self.next_frame()
+            except TimeoutError:
+                break
+            if frame is None or frame[0] == 7 or (frame[2] == number and (frame[0] == 3 or (frame[0] == 1 and frame[1] & 1))):
+                return
+        raise AssertionError(f"the server waits for the rest of {what}")
+
+    def wait_closed(self, what):
+        """Until the server has closed the connection."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if self.next_frame() is None:
+                    return
+            except TimeoutError:
+                break
+        raise AssertionError(f"the connection of {what} stays open")
+
+
+def test_s7_a_stranger_is_refused_before_its_message_is_taken(guarded, tmp_path):
+    """S7: without a certificate 200 calls at a time could announce 256 MiB each, which the server waited for."""
+    huge = b"\0" + (256 << 20).to_bytes(4, "big")
+    for name in ("Join", "Renew", "FetchFile", "FetchRows", "UploadRows", "UploadStderr", "UploadFailContext", "Connect"):
+        with Http2(guarded.port) as stranger:
+            stranger.wait_end(stranger.call(name, huge), f"{name} of a stranger")
+            assert stranger.settings[3] <= 8, "calls at a time"
+            assert stranger.settings[4] <= 1 << 16, "bytes on their way"
+    # A node may send large streams, but no large questions.
+    code, said = join(guarded, tmp_path, "large", guarded.command("create_join_token"))
+    assert code == 0, said
+    identity = tmp_path / "large" / "identity.pem"
+    for name in ("Renew", "FetchFile", "FetchRows"):
+        with Http2(guarded.port, identity) as node:
+            node.wait_end(node.call(name, huge), f"{name} of a node")
+    # A revoked one is a stranger.
+    guarded.command("revoke_node", name="large")
+    with Http2(guarded.port, identity) as revoked:
+        revoked.wait_end(revoked.call("UploadRows", huge), "UploadRows of a revoked node")
+        revoked.wait_closed("a revoked node")
+
+
+def test_s7_no_connection_of_a_revoked_node_stays_open(guarded, tmp_path):
+    """S7: only the server's half of the stream was closed; the node could go on with its half and with other calls."""
+    code, said = join(guarded, tmp_path, "stays", guarded.command("create_join_token"))
+    assert code == 0, said
+    with Http2(guarded.port, tmp_path / "stays" / "identity.pem") as second, running(guarded, tmp_path, "stays"):
+        guarded.wait_nodes(2)
+        # Its body never ends, and neither does the call.
+        second.call("UploadStderr")
+        guarded.command("revoke_node", name="stays")
+        second.wait_closed("a revoked node")
+
+
 def valid_until(data):
     return int(re.search(r"(?m)^valid_until: (\d+)$", (data / "identity.pem").read_text()).group(1))
 
@@ -395,30 +508,53 @@ def test_s7_the_old_way_needs_options_that_name_the_risk(tmp_path):
         cluster.restart()
 
 
+def ask_up(data, port, question):
+    """The answer of the server of `millpond up`, if it answers."""
+    token = data / "server" / "root.token"
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v4/{question}")
+    with contextlib.suppress(OSError):
+        if token.exists():
+            request.add_header("Authorization", f"OAuth {token.read_text().strip()}")
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.loads(reply.read())
+
+
+def nodes_of_up(data, port):
+    """Number of online nodes."""
+    answer = ask_up(data, port, "get?path=//sys/scheduler/orchid/scheduler/cluster/exec_node_count")
+    return answer and answer["value"]
+
+
+def unused_tokens_of_up(data, port):
+    """Join tokens that could replace a node."""
+    answer = ask_up(data, port, "list_node_identities") or {}
+    known = answer.get("value", answer)
+    return [token for token in known.get("tokens", [{"used": False}]) if not token["used"]]
+
+
+def run_up(data, port, log, *arguments):
+    """`millpond up` until its two nodes are online; what it has said."""
+    with open(log, "wb") as out:
+        up = subprocess.Popen([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--nodes", "2",
+                               "--job-environment", "simple", "--isolation", "none", *arguments],
+                              stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        wait_for(lambda: up.poll() is not None or nodes_of_up(data, port) == 2, what="two nodes online", seen=lambda: log.read_text())
+        assert up.poll() is None, log.read_text()
+        wait_for(lambda: not unused_tokens_of_up(data, port), what="the end of tokens that no node needs any more")
+    finally:
+        up.terminate()
+        up.wait(timeout=120)
+    return log.read_text()
+
+
 def test_s7_up_does_it_by_itself(tmp_path):
     """S7: without the user noticing, also after parts of the data are gone."""
     data, port = tmp_path / "d", free_port()
 
-    def nodes_online():
-        token = data / "server" / "root.token"
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v4/get?path=//sys/scheduler/orchid/scheduler/cluster/exec_node_count")
-        with contextlib.suppress(OSError):
-            request.add_header("Authorization", f"OAuth {token.read_text().strip()}")
-            with urllib.request.urlopen(request, timeout=60) as reply:
-                return json.loads(reply.read())["value"]
-
     def run(log):
-        with open(log, "wb") as out:
-            up = subprocess.Popen([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--nodes", "2", "--auth",
-                                   "--job-environment", "simple", "--isolation", "none", "--new-cluster"],
-                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        try:
-            wait_for(lambda: up.poll() is not None or nodes_online() == 2, what="two nodes online", seen=lambda: log.read_text())
-            assert up.poll() is None, log.read_text()
-        finally:
-            up.terminate()
-            up.wait(timeout=120)
-        assert "error" not in log.read_text().lower(), log.read_text()
+        said = run_up(data, port, log, "--auth", "--new-cluster")
+        assert "error" not in said.lower(), said
 
     run(tmp_path / "first.log")
     assert not (data / "server" / "node.token").exists()
@@ -431,3 +567,75 @@ def test_s7_up_does_it_by_itself(tmp_path):
     # The server's are: it is another cluster, with another authority.
     (data / "server" / "store.redb").unlink()
     run(tmp_path / "third.log")
+
+
+def test_s7_up_goes_on_with_nodes_that_must_start_again(tmp_path):
+    """S7: nodes that had started without authentication ended when it was switched on, and `up` with them."""
+    data, port = tmp_path / "d", free_port()
+    run_up(data, port, tmp_path / "open.log", "--no-auth")
+    identity = data / "node-1" / "identity.pem"
+    assert "\nauthentication: false\n" in identity.read_text()
+    said = run_up(data, port, tmp_path / "guarded.log", "--auth")
+    assert "has to be started again" in said and "error" not in said.lower(), said
+    assert "\nauthentication: true\n" in identity.read_text()
+    # Without join tokens nodes that have joined are started nevertheless.
+    token = data / "node-1.join-token"
+    token.unlink()
+    token.mkdir()
+    said = run_up(data, port, tmp_path / "tokens.log", "--auth")
+    assert "nodes have no join tokens yet" in said, said
+
+
+def test_s7_s17_a_lost_authority_is_not_replaced_in_silence(tmp_path):
+    """S7, S17: a server without the file made another authority, and no node could connect any more."""
+    data, port = tmp_path / "d", free_port()
+    run_up(data, port, tmp_path / "first.log", "--auth")
+    file = data / "server" / "node-authority.pem"
+    file.unlink()
+    done = subprocess.run([str(BINARY), "up", "--listen", f"127.0.0.1:{port}", "--data", str(data), "--auth"], capture_output=True,
+                          text=True, timeout=120, stdin=subprocess.DEVNULL)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and "is missing" in said and "--new-node-authority" in said, said
+    assert not file.exists()
+    run_up(data, port, tmp_path / "new.log", "--auth", "--new-node-authority")
+    run_up(data, port, tmp_path / "after.log", "--auth")
+
+
+def test_s7_no_node_goes_on_unisolated_when_authentication_is_switched_on(tmp_path):
+    """S7: nodes of a cluster without authentication got jobs of its users before they knew that they must keep them apart."""
+    with make_cluster(nodes=1) as cluster:
+        cluster.create_pool("p")
+        operation = cluster.start_vanilla("sleep 1", pool="p", job_count=1000)
+        node = cluster.nodes[0]
+        cluster.server.terminate()
+        cluster.server.arguments.append("--auth")
+        cluster.auth = True
+        cluster.server.start()
+        cluster.wait_server()
+        wait_for(lambda: not node.running(), what="the node to end", seen=node.tail)
+        assert node.popen.returncode == 75 and "must be started again" in node.tail(), node.tail()
+        assert "the server refuses this node" not in node.tail(1000), "it has heard of it before it said what it has"
+        node.start()
+        cluster.wait_nodes(1)
+        # A node that asks nobody: its file says that users trust each other.
+        identity = cluster.directory / "node-0" / "identity.pem"
+        assert "\nauthentication: true\n" in identity.read_text()
+        # With work for the node at all times.
+        assert cluster.state(operation) == "running"
+
+
+def test_s7_keys_that_others_could_read_are_refused(tmp_path):
+    """S7: they were closed at the start and used on."""
+    with make_cluster(nodes=1, auth=True) as cluster:
+        node = cluster.nodes[0]
+        for process, key in ((node, cluster.directory / "node-0" / "identity.pem"),
+                             (cluster.server, cluster.directory / "server" / "node-authority.pem"),
+                             (cluster.server, cluster.directory / "server" / "vault.key")):
+            process.terminate()
+            key.chmod(0o644)
+            process.start()
+            wait_for(lambda: not process.running(), what=f"{process.name} to refuse {key.name}", seen=process.tail)
+            assert process.popen.returncode == 1 and f"{key.name} has mode 0644" in process.tail(), process.tail()
+            assert key.stat().st_mode & 0o777 == 0o644, "nothing was changed"
+            key.chmod(0o600)
+            cluster.restart()

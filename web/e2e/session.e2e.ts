@@ -3,7 +3,11 @@
  * Ann has the pool `hers` and an operation in it; Bob may look; Sue is a superuser.
  */
 
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { commandAt, eventually, findings, useBrowser, visit } from './harness';
@@ -294,4 +298,44 @@ test('the server has the last word, and it is shown', async () => {
   await asRoot('abort_operation', { operation_id: id });
   await page.getByText('aborted').first().waitFor();
   await button(page, 'Abort').waitFor({ state: 'detached' });
+});
+
+test('a node that waits for an approval is let in by an administrator', async () => {
+  const data = mkdtempSync(join(tmpdir(), 'millpond-e2e-'));
+  const binary = process.env['MILLPOND_BINARY'] ?? '../target/release/millpond';
+  const server = new URL(API).host;
+  const node = spawn(binary, [
+    'node',
+    'join',
+    '--server',
+    server,
+    '--name',
+    'stranger',
+    '--data',
+    join(data, 'node'),
+  ]);
+  let said = '';
+  node.stderr.on('data', (text: Buffer) => (said += text.toString()));
+  const ended = new Promise<number | null>(resolve => node.on('exit', resolve));
+  try {
+    const logged = await eventually(
+      () => Promise.resolve(/must show the key ([0-9a-f]{64})/.exec(said)?.[1]),
+      key => key !== undefined,
+    );
+    const bobs = await as('bob', '/nodes');
+    await bobs.getByRole('heading', { name: 'Nodes' }).waitFor();
+    const page = await as('sue', '/nodes');
+    const waiting = page.getByRole('list', { name: 'Nodes that wait for an approval' });
+    await waiting.getByText(logged ?? '').waitFor();
+    expect(await findings(page)).toEqual([]);
+    expect(await bobs.getByText('stranger').count()).toBe(0);
+    await waiting.getByRole('button', { name: 'Approve' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve', exact: true }).click();
+    expect(await ended).toBe(0);
+    await waiting.waitFor({ state: 'detached' });
+  } finally {
+    node.kill();
+    await asRoot('revoke_node', { name: 'stranger' });
+    rmSync(data, { recursive: true });
+  }
 });

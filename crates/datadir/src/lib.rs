@@ -12,7 +12,7 @@ mod secret;
 
 pub use announced::{announce, announced};
 pub use private::{private_directory, runtime_directories, runtime_paths};
-pub use secret::{SecretError, read_secret};
+pub use secret::{SecretError, demand_closed, read_secret};
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;

@@ -39,16 +39,31 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     let failed = |source| SecretError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
-    if is_open(&found) {
-        let (mode, owner, group) = (found.mode() & 0o7777, found.uid(), found.gid());
-        return Err(SecretError::Open { path: path.to_owned(), mode, owner, group });
-    }
+    refuse_open(path, &found)?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LARGEST {
         return Err(failed(io::Error::other("it is larger than 1 MiB")));
     }
     Ok(bytes)
+}
+
+/// Refuses a file with a secret that others can read; a missing one is fine. For secrets in a data directory, before
+/// [`take`](crate::take) closes it: others may have read them already.
+pub fn demand_closed(path: &Path) -> Result<(), SecretError> {
+    match std::fs::metadata(path) {
+        Ok(found) => refuse_open(path, &found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SecretError::Io { path: path.to_owned(), source }),
+    }
+}
+
+fn refuse_open(path: &Path, found: &Metadata) -> Result<(), SecretError> {
+    if !is_open(found) {
+        return Ok(());
+    }
+    let (mode, owner, group) = (found.mode() & 0o7777, found.uid(), found.gid());
+    Err(SecretError::Open { path: path.to_owned(), mode, owner, group })
 }
 
 const LARGEST: u64 = 1 << 20;

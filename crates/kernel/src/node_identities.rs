@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use vocab::batch::Table;
 use vocab::join_token::is_sha256;
 use vocab::{Failure, Span, Time, code};
-use wire::ServerMessage;
+use wire::{Hello, ServerMessage};
 use yson::{Map, Value};
 
 /// Life of a join token, if nothing else is asked for.
@@ -143,6 +143,26 @@ impl Kernel {
             }
             Some(NodeProof::Insecure) => Ok(()),
         }
+    }
+
+    /// Refuses a node that would start jobs without keeping users apart who need not trust each other.
+    pub(crate) fn admit_mode(&self, node: NodeKey, hello: &Hello) -> Result<(), Failure> {
+        if !self.config.node_identities || !self.config.access_control {
+            return Ok(());
+        }
+        let keeps_apart = match hello.authentication {
+            Some(keeps_apart) => keeps_apart,
+            // Nodes of release 0.1 do not say it. They have no identities.
+            None => self.node_identities.links.get(&node) == Some(&NodeProof::Insecure),
+        };
+        if keeps_apart {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "Node {} was started for a cluster without authentication and does not keep users apart: it must be started again, by \
+             its identity or, with --insecure-plaintext, with a --token-file",
+            hello.address
+        )))
     }
 
     fn valid_identity(&self, now: Time, key_sha256: &str) -> Result<&Identity, Failure> {

@@ -295,7 +295,10 @@ impl Kernel {
     }
 
     fn node_hello(&mut self, now: Time, key: NodeKey, hello: Hello, out: &mut Vec<Effect>) {
-        let admitted = self.admit_node(&hello).and_then(|()| self.admit_identity(now, key, &hello.address));
+        let admitted = self
+            .admit_node(&hello)
+            .and_then(|()| self.admit_identity(now, key, &hello.address))
+            .and_then(|()| self.admit_mode(key, &hello));
         if let Err(refusal) = admitted {
             out.push(Effect::ToNode { node: key, after: 0, message: ServerMessage::Refuse(refusal) });
             out.push(Effect::Disconnect(key));

@@ -5,13 +5,16 @@ use crate::{logging, machine, told};
 use cli::CliError;
 use cli::args::{Common, DEFAULT_PROXY, NodeArgs, NodeJoinArgs, ServerArgs};
 use datadir::memory;
-use node::{Accounting, DriverChoice, NodeConfig, Stop};
+use node::{Accounting, DriverChoice, NodeConfig, NodeError, Stop};
 use server::{EventLogLimits, InFlightLimits, RequestLimits, Retention, ServerConfig, TreeLimits};
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where the API is if nobody says otherwise.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+
+/// Exit code of a node that must be started again to act on what the server has told it: EX_TEMPFAIL of sysexits.h.
+pub const START_AGAIN: u8 = 75;
 
 /// Runs the server process until it is told to stop.
 pub fn server(common: &Common, args: &ServerArgs) -> Result<(), CliError> {
@@ -47,6 +50,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
         args.insecure_plaintext_nodes || file.insecure_plaintext_nodes.unwrap_or(false);
     config.node_approval = file.node_approval.unwrap_or(config.node_approval);
     config.node_certificate_ttl = file.node_certificate_ttl.unwrap_or(config.node_certificate_ttl);
+    config.new_node_authority = args.new_node_authority;
     config.new_vault_key = args.new_vault_key;
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
@@ -124,7 +128,12 @@ pub fn node(common: &Common, args: &NodeArgs) -> Result<(), CliError> {
     if args.supervised {
         stop_with_stdin()?;
     }
-    node::run(config, at_signal).map_err(told)
+    node::run(config, at_signal).map_err(|error| match error {
+        NodeError::StartAgain(_) => {
+            CliError::Told { message: error.to_string(), reasons: Vec::new(), hint: None, code: START_AGAIN }
+        }
+        other => told(other),
+    })
 }
 
 /// Gives the node of this host its identity.

@@ -91,6 +91,7 @@ async fn node(settings: &'static Settings, number: usize) -> String {
         stamp: Span::ZERO,
         data_id: String::new(),
         knows_job_uids: true,
+        authentication: None,
         running: Vec::new(),
         finished: Vec::new(),
     };

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
+use tonic::Code;
 use tonic::transport::Endpoint;
 use wire::proto::pb;
 
 use crate::agent::{News, wall_clock};
 use crate::identity::{Identity, Place};
 use crate::join::{Attempt, attempt, token, unusable, waiting};
-use crate::link::{CurrentClient, secure_endpoint};
+use crate::link::{Client, CurrentClient, secure_endpoint};
 use crate::{NodeConfig, NodeError};
 
 /// See the module page.
@@ -28,7 +29,7 @@ struct State {
     identity: Identity,
     /// The server has refused it.
     is_refused: bool,
-    /// Secret of the last token that was tried since the start.
+    /// Secret of the last token that the server has decided about since the start.
     tried: Option<String>,
 }
 
@@ -75,13 +76,15 @@ impl Holder {
     }
 
     async fn join_again(&self) -> Result<(), String> {
-        let token = token(&self.config).map_err(|e| e.to_string())?;
+        let token = token(&self.config);
         let why = {
             let state = self.state();
-            let unusable = unusable(&state.identity, &self.config, token.as_ref());
+            // The token may be left over from the joining, and the identity is good without it.
+            let token = token.as_ref().ok().and_then(Option::as_ref);
+            let unusable = unusable(&state.identity, &self.config, token);
             // A refused identity is shown again: who has refused it may have been a server with an old copy of the store. A token
             // that was not tried is better.
-            let is_new = token.as_ref().is_some_and(|token| state.tried.as_ref() != Some(&token.secret));
+            let is_new = token.is_some_and(|token| state.tried.as_ref() != Some(&token.secret));
             match unusable {
                 Some(why) => why,
                 None if state.is_refused && is_new => "the server refuses it".to_owned(),
@@ -89,15 +92,19 @@ impl Holder {
             }
         };
         tracing::warn!("this node joins anew: {why}");
-        self.state().tried = token.as_ref().map(|token| token.secret.clone());
-        match attempt(&self.config, &self.place, token.as_ref()).await.map_err(|e| e.to_string())? {
+        let token = token.map_err(|e| format!("{why}, and this node cannot join: {e}"))?;
+        let outcome = attempt(&self.config, &self.place, token.as_ref()).await.map_err(|e| e.to_string())?;
+        if matches!(outcome, Attempt::Joined(_) | Attempt::Refused(_)) {
+            self.state().tried = token.map(|token| token.secret);
+        }
+        match outcome {
             Attempt::Joined(identity) => {
                 self.take(*identity);
                 Ok(())
             }
             Attempt::Pending { key_sha256, .. } => Err(waiting(&self.config, &key_sha256)),
             Attempt::Refused(refused) => Err(format!("{why}, and the server refuses this node: {refused}")),
-            Attempt::NoServer(missing) => Err(format!("{why}, and this node cannot join: {missing}")),
+            Attempt::NoAnswer(missing) => Err(format!("{why}, and this node cannot join: {missing}")),
         }
     }
 
@@ -111,7 +118,38 @@ impl Holder {
         state.is_refused = false;
     }
 
-    /// Renews the certificate at each connection, and when half of its life is over; for ever.
+    /// Renews the certificate over a connection on which the node has said nothing yet: the server tells with it whether users of
+    /// the cluster trust each other, which may have changed. A node that has not looked whether it can keep them apart says
+    /// nothing then.
+    pub async fn prepare(&self, client: &mut Client) -> Result<(), Unprepared> {
+        match self.renew(client).await {
+            Ok(()) => {}
+            Err(Unrenewed::Answered(status)) if status.code() == Code::Unauthenticated => {
+                return Err(Unprepared::Refused(status.message().to_owned()));
+            }
+            // Nothing else will be answered either.
+            Err(Unrenewed::Answered(status)) if status.code() == Code::Unavailable => {
+                tracing::debug!("the certificate of this node was not renewed: {}", status.message());
+            }
+            // The identity is still good. The server refuses it if it was made for other users.
+            Err(why) => self.tell_unrenewed(&why),
+        }
+        match self.wants_restart() {
+            true => Err(Unprepared::Lost("this node must be started again".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn tell_unrenewed(&self, why: &Unrenewed) {
+        let valid_until = self.identity().valid_until;
+        let why = match why {
+            Unrenewed::Answered(status) => status.message(),
+            Unrenewed::Failed(why) => why,
+        };
+        tracing::warn!(%valid_until, "the certificate of this node was not renewed: {why}");
+    }
+
+    /// Renews the certificate when half of its life is over; for ever. New connections renew it, too.
     pub async fn keep_renewed<N: Send + 'static>(
         self: Arc<Holder>,
         current: CurrentClient,
@@ -124,46 +162,38 @@ impl Holder {
                 () = tokio::time::sleep(wait) => {}
                 () = current.connected() => {}
             }
-            due = match self.renew(&current).await {
-                Ok(()) => self.identity().renew_at(),
-                Err(why) => {
-                    let left =
-                        Duration::from_micros(self.identity().valid_until.since(wall_clock()).as_micros());
-                    let pause = (left / 8).clamp(SHORTEST_RETRY, RETRY);
-                    match why {
-                        // The next connection renews it.
-                        Unrenewed::NoConnection => {}
-                        Unrenewed::Failed(why) => {
-                            tracing::warn!(valid_until = %self.identity().valid_until, "the certificate of this node was not renewed: {why}");
-                        }
-                    }
-                    wall_clock()
-                        + vocab::Span::from_micros(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX))
+            due = self.identity().renew_at();
+            if due <= wall_clock() {
+                // Without a connection, the next one renews it.
+                let failed = match current.get() {
+                    Some(mut client) => self.renew(&mut client).await.err(),
+                    None => None,
+                };
+                if let Some(why) = failed {
+                    self.tell_unrenewed(&why);
                 }
-            };
-            if self.wants_restart() {
-                tracing::warn!(
-                    "users of this cluster need not trust each other any more: the node ends, to look at its next start whether it can \
-                     keep them apart"
-                );
-                let _ = news.send(News::Stop { stop_jobs: false });
-                return;
+                due = self.identity().renew_at();
             }
-            if news.is_closed() {
+            if due <= wall_clock() {
+                let left = Duration::from_micros(self.identity().valid_until.since(wall_clock()).as_micros());
+                let pause = (left / 8).clamp(SHORTEST_RETRY, RETRY);
+                due = wall_clock()
+                    + vocab::Span::from_micros(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
+            }
+            if news.is_closed() || self.wants_restart() {
                 return;
             }
         }
     }
 
-    async fn renew(&self, current: &CurrentClient) -> Result<(), Unrenewed> {
-        let mut client = current.get().ok_or(Unrenewed::NoConnection)?;
+    async fn renew(&self, client: &mut Client) -> Result<(), Unrenewed> {
         let identity = self.identity();
         let failed = |why: String| Unrenewed::Failed(why);
         let request = pb::RenewRequest { request: identity.request().map_err(failed)? };
         let asked = tokio::time::timeout(PATIENCE, client.renew(request)).await;
         let reply = asked
             .map_err(|_| Unrenewed::Failed("the server does not answer".to_owned()))?
-            .map_err(|status| Unrenewed::Failed(status.message().to_owned()))?;
+            .map_err(|status| Unrenewed::Answered(Box::new(status)))?;
         let answer = match reply.into_inner().outcome {
             Some(pb::join_reply::Outcome::Certificate(answer)) => answer,
             _ => return Err(Unrenewed::Failed("the server's answer has no certificate".to_owned())),
@@ -178,6 +208,15 @@ impl Holder {
 
 /// Why a certificate was not renewed.
 enum Unrenewed {
-    NoConnection,
+    /// The server does not give one.
+    Answered(Box<tonic::Status>),
     Failed(String),
+}
+
+/// Why a node must not speak on a new connection.
+pub(crate) enum Unprepared {
+    /// The server refuses its identity.
+    Refused(String),
+    /// The connection is of no use: the next one may be.
+    Lost(String),
 }

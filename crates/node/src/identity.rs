@@ -67,6 +67,12 @@ impl Place {
         Place { identity: data_directory.join("identity.pem"), joining: data_directory.join("joining.pem") }
     }
 
+    /// Refuses keys that others can read, before the data directory is closed to them.
+    pub fn demand_closed(&self) -> Result<(), NodeError> {
+        datadir::demand_closed(&self.identity)?;
+        Ok(datadir::demand_closed(&self.joining)?)
+    }
+
     /// The identity, if the node has joined.
     pub fn load(&self) -> Result<Option<Identity>, NodeError> {
         let Some(text) = read(&self.identity)? else { return Ok(None) };
@@ -314,6 +320,7 @@ pub(crate) mod tests {
         let _ = place.load();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o604)).expect("changed");
         assert!(matches!(place.load(), Err(NodeError::Secret(_))));
+        assert!(matches!(place.demand_closed(), Err(NodeError::Secret(_))));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("changed");
         std::fs::write(&path, "# half of it\nname: node\n").expect("written");
         let refused = place.load().expect_err("half of it").to_string();

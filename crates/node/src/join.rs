@@ -3,6 +3,7 @@
 //! The server proves first who it is. A join token carries the digest of its authority's certificate; the node looks at what the
 //! server shows in a handshake of its own, and only then opens the connection that carries the token's secret.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,7 @@ use wire::proto::pb::node_service_client::NodeServiceClient;
 use crate::agent::wall_clock;
 use crate::identity::{Identity, Place, hex, trusting};
 use crate::link::{describe, secure_endpoint};
+use crate::listener::demand_trusted;
 use crate::real::Layout;
 use crate::{NodeConfig, NodeError};
 
@@ -45,20 +47,23 @@ pub(crate) enum Attempt {
     },
     /// The server does not want this node, or not with this token.
     Refused(String),
-    /// There is no server, or it is another one. Nothing was told to it.
-    NoServer(String),
+    /// There is no server, it is another one, or it has not decided. The next attempt is with the same key: the server may have
+    /// exchanged the token for it already.
+    NoAnswer(String),
 }
 
 /// How long the handshake that shows the authority may take, and the question itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The join token of the configuration; `None` if there is no such file (yet).
+/// The join token of the configuration; `None` if no file is configured, or the file is not there (yet).
 pub(crate) fn token(config: &NodeConfig) -> Result<Option<JoinToken>, NodeError> {
     let Some(file) = &config.join_token_file else { return Ok(None) };
     let text = match datadir::read_secret(file) {
         Ok(text) => text,
-        Err(datadir::SecretError::Io { .. }) => return Ok(None),
-        Err(open) => return Err(open.into()),
+        Err(datadir::SecretError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(unusable) => return Err(unusable.into()),
     };
     let wrong = |why: String| NodeError::Option { option: "join_token_file", why };
     let token = String::from_utf8_lossy(&text).parse();
@@ -72,14 +77,17 @@ pub(crate) fn unusable(
     token: Option<&JoinToken>,
 ) -> Option<String> {
     let authority = identity.authority_sha256();
-    let wanted = token.map(|token| &token.authority_sha256).or(config.authority_sha256.as_ref());
+    let wanted = match wanted_authority(config, token) {
+        Ok(wanted) => wanted,
+        Err(differ) => return Some(differ.to_string()),
+    };
     if identity.name != config.address {
         return Some(format!(
             "it is the identity of node {}, and this node is {}",
             identity.name, config.address
         ));
     }
-    if let Some(wanted) = wanted.filter(|wanted| **wanted != authority) {
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != authority) {
         return Some(format!("it is from the authority {authority}, and this node is to trust {wanted}"));
     }
     if identity.valid_until <= wall_clock() {
@@ -88,13 +96,50 @@ pub(crate) fn unusable(
     None
 }
 
+/// SHA-256 of the authority that the operator wants this node to trust.
+fn wanted_authority<'a>(
+    config: &'a NodeConfig,
+    token: Option<&'a JoinToken>,
+) -> Result<Option<&'a str>, NodeError> {
+    let configured = config.authority_sha256.as_deref();
+    let of_token = token.map(|token| token.authority_sha256.as_str());
+    match (configured, of_token) {
+        (Some(configured), Some(of_token)) if configured != of_token => Err(NodeError::Option {
+            option: "authority_sha256",
+            why: format!(
+                "expected {of_token}, the authority of the join token, found {configured}: correct it, leave it out, or make                  the token on the server with that authority"
+            ),
+        }),
+        _ => Ok(configured.or(of_token)),
+    }
+}
+
+/// SHA-256 of the authority that the server must have from the node's point of view: what the operator wants, or else what the
+/// node trusts since it has joined. `None`: nothing is known yet.
+fn pinned_authority(
+    config: &NodeConfig,
+    place: &Place,
+    token: Option<&JoinToken>,
+) -> Result<Option<String>, NodeError> {
+    match wanted_authority(config, token)? {
+        Some(wanted) => Ok(Some(wanted.to_owned())),
+        None => Ok(place.load()?.map(|identity| identity.authority_sha256())),
+    }
+}
+
 /// One attempt. What goes wrong on this host is an error.
 pub(crate) async fn attempt(
     config: &NodeConfig,
     place: &Place,
     token: Option<&JoinToken>,
 ) -> Result<Attempt, NodeError> {
-    let pinned = token.map(|token| &token.authority_sha256).or(config.authority_sha256.as_ref());
+    let pinned = pinned_authority(config, place, token)?;
+    if let (None, None, Some(file)) = (&pinned, token, &config.join_token_file) {
+        return Ok(Attempt::NoAnswer(format!(
+            "there is no join token in {} yet, and nothing else says which server to trust",
+            file.display()
+        )));
+    }
     if pinned.is_none() && !is_near(&config.server) {
         let why = format!(
             "this node has no identity yet, and nothing says which server to trust on {}: give it a join token of \
@@ -103,9 +148,9 @@ pub(crate) async fn attempt(
         );
         return Err(NodeError::Option { option: "join_token_file", why });
     }
-    let authority = match discover(&config.server, pinned.map(String::as_str)).await {
+    let authority = match discover(&config.server, pinned.as_deref()).await {
         Ok(authority) => authority,
-        Err(why) => return Ok(Attempt::NoServer(why)),
+        Err(why) => return Ok(Attempt::NoAnswer(why)),
     };
     if pinned.is_none() {
         tracing::warn!(
@@ -125,20 +170,18 @@ pub(crate) async fn attempt(
     let endpoint = secure_endpoint(&config.server, trusting(&authority))?;
     let channel = match endpoint.connect().await {
         Ok(channel) => channel,
-        Err(error) => return Ok(Attempt::NoServer(describe(&error))),
+        Err(error) => return Ok(Attempt::NoAnswer(describe(&error))),
     };
     let asked = tokio::time::timeout(PATIENCE, async { NodeServiceClient::new(channel).join(request).await });
     let outcome = match asked.await {
         Ok(Ok(reply)) => reply.into_inner().outcome,
-        Ok(Err(status)) if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled) => {
-            return Ok(Attempt::NoServer(status.message().to_owned()));
-        }
-        Ok(Err(status)) => {
+        Ok(Err(status)) if is_refusal(status.code()) => {
             // The server does not know the key, or does not want it: the next attempt is with another one.
             place.forget_key();
             return Ok(Attempt::Refused(status.message().to_owned()));
         }
-        Err(_) => return Ok(Attempt::NoServer("the server does not answer".to_owned())),
+        Ok(Err(status)) => return Ok(Attempt::NoAnswer(status.message().to_owned())),
+        Err(_) => return Ok(Attempt::NoAnswer("the server does not answer".to_owned())),
     };
     match outcome {
         Some(pb::join_reply::Outcome::Certificate(answer)) => {
@@ -153,15 +196,23 @@ pub(crate) async fn attempt(
                     );
                     Ok(Attempt::Joined(Box::new(identity)))
                 }
-                Err(why) => Ok(Attempt::Refused(format!("the server's answer cannot be used: {why}"))),
+                Err(why) => Ok(Attempt::NoAnswer(format!("the server's answer cannot be used: {why}"))),
             }
         }
         Some(pb::join_reply::Outcome::Pending(again_in)) => Ok(Attempt::Pending {
             again_in: Duration::from_micros(again_in.clamp(100_000, 60_000_000)),
             key_sha256,
         }),
-        None => Ok(Attempt::Refused("the server's answer is empty".to_owned())),
+        None => Ok(Attempt::NoAnswer("the server's answer is empty".to_owned())),
     }
+}
+
+/// Has the server decided? Any other failure may come after it has exchanged the token for the key.
+fn is_refusal(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unauthenticated | Code::PermissionDenied | Code::FailedPrecondition | Code::InvalidArgument
+    )
 }
 
 /// The identity of this node; waits until it has one.
@@ -169,10 +220,16 @@ pub(crate) async fn obtain(config: &NodeConfig, place: &Place) -> Result<Identit
     // Each reason is told once: attempts are many.
     let mut told = String::new();
     loop {
-        let token = token(config)?;
+        let token = token(config);
         if let Some(identity) = place.load()? {
-            match unusable(&identity, config, token.as_ref()) {
+            match unusable(&identity, config, token.as_ref().ok().and_then(Option::as_ref)) {
                 None => {
+                    // It is left over from the joining.
+                    if let Err(unusable) = &token {
+                        tracing::warn!(
+                            "this node has its identity and does not need its join token: {unusable}"
+                        );
+                    }
                     place.forget_key();
                     return Ok(identity);
                 }
@@ -181,7 +238,7 @@ pub(crate) async fn obtain(config: &NodeConfig, place: &Place) -> Result<Identit
                 }
             }
         }
-        let pause = match attempt(config, place, token.as_ref()).await? {
+        let pause = match attempt(config, place, token?.as_ref()).await? {
             Attempt::Joined(identity) => return Ok(*identity),
             Attempt::Pending { again_in, key_sha256 } => {
                 tell(&mut told, waiting(config, &key_sha256));
@@ -191,9 +248,9 @@ pub(crate) async fn obtain(config: &NodeConfig, place: &Place) -> Result<Identit
                 tell(&mut told, format!("the server refuses this node: {why}"));
                 REFUSED_PAUSE
             }
-            Attempt::NoServer(why) => {
+            Attempt::NoAnswer(why) => {
                 tell(&mut told, format!("this node cannot join yet: {why}"));
-                NO_SERVER_PAUSE
+                NO_ANSWER_PAUSE
             }
         };
         tokio::time::sleep(pause).await;
@@ -216,10 +273,11 @@ fn tell(told: &mut String, text: String) {
 }
 
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
-const NO_SERVER_PAUSE: Duration = Duration::from_secs(1);
+const NO_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// Joins once, for `millpond node join`: waits for an approval, and for nothing else. The name of the node.
 pub fn join(config: &NodeConfig) -> Result<String, NodeError> {
+    Place::new(&config.data_directory).demand_closed()?;
     let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
@@ -237,7 +295,7 @@ async fn join_once(config: &NodeConfig, place: &Place) -> Result<String, NodeErr
     let refused = |why: String| NodeError::Join { server: config.server.clone(), why };
     let Some(token) = token(config)? else {
         if let Some(file) = &config.join_token_file {
-            return Err(refused(format!("cannot read the join token in {}", file.display())));
+            return Err(refused(format!("there is no join token in {}", file.display())));
         }
         loop {
             match attempt(config, place, None).await? {
@@ -246,7 +304,7 @@ async fn join_once(config: &NodeConfig, place: &Place) -> Result<String, NodeErr
                     tell(&mut told, waiting(config, &key_sha256));
                     tokio::time::sleep(again_in).await;
                 }
-                Attempt::Refused(why) | Attempt::NoServer(why) => return Err(refused(why)),
+                Attempt::Refused(why) | Attempt::NoAnswer(why) => return Err(refused(why)),
             }
         }
     };
@@ -255,7 +313,7 @@ async fn join_once(config: &NodeConfig, place: &Place) -> Result<String, NodeErr
         Attempt::Pending { .. } => {
             Err(refused("the server asks for an approval although there is a token".to_owned()))
         }
-        Attempt::Refused(why) | Attempt::NoServer(why) => Err(refused(why)),
+        Attempt::Refused(why) | Attempt::NoAnswer(why) => Err(refused(why)),
     }
 }
 
@@ -290,7 +348,13 @@ async fn discover(server: &str, pinned: Option<&str>) -> Result<Vec<u8>, String>
     let name = ServerName::try_from(NODE_SERVER_NAME).map_err(|e| e.to_string())?;
     let handshake = async {
         let stream = TcpStream::connect(host_and_port(server)).await?;
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+        let address = stream.peer_addr()?;
+        let demand = || if pinned.is_none() { demand_trusted(address) } else { Ok(()) };
+        demand()?;
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        // Another program may have had the port at the first look.
+        demand()?;
+        Ok::<_, std::io::Error>(stream)
     };
     match tokio::time::timeout(PATIENCE, handshake).await {
         Ok(Ok(_)) => {}
@@ -365,6 +429,121 @@ impl ServerCertVerifier for Pinned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::tests::signed;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use vocab::Time;
+
+    fn config(directory: &Path) -> NodeConfig {
+        NodeConfig::new("127.0.0.1:1", "node", directory, vocab::Resources::ZERO)
+    }
+
+    fn token_of(authority: char) -> JoinToken {
+        JoinToken { authority_sha256: authority.to_string().repeat(64), secret: "s".repeat(43) }
+    }
+
+    /// A place with an identity, and the SHA-256 of its authority.
+    fn joined(directory: &Path) -> (Place, String) {
+        let place = Place::new(directory);
+        let key = place.joining_key().expect("made");
+        let (authority, answer) = signed("node", &key, Time(i64::MAX as u64));
+        let identity = Identity::accept("node", key, &authority, wall_clock(), answer).expect("good");
+        place.store(&identity).expect("stored");
+        (place, identity.authority_sha256())
+    }
+
+    fn secret_file(path: &Path, text: &str, mode: u32) {
+        std::fs::write(path, text).expect("written");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changed");
+    }
+
+    fn ask<T>(asked: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(asked)
+    }
+
+    /// S7: a node that had lost the validity of its identity trusted any program on the server's port of its host.
+    #[test]
+    fn a_node_that_has_joined_trusts_no_other_authority() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut config = config(directory.path());
+        let place = Place::new(directory.path());
+        let pinned = |config: &NodeConfig, place: &Place, token: Option<&JoinToken>| {
+            pinned_authority(config, place, token).map_err(|e| e.to_string())
+        };
+        assert_eq!(pinned(&config, &place, None), Ok(None), "at the first start nothing is known");
+        let (place, own) = joined(directory.path());
+        assert_eq!(pinned(&config, &place, None), Ok(Some(own)));
+        // The operator knows better.
+        let token = token_of('a');
+        assert_eq!(pinned(&config, &place, Some(&token)), Ok(Some("a".repeat(64))));
+        config.authority_sha256 = Some("b".repeat(64));
+        assert_eq!(pinned(&config, &place, None), Ok(Some("b".repeat(64))));
+        let differ = pinned(&config, &place, Some(&token)).expect_err("two authorities");
+        assert!(differ.contains("authority_sha256") && differ.contains(&"a".repeat(64)), "{differ}");
+        let identity = place.load().expect("good").expect("there");
+        assert!(unusable(&identity, &config, Some(&token)).is_some_and(|why| why == differ));
+    }
+
+    /// S7: a node whose join token was not there yet, or could not be read, joined without one.
+    #[test]
+    fn a_node_that_is_to_have_a_token_waits_for_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut config = config(directory.path());
+        let file = directory.path().join("token");
+        config.join_token_file = Some(file.clone());
+        assert!(token(&config).is_ok_and(|token| token.is_none()));
+        match ask(attempt(&config, &Place::new(directory.path()), None)).expect("nothing is wrong") {
+            Attempt::NoAnswer(why) => assert!(why.contains("no join token in"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(!directory.path().join("joining.pem").exists());
+        // What cannot be read is not missing.
+        std::fs::create_dir(&file).expect("made");
+        assert!(token(&config).is_err());
+    }
+
+    /// S7: what a node had joined with stopped it for good when it became unreadable.
+    #[test]
+    fn a_join_token_that_is_left_over_does_not_stop_a_node() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut config = config(directory.path());
+        let file = directory.path().join("token");
+        config.join_token_file = Some(file.clone());
+        let (place, own) = joined(directory.path());
+        for (text, mode) in [("nonsense\n", 0o600), ("nonsense\n", 0o644)] {
+            secret_file(&file, text, mode);
+            assert!(token(&config).is_err());
+            let identity = ask(obtain(&config, &place)).expect("the identity is good");
+            assert_eq!(identity.authority_sha256(), own);
+        }
+        // Without an identity it is needed.
+        std::fs::remove_file(directory.path().join("identity.pem")).expect("removed");
+        assert!(ask(obtain(&config, &place)).is_err());
+    }
+
+    /// S7: after any other failure the token may be exchanged for the key; a new key would not get a certificate for it.
+    #[test]
+    fn only_a_refusal_ends_the_use_of_a_key() {
+        for code in
+            [Code::Unauthenticated, Code::FailedPrecondition, Code::PermissionDenied, Code::InvalidArgument]
+        {
+            assert!(is_refusal(code), "{code:?}");
+        }
+        for code in [
+            Code::Internal,
+            Code::Unavailable,
+            Code::Unknown,
+            Code::Cancelled,
+            Code::DeadlineExceeded,
+            Code::ResourceExhausted,
+            Code::Aborted,
+            Code::DataLoss,
+            Code::OutOfRange,
+            Code::Unimplemented,
+        ] {
+            assert!(!is_refusal(code), "{code:?}");
+        }
+    }
 
     /// S7: without a digest only a server of this host is believed.
     #[test]

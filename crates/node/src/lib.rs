@@ -31,6 +31,7 @@ mod identity;
 mod isolation;
 mod join;
 mod link;
+mod listener;
 mod real;
 mod start;
 

@@ -3,6 +3,7 @@
 //! It is TLS with the identity of this node ([`Holder`]). Only where the operator wants it, it is in clear with the token that all
 //! nodes share ([`Link::Insecure`]).
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use wire::{NodeMessage, ServerMessage};
 
 use crate::NodeError;
 use crate::agent::{LinkEnds, News};
-use crate::holder::Holder;
+use crate::holder::{Holder, Unprepared};
 use crate::join::host_and_port;
 
 /// Client of the node service.
@@ -42,8 +43,10 @@ impl Credential {
                 let text = String::from_utf8_lossy(&text);
                 Ok(Credential(format!("OAuth {}", text.trim()).parse().ok()))
             }
-            Err(SecretError::Io { .. }) => Ok(Credential::default()),
-            Err(open) => Err(open),
+            Err(SecretError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                Ok(Credential::default())
+            }
+            Err(unusable) => Err(unusable),
         }
     }
 }
@@ -168,6 +171,19 @@ impl Link {
         }
     }
 
+    /// What must be done on a new connection before the node says what it has.
+    async fn prepare(&self, client: &mut Client) -> Result<(), Unprepared> {
+        match self {
+            Link::Identity(holder) => holder.prepare(client).await,
+            Link::Insecure { .. } => Ok(()),
+        }
+    }
+
+    /// Must the node be started again?
+    fn wants_restart(&self) -> bool {
+        matches!(self, Link::Identity(holder) if holder.wants_restart())
+    }
+
     /// The server does not want this node.
     fn refused(&self, why: &vocab::Failure) {
         match self {
@@ -188,7 +204,7 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
     let mut told = String::new();
     loop {
         let end = match link.ready().await {
-            Ok((endpoint, credential)) => converse(&endpoint, credential, &current, &news).await,
+            Ok((endpoint, credential)) => converse(&link, &endpoint, credential, &current, &news).await,
             Err(why) => Err(Lost { welcomed: false, why }),
         };
         match end {
@@ -211,6 +227,14 @@ pub(crate) async fn keep_connected<N: Send + 'static>(
             }
             Err(Lost { why, .. }) => tracing::debug!("still no connection to the server: {why}"),
         }
+        if link.wants_restart() {
+            tracing::warn!(
+                "users of this cluster need not trust each other any more: the node ends, to look at its next start whether it can \
+                 keep them apart"
+            );
+            let _ = news.send(News::Stop { stop_jobs: false });
+            return;
+        }
         if news.is_closed() {
             return;
         }
@@ -229,6 +253,7 @@ struct Lost {
 }
 
 async fn converse<N: Send + 'static>(
+    link: &Link,
     endpoint: &Endpoint,
     credential: Credential,
     current: &CurrentClient,
@@ -239,6 +264,13 @@ async fn converse<N: Send + 'static>(
     let mut client = Client::new(InterceptedService::new(channel, credential))
         .max_decoding_message_size(MAX_MESSAGE_SIZE)
         .max_encoding_message_size(MAX_MESSAGE_SIZE);
+    match link.prepare(&mut client).await {
+        Ok(()) => {}
+        Err(Unprepared::Refused(why)) => {
+            return Ok(End::Refused(vocab::Failure::coded(vocab::code::INVALID_CREDENTIALS, why)));
+        }
+        Err(Unprepared::Lost(why)) => return Err(lost(why)),
+    }
     let (messages, receiver) = unbounded_channel::<NodeMessage>();
     let (reconnect, wanted) = oneshot::channel();
     // Hello is the first thing in the stream, before the server says anything: it may wait for it.

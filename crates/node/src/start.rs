@@ -183,6 +183,7 @@ async fn node(mut config: NodeConfig, caller: Caller) -> Result<(), NodeError> {
             None
         }
     };
+    Place::new(&config.data_directory).demand_closed()?;
     let was_open = datadir::take_with(&config.data_directory, &Layout::care)?;
     if let Some(warning) = was_open.warning(&config.data_directory) {
         tracing::warn!("{warning}");
@@ -394,6 +395,7 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
 fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities: &Capabilities) -> Settings {
     let mut settings = Settings::new(config.address.clone(), config.resource_limits);
     settings.incarnation = wall_clock().0;
+    settings.authentication = config.authentication;
     settings.tags.clone_from(&config.tags);
     settings.job_environment = environment.driver().as_str().to_owned();
     let missing = capabilities.missing();

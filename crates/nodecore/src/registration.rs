@@ -82,6 +82,7 @@ impl NodeCore {
             stamp: self.leases.since_boot(),
             data_id: self.settings.data_id.clone(),
             knows_job_uids: true,
+            authentication: Some(self.settings.authentication),
             running: jobs().filter(|job| !job.is_reportable()).map(|job| job.report()).collect(),
             finished: jobs()
                 .filter(|job| job.is_reportable())

@@ -9,6 +9,8 @@ pub struct Settings {
     pub address: String,
     /// Identifier of the data directory; empty if it is not known.
     pub data_id: String,
+    /// Users of the cluster need not trust each other: their jobs are kept apart. The server is told.
+    pub authentication: bool,
     /// Differs between lives of the agent; start time in microseconds.
     pub incarnation: u64,
     /// What the node offers; can be changed later by [`crate::NodeInput::ResourceLimits`].
@@ -66,6 +68,7 @@ impl Settings {
         Settings {
             address: address.into(),
             data_id: String::new(),
+            authentication: false,
             incarnation: 0,
             resource_limits,
             tags: Vec::new(),

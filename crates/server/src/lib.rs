@@ -32,6 +32,7 @@ mod job_rows;
 mod merged_rows;
 mod metrics;
 mod node_authority;
+mod node_gate;
 mod node_service;
 mod outbox;
 mod page;

@@ -2,18 +2,22 @@
 //!
 //! What it signs, and for how long, the kernel decides; here is the cryptography. The server's own certificate for its nodes
 //! is from this authority too, and lives in memory only.
+//!
+//! The store has the digest of the authority. A server whose file is lost, or is that of another cluster, does not start: with a
+//! new authority no node could connect any more, and each would have to join again.
 
+use crate::secret_file::write_secret;
 use anyhow::{Context, bail};
 use api::secrets::sha256_of_bytes;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
 };
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::{Batch, Store, StoreError, Table};
 use time::OffsetDateTime;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -28,6 +32,10 @@ use vocab::{Span, Time};
 
 /// Name of the file in the data directory: certificate and private key, in PEM form.
 pub const FILE: &str = "node-authority.pem";
+/// Key of the digest in [`Table::Meta`].
+const DIGEST: &[u8] = b"node_authority";
+/// How keys of identities and of join tokens begin in [`Table::NodeIdentities`]: both are good for one authority only.
+const BOUND_TO_IT: [u8; 2] = *b"it";
 /// Life of the authority itself: longer than that of any cluster.
 const LIFE: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 /// Certificates are valid from so long before they are made: clocks of hosts differ.
@@ -44,6 +52,13 @@ pub struct NodeAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     serving: Mutex<Option<(SystemTime, Arc<ServerConfig>)>>,
+    /// A new authority that could not be written: nothing is signed before it is on the disk.
+    unwritten: Mutex<Option<Unwritten>>,
+}
+
+struct Unwritten {
+    file: PathBuf,
+    text: String,
 }
 
 /// A node's request for a certificate. It has the private key that belongs to it.
@@ -77,29 +92,71 @@ pub fn key_of_certificate(certificate: &[u8]) -> Result<String, String> {
 }
 
 impl NodeAuthority {
-    /// Reads the authority of a data directory; a directory without one gets one. `None` if the disk does not take it: the
-    /// server starts on a full disk too, and answers questions.
-    pub fn open(directory: &Path) -> anyhow::Result<Option<NodeAuthority>> {
+    /// Reads the authority of a data directory; a directory without one gets one. If the disk does not take it now, it is
+    /// written before it is used: the server starts on a full disk too, and answers questions.
+    ///
+    /// Another authority than that of the store's nodes is an error, unless the operator wants a new one.
+    pub fn open(store: &dyn Store, directory: &Path, wants_new: bool) -> anyhow::Result<NodeAuthority> {
         let file = directory.join(FILE);
+        let expected =
+            store.get(Table::Meta, DIGEST)?.map(|digest| String::from_utf8_lossy(&digest).into_owned());
+        let expects = expected.as_ref().map_or_else(
+            || "nodes of this cluster have joined by one".to_owned(),
+            |expected| format!("nodes of this cluster know the one with the SHA-256 {expected}"),
+        );
+        let advice = "put back the file from a backup; to let all nodes join again, by tokens of `millpond node token create --name NAME \
+                      --replace`, start the server once with --new-node-authority";
         match datadir::read_secret(&file) {
-            Ok(text) => NodeAuthority::parse(&text)
-                .map(Some)
-                .with_context(|| format!("cannot use the authority of nodes in {}", file.display())),
-            Err(datadir::SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                let (authority, text) = NodeAuthority::make()?;
-                if let Err(error) = write(&file, &text) {
-                    tracing::error!(%error, file = %file.display(), "cannot write the authority of nodes: no node can connect");
-                    return Ok(None);
+            Ok(text) => {
+                let authority = NodeAuthority::parse(&text).with_context(|| {
+                    format!("cannot use the authority of nodes in {}: put back the file from a backup, or remove it", file.display())
+                })?;
+                let found = authority.digest();
+                let is_another = expected.as_ref().is_some_and(|expected| *expected != found);
+                if is_another && !wants_new && has_nodes(store)? {
+                    bail!(
+                        "the authority of nodes in {} has the SHA-256 {found}, and {expects}: {advice}. Nothing was changed",
+                        file.display()
+                    );
                 }
-                tracing::info!(
-                    file = %file.display(),
-                    sha256 = authority.digest(),
-                    "the authority for the certificates of nodes was made: nodes that had one of another authority join again"
-                );
-                Ok(Some(authority))
+                Ok(authority)
+            }
+            Err(datadir::SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                if !wants_new && has_nodes(store)? {
+                    bail!(
+                        "the authority of nodes is missing in {}, and {expects}: {advice}. Nothing was changed",
+                        file.display()
+                    );
+                }
+                let (mut authority, text) = NodeAuthority::make()?;
+                let sha256 = authority.digest();
+                authority.unwritten = Mutex::new(Some(Unwritten { file, text }));
+                tracing::info!(sha256, "an authority for the certificates of nodes was made");
+                Ok(authority)
             }
             Err(error) => Err(error).context("cannot read the authority of nodes"),
         }
+    }
+
+    /// Makes sure that the authority is on the disk, and that the store knows it.
+    pub fn keep(&self, store: &dyn Store) -> anyhow::Result<()> {
+        self.write_if_new().context("cannot write the authority of nodes")?;
+        let digest = self.digest();
+        if store.get(Table::Meta, DIGEST)?.as_deref() != Some(digest.as_bytes()) {
+            let mut batch = Batch::new();
+            batch.put(Table::Meta, DIGEST, digest);
+            store.write(&[batch])?;
+        }
+        Ok(())
+    }
+
+    fn write_if_new(&self) -> std::io::Result<()> {
+        let mut unwritten = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Unwritten { file, text }) = &*unwritten {
+            write_secret(file, text)?;
+            *unwritten = None;
+        }
+        Ok(())
     }
 
     fn make() -> anyhow::Result<(NodeAuthority, String)> {
@@ -133,7 +190,7 @@ impl NodeAuthority {
     fn new(certificate: CertificateDer<'static>, key: KeyPair) -> anyhow::Result<NodeAuthority> {
         let issuer =
             Issuer::from_ca_cert_der(&certificate, key).context("the certificate cannot sign others")?;
-        Ok(NodeAuthority { issuer, certificate, serving: Mutex::default() })
+        Ok(NodeAuthority { issuer, certificate, serving: Mutex::default(), unwritten: Mutex::default() })
     }
 
     /// SHA-256 of the authority's certificate, in hexadecimal: by it nodes know the server.
@@ -170,6 +227,9 @@ impl NodeAuthority {
 
     /// What connections of nodes are served with at the moment.
     pub fn serving(&self) -> std::io::Result<Arc<ServerConfig>> {
+        self.write_if_new().inspect_err(|error| {
+            tracing::error!(%error, "nodes cannot connect: the authority of nodes cannot be written");
+        })?;
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemTime::now();
         if let Some((made, config)) = &*serving
@@ -242,22 +302,100 @@ fn date(since_epoch: Duration) -> anyhow::Result<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(seconds).ok().context("the clock of this host")
 }
 
-/// By rename, readable for the owner alone from the first moment.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let draft = file.with_extension("draft");
-    let _ = std::fs::remove_file(&draft);
-    let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    std::fs::rename(&draft, file)?;
-    // A token that was given out has the digest in it.
-    std::fs::File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
+/// Are there nodes or join tokens that another authority would make useless?
+fn has_nodes(store: &dyn Store) -> Result<bool, StoreError> {
+    let mut found = false;
+    store.scan(Table::NodeIdentities, Bound::Unbounded, Bound::Unbounded, false, &mut |key, _| {
+        found = key.first().is_some_and(|kind| BOUND_TO_IT.contains(kind));
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
+    use store::MemoryStore;
+
+    fn kept(store: &dyn Store, directory: &Path, wants_new: bool) -> anyhow::Result<NodeAuthority> {
+        let authority = NodeAuthority::open(store, directory, wants_new)?;
+        authority.keep(store)?;
+        Ok(authority)
+    }
+
+    fn with_record(store: &dyn Store, kind: u8) {
+        let mut batch = Batch::new();
+        batch.put(Table::NodeIdentities, vec![kind; 65], "a record");
+        store.write(&[batch]).expect("written");
+    }
+
+    /// S7, S17: a lost file was replaced in silence, and no node could connect any more.
+    #[test]
+    fn an_authority_that_nodes_know_is_not_replaced_in_silence() {
+        let (directory, other) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let (file, path) = (directory.path().join(FILE), directory.path());
+        let store = MemoryStore::new();
+        let first = kept(&store, path, false).expect("made").digest();
+        let text = std::fs::read(&file).expect("there");
+        // Nobody has joined by it yet; nodes that wait for an approval know none.
+        with_record(&store, b'p');
+        std::fs::remove_file(&file).expect("removed");
+        let second = kept(&store, path, false).expect("made").digest();
+        assert_ne!(first, second);
+        for kind in BOUND_TO_IT {
+            let store = MemoryStore::new();
+            std::fs::write(&file, &text).expect("written");
+            kept(&store, path, false).expect("that of the store");
+            with_record(&store, kind);
+            std::fs::remove_file(&file).expect("removed");
+            let refused = kept(&store, path, false).err().expect("it is lost").to_string();
+            for part in ["is missing", &first, "--new-node-authority", "Nothing was changed"] {
+                assert!(refused.contains(part), "{part}: {refused}");
+            }
+            assert!(!file.exists());
+            // That of another cluster.
+            let strange = kept(&MemoryStore::new(), other.path(), false).expect("made").digest();
+            std::fs::copy(other.path().join(FILE), &file).expect("copied");
+            let refused = kept(&store, path, false).err().expect("another one").to_string();
+            assert!(refused.contains(&first) && refused.contains(&strange), "{refused}");
+            assert_eq!(kept(&store, path, true).expect("it is wanted").digest(), strange);
+            assert_eq!(kept(&store, path, false).expect("it is the known one now").digest(), strange);
+            std::fs::remove_file(&file).expect("removed");
+            let new = kept(&store, path, true).expect("a new one is wanted").digest();
+            assert_eq!(kept(&store, path, false).expect("it is the known one now").digest(), new);
+        }
+        // A store that does not know the digest yet, but nodes.
+        let store = MemoryStore::new();
+        with_record(&store, b'i');
+        let known = kept(&store, path, false).expect("there is one").digest();
+        assert_eq!(store.get(Table::Meta, DIGEST).expect("read").as_deref(), Some(known.as_bytes()));
+        let store = MemoryStore::new();
+        with_record(&store, b'i');
+        std::fs::remove_file(&file).expect("removed");
+        assert!(kept(&store, path, false).err().expect("lost").to_string().contains("is missing"));
+    }
+
+    /// S7, S18: a server that had started on a full disk had no authority until its next start.
+    #[test]
+    fn an_authority_that_could_not_be_written_is_written_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, path, store) = (directory.path().join(FILE), directory.path(), MemoryStore::new());
+        // In the place of a full disk: the draft of the file cannot be made.
+        let draft = file.with_extension("draft");
+        std::fs::create_dir(&draft).expect("made");
+        let authority = NodeAuthority::open(&store, path, false).expect("it is in memory");
+        assert!(
+            authority.keep(&store).is_err() && authority.serving().is_err(),
+            "no node gets a certificate of it"
+        );
+        assert_eq!(store.get(Table::Meta, DIGEST).expect("read"), None);
+        std::fs::remove_dir(&draft).expect("removed");
+        authority.serving().expect("it is written now");
+        let again = kept(&store, path, false).expect("read");
+        assert_eq!(again.digest(), authority.digest());
+    }
 
     fn request(key: &KeyPair) -> Vec<u8> {
         CertificateParams::default().serialize_request(key).expect("a request").der().to_vec()
@@ -267,8 +405,8 @@ mod tests {
     #[test]
     fn an_authority_is_the_same_in_each_life_and_closed_to_others() {
         let directory = tempfile::tempdir().expect("a directory");
-        let open =
-            || NodeAuthority::open(directory.path()).map(|authority| authority.expect("room on the disk"));
+        let store = MemoryStore::new();
+        let open = || kept(&store, directory.path(), false);
         let first = open().expect("made").digest();
         assert_eq!(open().expect("read").digest(), first);
         let file = directory.path().join(FILE);
@@ -290,7 +428,7 @@ mod tests {
     #[test]
     fn a_request_is_signed_for_its_key_and_nothing_else() {
         let directory = tempfile::tempdir().expect("a directory");
-        let authority = NodeAuthority::open(directory.path()).expect("made").expect("room on the disk");
+        let authority = kept(&MemoryStore::new(), directory.path(), false).expect("made");
         let key = KeyPair::generate().expect("a key");
         let read = SigningRequest::read(&request(&key)).expect("a good request");
         let now = Time::from_secs(1_800_000_000);

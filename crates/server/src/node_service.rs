@@ -2,7 +2,7 @@
 
 use crate::backend::{ServerBackend, wait};
 use crate::core_thread::now;
-use crate::hub::Hub;
+use crate::hub::{Hub, Opened};
 use crate::job_rows::{self, JobInput};
 use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
@@ -23,11 +23,11 @@ use wire::{NodeMessage, PROTOCOL_VERSION};
 use yson::{Format, Style, Value};
 
 /// See the module page.
+#[derive(Clone)]
 pub struct Nodes {
     pub(crate) backend: ServerBackend,
     pub(crate) store: Arc<dyn Store>,
-    /// `None`: no node can connect by TLS.
-    pub(crate) authority: Option<Arc<NodeAuthority>>,
+    pub(crate) authority: Arc<NodeAuthority>,
     pub(crate) refusals: Arc<Refusals>,
 }
 
@@ -92,36 +92,54 @@ fn peer<T>(request: &Request<T>) -> Option<IpAddr> {
     request.extensions().get::<api::Peer>().map(|peer| peer.0)
 }
 
-/// Where a call comes from.
+/// What is known of a call before its body.
 struct Caller {
-    /// Its connection, if it came by the door for nodes.
-    link: Option<api::NodeLink>,
-    from: Option<IpAddr>,
+    /// It came by the door for nodes.
+    has_link: bool,
+    /// What that door has found.
+    proof: Option<NodeProof>,
 }
 
 impl Caller {
     fn of<T>(request: &Request<T>) -> Caller {
-        Caller { link: request.extensions().get().cloned(), from: peer(request) }
+        let known = request.extensions();
+        Caller { has_link: known.get::<api::NodeLink>().is_some(), proof: known.get().cloned() }
+    }
+
+    /// What the connection of the call has proved.
+    fn admitted(self) -> Result<NodeProof, Status> {
+        match self.proof {
+            Some(proof) => Ok(proof),
+            // It came by the public door, and the interceptor has let it in.
+            None if !self.has_link => Ok(NodeProof::Insecure),
+            None => Err(Status::unauthenticated("This node has proved nothing")),
+        }
     }
 }
 
 impl Nodes {
-    /// What the connection of a call has proved, if the kernel lets it in.
-    async fn admit(&self, Caller { link, from }: Caller) -> Result<NodeProof, Status> {
-        // Without a link of its own it came by the public door, and the interceptor has let it in.
-        let Some(link) = link else { return Ok(NodeProof::Insecure) };
+    /// What the connection of a call by the door for nodes has proved, if the kernel lets it in.
+    pub(crate) async fn prove(&self, known: &axum::http::Extensions) -> Result<NodeProof, Status> {
+        if let Some(failure) = self.backend.hub.failure() {
+            return Err(Status::unavailable(failure.message));
+        }
+        let link = known.get::<api::NodeLink>();
+        let link = link.ok_or_else(|| Status::internal("A call by the door for nodes has no connection"))?;
+        let from = known.get::<api::Peer>().map(|peer| peer.0);
         let certificate = link.certificate.as_ref().ok_or_else(|| {
             Status::unauthenticated(
                 "This node has shown no certificate: it must join before it can do anything else",
             )
         })?;
         let key_sha256 = key_of_certificate(certificate).map_err(Status::unauthenticated)?;
-        let proof = NodeProof::Certificate { key_sha256 };
+        let proof = NodeProof::Certificate { key_sha256: key_sha256.clone() };
+        self.backend.hub.connected(&key_sha256, &link.hangup);
         match self.identify(&proof, None).await {
             Ok(()) => Ok(proof),
             Err(failure) => {
                 if failure.code == code::INVALID_CREDENTIALS {
                     self.refusals.refused_node(from, &failure);
+                    self.backend.hub.hang_up(&key_sha256);
                 }
                 Err(refusal(&failure))
             }
@@ -133,6 +151,15 @@ impl Nodes {
         let NodeProof::Certificate { key_sha256 } = proof else { return Ok(()) };
         let command = Command::IdentifyNode { key_sha256: key_sha256.clone(), job_id };
         self.backend.value("root".into(), command).await.map(drop)
+    }
+
+    /// The stream of a node was closed. If its identity is refused, other connections with it must not go on either.
+    async fn hang_up_if_refused(&self, proof: &NodeProof) {
+        let NodeProof::Certificate { key_sha256 } = proof else { return };
+        let refused = self.identify(proof, None).await.err();
+        if refused.is_some_and(|failure| failure.code == code::INVALID_CREDENTIALS) {
+            self.backend.hub.hang_up(key_sha256);
+        }
     }
 
     /// Refuses an upload or a question about a job of another node.
@@ -147,7 +174,7 @@ impl Nodes {
         request: &SigningRequest,
         allowed: &Value,
     ) -> Result<pb::JoinReply, Status> {
-        let authority = self.authority()?;
+        let authority = &self.authority;
         let valid_until = allowed.get("valid_until").and_then(Value::as_str).and_then(Time::parse);
         let valid_until =
             valid_until.ok_or_else(|| Status::internal("The kernel has told no end of a certificate"))?;
@@ -168,10 +195,6 @@ impl Nodes {
             authentication: allowed.get("authentication").and_then(Value::as_bool).unwrap_or(true),
         };
         Ok(pb::JoinReply { outcome: Some(pb::join_reply::Outcome::Certificate(certificate)) })
-    }
-
-    fn authority(&self) -> Result<&NodeAuthority, Status> {
-        self.authority.as_deref().ok_or_else(|| Status::unavailable("The server has no authority for nodes"))
     }
 
     /// Text that a job has left, into a blob: whose, which, and how many bytes.
@@ -224,17 +247,27 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::NodeMessage>>,
     ) -> Result<Response<Self::ConnectStream>, Status> {
-        let proof = self.admit(Caller::of(&request)).await?;
+        let proof = Caller::of(&request).admitted()?;
+        let hangup = request.extensions().get::<api::NodeLink>().map(|link| Arc::clone(&link.hangup));
         let mut incoming = request.into_inner();
-        let (key, orders) = self.backend.hub.open();
-        let backend = self.backend.clone();
-        backend.mailbox.send(Input::NodeConnected { node: key, proof });
+        let (key, Opened { orders, closed }) = self.backend.hub.open(hangup);
+        self.backend.mailbox.send(Input::NodeConnected { node: key, proof: proof.clone() });
+        let nodes = self.clone();
         tokio::spawn(async move {
-            if let Err(status) = listen(&backend, key, &mut incoming).await {
-                tracing::debug!(node = key.0, %status, "stream of a node ended");
+            let backend = &nodes.backend;
+            tokio::select! {
+                // What comes after the end does not count.
+                biased;
+                _ = closed => tracing::debug!(node = key.0, "stream of a node was closed"),
+                ended = listen(backend, key, &mut incoming) => {
+                    if let Err(status) = ended {
+                        tracing::debug!(node = key.0, %status, "stream of a node ended");
+                    }
+                }
             }
             backend.hub.close(key);
             backend.mailbox.send(Input::NodeDisconnected(key));
+            nodes.hang_up_if_refused(&proof).await;
         });
         let outgoing =
             UnboundedReceiverStream::new(orders).map(|message| Ok(pb::ServerMessage::from(&message)));
@@ -245,7 +278,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::FileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
-        self.admit(Caller::of(&request)).await?;
+        Caller::of(&request).admitted()?;
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
         let command = Command::LocateArtifact { file_id, revision: request.revision };
@@ -272,7 +305,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let proof = self.admit(Caller::of(&request)).await?;
+        let proof = Caller::of(&request).admitted()?;
         let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
         // The end of the job comes later on the stream of the node, so the kernel knows this first.
         self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
@@ -283,7 +316,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let proof = self.admit(Caller::of(&request)).await?;
+        let proof = Caller::of(&request).admitted()?;
         let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
         let context = FailContext { blob, size };
         // As with stderr.
@@ -295,7 +328,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::RowsRequest>,
     ) -> Result<Response<Self::FetchRowsStream>, Status> {
-        let proof = self.admit(Caller::of(&request)).await?;
+        let proof = Caller::of(&request).admitted()?;
         let job_id = JobId(id_from("job_id", &request.into_inner().job_id)?);
         self.demand_own_job(&proof, job_id).await?;
         let input = JobInput::locate(&self.backend, job_id).await?;
@@ -311,7 +344,7 @@ impl NodeService for Nodes {
         &self,
         request: Request<Streaming<pb::RowsChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
-        let proof = self.admit(Caller::of(&request)).await?;
+        let proof = Caller::of(&request).admitted()?;
         let failures = self.backend.hub.failures();
         let mut incoming = request.into_inner();
         let first = incoming.message().await?;
@@ -335,7 +368,6 @@ impl NodeService for Nodes {
                 "Node {name} speaks version {protocol_version} of the node protocol, this server speaks {PROTOCOL_VERSION}"
             )));
         }
-        self.authority()?;
         let request = SigningRequest::read(&request).map_err(Status::invalid_argument)?;
         let token_sha256 = (!secret.is_empty()).then(|| sha256(&secret));
         let shows_token = token_sha256.is_some();
@@ -357,7 +389,7 @@ impl NodeService for Nodes {
     }
 
     async fn renew(&self, request: Request<pb::RenewRequest>) -> Result<Response<pb::JoinReply>, Status> {
-        let NodeProof::Certificate { key_sha256 } = self.admit(Caller::of(&request)).await? else {
+        let NodeProof::Certificate { key_sha256 } = Caller::of(&request).admitted()? else {
             return Err(Status::permission_denied("A certificate is renewed by TLS only"));
         };
         let request =
@@ -395,8 +427,8 @@ async fn listen(
 ) -> Result<(), Status> {
     while let Some(message) = incoming.message().await? {
         match NodeMessage::try_from(message)? {
-            NodeMessage::Stderr { request_id, result } => backend.hub.stderr_answer(request_id, result),
-            NodeMessage::Shell { request_id, result } => backend.hub.shell_answer(request_id, result),
+            NodeMessage::Stderr { request_id, result } => backend.hub.stderr_answer(key, request_id, result),
+            NodeMessage::Shell { request_id, result } => backend.hub.shell_answer(key, request_id, result),
             message => backend.mailbox.send(Input::Node { node: key, message }),
         }
     }

@@ -13,7 +13,8 @@ use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
 use crate::node_authority;
 use crate::node_authority::NodeAuthority;
-use crate::node_service::{Entrance, Nodes, admission};
+use crate::node_gate;
+use crate::node_service::{Entrance, Nodes};
 use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
@@ -31,11 +32,8 @@ use std::time::Duration;
 use store::{OpenOptions, RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tonic::service::interceptor::InterceptedService;
 use vocab::join_token::NODE_SERVER_NAME;
 use vocab::{Failure, Span, UidRange, code};
-use wire::proto::MAX_MESSAGE_SIZE;
-use wire::proto::pb::node_service_server::NodeServiceServer;
 
 /// How long running requests may take after the order to stop.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -83,6 +81,8 @@ pub struct ServerConfig {
     pub job_uids: Option<UidRange>,
     /// If the data directory does not hold one whole cluster, move what is there aside and begin a new one.
     pub new_cluster: bool,
+    /// If the authority of nodes is lost, or is another one than the nodes know: go on with a new one, or with this one.
+    pub new_node_authority: bool,
     /// Begin with a new key of secure vaults; operations whose vaults cannot be decrypted fail.
     pub new_vault_key: bool,
 }
@@ -110,6 +110,7 @@ impl ServerConfig {
             node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
             job_uids: None,
             new_cluster: false,
+            new_node_authority: false,
             new_vault_key: false,
         }
     }
@@ -139,6 +140,10 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
     let tls = tls.map_err(|failure| anyhow::anyhow!("{failure}")).context("cannot use TLS")?;
     listener.set_nonblocking(true).context("cannot use the listener")?;
     datadir::close_new_files();
+    // Keys that others could read are not made good by closing them.
+    for key in [node_authority::FILE, vaults::FILE] {
+        datadir::demand_closed(&config.data.join(key))?;
+    }
     let was_open = datadir::take(&config.data, &|_| false)?;
     if let Some(warning) = was_open.warning(&config.data) {
         tracing::warn!("{warning}");
@@ -165,16 +170,17 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
         }
         None => {}
     }
-    let authority = NodeAuthority::open(&config.data)?.map(Arc::new);
-    if let Some(authority) = &authority {
-        tracing::info!(
-            authority_sha256 = authority.digest(),
-            "nodes know this server by the digest of its authority"
-        );
-    }
+    let authority = Arc::new(NodeAuthority::open(&*store, &config.data, config.new_node_authority)?);
+    tracing::info!(
+        authority_sha256 = authority.digest(),
+        "nodes know this server by the digest of its authority"
+    );
     let vaults = Arc::new(vaults::prepare(&*store, &config.data, config.new_vault_key)?);
     if store.failure().is_none() {
         vaults.take_over(&store)?;
+        if let Err(error) = authority.keep(&*store) {
+            tracing::error!(error = format!("{error:#}"), "nodes cannot connect until this is mended");
+        }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -202,7 +208,7 @@ fn listener(config: &mut ServerConfig) -> anyhow::Result<std::net::TcpListener> 
 async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
-    (tls, authority): (Option<Tls>, Option<Arc<NodeAuthority>>),
+    (tls, authority): (Option<Tls>, Arc<NodeAuthority>),
     (redb, vaults): (Arc<RedbStore>, Arc<VaultKeys>),
 ) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = Arc::new(SealingStore::new(redb.clone(), Arc::clone(&vaults)));
@@ -257,6 +263,7 @@ async fn serve(
             address,
             store: redb,
             vaults,
+            authority: Arc::clone(&authority),
             hub: Arc::clone(&hub),
             events: event_log.as_ref().map(|log| log.reader()),
             garbage: kept.garbage,
@@ -291,7 +298,7 @@ async fn serve(
         tls: tls.is_some(),
         in_flight: config.in_flight,
         limits: config.requests,
-        node_authority: authority.as_ref().map(|authority| authority.digest()),
+        node_authority: Some(authority.digest()),
     };
     let refusals = Arc::new(Refusals::new(Arc::clone(&measures), backend.mailbox.clone()));
     let (authenticator, node_token): (Arc<dyn api::Authenticator>, _) = match config.is_authenticated() {
@@ -321,30 +328,21 @@ async fn serve(
     let nodes = Arc::new(Nodes {
         backend,
         store: Arc::clone(&store),
-        authority: authority.clone(),
+        authority: Arc::clone(&authority),
         refusals: Arc::clone(&refusals),
     });
-    let nodes_by = |entrance: Entrance| {
-        let nodes = NodeServiceServer::from_arc(Arc::clone(&nodes))
-            .max_decoding_message_size(MAX_MESSAGE_SIZE)
-            .max_encoding_message_size(MAX_MESSAGE_SIZE);
-        InterceptedService::new(nodes, admission(entrance, Arc::clone(&refusals), Arc::clone(&hub)))
-    };
     let in_clear = match config.insecure_plaintext_nodes {
         true => Entrance::Insecure(node_token),
         false => Entrance::Closed,
     };
     let router = with_security_headers(with_page(api.router()));
-    let router = router.route_service(NODE_METHODS, nodes_by(in_clear));
+    let router = node_gate::with_calls(router, &nodes, &in_clear);
     let router = measured(router, Arc::clone(&measures));
-    let door = authority.map(|authority| NodeDoor {
+    let door = NodeDoor {
         server_name: NODE_SERVER_NAME,
         config: Box::new(move || authority.serving()),
-        router: measured(
-            axum::Router::new().route_service(NODE_METHODS, nodes_by(Entrance::Identities)),
-            measures,
-        ),
-    });
+        router: measured(node_gate::door(&nodes), measures),
+    };
     if config.insecure_plaintext_nodes {
         tracing::warn!("{}", insecure_plaintext_nodes().message);
     }
@@ -363,7 +361,7 @@ async fn serve(
         stop_hub.close_all();
         api.end_streams();
     };
-    let doors = Doors { public: router, tls, nodes: door };
+    let doors = Doors { public: router, tls, nodes: Some(door) };
     api::serve(listener, doors, most_connections(), shutdown, STOP_GRACE).await;
     let stop = move || {
         core.stop();
@@ -374,9 +372,6 @@ async fn serve(
     tokio::task::spawn_blocking(stop).await.context("the kernel did not stop cleanly")?;
     Ok(())
 }
-
-/// Path of the calls of nodes.
-const NODE_METHODS: &str = "/millpond.node.v1.NodeService/{method}";
 
 /// `insecure_plaintext_nodes`, as long as the option is on.
 fn insecure_plaintext_nodes() -> Failure {
@@ -568,6 +563,7 @@ struct FromStore {
     address: SocketAddr,
     store: Arc<RedbStore>,
     vaults: Arc<VaultKeys>,
+    authority: Arc<NodeAuthority>,
     hub: Arc<Hub>,
     events: Option<Reader>,
     /// What the start of the process has held back.
@@ -591,6 +587,7 @@ impl FromStore {
         self.store.reopen()?;
         // A start on a full disk could not.
         self.vaults.take_over(&self.store)?;
+        self.authority.keep(&*self.store)?;
         let (mut kernel, mut effects) = self.read()?;
         adopt(&self.store, &kernel)?;
         match (kernel.garbage_decision(), self.garbage) {

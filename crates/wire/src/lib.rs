@@ -79,6 +79,8 @@ pub struct Hello {
     /// The node starts no job as another user of its host than [`StartJob::uid`] or its own user. False from nodes of older
     /// versions, which give jobs the users of slots.
     pub knows_job_uids: bool,
+    /// Does the node keep users apart, since they need not trust each other? `None` from nodes of older versions.
+    pub authentication: Option<bool>,
     /// Jobs that are waiting, running or being cleaned up.
     pub running: Vec<JobReport>,
     /// Finished jobs that no server has released yet.

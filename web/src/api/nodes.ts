@@ -1,7 +1,7 @@
 /** Questions about exec nodes, and what can be done to them. */
 
 import type { Resources } from '../model/resources';
-import { callWithInput, escapePath, get, getOr } from './client';
+import { call, callWithInput, escapePath, get, getOr } from './client';
 import type { ErrorTree } from './errors';
 
 const ORCHID = '//sys/scheduler/orchid/scheduler';
@@ -108,3 +108,20 @@ export async function titlesOf(held: readonly Allocation[]): Promise<Record<stri
 
 export const setNode = (address: string, name: string, value: unknown): Promise<void> =>
   callWithInput('set', { path: `${nodePath(address)}/@${name}` }, value);
+
+/** A node without a join token that asks to be let in. */
+export interface WaitingNode {
+  name: string;
+  /** SHA-256 of its public key: its log shows the same. */
+  key_sha256: string;
+  /** Where it asks from. */
+  address?: string;
+  creation_time: string;
+}
+
+export const waitingNodes = async (): Promise<WaitingNode[]> =>
+  (await call<{ pending: WaitingNode[] }>('list_node_identities')).pending;
+
+/** Lets in the node with this key, and no other that asks under the same name. */
+export const approveNode = (name: string, key_sha256: string): Promise<unknown> =>
+  call('approve_node', { name, key_sha256 });

@@ -9,6 +9,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::server::Acceptor;
@@ -16,6 +17,8 @@ use tokio_rustls::server::TlsStream;
 
 /// A client whose handshake takes longer is cut off.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a connection that is to end lives on, so that its last messages reach the client.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// First byte of a TLS connection: a record of the handshake. No request of HTTP begins with it.
 pub(super) const HANDSHAKE_RECORD: u8 = 0x16;
 
@@ -40,10 +43,41 @@ pub struct NodeDoor {
 }
 
 /// What is known of the connection of a node: with each of its requests, as an extension.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct NodeLink {
     /// Certificate of the node (DER), verified in the handshake; `None`: it has shown none.
     pub certificate: Option<Arc<[u8]>>,
+    /// Ends the connection.
+    pub hangup: Arc<Hangup>,
+}
+
+/// Ends a connection from the server's side. It lives as long as the connection.
+#[derive(Debug)]
+pub struct Hangup(watch::Sender<bool>);
+
+impl Default for Hangup {
+    fn default() -> Hangup {
+        Hangup(watch::Sender::new(false))
+    }
+}
+
+impl Hangup {
+    /// Orders the end. The last words to the client get a moment to leave, then the connection is cut.
+    pub fn hang_up(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Has the end been ordered?
+    pub fn is_ordered(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for the order, and for the moment.
+    pub(super) async fn is_over(&self) {
+        // The sender lives as long as this waits.
+        let _ = self.0.subscribe().wait_for(|ordered| *ordered).await;
+        tokio::time::sleep(LAST_WORDS).await;
+    }
 }
 
 impl Doors {
@@ -80,7 +114,7 @@ impl Doors {
             let stream = start.into_stream((door.config)()?).await?;
             let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
             let certificate = shown.map(|certificate| Arc::from(&certificate[..]));
-            return Ok((stream, Some(NodeLink { certificate })));
+            return Ok((stream, Some(NodeLink { certificate, hangup: Arc::default() })));
         }
         let tls = self.tls.as_ref().ok_or_else(|| {
             Error::new(

@@ -26,7 +26,7 @@ mod in_flight;
 mod reply;
 mod trailers;
 
-pub use doors::{Doors, NodeDoor, NodeLink};
+pub use doors::{Doors, Hangup, NodeDoor, NodeLink};
 pub(crate) use failure::panic_failure;
 pub use in_flight::InFlightLimits;
 pub(crate) use in_flight::{Counted, InFlight, weight};

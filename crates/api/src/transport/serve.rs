@@ -43,6 +43,10 @@ const HTTP2_PING_PERIOD: Duration = Duration::from_secs(10);
 /// Bytes in flight on one stream, and on one connection: more than the protocol's small defaults.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
+/// The same on a connection of a node without a certificate, which has one small question: to join.
+const STRANGER_WINDOW: u32 = 64 << 10;
+/// Requests at a time on such a connection.
+const STRANGER_STREAMS: u32 = 4;
 /// After a failed accept (no file descriptors left) it is no use to try again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -161,9 +165,12 @@ async fn connection(
             Ok((stream, link)) => {
                 let router =
                     if link.is_some() { doors.nodes.as_ref().map(|door| &door.router) } else { None };
+                let is_stranger = link.as_ref().is_some_and(|link| link.certificate.is_none());
+                let hangup = link.as_ref().map(|link| Arc::clone(&link.hangup));
                 let router = served(router.unwrap_or(&doors.public), &member, peer, link);
                 // Agreed on in the handshake.
                 let language = match stream.get_ref().1.alpn_protocol() {
+                    _ if is_stranger => Language::Stranger,
                     Some(b"h2") => Language::Http2,
                     _ => Language::Http1,
                 };
@@ -175,7 +182,16 @@ async fn connection(
                 };
                 match spoken {
                     Ok(Ok(words)) if !words.is_empty() => {
-                        speak(stream, language, router, stopped, &member).await;
+                        let over = async {
+                            match &hangup {
+                                Some(hangup) => hangup.is_over().await,
+                                None => std::future::pending().await,
+                            }
+                        };
+                        tokio::select! {
+                            () = speak(stream, language, router, stopped, &member) => {}
+                            () = over => tracing::debug!("a connection of a node is cut off"),
+                        }
                     }
                     Ok(_) => {}
                     Err(_) => tracing::debug!("a client that said nothing under TLS is cut off"),
@@ -215,6 +231,8 @@ enum Language {
     Any,
     Http1,
     Http2,
+    /// HTTP/2 of a node that has shown no certificate: it gets little memory.
+    Stranger,
 }
 
 async fn speak(
@@ -229,7 +247,11 @@ async fn speak(
     builder = match language {
         Language::Any => builder,
         Language::Http1 => builder.http1_only(),
-        Language::Http2 => builder.http2_only(),
+        Language::Http2 | Language::Stranger => builder.http2_only(),
+    };
+    let (stream_window, connection_window) = match language {
+        Language::Stranger => (STRANGER_WINDOW, STRANGER_WINDOW),
+        Language::Any | Language::Http1 | Language::Http2 => (STREAM_WINDOW, CONNECTION_WINDOW),
     };
     builder
         .http1()
@@ -241,9 +263,12 @@ async fn speak(
     builder
         .http2()
         .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(stream_window)
+        .initial_connection_window_size(connection_window)
         .keep_alive_interval(Some(HTTP2_PING_PERIOD));
+    if let Language::Stranger = language {
+        builder.http2().max_concurrent_streams(STRANGER_STREAMS);
+    }
     let service = TowerToHyperService::new(router);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = pin!(connection);

@@ -49,6 +49,10 @@ pub struct UpArgs {
     /// and begin a new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
+    /// If the server's authority for its nodes is lost, or is another one than the nodes know: go on with a new one, or
+    /// with this one. All nodes must join again; without this option the server does not start then
+    #[arg(long)]
+    pub new_node_authority: bool,
     /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
     /// fail; without this option the server does not start then
     #[arg(long)]
@@ -104,6 +108,10 @@ pub struct ServerArgs {
     /// new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
+    /// If the server's authority for its nodes is lost, or is another one than the nodes know: go on with a new one, or
+    /// with this one. All nodes must join again; without this option the server does not start then
+    #[arg(long)]
+    pub new_node_authority: bool,
     /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
     /// fail; without this option the server does not start then
     #[arg(long)]

@@ -116,6 +116,7 @@ impl Node {
             stamp: self.stamp,
             data_id: self.data_id.clone(),
             knows_job_uids: self.knows_job_uids,
+            authentication: Some(true),
             running: self.reports(),
             finished: self.finished.values().map(|k| k.report.clone()).collect(),
         }

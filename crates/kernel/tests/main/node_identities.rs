@@ -17,6 +17,8 @@ struct Cluster {
     durable: Store,
     requests: u64,
     connections: u64,
+    /// What nodes say about their users.
+    authentication: Option<bool>,
 }
 
 /// What the server did with a connection.
@@ -58,7 +60,15 @@ impl Cluster {
         change(&mut config);
         let now = Time::from_secs(1_000_000);
         let kernel = recover(&config, &Store::new(), now);
-        Cluster { now, config, kernel, durable: Store::new(), requests: 0, connections: 0 }
+        Cluster {
+            now,
+            config,
+            kernel,
+            durable: Store::new(),
+            requests: 0,
+            connections: 0,
+            authentication: Some(true),
+        }
     }
 
     fn turn(&mut self, input: Input) -> Vec<Effect> {
@@ -131,6 +141,7 @@ impl Cluster {
             finished: Vec::new(),
             data_id: String::new(),
             knows_job_uids: true,
+            authentication: self.authentication,
             stamp: vocab::Span::ZERO,
         };
         let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });
@@ -405,6 +416,33 @@ fn only_administrators_deal_with_identities() {
         let refused = c.ask("ann", command.clone()).expect_err("denied");
         assert_eq!(refused.code, vocab::code::ACCESS_DENIED, "{command:?}: {refused}");
     }
+}
+
+/// S7: when authentication was switched on, nodes went on as if users trusted each other until they renewed their certificates.
+#[test]
+fn a_node_that_trusts_its_users_is_refused_where_they_have_passwords() {
+    let mut c = Cluster::new(|config| config.access_control = false);
+    c.authentication = Some(false);
+    assert_eq!(c.join("one", '1', None).expect("joined"), "joined");
+    let node = c.welcomes("one", '1');
+    c.turn(Input::NodeDisconnected(node));
+    c.config.access_control = true;
+    c.restart();
+    for said in [Some(false), None] {
+        c.authentication = said;
+        c.does_not_welcome("one", Some(certificate('1')), "must be started again");
+    }
+    c.authentication = Some(false);
+    c.does_not_welcome("old", Some(NodeProof::Insecure), "--token-file");
+    // Release 0.1 says nothing.
+    c.authentication = None;
+    assert_eq!(c.connect("old", Some(NodeProof::Insecure)).1, Link::Welcome);
+    c.authentication = Some(true);
+    c.welcomes("one", '1');
+    // One that is more careful than it must be does no harm.
+    c.config.access_control = false;
+    c.restart();
+    c.welcomes("one", '1');
 }
 
 /// S7: the old way is told as long as it is used.

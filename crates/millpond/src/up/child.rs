@@ -1,6 +1,7 @@
 //! One child process: started, watched, started again, stopped.
 
 use super::plan::ChildPlan;
+use crate::bodies::START_AGAIN;
 use cli::CliError;
 use command_fds::{CommandFdExt, FdMapping};
 
@@ -30,7 +31,7 @@ const SHOWN_LINES: usize = 8;
 /// What a child is to do. Orders only grow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Order {
-    /// Run; an end is an end.
+    /// Run; an end is an end, unless the process asks for a new start ([`START_AGAIN`]).
     Try,
     /// Run; start again after an end.
     KeepAlive,
@@ -51,6 +52,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// Has the child ended for good?
+    pub fn is_final(&self) -> bool {
+        self.again_in.is_none()
+    }
+
     /// For people.
     pub fn describe(&self) -> String {
         let log = self.log.as_deref().map(|p| format!(" (log: {})", super::shown(p))).unwrap_or_default();
@@ -122,14 +128,14 @@ async fn live(
     let mut pause = FIRST_PAUSE;
     while *orders.borrow() < Order::Stop {
         let started = Instant::now();
-        let how = match spawn(&plan, socket.as_deref()) {
+        let (how, wants_start) = match spawn(&plan, socket.as_deref()) {
             Ok(process) => match run(process, &mut orders).await {
-                Some(status) => ended(status),
+                Some(status) => (ended(status), status.code() == Some(i32::from(START_AGAIN))),
                 None => return,
             },
-            Err(e) => format!("cannot be started: {e}"),
+            Err(e) => (format!("cannot be started: {e}"), false),
         };
-        let again = *orders.borrow() == Order::KeepAlive;
+        let again = wants_start || *orders.borrow() == Order::KeepAlive;
         if started.elapsed() >= GOOD_LIFE {
             pause = FIRST_PAUSE;
         }
@@ -202,6 +208,7 @@ fn spawn(plan: &ChildPlan, socket: Option<&TcpListener>) -> io::Result<tokio::pr
 fn ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(0), _) => "has ended".to_owned(),
+        (Some(code), _) if code == i32::from(START_AGAIN) => "has to be started again".to_owned(),
         (Some(code), _) => format!("has ended with exit code {code}"),
         (_, Some(signal)) => format!("was killed by signal {signal}"),
         _ => "has ended".to_owned(),

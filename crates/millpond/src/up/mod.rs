@@ -35,6 +35,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use vocab::Span;
+use yson::Value;
 
 /// How long the server may take to answer at first: it reads its store.
 const SERVER_START: Duration = Duration::from_secs(120);
@@ -101,6 +102,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         isolation: args.isolation.clone(),
         auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),
         new_cluster: args.new_cluster,
+        new_node_authority: args.new_node_authority,
         new_vault_key: args.new_vault_key,
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
@@ -170,26 +172,43 @@ async fn supervise(
     match begun {
         Ok(true) => {
             server.keep_alive();
-            if let Err(error) = write_join_tokens(options).await {
-                stop(screen, &mut signals, &mut server, nodes).await;
-                return Err(error);
+            let written = tokio::select! {
+                written = write_join_tokens(options) => Some(written),
+                () = signals.next() => None,
+            };
+            let Some(written) = written else {
+                return match stop(screen, &mut signals, &mut server, nodes).await {
+                    true => Ok(()),
+                    false => Err(CliError::Silent(exit::INTERRUPTED)),
+                };
+            };
+            if let Err(error) = written {
+                // Nodes that have joined before need none; others wait for it.
+                screen.tell(&format!(
+                    "nodes have no join tokens yet: {}",
+                    error.render(false).unwrap_or_default().trim_end()
+                ));
+                tokio::spawn(write_join_tokens_later(options.clone()));
             }
             nodes = plan.nodes.into_iter().map(|plan| Child::start(plan, None, sender.clone())).collect();
             let count = nodes.len();
             let online = tokio::select! {
-                answer = wait_for_nodes(options, count, &mut events, screen) => answer.map(|()| true),
-                () = signals.next() => Ok(false),
+                answer = wait_for_nodes(options, count, &mut events, screen) => answer.map(Some),
+                () = signals.next() => Ok(None),
             };
             match online {
-                Ok(true) => {
+                Ok(Some(are_all_online)) => {
                     nodes.iter().for_each(Child::keep_alive);
+                    if are_all_online {
+                        tokio::spawn(end_join_tokens(options.clone()));
+                    }
                     result = screen.show(&Ready::new(options));
                     tokio::select! {
                         () = report(screen, &mut events) => {}
                         () = signals.next() => {}
                     }
                 }
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(error) => result = Err(error),
             }
         }
@@ -222,28 +241,29 @@ async fn wait_for_server(options: &Options, events: &mut UnboundedReceiver<Event
     }
 }
 
-/// Until all nodes are online, or one has ended instead. Late nodes are no reason to stop.
+/// Until all nodes are online (true), or one has ended instead. Late nodes are no reason to stop.
 async fn wait_for_nodes(
     options: &Options,
     count: usize,
     events: &mut UnboundedReceiver<Event>,
     screen: &Screen,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let give_up = tokio::time::Instant::now() + NODES_START;
     loop {
         if online_nodes(options).await.is_some_and(|n| n >= count) {
-            return Ok(());
+            return Ok(true);
         }
         if tokio::time::Instant::now() > give_up {
             screen.tell(&format!(
                 "not all nodes are online yet; their logs are in {}",
                 options.logs().display()
             ));
-            return Ok(());
+            return Ok(false);
         }
         tokio::select! {
             Some(event) = events.recv() => match event.child.as_str() {
                 "server" => screen.tell(&event.describe()),
+                _ if !event.is_final() => screen.tell(&event.describe()),
                 _ => return Err(event.into_error("could not be started")),
             },
             () = tokio::time::sleep(Duration::from_millis(30)) => {}
@@ -261,18 +281,57 @@ async fn write_join_tokens(options: &Options) -> Result<(), CliError> {
     let write = move || {
         let client = Client::new(&plan::reachable(options.listen).to_string(), token.as_deref())?;
         for number in 1..=options.nodes {
-            let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
             let file = options.join_token(number);
-            let _ = std::fs::remove_file(&file);
+            let failed =
+                |error| CliError::failed(format!("cannot write the join token {}: {error}", file.display()));
+            match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+            let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
             let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-            written.and_then(|mut out| writeln!(out, "{token}")).map_err(|error| {
-                CliError::failed(format!("cannot write the join token {}: {error}", file.display()))
-            })?;
+            written.and_then(|mut out| writeln!(out, "{token}")).map_err(failed)?;
         }
         Ok(())
     };
     tokio::task::spawn_blocking(write).await.map_err(told)?
 }
+
+/// The same until it succeeds: the disk of the server may be full at the start.
+async fn write_join_tokens_later(options: Options) {
+    loop {
+        tokio::time::sleep(TOKEN_PAUSE).await;
+        if write_join_tokens(&options).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// All nodes have their identities: ends the tokens that they did not need. Each could replace one of the nodes.
+async fn end_join_tokens(options: Options) {
+    let token = token(&options);
+    let end = move || -> Result<(), client::ClientError> {
+        let client = Client::new(&plan::reachable(options.listen).to_string(), token.as_deref())?;
+        let names: Vec<String> = (1..=options.nodes).map(|number| options.node_name(number)).collect();
+        let known = client.node_identities()?;
+        let tokens = known.get("tokens").and_then(Value::as_list).into_iter().flatten();
+        for token in tokens {
+            let text = |key: &str| token.get(key).and_then(Value::as_str);
+            let is_unused = token.get("used").and_then(Value::as_bool) == Some(false);
+            if let (true, Some(name), Some(digest)) = (is_unused, text("name"), text("token_sha256"))
+                && names.iter().any(|own| own == name)
+            {
+                client.revoke_join_token(digest)?;
+            }
+        }
+        Ok(())
+    };
+    // If it fails, they end by themselves.
+    let _ = tokio::task::spawn_blocking(end).await;
+}
+
+/// Between two attempts to get join tokens.
+const TOKEN_PAUSE: Duration = Duration::from_secs(5);
 
 /// Number of nodes that are online, if the server answers. Old records of nodes do not count.
 async fn online_nodes(options: &Options) -> Option<usize> {

@@ -25,6 +25,8 @@ pub struct Options {
     pub auth: Option<bool>,
     /// `--new-cluster` of the server.
     pub new_cluster: bool,
+    /// `--new-node-authority` of the server.
+    pub new_node_authority: bool,
     /// `--new-vault-key` of the server.
     pub new_vault_key: bool,
     /// Given to everybody.
@@ -112,6 +114,9 @@ pub fn plan(options: &Options) -> Plan {
     if options.new_cluster {
         server.push("--new-cluster".into());
     }
+    if options.new_node_authority {
+        server.push("--new-node-authority".into());
+    }
     if options.new_vault_key {
         server.push("--new-vault-key".into());
     }
@@ -183,6 +188,7 @@ mod tests {
             job_environment: Some("simple".into()),
             auth: None,
             new_cluster: true,
+            new_node_authority: true,
             new_vault_key: true,
             isolation: Some("none".into()),
             config: Some("/etc/m.toml".into()),
@@ -201,7 +207,7 @@ mod tests {
         match parse(&plan.server) {
             Command::Server(args) => {
                 assert_eq!((args.listen, args.supervised), (Some(options().listen), true));
-                assert!(args.new_cluster && args.new_vault_key);
+                assert!(args.new_cluster && args.new_node_authority && args.new_vault_key);
                 assert_eq!(args.data, Some("/data/server".into()));
                 assert_eq!(args.config, Some("/etc/m.toml".into()));
             }

@@ -78,6 +78,7 @@ impl From<&Hello> for pb::Hello {
             stamp: h.stamp.0,
             data_id: h.data_id.clone(),
             knows_job_uids: h.knows_job_uids,
+            authentication: h.authentication,
         }
     }
 }
@@ -98,6 +99,7 @@ impl TryFrom<pb::Hello> for Hello {
             stamp: Span(h.stamp),
             data_id: h.data_id,
             knows_job_uids: h.knows_job_uids,
+            authentication: h.authentication,
         })
     }
 }

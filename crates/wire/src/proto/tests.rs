@@ -321,6 +321,7 @@ fn node_message() -> impl Strategy<Value = NodeMessage> {
             stamp: Span(n.1),
             data_id: format!("data-{}", n.1),
             knows_job_uids: n.0 % 3 == 0,
+            authentication: [None, Some(false), Some(true)][n.0 as usize % 3],
             alerts,
             running,
             finished,

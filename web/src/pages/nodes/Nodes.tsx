@@ -24,6 +24,7 @@ import { parseSort, printSort, useUrlState, type Sort } from '../../model/urlSta
 import { colorsOf } from '../../model/allocations';
 import { AllocationLegend, ColorChoice, useColorBy } from './AllocationLegend';
 import { AllocationStrip } from './AllocationStrip';
+import { WaitingNodes } from './WaitingNodes';
 
 /** So many nodes are drawn as a map; more could not be told apart. */
 const MAP_SHOWN = 120;
@@ -74,6 +75,7 @@ export function Nodes() {
         </SegmentedRadioGroup>
         {view === 'map' && <ColorChoice />}
       </div>
+      <WaitingNodes />
       <Async query={nodes}>
         {() =>
           view === 'map' ? (
