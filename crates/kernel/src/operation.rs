@@ -15,6 +15,8 @@ pub(crate) struct Operation {
     pub operation_type: OperationType,
     /// Lease of its exclusive jobs; `None` if it has no exclusive task. It never changes.
     pub lease: Option<Span>,
+    /// Orders to start its jobs have had tickets from the first one on. False for operations that began under release 0.1.
+    pub has_job_tickets: bool,
     pub user: String,
     /// Of the host, that its jobs run as.
     pub uid: u32,

@@ -268,6 +268,7 @@ impl Kernel {
             id,
             operation_type,
             lease,
+            has_job_tickets: record.fixed.get("job_tickets").and_then(Value::as_bool).unwrap_or(false),
             user,
             // Told by `with_uid`.
             uid: 0,
