@@ -24,6 +24,7 @@ pub fn start(n: u32) -> StartJob {
             cookie: n,
             job_index: u64::from(n),
             task_job_index: u64::from(n),
+            ticket: None,
         },
         resources: Resources { user_slots: 1, cpu: Cpu(100), memory: 1 << 28, ..Resources::ZERO },
         description: JobDescription {

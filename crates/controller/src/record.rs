@@ -196,6 +196,7 @@ impl JobRecord {
             cookie: next()?.as_u64()?.try_into().ok()?,
             job_index: next()?.as_u64()?,
             task_job_index: next()?.as_u64()?,
+            ticket: None,
         };
         Some(JobRecord {
             identity,

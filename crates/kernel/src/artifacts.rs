@@ -1,10 +1,10 @@
 //! Files of jobs: `file_paths` of a spec become contents that nodes can fetch.
 
-use crate::Kernel;
 use crate::operation::{Operation, Pinned};
+use crate::{Kernel, NodeProof};
 use controller::spec::FileRequest;
 use cypress::{Body, Content};
-use vocab::{Artifact, Failure, ObjectId, code};
+use vocab::{Artifact, Failure, ObjectId, Time, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -91,8 +91,15 @@ impl Kernel {
         Ok(map.into())
     }
 
-    /// A content that some unfinished operation has pinned, though the file may be another by now.
-    pub(crate) fn locate_artifact(&self, file_id: ObjectId, revision: u64) -> Result<Value, Failure> {
+    /// A content that some unfinished operation has pinned, though the file may be another by now. A node gets it for a job of
+    /// its own only.
+    pub(crate) fn locate_artifact(
+        &self,
+        now: Time,
+        from: &NodeProof,
+        file_id: ObjectId,
+        revision: u64,
+    ) -> Result<Value, Failure> {
         let mut pinned = self.operations.values().flat_map(|o| &o.pinned);
         let found = pinned
             .find(|p| p.artifact.file_id == file_id && p.artifact.revision == revision)
@@ -101,6 +108,13 @@ impl Kernel {
                     "No unfinished operation needs revision {revision} of file {file_id}"
                 ))
             })?;
+        if self.config.node_identities && !self.is_file_of_caller(now, from, found) {
+            // A job of the life before may be reported in a moment.
+            return Err(Failure::coded(
+                code::UNAVAILABLE,
+                format!("No job of this node needs revision {revision} of file {file_id}"),
+            ));
+        }
         Ok(Value::Map(yson::map! { "blob" => found.blob, "size" => found.artifact.size }))
     }
 

@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{EventFilter, HistoryOf, JoinRequest, Joined, Range, TableRows};
+use crate::{EventFilter, HistoryOf, JoinRequest, Joined, NodeProof, Range, TableRows};
 use controller::ControllerOptions;
 use controller::spec::ParsedSpec;
 pub use cypress::transactions::locks::Mode as LockMode;
@@ -263,6 +263,8 @@ pub enum Command {
     },
     /// Where the rows are that a job is to read: `{pieces; columns; control}`. Nodes ask this.
     LocateJobInput {
+        /// What the node has proved: only the node of the job gets an answer.
+        from: NodeProof,
         /// The job.
         job_id: JobId,
     },
@@ -270,6 +272,8 @@ pub enum Command {
     StartReadOperation(Box<ParsedSpec>),
     /// Where the content of a job's file is: `{blob, size}`. Nodes ask this.
     LocateArtifact {
+        /// What the node has proved: only a node whose jobs need the file gets an answer.
+        from: NodeProof,
         /// The file.
         file_id: ObjectId,
         /// Revision of its content.

@@ -1,6 +1,6 @@
 //! Settings of the kernel.
 
-use crate::Retention;
+use crate::{JobTicketKey, Retention};
 use vocab::{Failure, Guid, Span, UidRange};
 
 /// See the fields. Scheduler options that administrators change at run time are in the tree
@@ -33,6 +33,9 @@ pub struct Config {
     pub access_control: bool,
     /// Must nodes prove who they are ([`NodeProof`](crate::NodeProof)) before they register?
     pub node_identities: bool,
+    /// Keys of the tickets of jobs, by which a job of an earlier life is adopted from its own node. The first one makes tickets,
+    /// all of them verify. Without a key, jobs of an earlier life are not adopted where nodes have identities.
+    pub job_ticket_keys: Vec<JobTicketKey>,
     /// May nodes without a join token ask for an approval?
     pub node_approval: bool,
     /// Life of a node's certificate.
@@ -64,6 +67,7 @@ impl Config {
             event_log: true,
             access_control: false,
             node_identities: false,
+            job_ticket_keys: Vec::new(),
             node_approval: true,
             node_certificate_ttl: Span::from_secs(90 * 24 * 3600),
             first_event: 1,

@@ -33,6 +33,8 @@ pub enum Input {
     NodeDisconnected(NodeKey),
     /// A long stderr was uploaded; the job's end is reported right after.
     StderrUploaded {
+        /// What the caller has proved.
+        from: NodeProof,
         /// Of which job.
         job_id: JobId,
         /// Where it is now.
@@ -42,6 +44,8 @@ pub enum Input {
     },
     /// What a failed job was reading was uploaded; its end is reported afterwards.
     FailContextUploaded {
+        /// What the caller has proved.
+        from: NodeProof,
         /// Of which job.
         job_id: JobId,
         /// Where it is now.
@@ -49,6 +53,8 @@ pub enum Input {
     },
     /// Rows that a job has written to one of its output tables were uploaded; its end is reported afterwards.
     RowsUploaded {
+        /// What the caller has proved.
+        from: NodeProof,
         /// Of which job.
         job_id: JobId,
         /// Number of the table.

@@ -127,6 +127,8 @@ impl Kernel {
     ) {
         for event in events {
             match event {
+                JobEvent::Started { job_id, .. } | JobEvent::ResourceUsage { job_id, .. }
+                    if self.is_foreign_report(now, address, job_id) => {}
                 JobEvent::Started { job_id, start_time, slot_index } => {
                     self.waits_no_more(address, job_id);
                     self.jobs.confirm(job_id);
@@ -162,8 +164,14 @@ impl Kernel {
     ) {
         let job_id = finished.identity.job_id;
         self.waits_no_more(address, job_id);
+        if self.is_foreign_report(now, address, job_id) {
+            // The sender may forget it: nothing comes of it.
+            return self.release_report(address, job_id);
+        }
+        if self.node_of_job(job_id).is_some() || self.is_job_of(&finished.identity, address) {
+            self.note_stop_by_lease(now, address, job_id, &finished.outcome);
+        }
         self.lift_fence(job_id);
-        self.note_stop_by_lease(now, address, job_id, &finished.outcome);
         let uploaded = self.jobs.uploaded.remove(&job_id).map(|(size, blob)| Stderr::Blob(size, blob));
         let inline = finished.stderr.take().map(Stderr::Inline);
         let mut left =
@@ -275,12 +283,16 @@ impl Kernel {
 
     /// A node may forget the end of a job when the open batch is durable.
     pub(crate) fn release_end(&mut self, address: &str, job_id: JobId) {
-        let Some(key) = self.nodes.get(address).and_then(|node| node.key) else { return };
         if self.jobs.get(job_id).is_none() {
-            let jobs = self.open.releases.entry(key).or_default();
-            if !jobs.contains(&job_id) {
-                jobs.push(job_id);
-            }
+            self.release_report(address, job_id);
+        }
+    }
+
+    fn release_report(&mut self, address: &str, job_id: JobId) {
+        let Some(key) = self.nodes.get(address).and_then(|node| node.key) else { return };
+        let jobs = self.open.releases.entry(key).or_default();
+        if !jobs.contains(&job_id) {
+            jobs.push(job_id);
         }
     }
 
@@ -299,15 +311,9 @@ impl Kernel {
         self.note_jobs_elsewhere(now, address, &there);
         for report in reported {
             let job_id = report.identity.job_id;
-            match self.jobs.get(job_id) {
-                Some(job) if job.node != address => {
-                    let text = format!("The job is a job of node {}", job.node);
-                    let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text };
-                    self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
-                }
-                Some(job) => {
-                    let allocation = job.allocation;
-                    let operation = job.operation;
+            let known = self.jobs.get(job_id).filter(|job| job.node == address);
+            match known.map(|job| (job.allocation, job.operation)) {
+                Some((allocation, operation)) => {
                     let measured = report.statistics.is_some();
                     let mut spent = None;
                     self.jobs.confirm(job_id);
@@ -334,9 +340,17 @@ impl Kernel {
                         self.record_job(now, job_id, spent.unwrap_or_default());
                     }
                 }
+                None if self.is_foreign_report(now, address, job_id) => {
+                    let text = "The job is a job of another node";
+                    let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text: text.into() };
+                    self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
+                }
                 None => {
-                    if !self.adopt_running(address, &report) {
-                        self.fence_stranger(address, &report.identity);
+                    let is_its_own = self.is_job_of(&report.identity, address);
+                    if !is_its_own || !self.adopt_running(address, &report) {
+                        if is_its_own {
+                            self.fence_stranger(address, &report.identity);
+                        }
                         let text = "The job is not known to the scheduler, or another run of its unit counts";
                         let abort = AbortJob { job_id, reason: AbortReason::Unconfirmed, text: text.into() };
                         self.tell_node(address, ServerMessage::Abort(vec![abort]), 0, out);
@@ -439,6 +453,9 @@ impl Kernel {
             exec_start_time: finished.start_time,
             phase: JobPhase::Finished,
         };
+        if !self.is_job_of(&finished.identity, address) {
+            return;
+        }
         // Refused: it was counted already, or another run of its unit counts.
         let _ = self.adopt(&finished.identity, held, Resources::ZERO);
     }

@@ -102,6 +102,11 @@ impl Leases {
         self.by_node.contains_key(node)
     }
 
+    /// The node that may still run a job that was given up.
+    pub fn node_of_fence(&self, job_id: JobId) -> Option<&str> {
+        self.fences.get(&job_id).map(|fence| fence.node.as_str())
+    }
+
     fn insert(&mut self, job_id: JobId, fence: Fence) {
         self.by_node.entry(fence.node.clone()).or_default().insert(job_id);
         self.fences.insert(job_id, fence);

@@ -49,6 +49,7 @@ mod id_times;
 mod invariants;
 mod job_archive;
 mod job_input;
+mod job_owners;
 mod jobs;
 mod leases;
 mod listing;
@@ -99,6 +100,7 @@ pub use history_chart::Range;
 pub use input::{Input, RefusedSignIn};
 pub use job_archive::{FailContext, STDERR_BLOB, STDERR_INLINE};
 pub use job_input::{no_job_input, rows_of_input};
+pub use job_owners::JobTicketKey;
 pub use listing::{EventsOfOperation, is_listed, no_fail_context};
 pub use metrics::{MetricFamily, MetricKind, Metrics};
 pub use node_identities::{JoinRequest, NodeProof};
@@ -197,6 +199,7 @@ pub struct Kernel {
     jobs: Jobs,
     pins: pins::Pins,
     owed: owed::Owed,
+    foreign_reports: job_owners::ForeignReports,
     mutations: Mutations,
     preemptions: preemption::Preemptions,
     events: events::Events,
@@ -319,18 +322,24 @@ impl Kernel {
             Input::Node { node, message } => self.node_message(now, node, message, out),
             Input::NodeUnchanged(node) => self.node_unchanged(now, node),
             Input::NodeDisconnected(node) => self.node_disconnected(now, node, out),
-            Input::StderrUploaded { job_id, blob, size } => {
-                if let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob)) {
+            Input::StderrUploaded { from, job_id, blob, size } => {
+                if self.takes_upload(now, (&from, job_id), blob, out)
+                    && let Some((_, lost)) = self.jobs.uploaded.insert(job_id, (size, blob))
+                {
                     self.delete_blob(lost, out);
                 }
             }
-            Input::FailContextUploaded { job_id, context } => {
-                if let Some(lost) = self.jobs.keep_fail_context(job_id, context) {
+            Input::FailContextUploaded { from, job_id, context } => {
+                if self.takes_upload(now, (&from, job_id), context.blob, out)
+                    && let Some(lost) = self.jobs.keep_fail_context(job_id, context)
+                {
                     self.delete_blob(lost.blob, out);
                 }
             }
-            Input::RowsUploaded { job_id, table, chunk } => {
-                if let Some(lost) = self.jobs.keep_output(job_id, table, *chunk) {
+            Input::RowsUploaded { from, job_id, table, chunk } => {
+                if self.takes_upload(now, (&from, job_id), chunk.blob, out)
+                    && let Some(lost) = self.jobs.keep_output(job_id, table, *chunk)
+                {
                     self.delete_blob(lost.blob, out);
                 }
             }
@@ -555,11 +564,13 @@ impl Kernel {
             Command::LocateJobOutput { job_id, table } => {
                 (Waits::Nothing, Ok(Body::Value(self.locate_job_output(job_id, table))))
             }
-            Command::LocateJobInput { job_id } => {
-                (Waits::Nothing, self.locate_job_input(job_id).map(Body::Value))
+            Command::LocateJobInput { from, job_id } => {
+                let located =
+                    self.demand_node_of_job(now, &from, job_id).and_then(|()| self.locate_job_input(job_id));
+                (Waits::Nothing, located.map(Body::Value))
             }
-            Command::LocateArtifact { file_id, revision } => {
-                (Waits::Tree, self.locate_artifact(file_id, revision).map(Body::Value))
+            Command::LocateArtifact { from, file_id, revision } => {
+                (Waits::Tree, self.locate_artifact(now, &from, file_id, revision).map(Body::Value))
             }
             Command::CheckPermission { user, permission, path, columns } => {
                 let asker = who.map(|who| who.user.as_str());
@@ -808,6 +819,7 @@ impl Kernel {
         self.remove_expired(now, out);
         self.check_nodes(now, out);
         self.check_node_identities(now, out);
+        self.forget_old_foreign_reports(now);
         self.check_deadlines(now, out);
         self.resume_tasks(now);
         self.copy_slow_jobs(now);

@@ -165,6 +165,19 @@ impl Kernel {
         )))
     }
 
+    /// Whether a caller that has proved this is the node with this name.
+    pub(crate) fn speaks_for(&self, now: Time, proof: &NodeProof, name: &str) -> bool {
+        if !self.config.node_identities {
+            return true;
+        }
+        match proof {
+            NodeProof::Certificate { key_sha256 } => {
+                self.valid_identity(now, key_sha256).is_ok_and(|identity| identity.name == name)
+            }
+            NodeProof::Insecure => !self.node_identities.names.contains_key(name),
+        }
+    }
+
     fn valid_identity(&self, now: Time, key_sha256: &str) -> Result<&Identity, Failure> {
         let identity = self.node_identities.identities.get(key_sha256).ok_or_else(|| {
             refused("The server does not know the identity of this node: join again with a new join token")
@@ -402,7 +415,8 @@ impl Kernel {
         Ok(renewed.as_map().cloned().unwrap_or_default().with("name", name).into())
     }
 
-    /// Name of the node with this key. With a job: refuses a job of another node.
+    /// Name of the node with this key. With a job: refuses a job of another node; `is_expected` tells whether the job has
+    /// still something to hand in.
     pub(crate) fn identify_node(
         &self,
         now: Time,
@@ -411,15 +425,12 @@ impl Kernel {
     ) -> Result<Value, Failure> {
         let identity = self.valid_identity(now, key_sha256)?;
         let name = identity.name.as_str();
-        // A job that is over here may still have something to hand in; it goes nowhere.
-        if let Some(job_id) = job
-            && let Some(node) = self.jobs.get(job_id).map(|job| job.node.as_str())
-            && node != name
-        {
+        let node = job.and_then(|job_id| self.node_of_job(job_id));
+        if let (Some(job_id), Some(_)) = (job, node.filter(|node| *node != name)) {
             let text = format!("Job {job_id} is not a job of node {name}");
             return Err(Failure::coded(code::ACCESS_DENIED, text).with("job_id", job_id));
         }
-        Ok(yson::map! {"name" => name}.into())
+        Ok(yson::map! {"name" => name, "is_expected" => node.is_some()}.into())
     }
 
     /// `approve_node`.

@@ -15,6 +15,8 @@ pub(crate) struct Operation {
     pub operation_type: OperationType,
     /// Lease of its exclusive jobs; `None` if it has no exclusive task. It never changes.
     pub lease: Option<Span>,
+    /// Orders to start its jobs have had tickets from the first one on. False for operations that began under release 0.1.
+    pub has_job_tickets: bool,
     pub user: String,
     /// The user's node at the start; `None` if the user had none. A later user of the same name is another one.
     pub user_id: Option<ObjectId>,

@@ -141,6 +141,7 @@ impl Kernel {
                 self.log_start(&identity, &job, now, false);
                 self.add_job(job_id, job);
                 let has_started_elsewhere = self.has_started_elsewhere(&identity, node);
+                let identity = self.with_ticket(identity, node);
                 let Start { resources, waiting_timeout, .. } = start;
                 let order = StartJob {
                     identity,

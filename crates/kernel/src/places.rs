@@ -106,6 +106,7 @@ impl Kernel {
         self.add_job(job_id, job);
         // It waits for the end of the job before it, and for nobody else: as long as its node likes.
         let has_started_elsewhere = self.has_started_elsewhere(&identity, &node);
+        let identity = self.with_ticket(identity, &node);
         let order = StartJob {
             identity,
             resources,

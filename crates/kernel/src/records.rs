@@ -120,6 +120,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
     .with_some("lease_period", operation.lease.map(|lease| lease.0))
+    .with_some("job_tickets", operation.has_job_tickets.then_some(true))
     .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))
     .with_some("user_transaction_id", operation.user_transaction)
     .with_some("user_id", operation.user_id);

@@ -163,6 +163,7 @@ impl NodeCore {
                 cookie: 0,
                 job_index: 0,
                 task_job_index: 0,
+                ticket: None,
             },
             granted: Resources::ZERO,
             outcome: aborted(AbortReason::DisappearedFromNode, error),

@@ -7,12 +7,12 @@ use crate::rows::{Rows, Slice, Step};
 use crate::streams;
 use ::tables::{Columns, Control, Printer, Summary, TRAILER};
 use api::ByteStream;
-use kernel::{Body, Chunk, Command, NOT_KEPT};
+use kernel::{Body, Chunk, Command, NOT_KEPT, NodeProof};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::Store;
 use tonic::{Status, Streaming};
-use vocab::{Failure, JobId};
+use vocab::{Failure, JobId, code};
 use wire::proto::{id_from, pb};
 use yson::{Format, Value};
 
@@ -35,11 +35,14 @@ struct Piece {
 
 impl JobInput {
     /// Of a running job. One that is not known may be so in a moment: this server may be a new one.
-    pub async fn locate(backend: &ServerBackend, job_id: JobId) -> Result<JobInput, Status> {
-        let unavailable = |f: Failure| Status::unavailable(f.to_string());
-        let answer =
-            backend.ask("root".into(), None, Command::LocateJobInput { job_id }).map_err(unavailable)?;
-        match wait(answer).await.map_err(unavailable)? {
+    pub async fn locate(backend: &ServerBackend, from: NodeProof, job_id: JobId) -> Result<JobInput, Status> {
+        let refused = |f: Failure| match f.code {
+            code::ACCESS_DENIED => Status::failed_precondition(f.message),
+            _ => Status::unavailable(f.to_string()),
+        };
+        let command = Command::LocateJobInput { from, job_id };
+        let answer = backend.ask("root".into(), None, command).map_err(refused)?;
+        match wait(answer).await.map_err(refused)? {
             Body::Value(located) => {
                 JobInput::from_value(&located).ok_or_else(|| Status::internal("Malformed input of a job"))
             }

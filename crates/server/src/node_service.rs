@@ -135,7 +135,7 @@ impl Nodes {
         let proof = NodeProof::Certificate { key_sha256: key_sha256.clone() };
         self.backend.hub.connected(&key_sha256, &link.hangup);
         match self.identify(&proof, None).await {
-            Ok(()) => Ok(proof),
+            Ok(_) => Ok(proof),
             Err(failure) => {
                 if failure.code == code::INVALID_CREDENTIALS {
                     self.refusals.refused_node(from, &failure);
@@ -146,11 +146,13 @@ impl Nodes {
         }
     }
 
-    /// Refuses a key that the kernel does not know or does not want, and a job of another node.
-    async fn identify(&self, proof: &NodeProof, job_id: Option<JobId>) -> Result<(), Failure> {
-        let NodeProof::Certificate { key_sha256 } = proof else { return Ok(()) };
+    /// Refuses a key that the kernel does not know or does not want, and a job of another node. Tells whether the job has still
+    /// something to hand in.
+    async fn identify(&self, proof: &NodeProof, job_id: Option<JobId>) -> Result<bool, Failure> {
+        let NodeProof::Certificate { key_sha256 } = proof else { return Ok(true) };
         let command = Command::IdentifyNode { key_sha256: key_sha256.clone(), job_id };
-        self.backend.value("root".into(), command).await.map(drop)
+        let identified = self.backend.value("root".into(), command).await?;
+        Ok(identified.get("is_expected").and_then(Value::as_bool).unwrap_or(false))
     }
 
     /// The stream of a node was closed. If its identity is refused, other connections with it must not go on either.
@@ -162,8 +164,8 @@ impl Nodes {
         }
     }
 
-    /// Refuses an upload or a question about a job of another node.
-    async fn demand_own_job(&self, proof: &NodeProof, job_id: JobId) -> Result<(), Status> {
+    /// Refuses an upload for a job of another node. False if nobody waits for it: the job was given up.
+    async fn may_hand_in(&self, proof: &NodeProof, job_id: JobId) -> Result<bool, Status> {
         self.identify(proof, Some(job_id)).await.map_err(|failure| refusal(&failure))
     }
 
@@ -197,19 +199,21 @@ impl Nodes {
         Ok(pb::JoinReply { outcome: Some(pb::join_reply::Outcome::Certificate(certificate)) })
     }
 
-    /// Text that a job has left, into a blob: whose, which, and how many bytes.
+    /// Text that a job has left, into a blob: whose, which, and how many bytes. `None` if nobody waits for it.
     async fn receive_text(
         &self,
         proof: &NodeProof,
         mut incoming: Streaming<pb::TextChunk>,
-    ) -> Result<(JobId, u64, u64), Status> {
+    ) -> Result<Option<(JobId, u64, u64)>, Status> {
         let mut job_id = None;
         let failures = self.backend.hub.failures();
         let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
         while let Some(chunk) = incoming.message().await? {
             if job_id.is_none() {
                 let id = JobId(id_from("job_id", &chunk.job_id)?);
-                self.demand_own_job(proof, id).await?;
+                if !self.may_hand_in(proof, id).await? {
+                    return Ok(None);
+                }
                 job_id = Some(id);
             }
             // A few megabytes in all: not worth a thread of their own.
@@ -223,7 +227,7 @@ impl Nodes {
             .map_err(|e| Status::internal(e.to_string()))?
             .map_err(|e| Status::unavailable(e.to_string()))?;
         self.demand_same_life(failures)?;
-        Ok((job_id, blob, size))
+        Ok(Some((job_id, blob, size)))
     }
 
     /// Refuses an upload that began before a failure of the store: the next kernel does not know what it belongs to.
@@ -278,13 +282,16 @@ impl NodeService for Nodes {
         &self,
         request: Request<pb::FileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
-        Caller::of(&request).admitted()?;
+        let from = Caller::of(&request).admitted()?;
         let request = request.into_inner();
         let file_id = ObjectId(id_from("file_id", &request.file_id)?);
-        let command = Command::LocateArtifact { file_id, revision: request.revision };
+        let command = Command::LocateArtifact { from, file_id, revision: request.revision };
         let answer =
             self.backend.ask("root".into(), None, command).map_err(|f| Status::unavailable(f.to_string()))?;
-        let body = wait(answer).await.map_err(|f| Status::not_found(f.to_string()))?;
+        let body = wait(answer).await.map_err(|f| match f.code {
+            code::UNAVAILABLE => Status::unavailable(f.message),
+            _ => Status::not_found(f.to_string()),
+        })?;
         let Body::Value(located) = body else { return Err(Status::internal("not a location")) };
         let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
         let (blob, size) = (number("blob"), number("size"));
@@ -306,9 +313,10 @@ impl NodeService for Nodes {
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let proof = Caller::of(&request).admitted()?;
-        let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
+        let received = self.receive_text(&proof, request.into_inner()).await?;
+        let Some((job_id, blob, size)) = received else { return Ok(Response::new(pb::Empty {})) };
         // The end of the job comes later on the stream of the node, so the kernel knows this first.
-        self.backend.mailbox.send(Input::StderrUploaded { job_id, blob, size });
+        self.backend.mailbox.send(Input::StderrUploaded { from: proof, job_id, blob, size });
         Ok(Response::new(pb::Empty {}))
     }
 
@@ -317,10 +325,11 @@ impl NodeService for Nodes {
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let proof = Caller::of(&request).admitted()?;
-        let (job_id, blob, size) = self.receive_text(&proof, request.into_inner()).await?;
+        let received = self.receive_text(&proof, request.into_inner()).await?;
+        let Some((job_id, blob, size)) = received else { return Ok(Response::new(pb::Empty {})) };
         let context = FailContext { blob, size };
         // As with stderr.
-        self.backend.mailbox.send(Input::FailContextUploaded { job_id, context });
+        self.backend.mailbox.send(Input::FailContextUploaded { from: proof, job_id, context });
         Ok(Response::new(pb::Empty {}))
     }
 
@@ -330,8 +339,7 @@ impl NodeService for Nodes {
     ) -> Result<Response<Self::FetchRowsStream>, Status> {
         let proof = Caller::of(&request).admitted()?;
         let job_id = JobId(id_from("job_id", &request.into_inner().job_id)?);
-        self.demand_own_job(&proof, job_id).await?;
-        let input = JobInput::locate(&self.backend, job_id).await?;
+        let input = JobInput::locate(&self.backend, proof, job_id).await?;
         let rows = input.stream(Arc::clone(&self.store), Format::Yson(Style::Binary)).map_err(status)?;
         let pieces = rows.map(|piece| match piece {
             Ok(data) => Ok(pb::Chunk { data }),
@@ -349,11 +357,14 @@ impl NodeService for Nodes {
         let mut incoming = request.into_inner();
         let first = incoming.message().await?;
         let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
-        self.demand_own_job(&proof, JobId(id_from("job_id", &first.job_id)?)).await?;
+        if !self.may_hand_in(&proof, JobId(id_from("job_id", &first.job_id)?)).await? {
+            return Ok(Response::new(pb::Empty {}));
+        }
         let (job_id, table, chunk) = job_rows::receive(&self.backend, &self.store, first, incoming).await?;
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
-        self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });
+        let chunk = Box::new(chunk);
+        self.backend.mailbox.send(Input::RowsUploaded { from: proof, job_id, table, chunk });
         Ok(Response::new(pb::Empty {}))
     }
 

@@ -484,6 +484,7 @@ fn read_kernel(
     settings.alerts.extend(config.exposure(address));
     settings.alerts.extend(config.insecure_plaintext_nodes.then(insecure_plaintext_nodes));
     settings.node_identities = true;
+    settings.job_ticket_keys = vaults.job_ticket_keys();
     settings.node_approval = config.node_approval;
     settings.node_certificate_ttl = config.node_certificate_ttl;
     settings.first_event = first_event.unwrap_or(1);

@@ -28,7 +28,15 @@ pub struct JobIdentity {
     pub job_index: u64,
     /// Number of the started job in the task; new for each run.
     pub task_job_index: u64,
+    /// Proof that the server gave the job to the node that repeats this; `None` from nodes and servers of older versions, and
+    /// where nodes are not told apart.
+    pub ticket: Option<JobTicket>,
 }
+
+/// A message authentication code of the server over a job's identity and the name of its node. A restarted server adopts a job
+/// from the node that has the ticket, and from no other one. It is of no use to other nodes, so it is no secret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobTicket(pub [u8; 16]);
 
 /// A file that must be in the sandbox before the command starts.
 #[derive(Clone, PartialEq, Eq, Debug)]

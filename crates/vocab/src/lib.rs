@@ -29,8 +29,9 @@ pub use failure::{Failure, code};
 pub use id::{AllocationId, Guid, GuidGenerator, JobId, ObjectId, OperationId, object_type};
 pub use job::{
     Artifact, CpuMonitorChange, CpuMonitorReport, CpuMonitorStatistics, DiskUsage, FileSystemRequest,
-    JobDescription, JobIdentity, JobOutcome, JobStatistics, OutputTable, PipeUse, PreparationMeasures,
-    RowFlow, StorageRequests, Summary, TableIo, TableStatistics, TmpfsUsage, TmpfsVolume,
+    JobDescription, JobIdentity, JobOutcome, JobStatistics, JobTicket, OutputTable, PipeUse,
+    PreparationMeasures, RowFlow, StorageRequests, Summary, TableIo, TableStatistics, TmpfsUsage,
+    TmpfsVolume,
 };
 pub use join_token::JoinToken;
 pub use lease::Lease;

@@ -144,6 +144,7 @@ impl OperationController {
             cookie,
             job_index: self.next_job_index,
             task_job_index: task.next_job_index,
+            ticket: None,
         };
         self.next_job_index += 1;
         let reserved = Reserved::new(&task.memory, factors);

@@ -66,6 +66,7 @@ impl Kernel {
             id,
             operation_type: parsed.spec.operation_type,
             lease: self.new_lease(&parsed.spec),
+            has_job_tickets: true,
             user: user.to_owned(),
             user_id: self.user_node(user),
             uid,

@@ -246,6 +246,7 @@ impl Kernel {
             .chain(self.alerts_of_lost_contents())
             .chain(self.alerts_of_leases())
             .chain(self.insecure_links_alert())
+            .chain(self.alert_of_foreign_reports())
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {

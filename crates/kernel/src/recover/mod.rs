@@ -125,6 +125,7 @@ impl Kernel {
             finished: Finished::default(),
             nodes: Nodes::default(),
             node_identities: Default::default(),
+            foreign_reports: Default::default(),
             jobs: Jobs::default(),
             pins: Default::default(),
             owed: Default::default(),

@@ -267,6 +267,7 @@ impl Kernel {
             id,
             operation_type,
             lease,
+            has_job_tickets: record.fixed.get("job_tickets").and_then(Value::as_bool).unwrap_or(false),
             user,
             user_id,
             // Others get one of the range when all have been read.

@@ -15,6 +15,7 @@ mod damaged_records;
 mod events;
 mod expiration;
 mod garbage;
+mod job_owners;
 mod learning;
 mod leases;
 mod node;

@@ -271,6 +271,7 @@ fn disappeared(now: Time, job_id: JobId) -> FinishedJob {
         cookie: 0,
         job_index: 0,
         task_job_index: 0,
+        ticket: None,
     };
     let error = Failure::new("The node does not know the job").with("abort_reason", reason);
     unstarted(identity, Resources::ZERO, now, JobOutcome::Aborted { reason, error })

@@ -72,8 +72,14 @@ impl Cluster {
     }
 
     fn turn(&mut self, input: Input) -> Vec<Effect> {
+        self.turn_with([input])
+    }
+
+    fn turn_with(&mut self, inputs: impl IntoIterator<Item = Input>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        self.kernel.handle(self.now, input, &mut effects);
+        for input in inputs {
+            self.kernel.handle(self.now, input, &mut effects);
+        }
         // Later than changes that nobody waits for are held back.
         self.now += Span::from_secs(1);
         self.kernel.flush(self.now, true, &mut effects);
@@ -125,9 +131,6 @@ impl Cluster {
     fn connect(&mut self, name: &str, proof: Option<NodeProof>) -> (NodeKey, Link) {
         self.connections += 1;
         let node = NodeKey(self.connections);
-        if let Some(proof) = proof {
-            self.turn(Input::NodeConnected { node, proof });
-        }
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
             address: name.to_owned(),
@@ -144,7 +147,10 @@ impl Cluster {
             authentication: self.authentication,
             stamp: vocab::Span::ZERO,
         };
-        let effects = self.turn(Input::Node { node, message: NodeMessage::Hello(hello) });
+        // The edge says both at once: a link without an identity does not live to the next look at them.
+        let connected = proof.map(|proof| Input::NodeConnected { node, proof });
+        let hello = Input::Node { node, message: NodeMessage::Hello(hello) };
+        let effects = self.turn_with(connected.into_iter().chain([hello]));
         (node, link(&effects, node).expect("an answer"))
     }
 

@@ -5,7 +5,9 @@
 //! the next life knows only the durable map and what nodes say when they come back.
 
 use crate::node::{Kept, Node};
-use kernel::{Body, Command, Config, Effect, Input, Kernel, NodeKey, Records, Request, Seq};
+use kernel::{
+    Body, Command, Config, Effect, Input, JoinRequest, Kernel, NodeKey, NodeProof, Records, Request, Seq,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vocab::batch::{Batch, Op, Table};
 use vocab::{Failure, Guid, JobId, OperationId, Span, Time};
@@ -40,6 +42,17 @@ pub enum Event {
     Deleted(String),
     /// The kernel closed a connection.
     Closed(String),
+}
+
+/// SHA-256 of the key of a node, if nodes have identities.
+fn key_of(name: &str) -> String {
+    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("{digits:0<64}")
+}
+
+/// What a node proves, if nodes have identities.
+pub fn proof_of(name: &str) -> NodeProof {
+    NodeProof::Certificate { key_sha256: key_of(name) }
 }
 
 /// See the module page.
@@ -538,6 +551,17 @@ impl World {
         node.next_heartbeat = self.now + Span::from_secs(5);
         self.keys.insert(key, name.to_owned());
         let hello = node.hello();
+        if self.config.node_identities {
+            // Where nobody has to prove who they are it joins by itself.
+            let request = JoinRequest {
+                name: name.to_owned(),
+                key_sha256: key_of(name),
+                token_sha256: None,
+                address: None,
+            };
+            self.send("root", None, Command::JoinNode(Box::new(request)));
+            self.inputs.push_back(Input::NodeConnected { node: key, proof: proof_of(name) });
+        }
         self.inputs.push_back(Input::Node { node: key, message: NodeMessage::Hello(hello) });
     }
 

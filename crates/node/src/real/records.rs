@@ -181,6 +181,7 @@ mod tests {
             cookie: 0,
             job_index: 0,
             task_job_index: 0,
+            ticket: Some(vocab::JobTicket([7; 16])),
         };
         let start = StartJob {
             identity,
@@ -221,6 +222,8 @@ mod tests {
         let found = read(directory.path()).expect("read").expect("there");
         assert_eq!((found.record.slot, found.record.ports.as_slice()), (3, [20_000].as_slice()));
         assert_eq!(found.record.start.description.command, "true");
+        // S7: without it no restarted server adopts the job from a restarted agent.
+        assert_eq!(found.record.start.identity.ticket, Some(vocab::JobTicket([7; 16])));
         assert!(found.record.start.description.environment.is_empty());
         assert!(!forget_environment(directory.path(), &found).expect("nothing to do"));
     }

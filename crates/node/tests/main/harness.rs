@@ -348,6 +348,7 @@ pub fn start_job(description: JobDescription) -> StartJob {
             cookie: 0,
             job_index: 0,
             task_job_index: 0,
+            ticket: None,
         },
         resources: Resources { user_slots: 1, cpu: Cpu(100), memory: 256 << 20, ..Resources::ZERO },
         description,

@@ -41,6 +41,7 @@ pub fn start(n: u32, files: usize) -> StartJob {
             cookie: n,
             job_index: u64::from(n),
             task_job_index: u64::from(n),
+            ticket: None,
         },
         resources: cores(1, 1, 10),
         description: JobDescription {

@@ -6,6 +6,8 @@
 use super::seal::{KEY_LEN, Key, KeyId, NoRandomNumbers, key_of, random_key};
 use crate::secret_file::write_secret;
 use datadir::SecretError;
+use kernel::JobTicketKey;
+use ring::hmac;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use store::StoreError;
@@ -104,6 +106,18 @@ impl VaultKeys {
         Ok(())
     }
 
+    /// Keys of the tickets of jobs, in the same order. They follow from the keys of vaults, so that there is one secret beside the
+    /// store and not two.
+    pub fn job_ticket_keys(&self) -> Vec<JobTicketKey> {
+        let derive = |(_, key): &(Key, [u8; KEY_LEN])| {
+            let code = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), b"millpond tickets of jobs");
+            let mut derived = [0; 32];
+            derived.copy_from_slice(code.as_ref());
+            JobTicketKey(derived)
+        };
+        self.keys.iter().map(derive).collect()
+    }
+
     /// There is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -181,6 +195,10 @@ mod tests {
         let both = VaultKeys::read(&path).expect("read");
         assert_eq!(both.open(b"r", &old).expect("an older key"), b"clear");
         assert_ne!(both.current(), keys.current());
+        // S7: tickets that an older key has made are still good, and tell nothing about the key.
+        let [new, older] = &both.job_ticket_keys()[..] else { panic!("two keys") };
+        assert_eq!([older.clone()], keys.job_ticket_keys()[..]);
+        assert!(new != older && both.keys.iter().all(|(_, key)| *key != new.0 && *key != older.0));
         assert_eq!(key_of(&both.seal(b"r", b"clear").expect("sealed")), both.current());
         let failure = keys.open(b"r", &both.seal(b"r", b"clear").expect("sealed")).expect_err("another key");
         assert!(failure.message.contains(FILE), "{failure}");

@@ -115,6 +115,7 @@ impl Engine<'_> {
             cookie,
             job_index: index,
             task_job_index: u64::from(cookie),
+            ticket: None,
         };
         let description = JobDescription {
             cpu_limit: resources.cpu,

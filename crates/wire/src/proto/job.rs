@@ -1,8 +1,8 @@
 //! Jobs: identity, description, outcome.
 
 use vocab::{
-    AllocationId, Artifact, Cpu, FileSystemRequest, JobDescription, JobId, JobIdentity, JobOutcome, ObjectId,
-    OperationId, Span, Time, TmpfsVolume,
+    AllocationId, Artifact, Cpu, FileSystemRequest, JobDescription, JobId, JobIdentity, JobOutcome,
+    JobTicket, ObjectId, OperationId, Span, Time, TmpfsVolume,
 };
 
 use super::failure::{MAX_DEPTH, SENT_DEPTH, entries, map};
@@ -20,6 +20,7 @@ impl From<&JobIdentity> for pb::JobIdentity {
             cookie: j.cookie,
             job_index: j.job_index,
             task_job_index: j.task_job_index,
+            ticket: j.ticket.map(|JobTicket(ticket)| ticket.to_vec()),
         }
     }
 }
@@ -35,8 +36,13 @@ impl TryFrom<pb::JobIdentity> for JobIdentity {
             cookie: j.cookie,
             job_index: j.job_index,
             task_job_index: j.task_job_index,
+            ticket: j.ticket.as_deref().map(ticket_from).transpose()?,
         })
     }
+}
+
+fn ticket_from(bytes: &[u8]) -> Result<JobTicket, Malformed> {
+    bytes.try_into().map(JobTicket).map_err(|_| Malformed::Id { field: "ticket", length: bytes.len() })
 }
 
 impl From<&Artifact> for pb::Artifact {

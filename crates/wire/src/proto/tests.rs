@@ -62,8 +62,8 @@ fn resources() -> impl Strategy<Value = Resources> {
     })
 }
 fn identity() -> impl Strategy<Value = JobIdentity> {
-    (id(), id(), id(), text(), text(), any::<(u32, u64, u64)>()).prop_map(|(j, a, o, tree, task, n)| {
-        JobIdentity {
+    (id(), id(), id(), text(), text(), any::<(u32, u64, u64, Option<[u8; 16]>)>()).prop_map(
+        |(j, a, o, tree, task, n)| JobIdentity {
             job_id: JobId(j),
             allocation_id: AllocationId(a),
             operation_id: OperationId(o),
@@ -72,8 +72,9 @@ fn identity() -> impl Strategy<Value = JobIdentity> {
             cookie: n.0,
             job_index: n.1,
             task_job_index: n.2,
-        }
-    })
+            ticket: n.3.map(vocab::JobTicket),
+        },
+    )
 }
 fn artifact() -> impl Strategy<Value = Artifact> {
     (id(), any::<(u64, u64, [bool; 2])>(), text()).prop_map(|(f, n, file_name)| Artifact {
