@@ -3,14 +3,13 @@
 //! What it signs, and for how long, the kernel decides; here is the cryptography. The server's own certificate for its nodes
 //! is from this authority too, and lives in memory only.
 
+use crate::secret_file::{read_if_there, write_secret};
 use anyhow::{Context, bail};
 use api::secrets::sha256_of_bytes;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
 };
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -77,29 +76,32 @@ pub fn key_of_certificate(certificate: &[u8]) -> Result<String, String> {
 }
 
 impl NodeAuthority {
-    /// Reads the authority of a data directory; a directory without one gets one. `None` if the disk does not take it: the
-    /// server starts on a full disk too, and answers questions.
-    pub fn open(directory: &Path) -> anyhow::Result<Option<NodeAuthority>> {
+    /// Reads the authority of a data directory; `None` without one.
+    pub fn read(directory: &Path) -> anyhow::Result<Option<NodeAuthority>> {
         let file = directory.join(FILE);
-        match datadir::read_secret(&file) {
-            Ok(text) => NodeAuthority::parse(&text)
-                .map(Some)
-                .with_context(|| format!("cannot use the authority of nodes in {}", file.display())),
-            Err(datadir::SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                let (authority, text) = NodeAuthority::make()?;
-                if let Err(error) = write(&file, &text) {
-                    tracing::error!(%error, file = %file.display(), "cannot write the authority of nodes: no node can connect");
-                    return Ok(None);
-                }
-                tracing::info!(
-                    file = %file.display(),
-                    sha256 = authority.digest(),
-                    "the authority for the certificates of nodes was made: nodes that had one of another authority join again"
-                );
-                Ok(Some(authority))
-            }
-            Err(error) => Err(error).context("cannot read the authority of nodes"),
+        let Some(text) = read_if_there(&file).context("cannot read the authority of nodes")? else {
+            return Ok(None);
+        };
+        NodeAuthority::parse(&text)
+            .map(Some)
+            .with_context(|| format!("cannot use the authority of nodes in {}", file.display()))
+    }
+
+    /// Makes the authority of a data directory without one. `None` if the disk does not take it: the server starts on a full
+    /// disk too, and answers questions.
+    pub fn make_in(directory: &Path) -> anyhow::Result<Option<NodeAuthority>> {
+        let file = directory.join(FILE);
+        let (authority, text) = NodeAuthority::make()?;
+        if let Err(error) = write_secret(&file, &text) {
+            tracing::error!(%error, file = %file.display(), "cannot write the authority of nodes: no node can connect");
+            return Ok(None);
         }
+        tracing::info!(
+            file = %file.display(),
+            sha256 = authority.digest(),
+            "the authority for the certificates of nodes was made: nodes that had one of another authority join again"
+        );
+        Ok(Some(authority))
     }
 
     fn make() -> anyhow::Result<(NodeAuthority, String)> {
@@ -242,18 +244,6 @@ fn date(since_epoch: Duration) -> anyhow::Result<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(seconds).ok().context("the clock of this host")
 }
 
-/// By rename, readable for the owner alone from the first moment.
-fn write(file: &Path, text: &str) -> std::io::Result<()> {
-    let draft = file.with_extension("draft");
-    let _ = std::fs::remove_file(&draft);
-    let mut out = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    std::fs::rename(&draft, file)?;
-    // A token that was given out has the digest in it.
-    std::fs::File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,9 +257,10 @@ mod tests {
     #[test]
     fn an_authority_is_the_same_in_each_life_and_closed_to_others() {
         let directory = tempfile::tempdir().expect("a directory");
-        let open =
-            || NodeAuthority::open(directory.path()).map(|authority| authority.expect("room on the disk"));
-        let first = open().expect("made").digest();
+        let open = || NodeAuthority::read(directory.path()).map(|authority| authority.expect("there"));
+        assert!(NodeAuthority::read(directory.path()).expect("nothing there").is_none());
+        let first =
+            NodeAuthority::make_in(directory.path()).expect("made").expect("room on the disk").digest();
         assert_eq!(open().expect("read").digest(), first);
         let file = directory.path().join(FILE);
         let mode = std::fs::metadata(&file).expect("there").permissions().mode();
@@ -290,7 +281,7 @@ mod tests {
     #[test]
     fn a_request_is_signed_for_its_key_and_nothing_else() {
         let directory = tempfile::tempdir().expect("a directory");
-        let authority = NodeAuthority::open(directory.path()).expect("made").expect("room on the disk");
+        let authority = NodeAuthority::make_in(directory.path()).expect("made").expect("room on the disk");
         let key = KeyPair::generate().expect("a key");
         let read = SigningRequest::read(&request(&key)).expect("a good request");
         let now = Time::from_secs(1_800_000_000);
