@@ -48,6 +48,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.node_approval = file.node_approval.unwrap_or(config.node_approval);
     config.node_certificate_ttl = file.node_certificate_ttl.unwrap_or(config.node_certificate_ttl);
     config.new_vault_key = args.new_vault_key;
+    config.abandon_locked_vaults = args.abandon_locked_vaults;
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
         per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),

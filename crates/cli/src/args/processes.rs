@@ -49,10 +49,13 @@ pub struct UpArgs {
     /// and begin a new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
-    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
-    /// fail; without this option the server does not start then
+    /// Encrypt secure vaults of operations with a new key from now on
     #[arg(long)]
     pub new_vault_key: bool,
+    /// Let operations fail whose secure vaults need a key that is lost; without this option the server does not start
+    /// then. A damaged vault.key is moved aside
+    #[arg(long)]
+    pub abandon_locked_vaults: bool,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -104,10 +107,13 @@ pub struct ServerArgs {
     /// new cluster. A whole cluster is started as without this
     #[arg(long)]
     pub new_cluster: bool,
-    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
-    /// fail; without this option the server does not start then
+    /// Encrypt secure vaults of operations with a new key from now on
     #[arg(long)]
     pub new_vault_key: bool,
+    /// Let operations fail whose secure vaults need a key that is lost; without this option the server does not start
+    /// then. A damaged vault.key is moved aside
+    #[arg(long)]
+    pub abandon_locked_vaults: bool,
     /// Configuration file in TOML, section [server]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

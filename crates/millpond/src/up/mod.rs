@@ -102,6 +102,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         auth: wanted_auth(args.auth, args.no_auth).or(file.server.auth),
         new_cluster: args.new_cluster,
         new_vault_key: args.new_vault_key,
+        abandon_locked_vaults: args.abandon_locked_vaults,
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),
