@@ -93,7 +93,8 @@ fn a_vault_in_the_static_record_is_moved_into_its_own() {
     let split = kernel::split_clear_vault(static_key.0, &static_key.1, &old).expect("it has one");
     assert_eq!(split[1], (place.1.clone(), vault));
     assert_eq!(split[0].0, static_key.1);
-    assert_eq!(yson::parse(&split[0].1), yson::parse(&record));
+    let parsed = |record: &[u8]| yson::parse(record).expect("a record");
+    assert_eq!(parsed(&split[0].1), parsed(&record));
     // A kernel that reads the old form, since the store could not be written.
     c.world.durable.insert(static_key, old);
     c.run("restart\nconnect n1");
@@ -132,7 +133,10 @@ fn an_operation_whose_vault_is_missing_fails_and_the_others_go_on() {
     c.run("restart\nconnect n1\nshow ops");
     let transcript = c.transcript();
     assert!(transcript.contains("b failed") && transcript.contains("a running"), "{transcript}");
-    assert_eq!(vault_of_job(&c), None, "no job of it runs");
+    assert!(
+        transcript.contains("operation_not_restored") && !transcript.contains("VIOLATED"),
+        "{transcript}"
+    );
 }
 
 #[test]
