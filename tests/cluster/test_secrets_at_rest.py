@@ -151,6 +151,15 @@ def all_answers(cluster, search, operation, jobs):
         assert code in (0, 1), (name, out, err)
 
 
+def left_out_of_backups():
+    """Patterns of names in the server's directory that docs/security.md lists for a backup that is no secret."""
+    page = (pathlib.Path(__file__).parents[2] / "docs/security.md").read_text()
+    [line] = [line for line in page.splitlines() if line.startswith("A copy of the server's directory is as secret as the cluster, unless")]
+    patterns = re.findall(r"`([^`]+)`", line)
+    assert len(patterns) > 3, line
+    return patterns
+
+
 def login(cluster, **words):
     host, port = cluster.address.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=60)
@@ -224,15 +233,27 @@ def test_secrets_lie_where_the_page_of_security_says_and_nowhere_else(monkeypatc
         job_has_it(second)
         search.disk()
 
-        # A backup: all but the files with secrets.
+        # A backup: all but the files with secrets, and what may be left of them.
         cluster.server.terminate()
-        backup = cluster.directory / "backup"
-        shutil.copytree(cluster.directory / "server", backup, ignore=shutil.ignore_patterns("vault.key", "*.token"))
+        data, backup = cluster.directory / "server", cluster.directory / "backup"
+        halves = ["root.token.draft", "root.draft", "node.draft", "vault.draft", "vault.key.draft", "node-authority.pem.draft"]
+        planted = [*halves, "vault.key.damaged-1700000000", "before-new-cluster-1700000000/root.token",
+                   "before-new-cluster-1700000000/vault.key"]
+        for name in planted:
+            (data / name).parent.mkdir(mode=0o700, exist_ok=True)
+            (data / name).write_text(marked.add(f"planted {name}", f"planted-{secrets.token_hex(16)}"))
+            (data / name).chmod(0o600)
+        shutil.copytree(data, backup, ignore=shutil.ignore_patterns(*left_out_of_backups()))
+        assert (backup / "store.redb").exists() and list((backup / "event-log").iterdir()), "there is a backup"
         for path in backup.rglob("*"):
             if path.is_file():
                 search.look(f"server/{path.relative_to(backup)}", path.read_bytes())
         shutil.rmtree(backup)
         cluster.restart()
+        assert [name for name in halves if (data / name).exists()] == [], "a start removes halves of secrets"
+        for name in set(planted) - set(halves):
+            (data / name).unlink()
+        (data / "before-new-cluster-1700000000").rmdir()
         cluster.wait_jobs(operation)
         cluster.command("abort_operation", operation_id=operation)
         cluster.wait_state(operation, "aborted")
@@ -266,7 +287,7 @@ def test_a_server_without_its_vault_key_does_not_start_until_it_is_told_to_give_
             wait_for(lambda: not cluster.server.running(), timeout=60, what="the server to refuse its data", seen=cluster.server.tail)
             told = cluster.server.tail()
             assert cluster.server.popen.returncode != 0 and "panicked" not in told, told
-            for word in ("vault.key", "backup", "--new-vault-key"):
+            for word in ("vault.key", "backup", "--abandon-locked-vaults"):
                 assert word in told, told
             # The right file again.
             key.write_text(text)
@@ -276,7 +297,13 @@ def test_a_server_without_its_vault_key_does_not_start_until_it_is_told_to_give_
                 cluster.wait_state(operation, "running")
         cluster.server.terminate()
         key.unlink()
+        # A new key alone gives nothing up.
         cluster.server.arguments.append("--new-vault-key")
+        cluster.server.start()
+        wait_for(lambda: not cluster.server.running(), timeout=60, what="the server to refuse its data", seen=cluster.server.tail)
+        assert not key.exists()
+        cluster.server.arguments.remove("--new-vault-key")
+        cluster.server.arguments.append("--abandon-locked-vaults")
         cluster.restart()
         cluster.wait_state(without, "running")
         assert cluster.state(with_vault) == "failed"
@@ -285,7 +312,7 @@ def test_a_server_without_its_vault_key_does_not_start_until_it_is_told_to_give_
         assert "operations_not_restored" in alerts
         # The new key encrypts what comes.
         cluster.start_vanilla("true", pool="p", spec={"secure_vault": {"word": "secret"}})
-        cluster.server.arguments.remove("--new-vault-key")
+        cluster.server.arguments.remove("--abandon-locked-vaults")
         cluster.server.terminate()
         cluster.restart()
         cluster.wait_state(without, "running")

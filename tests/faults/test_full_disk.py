@@ -158,12 +158,16 @@ def test_a_full_disk_stops_changes_and_nothing_else(small_disk):
 
 
 def test_a_server_that_starts_on_a_full_disk(small_disk):
-    """S18: it answers questions from the store, and goes on to work when there is room."""
+    """S18: it answers questions from the store, and goes on to work when there is room. The third time it has no key of vaults,
+    as after an update of release 0.1: such a start ended."""
     with on(small_disk, nodes=0) as c:
         c.start()
+        key = c.directory / "server/vault.key"
         acknowledged, _ = set_until_refused(c, small_disk, "k")
-        for _ in range(2):
+        for has_key in (True, True, False):
             c.server.kill()
+            if not has_key:
+                key.unlink()
             fill(small_disk)
             c.server.start()
             c.wait_server()
@@ -174,6 +178,8 @@ def test_a_server_that_starts_on_a_full_disk(small_disk):
         (small_disk / "filler").unlink()
         wait_for(lambda: health(c)[0] == 200, what="the server to write", seen=lambda: health(c))
         c.set("//tmp/more", 1)
+        assert key.stat().st_mode & 0o7777 == 0o600
+        c.start_vanilla("true", spec={"secure_vault": {"word": "secret"}})
         c.server.terminate()
         c.server.start()
         c.wait_server()

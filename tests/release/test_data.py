@@ -343,6 +343,16 @@ def test_vaults_that_lay_in_clear_are_encrypted(release):
         return [str(path) for path in cluster.directory.glob(pattern) if path.is_file() and text in path.read_bytes()]
     with restored(release) as cluster:
         assert files_with(in_store, "server/store.redb") and files_with(in_record, "node-*/slots/*/job/record")
+        # A start that is refused, here for the authority of nodes, takes nothing over.
+        store = cluster.directory / "server/store.redb"
+        before = store.read_bytes()
+        authority = cluster.directory / "server/node-authority.pem"
+        authority.write_text("damaged")
+        authority.chmod(0o600)
+        cluster.server.start()
+        wait_for(lambda: not cluster.server.running(), what="the server to refuse its data", seen=cluster.server.tail)
+        assert store.read_bytes() == before and not (cluster.directory / "server/vault.key").exists()
+        authority.unlink()
         cluster.server.start()
         cluster.wait_server()
         assert files_with(in_store, "server/*") == []

@@ -62,6 +62,7 @@ pub fn split_clear_vault(table: Table, key: &[u8], value: &[u8]) -> Option<[(Vec
     let of_its_own = record.remove(CLEAR_VAULT);
     let in_spec = remove_clear_vault(&mut record, "spec");
     let vault = of_its_own.or(in_spec)?;
+    record.insert(HAS_VAULT, true);
     let rest = yson::to_binary(&record.into());
     Some([(key.to_vec(), rest), (operation_key(id, VAULT, &[]), yson::to_binary(&vault))])
 }
@@ -90,6 +91,8 @@ fn remove_clear_vault(record: &mut Map, name: &str) -> Option<Value> {
     record.get_mut(name)?.as_map_mut()?.remove(CLEAR_VAULT)
 }
 
+/// In the static part: there is a record with the vault.
+pub(crate) const HAS_VAULT: &str = "has_secure_vault";
 /// Where the vault was in records of those versions.
 pub(crate) const CLEAR_VAULT: &str = "secure_vault";
 
@@ -119,6 +122,7 @@ pub(crate) fn static_record(operation: &Operation) -> Vec<u8> {
         "spec" => operation.spec.provided.clone(),
         "files" => operation.pinned.iter().map(pinned_value).collect::<Vec<_>>(),
     }
+    .with_some(HAS_VAULT, operation.secure_vault.is_some().then_some(true))
     .with_some("lease_period", operation.lease.map(|lease| lease.0))
     .with_some("job_tickets", operation.has_job_tickets.then_some(true))
     .with_some("tables", operation.tables.as_ref().map(WorkTables::to_value))

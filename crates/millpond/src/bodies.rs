@@ -52,6 +52,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
     config.node_certificate_ttl = file.node_certificate_ttl.unwrap_or(config.node_certificate_ttl);
     config.new_node_authority = args.new_node_authority;
     config.new_vault_key = args.new_vault_key;
+    config.abandon_locked_vaults = args.abandon_locked_vaults;
     let usual = config.in_flight;
     config.in_flight = InFlightLimits {
         per_user: file.max_unread_bytes_per_user.map_or(usual.per_user, i64::unsigned_abs),

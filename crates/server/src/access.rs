@@ -292,7 +292,7 @@ impl Authenticator for Access {
 /// Gives `root` a token if the file of it is not there: at the first start, or when it was removed
 /// because the token was lost. The file comes last: a token that is in it is known.
 pub async fn ensure_root_token(backend: &ServerBackend, file: &Path) -> anyhow::Result<()> {
-    if file.exists() {
+    if file.symlink_metadata().is_ok() {
         return Ok(());
     }
     let token = random_token()?;
@@ -313,7 +313,7 @@ pub fn node_token(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         Ok(_) => anyhow::bail!("{} is empty: remove it, and a new token will be made", file.display()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !file.is_symlink() => {
             let token = random_token()?;
             write_secret(file, &format!("{token}\n"))?;
             Ok(token)

@@ -43,6 +43,7 @@ mod run;
 mod secret_file;
 mod security_headers;
 mod shells;
+mod start;
 mod streams;
 mod tables;
 mod vaults;

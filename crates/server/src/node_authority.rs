@@ -6,7 +6,7 @@
 //! The store has the digest of the authority. A server whose file is lost, or is that of another cluster, does not start: with a
 //! new authority no node could connect any more, and each would have to join again.
 
-use crate::secret_file::write_secret;
+use crate::secret_file::{read_if_there, write_secret};
 use anyhow::{Context, bail};
 use api::secrets::sha256_of_bytes;
 use rcgen::{
@@ -106,8 +106,8 @@ impl NodeAuthority {
         );
         let advice = "put back the file from a backup; to let all nodes join again, by tokens of `millpond node token create --name NAME \
                       --replace`, start the server once with --new-node-authority";
-        match datadir::read_secret(&file) {
-            Ok(text) => {
+        match read_if_there(&file).context("cannot read the authority of nodes")? {
+            Some(text) => {
                 let authority = NodeAuthority::parse(&text).with_context(|| {
                     format!("cannot use the authority of nodes in {}: put back the file from a backup, or remove it", file.display())
                 })?;
@@ -121,7 +121,7 @@ impl NodeAuthority {
                 }
                 Ok(authority)
             }
-            Err(datadir::SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            None => {
                 if !wants_new && has_nodes(store)? {
                     bail!(
                         "the authority of nodes is missing in {}, and {expects}: {advice}. Nothing was changed",
@@ -134,7 +134,6 @@ impl NodeAuthority {
                 tracing::info!(sha256, "an authority for the certificates of nodes was made");
                 Ok(authority)
             }
-            Err(error) => Err(error).context("cannot read the authority of nodes"),
         }
     }
 

@@ -3,33 +3,33 @@
 use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
-use crate::configured_tokens::{ConfiguredTokens, ENOUGH};
-use crate::core_thread::{CoreThread, Mailbox, Recovery, Restored, mailbox, not_writable, now};
-use crate::event_log::{EventFiles, EventLog, Limits, News, Outbox, Reader};
+use crate::configured_tokens::ENOUGH;
+use crate::core_thread::{CoreThread, Mailbox, Recovery, Restored, mailbox};
+use crate::event_log::{EventLog, Limits, News, Outbox, Reader};
 use crate::exposure::exposure;
 use crate::files::Files;
-use crate::garbage::{Collected, Garbage, References, collect};
+use crate::garbage::Garbage;
 use crate::hub::{Errand, Hub};
 use crate::metrics::{Measures, measured};
-use crate::node_authority;
-use crate::node_authority::NodeAuthority;
+use crate::node_authority::{self, NodeAuthority};
 use crate::node_gate;
 use crate::node_service::{Entrance, Nodes};
 use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
+use crate::start::{Started, adopt, read_kernel, start};
 use crate::tables::Tables;
-use crate::vaults::{self, SealingStore, VaultKeys};
+use crate::vaults::{self, During, Found, SealingStore, VaultKeys};
 use anyhow::Context;
 use api::{Doors, InFlightLimits, NodeDoor, RequestLimits, Tls};
-use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention, TreeLimits};
+use kernel::{GarbageDecision, HeldGarbage, Input, Kernel, Retention, TreeLimits};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::{OpenOptions, RedbStore, Store, Table};
+use store::{RedbStore, Store, Table};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use vocab::join_token::NODE_SERVER_NAME;
@@ -83,8 +83,10 @@ pub struct ServerConfig {
     pub new_cluster: bool,
     /// If the authority of nodes is lost, or is another one than the nodes know: go on with a new one, or with this one.
     pub new_node_authority: bool,
-    /// Begin with a new key of secure vaults; operations whose vaults cannot be decrypted fail.
+    /// Begin with a new key of secure vaults.
     pub new_vault_key: bool,
+    /// Let operations fail whose secure vaults need a key that is lost.
+    pub abandon_locked_vaults: bool,
 }
 
 impl ServerConfig {
@@ -112,6 +114,7 @@ impl ServerConfig {
             new_cluster: false,
             new_node_authority: false,
             new_vault_key: false,
+            abandon_locked_vaults: false,
         }
     }
 }
@@ -128,9 +131,9 @@ impl ServerConfig {
 }
 
 /// The token of `root`, in the directory of the data.
-const ROOT_TOKEN: &str = "root.token";
+pub(crate) const ROOT_TOKEN: &str = "root.token";
 /// The token that all nodes share, there as well: of release 0.1, and of servers that let such nodes in.
-const NODE_TOKEN: &str = "node.token";
+pub(crate) const NODE_TOKEN: &str = "node.token";
 
 /// Runs the server until SIGTERM or SIGINT, or until it cannot go on.
 pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
@@ -153,42 +156,15 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
             "nodes of this host may show the data directory to jobs that run as the server's user: {error}"
         );
     }
-    let options = OpenOptions {
-        traces: &[ROOT_TOKEN, EVENT_LOG],
-        secrets: &[NODE_TOKEN, node_authority::FILE, vaults::FILE],
-        new_cluster: config.new_cluster,
-    };
-    let store = Arc::new(RedbStore::open_as(&config.data, options)?);
-    match store.moved_aside() {
-        Some(folder) => {
-            tracing::warn!(folder = %folder.display(), "a new cluster begins: what was left of another one is in this folder");
-        }
-        None if config.new_cluster => {
-            tracing::warn!(
-                "--new-cluster changes nothing: the data directory held one whole cluster, or none"
-            );
-        }
-        None => {}
-    }
-    let authority = Arc::new(NodeAuthority::open(&*store, &config.data, config.new_node_authority)?);
-    tracing::info!(
-        authority_sha256 = authority.digest(),
-        "nodes know this server by the digest of its authority"
-    );
-    let vaults = Arc::new(vaults::prepare(&*store, &config.data, config.new_vault_key)?);
-    if store.failure().is_none() {
-        vaults.take_over(&store)?;
-        if let Err(error) = authority.keep(&*store) {
-            tracing::error!(error = format!("{error:#}"), "nodes cannot connect until this is mended");
-        }
-    }
+    let address = listener.local_addr().context("cannot use the listener")?;
+    let started = start(&config, address)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .thread_name("server")
         .build()
         .context("cannot start the runtime")?;
-    runtime.block_on(serve(config, listener, (tls, authority), (store, vaults)))
+    runtime.block_on(serve(config, listener, tls, started))
 }
 
 /// The socket that systemd or `millpond up` has handed over (`LISTEN_FDS`), whose address counts then; else a new one. Only a
@@ -208,8 +184,8 @@ fn listener(config: &mut ServerConfig) -> anyhow::Result<std::net::TcpListener> 
 async fn serve(
     config: ServerConfig,
     listener: std::net::TcpListener,
-    (tls, authority): (Option<Tls>, Arc<NodeAuthority>),
-    (redb, vaults): (Arc<RedbStore>, Arc<VaultKeys>),
+    tls: Option<Tls>,
+    Started { store: redb, vaults, authority, tokens, event_files, begin, kept }: Started,
 ) -> anyhow::Result<()> {
     let store: Arc<dyn Store> = Arc::new(SealingStore::new(redb.clone(), Arc::clone(&vaults)));
     let listener = TcpListener::from_std(listener).context("cannot use the listener")?;
@@ -217,18 +193,6 @@ async fn serve(
     if let Some(failure) = config.exposure(address) {
         tracing::warn!("{failure}");
     }
-    let event_files = open_event_log(&config, &*store)?;
-    let first_event = event_files.as_ref().map(|files| files.last() + 1);
-    let (begin, kept) = match redb.failure() {
-        Some(error) => {
-            tracing::error!(%error, "the store cannot be written: the server answers questions only");
-            (Err(not_writable(&error)), Kept::default())
-        }
-        None => {
-            let (restored, kept) = recover(&config, address, (&redb, &vaults), first_event)?;
-            (Ok(restored), kept)
-        }
-    };
     let hub = Arc::new(Hub::default());
     let (mailbox, inbox) = mailbox();
     let event_log = match event_files {
@@ -313,8 +277,6 @@ async fn serve(
                 ),
                 false => None,
             };
-            let tokens = config.tokens_file.as_deref().map(ConfiguredTokens::read).transpose()?;
-            let tokens = tokens.unwrap_or_default();
             if let users @ [_, ..] = &tokens.users_with_short_tokens()[..] {
                 tracing::warn!(
                     users = users.join(", "),
@@ -374,27 +336,11 @@ async fn serve(
 }
 
 /// `insecure_plaintext_nodes`, as long as the option is on.
-fn insecure_plaintext_nodes() -> Failure {
+pub(crate) fn insecure_plaintext_nodes() -> Failure {
     let text = "--insecure-plaintext-nodes: nodes are let in without TLS, by the token that all of them share. Whoever gets that \
                 token can register as any node without an identity and gets jobs and vaults of all users. Give each node an \
                 identity with `millpond node join`, and start the server without the option";
     Failure::new(text).with("alert_type", "insecure_plaintext_nodes")
-}
-
-/// Directory of the event log in that of the data.
-const EVENT_LOG: &str = "event-log";
-
-fn open_event_log(config: &ServerConfig, store: &dyn Store) -> anyhow::Result<Option<EventFiles>> {
-    let Some(limits) = config.event_log else { return Ok(None) };
-    let directory = config.data.join(EVENT_LOG);
-    let mut kept = None;
-    store.scan(Table::Events, Bound::Unbounded, Bound::Unbounded, false, &mut |key, _| {
-        kept = number_of_key(key);
-        ControlFlow::Break(())
-    })?;
-    EventFiles::open(&directory, limits, kept)
-        .map(Some)
-        .with_context(|| format!("cannot open the event log {}", directory.display()))
 }
 
 /// Events that the store has, for a log that has fallen behind.
@@ -425,7 +371,7 @@ fn outbox_of_events(store: Arc<dyn Store>) -> Box<Outbox> {
     })
 }
 
-fn number_of_key(key: &[u8]) -> Option<u64> {
+pub(crate) fn number_of_key(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
 
@@ -451,113 +397,6 @@ async fn told_to_stop() {
     }
 }
 
-/// Reads the store and brings the kernel back. `first_event` is the number of the next event; `None` without an event log.
-fn read_kernel(
-    config: &ServerConfig,
-    address: SocketAddr,
-    (store, vaults): (&RedbStore, &VaultKeys),
-    first_event: Option<u64>,
-) -> anyhow::Result<Restored> {
-    let mut records = Records::default();
-    for table in Records::TABLES {
-        store.scan(*table, Bound::Unbounded, Bound::Unbounded, false, &mut |key, value| {
-            match kernel::operation_of_vault(*table, key) {
-                None => records.add(*table, key, value),
-                Some(operation) => match vaults.open(key, value) {
-                    Ok(clear) => records.add(*table, key, &clear),
-                    Err(why) => records.add_locked_vault(operation, why),
-                },
-            }
-            ControlFlow::Continue(())
-        })?;
-    }
-    let mut settings = Config::new(&address.to_string(), seed_of_ids(now(), store.life()));
-    settings.default_tree.clone_from(&config.default_tree);
-    settings.cluster_name.clone_from(&config.cluster_name);
-    settings.heartbeat_period = config.heartbeat_period;
-    settings.event_log = first_event.is_some();
-    settings.retention = config.retention;
-    settings.limits = config.limits.clone();
-    settings.limits.account_disk_space =
-        config.account_disk_space.unwrap_or_else(|| usual_disk_space(&config.data, &config.limits));
-    settings.access_control = config.is_authenticated();
-    settings.alerts.extend(config.exposure(address));
-    settings.alerts.extend(config.insecure_plaintext_nodes.then(insecure_plaintext_nodes));
-    settings.node_identities = true;
-    settings.job_ticket_keys = vaults.job_ticket_keys();
-    settings.node_approval = config.node_approval;
-    settings.node_certificate_ttl = config.node_certificate_ttl;
-    settings.first_event = first_event.unwrap_or(1);
-    settings.cluster_id = store.cluster_id();
-    settings.job_uids = config.job_uids.unwrap_or_else(|| UidRange::of_cluster(store.cluster_id()));
-    settings.claim_all_uids = config.job_uids.is_some();
-    let mut effects = Vec::new();
-    let kernel = Kernel::recover(settings, records, now(), &mut effects)?;
-    Ok((kernel, effects))
-}
-
-/// A quarter of the disk: one account must not fill it.
-fn usual_disk_space(data: &Path, usual: &TreeLimits) -> i64 {
-    match rustix::fs::statvfs(data) {
-        Ok(disk) => i64::try_from(disk.f_blocks.saturating_mul(disk.f_frsize) / 4).unwrap_or(i64::MAX),
-        Err(error) => {
-            tracing::warn!(%error, "cannot tell the size of the disk: accounts have another default of disk space");
-            usual.account_disk_space
-        }
-    }
-}
-
-/// Garbage that a start has not removed.
-#[derive(Default)]
-struct Kept {
-    /// For the alert; `None` without any.
-    garbage: Option<HeldGarbage>,
-    blobs: Vec<u64>,
-}
-
-/// The kernel of a start, and the garbage that waits for a confirmation.
-fn recover(
-    config: &ServerConfig,
-    address: SocketAddr,
-    (store, vaults): (&RedbStore, &VaultKeys),
-    first_event: Option<u64>,
-) -> anyhow::Result<(Restored, Kept)> {
-    let (mut kernel, mut effects) = read_kernel(config, address, (store, vaults), first_event)?;
-    adopt(store, &kernel)?;
-    let operations = kernel.operations_with_new_uids();
-    if operations > 0 {
-        tracing::warn!(
-            operations,
-            "the jobs of these unfinished operations had no user of the host, or one outside of job_uids: from now on they \
-             have the uid of their operation's user"
-        );
-    }
-    let decision = kernel.garbage_decision();
-    match collect(store, kernel.blobs(), store.known_life(), decision)? {
-        Collected::Removed(removed) => {
-            if removed > 0 {
-                tracing::info!(removed, "removed contents that nothing refers to");
-            }
-            if decision.is_some() {
-                kernel.handle(now(), Input::GarbageCollected, &mut effects);
-            }
-            Ok(((kernel, effects), Kept::default()))
-        }
-        Collected::Held { dead, total, newer } => {
-            let garbage = HeldGarbage { blobs: dead.len(), total, newer };
-            tracing::warn!(
-                blobs = garbage.blobs,
-                total,
-                newer,
-                "nothing refers to these blobs; they are so many that they are kept until \
-                 \"millpond server gc --confirm\": is the store an older copy?"
-            );
-            kernel.handle(now(), Input::GarbageHeld(garbage), &mut effects);
-            Ok(((kernel, effects), Kept { garbage: Some(garbage), blobs: dead }))
-        }
-    }
-}
-
 /// The way back from the store while the process goes on.
 struct FromStore {
     config: ServerConfig,
@@ -573,9 +412,12 @@ struct FromStore {
 }
 
 impl FromStore {
-    fn read(&self) -> anyhow::Result<Restored> {
+    fn read(&self) -> anyhow::Result<(Restored, Found)> {
         let first_event = self.events.as_ref().map(|events| events.last() + 1);
-        read_kernel(&self.config, self.address, (&self.store, &self.vaults), first_event)
+        let (records, found) = vaults::read(&*self.store, &self.vaults)?;
+        let restored =
+            read_kernel(&self.config, self.address, (&self.store, &self.vaults, records), first_event)?;
+        Ok((restored, found))
     }
 
     /// Users, groups and tokens are what the store says, which may be older.
@@ -585,11 +427,12 @@ impl FromStore {
 
     /// Garbage is not collected here: contents that are being uploaded have no reference yet.
     fn start_anew(&self) -> anyhow::Result<Restored> {
-        self.store.reopen()?;
         // A start on a full disk could not.
-        self.vaults.take_over(&self.store)?;
+        self.vaults.write().context("cannot write the key of secure vaults")?;
+        self.store.reopen()?;
         self.authority.keep(&*self.store)?;
-        let (mut kernel, mut effects) = self.read()?;
+        let ((mut kernel, mut effects), found) = self.read()?;
+        self.vaults.take_over(&self.store, &found, During::Work)?;
         adopt(&self.store, &kernel)?;
         match (kernel.garbage_decision(), self.garbage) {
             (Some(GarbageDecision::Held), Some(garbage)) => {
@@ -619,7 +462,7 @@ impl Recovery for FromStore {
             Failure::coded(code::UNAVAILABLE, format!("The server cannot read its store: {error:#}"))
         });
         self.forget_users();
-        read.map(|(kernel, _)| kernel)
+        read.map(|((kernel, _), _)| kernel)
     }
 
     fn resume(&self) -> Result<Restored, Failure> {
@@ -631,41 +474,6 @@ impl Recovery for FromStore {
         self.hub.recover();
         tracing::info!("the store can be written again: work goes on");
     }
-}
-
-/// Looks whether store and blobs fit. A directory without the id of its cluster (of release 0.1, or of an interrupted first
-/// start) gets it then.
-fn adopt(store: &RedbStore, kernel: &Kernel) -> anyhow::Result<()> {
-    let references = References::look(store, kernel.blobs())?;
-    if let Some(example) = references.missing.first() {
-        let (missing, total) = (references.missing.len(), references.total);
-        tracing::warn!(
-            missing,
-            total,
-            example = format!("{example:016x}"),
-            "the store refers to blobs that are missing"
-        );
-    }
-    if store.is_adopted() {
-        return Ok(());
-    }
-    if let Some(refusal) = references.refusal() {
-        let id = store.cluster_id();
-        return Err(store
-            .not_whole(format!(
-                "{refusal}; to go on without them, write {id} into the files cluster_id and blobs/cluster_id of the directory"
-            ))
-            .into());
-    }
-    store.adopt()?;
-    tracing::info!(cluster_id = %store.cluster_id(), "the data directory has the id of its cluster");
-    Ok(())
-}
-
-/// Different for every life of every cluster: the life's number alone would give two clusters the same
-/// ids, the clock alone might be set back.
-fn seed_of_ids(now: vocab::Time, life: u64) -> u64 {
-    (now.as_micros() << 16) ^ life
 }
 
 /// Memory is the bound where files are not.

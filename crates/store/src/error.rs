@@ -30,9 +30,11 @@ pub enum StoreError {
     },
     /// Written by another version.
     #[error(
-        "Data directory {} has format version {found}, this program reads {supported}: \
+        "Data directory {} has format version {found}, this program reads {} to {}: \
          use the millpond version that wrote it, or start with an empty data directory",
-        path.display()
+        path.display(),
+        supported.start(),
+        supported.end()
     )]
     Version {
         /// The data directory.
@@ -40,7 +42,7 @@ pub enum StoreError {
         /// What it says.
         found: String,
         /// What this program understands.
-        supported: u32,
+        supported: std::ops::RangeInclusive<u32>,
     },
     /// The contents make no sense.
     #[error("Store {} is damaged: {detail}; restore the data directory from a copy", path.display())]

@@ -87,7 +87,7 @@ fn run(
             group.push(batch);
         }
         assert!(last > durable, "batch {last} was submitted after {durable} was durable");
-        if let Err(error) = store.write(&group) {
+        if let Err(error) = store.write_taken(&mut group) {
             return report(Err(error));
         }
         group.clear();

@@ -16,6 +16,12 @@ pub trait Store: Send + Sync + 'static {
     /// Writes all batches in order as one transaction; they are durable when it returns.
     fn write(&self, batches: &[Batch]) -> Result<()>;
 
+    /// [`Store::write`] of batches that the caller does not need any more: a store that changes values on their way may do so
+    /// in place. What the batches hold afterwards is not defined.
+    fn write_taken(&self, batches: &mut [Batch]) -> Result<()> {
+        self.write(batches)
+    }
+
     /// The value of a key.
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>>;
 

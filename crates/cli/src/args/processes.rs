@@ -53,10 +53,13 @@ pub struct UpArgs {
     /// with this one. All nodes must join again; without this option the server does not start then
     #[arg(long)]
     pub new_node_authority: bool,
-    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
-    /// fail; without this option the server does not start then
+    /// Encrypt secure vaults of operations with a new key from now on
     #[arg(long)]
     pub new_vault_key: bool,
+    /// Let operations fail whose secure vaults need a key that is lost; without this option the server does not start
+    /// then. A damaged vault.key is moved aside
+    #[arg(long)]
+    pub abandon_locked_vaults: bool,
     /// Configuration file in TOML, sections [server], [node] and [up]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -112,10 +115,13 @@ pub struct ServerArgs {
     /// with this one. All nodes must join again; without this option the server does not start then
     #[arg(long)]
     pub new_node_authority: bool,
-    /// Encrypt secure vaults of operations with a new key from now on. Operations whose vaults need a key that is lost
-    /// fail; without this option the server does not start then
+    /// Encrypt secure vaults of operations with a new key from now on
     #[arg(long)]
     pub new_vault_key: bool,
+    /// Let operations fail whose secure vaults need a key that is lost; without this option the server does not start
+    /// then. A damaged vault.key is moved aside
+    #[arg(long)]
+    pub abandon_locked_vaults: bool,
     /// Configuration file in TOML, section [server]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

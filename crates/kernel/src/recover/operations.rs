@@ -7,8 +7,8 @@ use crate::operation::Operation;
 use crate::operations::note_admission;
 use crate::operations::tables::{WorkTables, parse_output};
 use crate::records::{
-    ARCHIVED, CLEAR_VAULT, CONTROLLER, DYNAMIC, OUTPUT, STATIC, VAULT, event_from_value, parse_operation_key,
-    pinned_from_value, tree_from_value,
+    ARCHIVED, CLEAR_VAULT, CONTROLLER, DYNAMIC, HAS_VAULT, OUTPUT, STATIC, VAULT, event_from_value,
+    parse_operation_key, pinned_from_value, tree_from_value,
 };
 use crate::summary::Summary;
 use crate::uids::NO_UID;
@@ -230,6 +230,12 @@ impl Kernel {
         let clear_vault = record.fixed.get(CLEAR_VAULT).or(in_spec.as_ref()).and_then(Value::as_map);
         let is_clear = clear_vault.is_some();
         let secure_vault = record.vault.as_ref().or(clear_vault).cloned();
+        // Its jobs would run without their secrets.
+        let is_lost =
+            secure_vault.is_none() && record.fixed.get(HAS_VAULT).and_then(Value::as_bool) == Some(true);
+        if is_lost {
+            return Err(broken("secure_vault: the record of the vault is missing"));
+        }
         // What was accepted stays accepted.
         let any_size = self.controller_options.for_any_size();
         // The provided spec is shown: the vault is not put into it.

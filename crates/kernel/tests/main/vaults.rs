@@ -91,7 +91,10 @@ fn a_vault_in_the_static_record_is_moved_into_its_own() {
     let old = yson::to_binary(&old.into());
     // What the server does with it before the kernel reads it.
     let split = kernel::split_clear_vault(static_key.0, &static_key.1, &old).expect("it has one");
-    assert_eq!(split, [(static_key.1.clone(), record), (place.1.clone(), vault)]);
+    assert_eq!(split[1], (place.1.clone(), vault));
+    assert_eq!(split[0].0, static_key.1);
+    let parsed = |record: &[u8]| yson::parse(record).expect("a record");
+    assert_eq!(parsed(&split[0].1), parsed(&record));
     // A kernel that reads the old form, since the store could not be written.
     c.world.durable.insert(static_key, old);
     c.run("restart\nconnect n1");
@@ -119,6 +122,21 @@ fn an_operation_whose_vault_cannot_be_decrypted_fails_and_the_others_go_on() {
     }
     assert!(!transcript.contains(MARKER) && !transcript.contains("VIOLATED"), "{transcript}");
     assert_eq!(places(&c), []);
+}
+
+/// Its jobs would run without their secrets, and could take that for an answer.
+#[test]
+fn an_operation_whose_vault_is_missing_fails_and_the_others_go_on() {
+    let mut c = down();
+    let place = places(&c)[0].clone();
+    c.world.durable.remove(&place).expect("there");
+    c.run("restart\nconnect n1\nshow ops");
+    let transcript = c.transcript();
+    assert!(transcript.contains("b failed") && transcript.contains("a running"), "{transcript}");
+    assert!(
+        transcript.contains("operation_not_restored") && !transcript.contains("VIOLATED"),
+        "{transcript}"
+    );
 }
 
 #[test]

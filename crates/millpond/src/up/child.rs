@@ -126,9 +126,10 @@ async fn live(
     events: UnboundedSender<Event>,
 ) {
     let mut pause = FIRST_PAUSE;
+    let mut first = true;
     while *orders.borrow() < Order::Stop {
         let started = Instant::now();
-        let (how, wants_start) = match spawn(&plan, socket.as_deref()) {
+        let (how, wants_start) = match spawn(&plan, std::mem::take(&mut first), socket.as_deref()) {
             Ok(process) => match run(process, &mut orders).await {
                 Some(status) => (ended(status), status.code() == Some(i32::from(START_AGAIN))),
                 None => return,
@@ -185,11 +186,18 @@ async fn run(mut process: tokio::process::Child, orders: &mut watch::Receiver<Or
 /// Where a process finds the first socket that is handed to it.
 const FIRST_SOCKET: i32 = 3;
 
-fn spawn(plan: &ChildPlan, socket: Option<&TcpListener>) -> io::Result<tokio::process::Child> {
+fn spawn(
+    plan: &ChildPlan,
+    is_first: bool,
+    socket: Option<&TcpListener>,
+) -> io::Result<tokio::process::Child> {
     let mut command = Command::new("/proc/self/exe");
     // Whatever has become of the file since we were started, it is this program that runs; `ps` shall
     // show its name.
     command.arg0("millpond").args(&plan.arguments).stdin(Stdio::piped()).process_group(0);
+    if is_first {
+        command.args(&plan.first_arguments);
+    }
     if let Some(log) = &plan.log {
         let file = File::options().create(true).append(true).open(log)?;
         command.stdout(file.try_clone()?).stderr(file);

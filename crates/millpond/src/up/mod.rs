@@ -104,6 +104,7 @@ fn options(args: &UpArgs, file: &FileConfig) -> Result<Options, CliError> {
         new_cluster: args.new_cluster,
         new_node_authority: args.new_node_authority,
         new_vault_key: args.new_vault_key,
+        abandon_locked_vaults: args.abandon_locked_vaults,
         config: args.config.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())),
         verbose: args.verbose,
         host: machine::host_name(),

@@ -29,6 +29,8 @@ pub struct Options {
     pub new_node_authority: bool,
     /// `--new-vault-key` of the server.
     pub new_vault_key: bool,
+    /// `--abandon-locked-vaults` of the server.
+    pub abandon_locked_vaults: bool,
     /// Given to everybody.
     pub config: Option<PathBuf>,
     /// Logs go to our stderr.
@@ -71,6 +73,8 @@ pub struct ChildPlan {
     pub name: String,
     /// Arguments of our own program.
     pub arguments: Vec<OsString>,
+    /// More of them for the first start alone: orders that are not to be repeated when the process is started again.
+    pub first_arguments: Vec<OsString>,
     /// File for its log; our stderr if absent.
     pub log: Option<PathBuf>,
 }
@@ -97,7 +101,7 @@ pub fn plan(options: &Options) -> Plan {
             arguments.extend(["--config".into(), config.into()]);
         }
         let log = (!options.verbose).then(|| options.log(&name));
-        ChildPlan { name, arguments, log }
+        ChildPlan { name, arguments, first_arguments: Vec::new(), log }
     };
     let mut server = vec![
         "server".into(),
@@ -111,15 +115,13 @@ pub fn plan(options: &Options) -> Plan {
         Some(false) => server.push("--no-auth".into()),
         None => {}
     }
-    if options.new_cluster {
-        server.push("--new-cluster".into());
-    }
-    if options.new_node_authority {
-        server.push("--new-node-authority".into());
-    }
-    if options.new_vault_key {
-        server.push("--new-vault-key".into());
-    }
+    let orders = [
+        (options.new_cluster, "--new-cluster"),
+        (options.new_node_authority, "--new-node-authority"),
+        (options.new_vault_key, "--new-vault-key"),
+        (options.abandon_locked_vaults, "--abandon-locked-vaults"),
+    ];
+    let orders = orders.into_iter().filter_map(|(is_given, order)| is_given.then(|| order.into()));
     let node = |number: u16| {
         let name = format!("node-{number}");
         let mut arguments: Vec<OsString> = vec![
@@ -146,7 +148,7 @@ pub fn plan(options: &Options) -> Plan {
         child(name, arguments)
     };
     Plan {
-        server: child("server".to_owned(), server),
+        server: ChildPlan { first_arguments: orders.collect(), ..child("server".to_owned(), server) },
         nodes: (1..=options.nodes).map(node).collect(),
         logs: options.logs(),
     }
@@ -190,6 +192,7 @@ mod tests {
             new_cluster: true,
             new_node_authority: true,
             new_vault_key: true,
+            abandon_locked_vaults: true,
             isolation: Some("none".into()),
             config: Some("/etc/m.toml".into()),
             verbose: false,
@@ -202,12 +205,14 @@ mod tests {
         let plan = plan(&options());
         let parse = |child: &ChildPlan| {
             let line = [OsString::from("millpond")].into_iter().chain(child.arguments.clone());
+            let line = line.chain(child.first_arguments.clone());
             Cli::try_parse_from(line).expect("arguments that parse").command
         };
         match parse(&plan.server) {
             Command::Server(args) => {
                 assert_eq!((args.listen, args.supervised), (Some(options().listen), true));
-                assert!(args.new_cluster && args.new_node_authority && args.new_vault_key);
+                assert!(args.new_cluster && args.new_node_authority);
+                assert!(args.new_vault_key && args.abandon_locked_vaults);
                 assert_eq!(args.data, Some("/data/server".into()));
                 assert_eq!(args.config, Some("/etc/m.toml".into()));
             }
@@ -227,6 +232,12 @@ mod tests {
                 assert_eq!(args.join_token_file, Some("/data/node-2.join-token".into()));
             }
             other => panic!("not a node: {other:?}"),
+        }
+        // A server that is started again must not make one more key of vaults, or one more cluster.
+        let again: Vec<_> = plan.server.arguments.iter().filter_map(|argument| argument.to_str()).collect();
+        for order in ["--new-cluster", "--new-vault-key", "--abandon-locked-vaults"] {
+            assert!(!again.contains(&order), "{again:?}");
+            assert!(plan.server.first_arguments.iter().any(|argument| argument == order), "{order}");
         }
         assert_eq!(plan.nodes[1].log, Some("/data/logs/node-2.log".into()));
     }

@@ -111,10 +111,14 @@ pub(crate) fn read(job_directory: &Path) -> io::Result<Option<FoundRecord>> {
     }))
 }
 
-/// Writes a record of an earlier version again, which had the environment of the job in it; says whether it did. A record that
-/// was being written when the agent died goes, too.
+/// Removes a record that was being written when the agent died, whether or not there is a whole one: an earlier version has put
+/// the environment of the job into it.
+pub(crate) fn remove_unfinished(job_directory: &Path) -> io::Result<()> {
+    remove_file(&job_directory.join(NEW))
+}
+
+/// Writes a record of an earlier version again, which had the environment of the job in it; says whether it did.
 pub(crate) fn forget_environment(job_directory: &Path, found: &FoundRecord) -> io::Result<bool> {
-    remove_file(&job_directory.join(NEW))?;
     let is_old = !found.record.start.description.environment.is_empty();
     if is_old {
         write(job_directory, &found.record, &found.boot_id)?;
@@ -245,6 +249,7 @@ mod tests {
         }
         assert!(has_marker(directory.path()));
         let found = read(directory.path()).expect("read").expect("there");
+        remove_unfinished(directory.path()).expect("removed");
         assert!(forget_environment(directory.path(), &found).expect("written"));
         assert!(!has_marker(directory.path()));
         let found = read(directory.path()).expect("read").expect("there");

@@ -12,6 +12,7 @@ use rustc_hash::FxHashSet;
 use vocab::JobId;
 
 use super::layout::Layout;
+use super::records::FoundRecord;
 use super::{processes, records, room};
 use crate::NodeError;
 
@@ -54,22 +55,13 @@ pub(crate) fn recover(
         let Some(slot) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         found.slots.push(slot);
         let job_directory = layout.job(slot);
-        match records::read(&job_directory) {
-            Ok(None) => {}
-            Ok(Some(record)) => {
-                match records::forget_environment(&job_directory, &record) {
-                    Ok(was_there) => cleaned += u32::from(was_there),
-                    Err(e) => tracing::warn!("record of slot {slot} may hold a secure vault in clear: {e}"),
-                }
-                let same_boot = record.boot_id == boot_id;
-                let record = JobRecord { slot, ..record.record };
-                let fate = fate(&record, same_boot, &job_directory, &mut found.living);
-                found.jobs.push(RecoveredJob { record, fate, survivors: false });
-            }
-            Err(e) => {
-                tracing::warn!("record of slot {slot} cannot be used, its job is lost: {e}");
-                let _ = records::remove(&job_directory).and_then(|()| records::remove_stderr(&job_directory));
-            }
+        let (record, was_cleaned) = read_and_clean(slot, &job_directory);
+        cleaned += u32::from(was_cleaned);
+        if let Some(record) = record {
+            let same_boot = record.boot_id == boot_id;
+            let record = JobRecord { slot, ..record.record };
+            let fate = fate(&record, same_boot, &job_directory, &mut found.living);
+            found.jobs.push(RecoveredJob { record, fate, survivors: false });
         }
     }
     if cleaned > 0 {
@@ -100,6 +92,32 @@ pub(crate) fn recover(
         Err(e) => tracing::warn!("mounts of jobs cannot be removed: {e}"),
     }
     Ok(found)
+}
+
+/// The record of a slot. Whether or not it can be used, no secure vault stays in the job's directory; says whether one was
+/// removed from it.
+fn read_and_clean(slot: u32, job_directory: &Path) -> (Option<FoundRecord>, bool) {
+    if let Err(e) = records::remove_unfinished(job_directory) {
+        tracing::warn!("an unfinished record of slot {slot} may hold a secure vault in clear: {e}");
+    }
+    match records::read(job_directory) {
+        Ok(None) => (None, false),
+        Ok(Some(record)) => match records::forget_environment(job_directory, &record) {
+            Ok(was_there) => (Some(record), was_there),
+            Err(e) => {
+                tracing::warn!("record of slot {slot} may hold a secure vault in clear: {e}");
+                (Some(record), false)
+            }
+        },
+        Err(e) => {
+            tracing::warn!("record of slot {slot} cannot be used, its job is lost: {e}");
+            let removed = records::remove(job_directory).and_then(|()| records::remove_stderr(job_directory));
+            if let Err(e) = removed {
+                tracing::warn!("record of slot {slot} may hold a secure vault in clear: {e}");
+            }
+            (None, false)
+        }
+    }
 }
 
 fn fate(record: &JobRecord, same_boot: bool, job_directory: &Path, living: &mut Vec<LivingProxy>) -> Fate {
@@ -160,5 +178,27 @@ pub(crate) fn job_result(result: ProxyResult) -> JobResult {
         },
         survivors: result.survivors,
         fail_context_size: result.fail_context_size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record that was being written stayed where there was no whole one, or a damaged one: with the vault of its job.
+    #[test]
+    fn an_unfinished_record_goes_whatever_lies_beside_it() {
+        const MARKER: &[u8] = b"YT_SECURE_VAULT_word";
+        for beside in [None, Some(b"damaged, with YT_SECURE_VAULT_word".as_slice()), Some(b"")] {
+            let directory = tempfile::tempdir().expect("a directory");
+            std::fs::write(directory.path().join("record.new"), MARKER).expect("written");
+            if let Some(bytes) = beside {
+                std::fs::write(directory.path().join("record"), bytes).expect("written");
+            }
+            let (record, was_cleaned) = read_and_clean(3, directory.path());
+            assert!(record.is_none() && !was_cleaned, "{beside:?}");
+            let left: Vec<_> = std::fs::read_dir(directory.path()).expect("a directory").flatten().collect();
+            assert!(left.is_empty(), "{beside:?}: {left:?}");
+        }
     }
 }

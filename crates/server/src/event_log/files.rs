@@ -57,18 +57,33 @@ struct Newest {
 }
 
 impl EventFiles {
+    /// Number of the newest event of the log as [`EventFiles::open`] would find it. Changes nothing.
+    pub fn look(directory: &Path, unsafe_from: Option<u64>) -> io::Result<u64> {
+        match directory.exists() {
+            true => Ok(EventFiles::index(directory, unsafe_from)?.last()),
+            false => Ok(0),
+        }
+    }
+
+    fn index(directory: &Path, unsafe_from: Option<u64>) -> io::Result<Index> {
+        let mut index = Index::open(directory)?;
+        if let Some(newest) = index.files.last_mut()
+            && let Some(before) = unsafe_from.filter(|from| *from < newest.end)
+        {
+            *newest = scan(&newest.path, newest.first, before)?;
+        }
+        Ok(index)
+    }
+
     /// Opens the log. Events from `unsafe_from` on are in the store still, so they are taken from there
     /// again: of what the newest file has of them nobody knows whether it was ever synced.
     pub fn open(directory: &Path, limits: Limits, unsafe_from: Option<u64>) -> io::Result<EventFiles> {
         std::fs::create_dir_all(directory)?;
-        let mut index = Index::open(directory)?;
-        let mut file = None;
-        if let Some(newest) = index.files.last_mut() {
-            if let Some(before) = unsafe_from.filter(|from| *from < newest.end) {
-                *newest = scan(&newest.path, newest.first, before)?;
-            }
-            file = continued(newest)?;
-        }
+        let index = EventFiles::index(directory, unsafe_from)?;
+        let file = match index.files.last() {
+            Some(newest) => continued(newest)?,
+            None => None,
+        };
         let lost = index.gaps().collect();
         let last = index.last();
         Ok(EventFiles {

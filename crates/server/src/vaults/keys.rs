@@ -4,20 +4,24 @@
 //! store have. Empty lines, and lines that begin with `#`, are comments.
 
 use super::seal::{KEY_LEN, Key, KeyId, NoRandomNumbers, key_of, random_key};
-use crate::secret_file::write_secret;
+use crate::secret_file::{read_if_there, refuse_link, write_secret};
 use datadir::SecretError;
 use kernel::JobTicketKey;
 use ring::hmac;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 use store::StoreError;
 use vocab::Failure;
 
 /// Name of the file in the data directory of the server.
 pub const FILE: &str = "vault.key";
 
-/// Keys that are kept. A service that always starts with a new key must not let the file grow for ever.
-const KEPT: usize = 16;
+/// Keys that are kept for backups. A service that always starts with a new key must not let the file grow for ever.
+pub const KEPT: usize = 1000;
 
 /// How the file begins that the server writes.
 const ABOUT: &str = "# Keys of secure vaults. The first one encrypts, the others are for older records and backups of the store.\n\
@@ -49,27 +53,30 @@ impl KeyFileError {
     pub fn is_damage(&self) -> bool {
         !matches!(self, KeyFileError::Secret(_))
     }
-
-    fn is_missing(&self) -> bool {
-        matches!(self, KeyFileError::Secret(SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound)
-    }
 }
 
-/// Keys, the newest first.
+/// Keys, the newest first, and their file.
 pub struct VaultKeys {
+    path: PathBuf,
     keys: Vec<(Key, [u8; KEY_LEN])>,
+    /// The file has all of them. Nothing is encrypted with a key that could be lost.
+    is_written: AtomicBool,
+    /// The file is damaged, and is to be moved aside.
+    is_damaged: bool,
 }
 
 impl VaultKeys {
+    /// No keys, for a file that is not there, or is damaged.
+    pub fn none(path: &Path, is_damaged: bool) -> VaultKeys {
+        VaultKeys { path: path.to_owned(), keys: Vec::new(), is_written: AtomicBool::new(true), is_damaged }
+    }
+
     /// The keys of a file; none without the file.
     pub fn read(path: &Path) -> Result<VaultKeys, KeyFileError> {
-        let bytes = match datadir::read_secret(path).map_err(KeyFileError::from) {
-            Err(error) if error.is_missing() => return Ok(VaultKeys { keys: Vec::new() }),
-            other => other?,
-        };
+        let mut keys = VaultKeys::none(path, false);
+        let Some(bytes) = read_if_there(path)? else { return Ok(keys) };
         let damaged = |line, found| KeyFileError::Damaged { path: path.to_owned(), line, found };
         let text = String::from_utf8_lossy(&bytes);
-        let mut keys = VaultKeys { keys: Vec::new() };
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -85,24 +92,47 @@ impl VaultKeys {
         }
     }
 
-    /// Writes the file.
-    pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        let mut text = ABOUT.to_owned();
-        for (_, bytes) in &self.keys {
-            for byte in bytes {
-                // Writing into a string does not fail.
-                let _ = write!(text, "{byte:02x}");
-            }
-            text.push('\n');
+    /// Writes the file, unless it has all keys. A damaged one is moved aside.
+    pub fn write(&self) -> io::Result<()> {
+        if self.is_written.load(Ordering::Acquire) {
+            return Ok(());
         }
-        write_secret(path, &text)
+        if self.is_damaged && self.path.exists() {
+            let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let aside = self.path.with_extension(format!("key.damaged-{seconds}"));
+            std::fs::rename(&self.path, &aside)?;
+            tracing::warn!(file = %aside.display(), "the damaged file of the keys of vaults was moved here");
+        }
+        self.write_some(|_, _| true)?;
+        self.is_written.store(true, Ordering::Release);
+        tracing::info!(file = %self.path.display(), "a new key of secure vaults is in this file: copies of the store need it");
+        Ok(())
     }
 
-    /// Puts a new key before the others. Of those only the newest stay ([`KEPT`] with the new one).
+    /// Removes keys from the file beyond the newest [`KEPT`], unless records need them.
+    pub fn prune(&self, needed: &BTreeSet<KeyId>) -> io::Result<()> {
+        self.write_some(|place, id| place < KEPT || needed.contains(&id))
+    }
+
+    fn write_some(&self, is_kept: impl Fn(usize, KeyId) -> bool) -> io::Result<()> {
+        let mut text = ABOUT.to_owned();
+        for (place, (key, bytes)) in self.keys.iter().enumerate() {
+            if is_kept(place, key.id()) {
+                for byte in bytes {
+                    // Writing into a string does not fail.
+                    let _ = write!(text, "{byte:02x}");
+                }
+                text.push('\n');
+            }
+        }
+        write_secret(&self.path, &text)
+    }
+
+    /// Puts a new key before the others. It encrypts after [`VaultKeys::write`].
     pub fn add_new(&mut self) -> Result<(), NoRandomNumbers> {
         let bytes = random_key()?;
         self.keys.insert(0, (Key::new(&bytes), bytes));
-        self.keys.truncate(KEPT);
+        self.is_written = AtomicBool::new(false);
         Ok(())
     }
 
@@ -116,6 +146,21 @@ impl VaultKeys {
             JobTicketKey(derived)
         };
         self.keys.iter().map(derive).collect()
+    }
+
+    /// Could the file be replaced?
+    pub fn refuse_link(&self) -> io::Result<()> {
+        refuse_link(&self.path)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// There is no key.
@@ -141,6 +186,9 @@ impl VaultKeys {
             source: std::io::Error::other(why.to_owned()),
         };
         let (key, _) = self.keys.first().ok_or_else(|| failed("there is no key"))?;
+        if !self.is_written.load(Ordering::Acquire) {
+            return Err(failed("the new key is not in its file yet"));
+        }
         key.seal(record, clear).map_err(|NoRandomNumbers| failed("the system has no random numbers"))
     }
 
@@ -186,12 +234,14 @@ mod tests {
         let mut keys = VaultKeys::read(&path).expect("no file is no error");
         assert!(keys.is_empty() && keys.seal(b"r", b"clear").is_err());
         keys.add_new().expect("random numbers");
-        keys.write(&path).expect("written");
+        let early = keys.seal(b"r", b"clear").expect_err("the key could be lost").to_string();
+        assert!(early.contains("not in its file"), "{early}");
+        keys.write().expect("written");
         assert_eq!(path.metadata().expect("there").permissions().mode() & 0o7777, 0o600);
         let old = keys.seal(b"r", b"clear").expect("sealed");
         let mut again = VaultKeys::read(&path).expect("read");
         again.add_new().expect("random numbers");
-        again.write(&path).expect("written");
+        again.write().expect("written");
         let both = VaultKeys::read(&path).expect("read");
         assert_eq!(both.open(b"r", &old).expect("an older key"), b"clear");
         assert_ne!(both.current(), keys.current());
@@ -227,5 +277,25 @@ mod tests {
         assert!(VaultKeys::read(&path).is_ok_and(|keys| keys.keys.len() == 1));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("opened");
         assert!(VaultKeys::read(&path).err().expect("open to others").to_string().contains("0644"));
+    }
+
+    /// The seventeenth key of a rotation dropped the first, which vaults still needed.
+    #[test]
+    fn no_key_is_dropped_that_a_record_needs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE);
+        let mut keys = VaultKeys::none(&path, false);
+        for _ in 0..KEPT + 3 {
+            keys.add_new().expect("random numbers");
+        }
+        keys.write().expect("written");
+        let all = VaultKeys::read(&path).expect("read");
+        assert_eq!(all.len(), KEPT + 3, "a new key alone drops none");
+        let oldest = all.keys[KEPT + 2].0.id();
+        all.prune(&BTreeSet::from([oldest])).expect("written");
+        let left = VaultKeys::read(&path).expect("read");
+        assert_eq!(left.len(), KEPT + 1);
+        assert!(left.has(oldest) && left.current() == all.current());
+        assert!(!left.has(all.keys[KEPT].0.id()));
     }
 }

@@ -25,16 +25,19 @@ fn is_vault(op: &Op) -> bool {
 
 impl Store for SealingStore {
     fn write(&self, batches: &[Batch]) -> Result<()> {
-        if !batches.iter().flat_map(|batch| &batch.ops).any(is_vault) {
-            return self.inner.write(batches);
+        match batches.iter().flat_map(|batch| &batch.ops).any(is_vault) {
+            true => self.write_taken(&mut batches.to_vec()),
+            false => self.inner.write(batches),
         }
-        let mut sealed = batches.to_vec();
-        for op in sealed.iter_mut().flat_map(|batch| &mut batch.ops).filter(|op| is_vault(op)) {
+    }
+
+    fn write_taken(&self, batches: &mut [Batch]) -> Result<()> {
+        for op in batches.iter_mut().flat_map(|batch| &mut batch.ops).filter(|op| is_vault(op)) {
             if let Op::Put { key, value, .. } = op {
                 *value = self.keys.seal(key, value)?;
             }
         }
-        self.inner.write(&sealed)
+        self.inner.write(batches)
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {

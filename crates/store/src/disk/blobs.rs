@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// So many bytes of a long blob are put on the disk while the next ones come.
 const SYNC_AHEAD: u64 = 64 << 20;
@@ -17,19 +17,26 @@ pub(super) struct Blobs {
     folder: PathBuf,
     life: u64,
     count: AtomicU64,
+    is_open: AtomicBool,
 }
 
 impl Blobs {
-    /// Opens the folder and removes what a crash left unfinished.
-    pub fn open(folder: PathBuf, life: u64) -> Result<Blobs> {
-        fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
-        for name in names(&folder)? {
+    /// For reading what there is.
+    pub fn new(folder: PathBuf, life: u64) -> Blobs {
+        Blobs { folder, life, count: AtomicU64::new(0), is_open: AtomicBool::new(false) }
+    }
+
+    /// Makes the folder, and removes what a crash left unfinished. To be called before the first blob is begun.
+    pub fn open(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder).map_err(StoreError::io("create", &self.folder))?;
+        for name in names(&self.folder)? {
             if name.ends_with(".part") {
-                let path = folder.join(&name);
+                let path = self.folder.join(&name);
                 fs::remove_file(&path).map_err(StoreError::io("remove", &path))?;
             }
         }
-        Ok(Blobs { folder, life, count: AtomicU64::new(0) })
+        self.is_open.store(true, Ordering::Release);
+        Ok(())
     }
 
     pub fn begin(&self) -> Result<Box<dyn BlobWriter>> {
@@ -74,6 +81,10 @@ impl Blobs {
     }
 
     pub fn ids(&self) -> Result<Vec<u64>> {
+        // Before a first start there is no folder.
+        if !self.is_open.load(Ordering::Acquire) && !self.folder.exists() {
+            return Ok(Vec::new());
+        }
         let mut ids: Vec<u64> = names(&self.folder)?.iter().filter_map(|name| id_of(name)).collect();
         ids.sort_unstable();
         Ok(ids)

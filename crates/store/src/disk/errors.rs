@@ -15,7 +15,7 @@ pub(super) fn explain<E: Into<redb::Error>>(
         redb::Error::UpgradeRequired(version) => StoreError::Version {
             path,
             found: format!("of the database file {version}"),
-            supported: super::redb_store::FORMAT_VERSION,
+            supported: super::redb_store::SUPPORTED,
         },
         redb::Error::PreviousIo => StoreError::Poisoned { cause: "an earlier error of the disk".to_owned() },
         other => StoreError::Corrupt { path, detail: other.to_string() },

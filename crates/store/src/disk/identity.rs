@@ -132,6 +132,11 @@ impl Parts {
         self.id == Some(id) && self.blobs == Some(Some(id))
     }
 
+    /// The id in the files, if both have the same.
+    pub fn written_id(&self) -> Option<Guid> {
+        self.id.filter(|id| self.has_ids(*id))
+    }
+
     /// What there is of a cluster, without the store.
     fn left(&self) -> Vec<String> {
         let own = [self.id.map(|_| FILE), self.blobs.map(|_| BLOBS)];

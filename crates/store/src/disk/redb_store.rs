@@ -22,15 +22,18 @@ use redb::{
 };
 use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, RangeInclusive};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use vocab::{Batch, Guid, Op, Table};
 
-/// Layout of the data directory; another number is refused.
-pub(super) const FORMAT_VERSION: u32 = 1;
+/// Layout of the data directory that is written. Version 2 encrypts secure vaults: a program that reads version 1 only
+/// would fail their operations and write new vaults in clear.
+const FORMAT_VERSION: u32 = 2;
+/// Layouts that are read; any other number is refused.
+pub(super) const SUPPORTED: RangeInclusive<u32> = 1..=FORMAT_VERSION;
 
 /// Memory for pages of the file, read and written.
 const CACHE_BYTES: usize = 128 << 20;
@@ -68,6 +71,8 @@ pub struct RedbStore {
     /// The number of lives that the store knew of before this one.
     known_life: u64,
     id: Guid,
+    /// Nothing speaks against it that store and blobs belong together.
+    is_whole: bool,
     adopted: AtomicBool,
     moved_aside: Option<PathBuf>,
     _lock: DirectoryLock,
@@ -104,7 +109,23 @@ impl RedbStore {
         options: OpenOptions<'_>,
         wrap: impl Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend> + Send + Sync + 'static,
     ) -> Result<RedbStore> {
-        let wrap: Box<Wrap> = Box::new(wrap);
+        let store = RedbStore::look_with(directory, options, wrap)?;
+        store.start()?;
+        Ok(store)
+    }
+
+    /// Looks at a data directory as [`RedbStore::open_as`] does, and leaves it as it is, but for its lock and for what
+    /// [`OpenOptions::new_cluster`] moves aside. Reads give what a start would find. Writes are refused until
+    /// [`RedbStore::start`]: there is time for all checks before the first change.
+    pub fn look(directory: &Path, options: OpenOptions<'_>) -> Result<RedbStore> {
+        RedbStore::look_with(directory, options, |file| Box::new(file))
+    }
+
+    fn look_with(
+        directory: &Path,
+        options: OpenOptions<'_>,
+        wrap: impl Fn(redb::backends::FileBackend) -> Box<dyn StorageBackend> + Send + Sync + 'static,
+    ) -> Result<RedbStore> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -113,42 +134,87 @@ impl RedbStore {
         let lock = DirectoryLock::acquire(directory)?;
         let path = directory.join(identity::STORE);
         let mut moved_aside = None;
-        let mut poisoned = None;
         let (parts, database, begun) = loop {
-            match begin(directory, &path, options.traces, &*wrap) {
+            match begin_in_memory(directory, &path, options.traces) {
                 Err(StoreError::NotWhole { .. }) if options.new_cluster && moved_aside.is_none() => {
                     let names = [options.traces, options.secrets].concat();
                     moved_aside = Some(identity::move_aside(directory, &names)?);
                 }
-                Err(error) if error.is_lack_of_room() => {
-                    poisoned = Some(error.to_string());
-                    // Another error would hide the cause.
-                    break begin_to_read(directory, &path, options.traces).map_err(|_| error)?;
-                }
                 begun => break begun?,
             }
         };
-        // What an interrupted copy has left.
-        let _ = fs::remove_file(directory.join(DRAFT));
-        sync_folder(directory)?;
-        let store = RedbStore {
+        let poisoned = Some(NOT_STARTED.to_owned());
+        Ok(RedbStore {
             state: RwLock::new(State { database: Some(Arc::new(database)), poisoned }),
-            blobs: Blobs::open(directory.join(identity::BLOBS), begun.life)?,
+            blobs: Blobs::new(directory.join(identity::BLOBS), begun.life),
             directory: directory.to_owned(),
             path,
             life: AtomicU64::new(begun.life),
-            wrap,
+            wrap: Box::new(wrap),
             known_life: begun.own.life.unwrap_or_default(),
             id: begun.id,
+            // A new cluster has nothing that might not fit; ids that somebody has written by hand are an answer.
+            is_whole: begun.own.placed || begun.own.life.is_none() || parts.has_ids(begun.id),
             adopted: AtomicBool::new(begun.own.placed),
             moved_aside,
             _lock: lock,
-        };
-        // A new cluster has nothing that might not fit; ids that somebody has written by hand are an answer.
-        if store.failure().is_none() && (begun.own.life.is_none() || parts.has_ids(begun.id)) {
-            store.adopt()?;
+        })
+    }
+
+    /// Begins the life that [`RedbStore::look`] has looked at: from now on the store takes writes. On a full disk it goes on
+    /// as a store for reading ([`RedbStore::failure`]), until [`RedbStore::reopen`] succeeds. A first start, which has nothing
+    /// to read, fails then.
+    pub fn start(&self) -> Result<()> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match self.begin(&mut state) {
+            Err(error) if error.is_lack_of_room() && self.known_life > 0 => {
+                state.poisoned = Some(error.to_string());
+            }
+            begun => begun?,
         }
-        Ok(store)
+        drop(state);
+        self.clean()?;
+        if self.failure().is_none() && self.is_whole {
+            self.adopt()?;
+        }
+        Ok(())
+    }
+
+    /// Instead of [`RedbStore::start`], when something else that a start needs does not fit on the disk: the store is for
+    /// reading until [`RedbStore::reopen`] succeeds.
+    pub fn start_to_read(&self, cause: String) -> Result<()> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner).poisoned = Some(cause);
+        self.clean()
+    }
+
+    /// Removes what an earlier life has left unfinished, which also makes room.
+    fn clean(&self) -> Result<()> {
+        if let Ok(draft) = self.draft() {
+            let _ = fs::remove_file(draft);
+        }
+        let _ = fs::remove_file(self.directory.join(DRAFT));
+        sync_folder(&self.directory)?;
+        self.blobs.open()
+    }
+
+    /// Opens the file for writing in place of the view of it.
+    fn begin(&self, state: &mut State) -> Result<()> {
+        if state.database.as_ref().is_some_and(|view| Arc::strong_count(view) > 1) {
+            // They read pages that a writer takes for free.
+            return Err(StoreError::Poisoned { cause: "reads are under way".to_owned() });
+        }
+        state.database = None;
+        match begin(&self.directory, &self.path, self.id, &*self.wrap) {
+            Ok((database, begun)) => {
+                *state = State { database: Some(Arc::new(database)), poisoned: None };
+                self.life.store(begun.life, Ordering::Release);
+                Ok(())
+            }
+            Err(error) => {
+                state.database = view(&self.path);
+                Err(error)
+            }
+        }
     }
 
     /// Id of the cluster, the same for all its lives.
@@ -160,6 +226,11 @@ impl RedbStore {
     /// looks whether they fit, and then says so by [`RedbStore::adopt`].
     pub fn is_adopted(&self) -> bool {
         self.adopted.load(Ordering::Acquire)
+    }
+
+    /// Whether there is nothing to look at before [`RedbStore::adopt`]: the cluster is new, or has its id in all places.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Writes the id of the cluster beside store and blobs: they belong together.
@@ -189,21 +260,21 @@ impl RedbStore {
         self.moved_aside.as_deref()
     }
 
-    /// Copies the store into a new file, which takes the place of the old one, unless that was done before for the same
-    /// `reason`; says whether it did. Pages of the file that are free hold what was removed until they are used again, and a
-    /// copy has none of them. A store that this process has begun needs no copy.
+    /// Copies the store into a new file, which takes the place of the old one, unless the store has a note of this `name`
+    /// with this `value`; says whether it did, and leaves the note. Pages of the file that are free hold what was removed until
+    /// they are used again, and a copy has none of them. A store that this process has begun needs no copy.
     ///
     /// To be called before others use the store: an error if reads are under way. After an error the store is as it was.
-    pub fn rewrite_once(&self, reason: &str) -> Result<bool> {
+    pub fn rewrite_once(&self, name: &str, value: &[u8]) -> Result<bool> {
         self.refuse_if_poisoned()?;
-        if self.has_own(reason)? {
+        if self.note(name)?.as_deref() == Some(value) {
             return Ok(false);
         }
         let is_old = self.known_life > 0;
         if is_old {
             self.rewrite()?;
         }
-        self.put_own(reason, b"1")?;
+        self.put_own(name, value)?;
         Ok(is_old)
     }
 
@@ -215,15 +286,16 @@ impl RedbStore {
             state.database = Some(database);
             return Err(busy());
         }
-        let draft = self.directory.join(DRAFT);
-        if let Err(error) = copy(&database, &draft) {
-            state.database = Some(database);
-            let _ = fs::remove_file(&draft);
-            return Err(error);
-        }
+        let (target, draft) = match self.copy_to_draft(&database) {
+            Ok(paths) => paths,
+            Err(error) => {
+                state.database = Some(database);
+                return Err(error);
+            }
+        };
         // redb holds a lock on the file until then.
         drop(database);
-        let replaced = fs::rename(&draft, &self.path).map_err(StoreError::io("replace", &self.path));
+        let replaced = fs::rename(&draft, &target).map_err(StoreError::io("replace", &target));
         let opened = open_database(&self.path, &*self.wrap);
         match opened {
             Ok(database) => state.database = Some(Arc::new(database)),
@@ -233,18 +305,46 @@ impl RedbStore {
                 return Err(error);
             }
         }
-        replaced.and_then(|()| sync_folder(&self.directory))
+        replaced?;
+        sync_folder(folder_of(&target))
     }
 
-    /// Would [`RedbStore::rewrite_once`] copy the store for this reason?
-    pub fn needs_rewrite(&self, reason: &str) -> Result<bool> {
-        Ok(self.known_life > 0 && !self.has_own(reason)?)
+    /// The file of the store, and the whole copy that lies beside it.
+    fn copy_to_draft(&self, database: &Database) -> Result<(PathBuf, PathBuf)> {
+        let (target, draft) = (self.target()?, self.draft()?);
+        let folder = folder_of(&target);
+        let size = fs::metadata(&target).map_err(StoreError::io("read", &target))?.len();
+        let disk =
+            rustix::fs::statvfs(folder).map_err(|error| StoreError::io("read", folder)(error.into()))?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < size.saturating_add(RESERVE) {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(StoreError::io("copy", &target)(full));
+        }
+        if let Err(error) = copy(database, &draft) {
+            let _ = fs::remove_file(&draft);
+            return Err(error);
+        }
+        Ok((target, draft))
     }
 
-    fn has_own(&self, key: &str) -> Result<bool> {
+    /// The file of the store. An operator may have put a link to another disk at its usual place.
+    fn target(&self) -> Result<PathBuf> {
+        self.path.canonicalize().map_err(StoreError::io("resolve", &self.path))
+    }
+
+    /// Where a copy is made: a rename must not leave the file's disk.
+    fn draft(&self) -> Result<PathBuf> {
+        let mut name = self.target()?.into_os_string();
+        name.push(".draft");
+        Ok(name.into())
+    }
+
+    /// The note that [`RedbStore::rewrite_once`] has left.
+    pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let database = self.database()?;
-        let read = || -> std::result::Result<bool, redb::Error> {
-            Ok(database.begin_read()?.open_table(OWN)?.get(key.as_bytes())?.is_some())
+        let read = || -> std::result::Result<Option<Vec<u8>>, redb::Error> {
+            let found = database.begin_read()?.open_table(OWN)?.get(name.as_bytes())?;
+            Ok(found.map(|value| value.value().to_vec()))
         };
         read().map_err(explain("read", &self.path))
     }
@@ -274,23 +374,7 @@ impl RedbStore {
         }
         // Opening may read the whole file, and reads wait meanwhile: not without a chance.
         self.probe()?;
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        if state.database.as_ref().is_some_and(|view| Arc::strong_count(view) > 1) {
-            // They read pages that a writer takes for free.
-            return Err(StoreError::Poisoned { cause: "reads are under way".to_owned() });
-        }
-        state.database = None;
-        match begin(&self.directory, &self.path, &[], &*self.wrap) {
-            Ok((_, database, begun)) => {
-                *state = State { database: Some(Arc::new(database)), poisoned: None };
-                self.life.store(begun.life, Ordering::Release);
-                Ok(())
-            }
-            Err(error) => {
-                state.database = view(&self.path);
-                Err(error)
-            }
-        }
+        self.begin(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Is there room for a little?
@@ -334,8 +418,12 @@ impl RedbStore {
     }
 }
 
-/// A copy of the store that is not whole yet.
+/// Why a store takes no writes before [`RedbStore::start`].
+const NOT_STARTED: &str = "it was opened to be looked at";
+/// A copy of the store that is not whole yet, where the store is no link.
 const DRAFT: &str = "store.redb.draft";
+/// Bytes that a copy of the store leaves free on its disk.
+const RESERVE: u64 = 64 << 20;
 /// Bytes of records that are copied in one transaction.
 const COPIED_AT_ONCE: usize = 64 << 20;
 
@@ -413,9 +501,10 @@ struct Begun {
     own: OwnRecord,
 }
 
-/// Looks whether the directory holds one whole cluster or nothing of one, opens the database, begins a life.
-fn begin(directory: &Path, path: &Path, traces: &[&str], wrap: &Wrap) -> Result<(Parts, Database, Begun)> {
-    let parts = Parts::look(directory, traces)?;
+/// Looks whether the directory holds one whole cluster or nothing of one, opens the database, begins a life. `id` is for a
+/// cluster that has none.
+fn begin(directory: &Path, path: &Path, id: Guid, wrap: &Wrap) -> Result<(Database, Begun)> {
+    let parts = Parts::look(directory, &[])?;
     parts.demand_store()?;
     let file = File::options()
         .read(true)
@@ -427,26 +516,32 @@ fn begin(directory: &Path, path: &Path, traces: &[&str], wrap: &Wrap) -> Result<
         .map_err(StoreError::io("open", path))?;
     let backend = wrap(redb::backends::FileBackend::new(file).map_err(explain("open", path))?);
     let database = builder().create_with_backend(Boxed(backend)).map_err(explain("open", path))?;
-    let begun = begin_life(&database, &parts, directory, path)?;
-    Ok((parts, database, begun))
+    let begun = begin_life(&database, &parts, id, (directory, path))?;
+    Ok((database, begun))
 }
 
 /// As [`begin`], and the file stays as it is: the life begins in memory only.
-fn begin_to_read(directory: &Path, path: &Path, traces: &[&str]) -> Result<(Parts, Database, Begun)> {
+fn begin_in_memory(directory: &Path, path: &Path, traces: &[&str]) -> Result<(Parts, Database, Begun)> {
     let parts = Parts::look(directory, traces)?;
     parts.demand_store()?;
-    let overlay = File::open(path).and_then(Overlay::new).map_err(StoreError::io("open", path))?;
-    let database = builder().create_with_backend(overlay).map_err(explain("open", path))?;
-    let begun = begin_life(&database, &parts, directory, path)?;
-    // Of a first start there is nothing to read.
-    match begun.own.life {
-        Some(_) => Ok((parts, database, begun)),
-        None => Err(parts.refusal(format!("{} is empty", identity::STORE))),
-    }
+    let backend: Box<dyn StorageBackend> = match parts.store {
+        StoreFile::Missing | StoreFile::Empty => Box::new(redb::backends::InMemoryBackend::new()),
+        StoreFile::There => {
+            Box::new(File::open(path).and_then(Overlay::new).map_err(StoreError::io("open", path))?)
+        }
+    };
+    let database = builder().create_with_backend(Boxed(backend)).map_err(explain("open", path))?;
+    let begun = begin_life(&database, &parts, identity::new_id()?, (directory, path))?;
+    Ok((parts, database, begun))
 }
 
 /// Checks version and parts, creates the tables, counts the life up.
-fn begin_life(database: &Database, parts: &Parts, directory: &Path, path: &Path) -> Result<Begun> {
+fn begin_life(
+    database: &Database,
+    parts: &Parts,
+    new_id: Guid,
+    (directory, path): (&Path, &Path),
+) -> Result<Begun> {
     let transaction = database.begin_write().map_err(explain("open", path))?;
     let begun = {
         let mut own = transaction.open_table(OWN).map_err(explain("open", path))?;
@@ -454,11 +549,10 @@ fn begin_life(database: &Database, parts: &Parts, directory: &Path, path: &Path)
             let found = own.get(key.as_bytes()).map_err(explain("read", path))?;
             Ok(found.map(|v| v.value().to_vec()))
         };
-        let supported = FORMAT_VERSION.to_string();
-        let version = read("format_version")?;
-        if let Some(found) = version.filter(|v| v != supported.as_bytes()) {
+        let is_supported = |found: &[u8]| SUPPORTED.into_iter().any(|v| v.to_string().as_bytes() == found);
+        if let Some(found) = read("format_version")?.filter(|found| !is_supported(found)) {
             let found = String::from_utf8_lossy(&found).into_owned();
-            return Err(StoreError::Version { path: directory.to_owned(), found, supported: FORMAT_VERSION });
+            return Err(StoreError::Version { path: directory.to_owned(), found, supported: SUPPORTED });
         }
         let corrupt = |name: &str, found: usize, expected: usize| StoreError::Corrupt {
             path: path.to_owned(),
@@ -478,13 +572,17 @@ fn begin_life(database: &Database, parts: &Parts, directory: &Path, path: &Path)
                 Some(Guid::from_bytes(array.map_err(|_| corrupt("the cluster's id", bytes.len(), 16))?))
             }
         };
-        let found = OwnRecord { life, id, placed: read(PLACED)?.is_some() };
-        parts.demand_whole(found)?;
-        let id = id.map_or_else(identity::new_id, Ok)?;
         // An older copy of the store knows of fewer lives than the blobs: no id is given twice.
         let newest_blob = blobs::newest_life(&directory.join(identity::BLOBS))?;
+        // A refused start has put no id into a store of release 0.1: that of the operator counts, unless the blobs are newer.
+        let by_hand = parts.written_id().filter(|_| life.is_some_and(|life| newest_blob <= life));
+        let id = id.or(by_hand);
+        let found = OwnRecord { life, id, placed: read(PLACED)?.is_some() };
+        parts.demand_whole(found)?;
+        let id = id.unwrap_or(new_id);
         let life = life.unwrap_or_default().max(newest_blob) + 1;
-        own.insert(b"format_version".as_slice(), supported.as_bytes()).map_err(explain("write", path))?;
+        own.insert(b"format_version".as_slice(), FORMAT_VERSION.to_string().as_bytes())
+            .map_err(explain("write", path))?;
         own.insert(b"life".as_slice(), life.to_be_bytes().as_slice()).map_err(explain("write", path))?;
         own.insert(ID.as_bytes(), id.to_bytes().as_slice()).map_err(explain("write", path))?;
         Begun { life, id, own: found }
@@ -494,6 +592,10 @@ fn begin_life(database: &Database, parts: &Parts, directory: &Path, path: &Path)
     }
     transaction.commit().map_err(explain("write", path))?;
     Ok(begun)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("/"))
 }
 
 fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> std::result::Result<(), redb::Error> {

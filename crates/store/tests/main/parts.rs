@@ -232,6 +232,23 @@ fn ids_that_are_written_by_hand_are_an_answer() {
     fs::write(directory.path().join("cluster_id"), id.to_string()).expect("written");
     fs::write(directory.path().join("blobs/cluster_id"), id.to_string()).expect("written");
     assert!(RedbStore::open_as(directory.path(), OPTIONS).expect("adopted").is_adopted());
+    // A start that was refused has told an id, and has not put it into the store.
+    let (directory, _, blob) = cluster();
+    of_release_0_1(directory.path());
+    let id = RedbStore::look(directory.path(), OPTIONS).expect("of release 0.1").cluster_id();
+    fs::write(directory.path().join("cluster_id"), id.to_string()).expect("written");
+    fs::write(directory.path().join("blobs/cluster_id"), id.to_string()).expect("written");
+    let store = RedbStore::open_as(directory.path(), OPTIONS).expect("adopted");
+    assert_eq!((store.is_adopted(), store.cluster_id()), (true, id));
+    drop(store);
+    // A store of release 0.1 among the blobs of a cluster that has gone on is not that cluster's.
+    of_release_0_1(directory.path());
+    let name = format!("{:016x}", blob + (7 << 32));
+    fs::write(directory.path().join("blobs").join(name), "of a later life").expect("written");
+    for folder in ["", "blobs/"] {
+        fs::write(directory.path().join(folder).join("cluster_id"), id.to_string()).expect("written");
+    }
+    refused(&directory, &["release 0.1", &id.to_string()]);
 }
 
 /// S17: a blob of a newer store must not be overwritten by the older copy's next one.

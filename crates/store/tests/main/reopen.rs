@@ -1,7 +1,10 @@
 //! What a second start finds, and what a second process is told.
 
+use redb::ReadableTable as _;
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
-use store::{Batch, MemoryStore, RedbStore, Store, StoreError, Table};
+use std::path::{Path, PathBuf};
+use store::{Batch, MemoryStore, OpenOptions, RedbStore, Store, StoreError, Table};
 
 fn blob(store: &dyn Store, chunks: &[&[u8]]) -> u64 {
     let mut writer = store.begin_blob().expect("space");
@@ -100,7 +103,7 @@ fn another_version_and_another_file_are_refused_with_reasons() {
         transaction.commit().expect("committed");
     }
     let text = RedbStore::open(directory.path()).err().expect("too new").to_string();
-    assert!(text.contains("format version 77") && text.contains("reads 1"), "{text}");
+    assert!(text.contains("format version 77") && text.contains("reads 1 to 2"), "{text}");
 
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("store.redb"), b"this is not a database, it is a sentence")
@@ -169,15 +172,15 @@ fn a_rewritten_store_has_its_records_and_nothing_that_was_removed() {
     let mut refused = None;
     store
         .scan(Table::Nodes, Bound::Unbounded, Bound::Unbounded, false, &mut |_, _| {
-            refused = Some(store.rewrite_once("test"));
+            refused = Some(store.rewrite_once("test", b"1"));
             ControlFlow::Break(())
         })
         .expect("read");
     assert!(matches!(refused, Some(Err(StoreError::Poisoned { .. }))), "{refused:?}");
-    assert!(has_removed() && store.rewrite_once("test").expect("rewritten"));
+    assert!(has_removed() && store.rewrite_once("test", b"1").expect("rewritten"));
     assert!(!has_removed());
-    assert!(!store.rewrite_once("test").expect("noted"), "once");
-    assert!(store.rewrite_once("another reason").expect("rewritten"));
+    assert!(!store.rewrite_once("test", b"1").expect("noted"), "once");
+    assert!(store.rewrite_once("test", b"2").expect("rewritten"));
     let check = |store: &RedbStore| {
         let mut count = 0u32;
         let mut visit = |key: &[u8], value: &[u8]| {
@@ -200,5 +203,112 @@ fn a_rewritten_store_has_its_records_and_nothing_that_was_removed() {
     check(&store);
     assert_eq!(store.life(), life + 1);
     assert_eq!(store.get(Table::Meta, b"k").expect("read").as_deref(), Some(&b"written after it"[..]));
-    assert!(!store.rewrite_once("test").expect("noted"), "over a restart, too");
+    assert!(!store.rewrite_once("test", b"2").expect("noted"), "over a restart, too");
+}
+
+/// Every file of a directory with its bytes, but the lock, which has the process in it.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                all.insert(path.clone(), Vec::new());
+                folders.push(path);
+            } else if entry.file_name() != "lock" {
+                all.insert(path.clone(), std::fs::read(&path).expect("read"));
+            }
+        }
+    }
+    all
+}
+
+/// S17: a start that is refused leaves everything as it was.
+#[test]
+fn a_look_reads_what_a_start_finds_and_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let looked = RedbStore::look(path, OpenOptions::default()).expect("an empty directory");
+    assert_eq!(contents(path), BTreeMap::new(), "of a first start");
+    assert!(looked.blob_ids().expect("none").is_empty() && looked.is_whole() && looked.failure().is_some());
+    let id = looked.cluster_id();
+    looked.start().expect("started");
+    assert_eq!((looked.cluster_id(), looked.life()), (id, 1));
+    let mut batch = Batch::new();
+    batch.put(Table::Nodes, b"k".as_slice(), "v");
+    looked.write(&[batch.clone()]).expect("written");
+    let kept = blob(&looked, &[b"kept"]);
+    drop(looked);
+    for left in ["blobs/7.part", "store.redb.draft"] {
+        std::fs::write(path.join(left), "left by a crash").expect("written");
+    }
+    let before = contents(path);
+    let looked = RedbStore::look(path, OpenOptions::default()).expect("a store");
+    assert_eq!(looked.get(Table::Nodes, b"k").expect("read").as_deref(), Some(&b"v"[..]));
+    assert_eq!((looked.life(), looked.cluster_id()), (2, id));
+    assert_eq!(looked.blob_ids().expect("listed"), [kept]);
+    assert!(
+        matches!(looked.write(&[batch]), Err(StoreError::Poisoned { .. })) && looked.begin_blob().is_err()
+    );
+    drop(looked);
+    assert_eq!(contents(path), before);
+    let store = RedbStore::open(path).expect("opened");
+    assert_eq!((store.life(), store.cluster_id()), (2, id));
+    let left = contents(path);
+    assert!(!left.keys().any(|file| file.to_string_lossy().contains(".part") || file.to_string_lossy().contains(".draft")));
+}
+
+fn format_version(directory: &Path, wanted: Option<&str>) -> Vec<u8> {
+    let database = redb::Database::create(directory.join("store.redb")).expect("a database");
+    let definition = redb::TableDefinition::<&[u8], &[u8]>::new("store");
+    let transaction = database.begin_write().expect("a transaction");
+    let found = {
+        let mut table = transaction.open_table(definition).expect("a table");
+        if let Some(wanted) = wanted {
+            table.insert(b"format_version".as_slice(), wanted.as_bytes()).expect("put");
+        }
+        let found = table.get(b"format_version".as_slice()).expect("read").expect("there");
+        found.value().to_vec()
+    };
+    transaction.commit().expect("committed");
+    found
+}
+
+/// A program of release 0.1 takes encrypted vaults for damaged records: it must refuse the store.
+#[test]
+fn a_store_of_release_0_1_gets_the_version_that_release_0_1_refuses() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    drop(RedbStore::open(path).expect("a new store"));
+    assert_eq!(format_version(path, Some("1")), b"1");
+    drop(RedbStore::look(path, OpenOptions::default()).expect("a store of release 0.1"));
+    assert_eq!(format_version(path, None), b"1", "a look takes nothing over");
+    drop(RedbStore::open(path).expect("a store of release 0.1"));
+    assert_eq!(format_version(path, None), b"2");
+    drop(RedbStore::open(path).expect("opened again"));
+}
+
+/// The store may lie on another disk: its copy must not move to that of the link.
+#[test]
+fn a_store_behind_a_link_is_rewritten_where_it_lies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, disk) = (directory.path().join("data"), directory.path().join("disk"));
+    std::fs::create_dir(&disk).expect("made");
+    drop(RedbStore::open(&path).expect("a new store"));
+    let (link, target) = (path.join("store.redb"), disk.join("far.redb"));
+    std::fs::rename(&link, &target).expect("moved");
+    std::os::unix::fs::symlink("../disk/far.redb", &link).expect("linked");
+    std::fs::write(disk.join("far.redb.draft"), "left by a crash").expect("written");
+    let inode = || std::os::unix::fs::MetadataExt::ino(&target.metadata().expect("there"));
+    let before = inode();
+    let store = RedbStore::open(&path).expect("opened through the link");
+    assert!(!disk.join("far.redb.draft").exists());
+    assert!(store.rewrite_once("test", b"1").expect("rewritten"));
+    assert!(link.symlink_metadata().expect("there").is_symlink(), "the link stays");
+    assert_ne!(inode(), before, "another file");
+    drop(store);
+    let store = RedbStore::open(&path).expect("opened again");
+    assert!(!store.rewrite_once("test", b"1").expect("noted"));
+    assert_eq!(std::fs::read_dir(&disk).expect("a folder").count(), 1);
 }
