@@ -21,7 +21,7 @@ use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
 use crate::vaults::{self, SealingStore, VaultKeys};
 use anyhow::Context;
-use api::{Doors, InFlightLimits, NodeDoor, RequestLimits, Tls};
+use api::{Doors, Grace, InFlightLimits, NodeDoor, RequestLimits, Tls};
 use kernel::{Config, GarbageDecision, HeldGarbage, Input, Kernel, Records, Retention, TreeLimits};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
@@ -371,7 +371,7 @@ async fn serve(
         api.end_streams();
     };
     let doors = Doors { public: router, tls, nodes: door };
-    api::serve(listener, doors, most_connections(), shutdown, STOP_GRACE).await;
+    api::serve(listener, doors, most_connections(), shutdown, Grace::of_requests(STOP_GRACE)).await;
     let stop = move || {
         core.stop();
         if let Some(log) = event_log {
