@@ -24,6 +24,8 @@ mod core_thread;
 mod event_log;
 mod exposure;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod garbage;
 mod hub;
 mod job_input;
