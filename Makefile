@@ -53,7 +53,7 @@ nightly: setup ## what takes hours: whole simulations instead of their beginning
 	MILLPOND_WHOLE=1 cargo nextest run --release --locked -p millpond-sim --profile nightly
 	MILLPOND_TREES=1000000 cargo test --release --locked -p millpond-fairshare --test main invariants
 	MILLPOND_TREES=4000000 cargo test --release --locked -p millpond-fairshare --lib -- --exact compared::the_plain_form_gives_the_same
-	bash fuzz/run.sh 600
+	bash fuzz/run.sh --again 600
 
 e2e: build ## the tests with real processes alone
 	bash tests/setup.sh python

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Runs fuzz targets until each has had so many seconds of CPU, and says how many each has had in all: by the clock a
 # target that shares its processor would run less than it seems.
-#   bash fuzz/run.sh [SECONDS, 3600] [TARGET...]
+#   bash fuzz/run.sh [--again] [SECONDS, 3600] [TARGET...]
 # What was found to be new and the seconds of each target stay in build/fuzz (or FUZZ_STATE): a run that was stopped
-# goes on where it was. A failing input is kept there too and ends the run with an error.
+# goes on where it was. Seconds count for the program that had them: a changed one begins with none. With --again all
+# targets begin with none. A failing input is kept there too and ends the run with an error.
 # Needs a nightly compiler (rustup toolchain install nightly) and nothing else.
 set -euo pipefail
 cd "$(dirname "$0")"
 export PATH="$HOME/.cargo/bin:$PATH"
+again=
+[ "${1:-}" = --again ] && { again=yes; shift; }
 seconds=3600
 [[ ${1:-} =~ ^[0-9]+$ ]] && { seconds=$1; shift; }
 mapfile -t all < <(sed -n 's/^name = "\([a-z_]*\)"$/\1/p' Cargo.toml | sort)
@@ -31,7 +34,10 @@ cpu() { awk '{ print int($16 / 100) }' "/proc/$$/stat"; }
 mkdir -p "$state"
 for target in "${targets[@]}"; do
     record=$state/$target.seconds
-    ran=$(cat "$record" 2>/dev/null || echo 0)
+    program=$(sha256sum < "$bin/$target" | cut -d ' ' -f 1)
+    ran=0 of=
+    [ -z "$again" ] && [ -e "$record" ] && read -r ran of < "$record"
+    [ "$of" = "$program" ] || ran=0
     # In short turns: what was run counts even if somebody stops this in between.
     while [ "$ran" -lt "$seconds" ]; do
         turn=$((seconds - ran < 60 ? seconds - ran : 60))
@@ -44,7 +50,7 @@ for target in "${targets[@]}"; do
             exit 1
         }
         ran=$((ran + $(cpu) - before))
-        echo "$ran" > "$record"
+        echo "$ran $program" > "$record"
     done
     echo "$target: $ran seconds without a finding, $(find "$state/$target" -type f | wc -l) inputs"
 done

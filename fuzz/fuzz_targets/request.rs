@@ -44,6 +44,8 @@ fuzz_target!(|input: &[u8]| {
             host_name: "fuzz".to_owned(),
             tls: false,
             in_flight: api::InFlightLimits::default(),
+            limits: api::RequestLimits::default(),
+            node_authority: None,
         };
         let router = Api::new(Arc::new(fake::Fake::default()), Arc::new(OpenAccess), settings).router();
         let Ok(response) = router.oneshot(request).await;

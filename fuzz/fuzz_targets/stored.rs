@@ -22,7 +22,17 @@ fuzz_target!(|input: &[u8]| {
     let _ = decode_all::<ProxyState>(input);
     let mut trailer = [0; 16];
     trailer[8..12].copy_from_slice(&crc32fast::hash(input).to_le_bytes());
-    let _ = tables::Index::parse(input, &trailer);
+    // The first bytes also say where the index begins, as the size of a blob does.
+    for start in [0, input.len() as u64, input.first_chunk().map_or(0, |start| u64::from_le_bytes(*start))] {
+        let Ok(index) = tables::Index::parse(input, &trailer, start) else { continue };
+        let total: u64 = index.blocks.iter().map(|block| block.size as u64).sum();
+        assert_eq!(total, start, "the blocks fill what is before the index");
+        for rows in [0..1, 5..9, 0..u64::MAX] {
+            for block in index.blocks_with(&rows) {
+                let _ = block.rows(&input[..block.size.min(input.len())], &rows);
+            }
+        }
+    }
     if let Some((key, value)) = input.split_at_checked(17) {
         let _ = kernel::operation_of_vault(Table::Operations, key);
         let _ = kernel::split_clear_vault(Table::Operations, key, value);

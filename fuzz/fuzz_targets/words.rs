@@ -10,6 +10,9 @@ fuzz_target!(|input: &[u8]| {
     let _ = Span::parse(text);
     let _ = Time::parse(text);
     let _ = kernel::command::When::parse(text);
+    if let Ok(range) = text.parse::<vocab::UidRange>() {
+        assert_eq!(range.to_string().parse(), Ok(range));
+    }
     if let Ok(id) = text.parse::<Guid>() {
         assert_eq!(id.to_string().parse::<Guid>().ok(), Some(id));
     }

@@ -32,9 +32,11 @@ class Squatter(threading.Thread):
 
     def run(self):
         while not self.over.is_set():
-            for address in ("127.0.0.1", "0.0.0.0"):
-                with socket.socket() as squatter:
+            for address in ("127.0.0.1", "0.0.0.0", "::1", "::"):
+                with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as squatter:
                     squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    if ":" in address:
+                        squatter.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                     self.tries += 1
                     with contextlib.suppress(OSError):
                         squatter.bind((address, self.port))

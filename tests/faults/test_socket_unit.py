@@ -150,6 +150,69 @@ def test_s6_the_units_are_good(tmp_path):
     assert done.returncode == 0 and told == [], done.stdout + done.stderr
 
 
+def setting(unit, name):
+    """Values of a setting of a unit."""
+    return [line.split("=", 1)[1] for line in (UNITS / unit).read_text().splitlines() if line.startswith(f"{name}=")]
+
+
+def test_s6_the_unit_holds_the_port_of_both_families():
+    """S6: with ListenStream=0.0.0.0:8000 a job could listen on [::1]:8000, which `localhost` means first. A server that fails again
+    and again must not make systemd close the socket."""
+    assert setting("millpond-server.socket", "ListenStream") == ["8000"]
+    assert setting("millpond-server.socket", "BindIPv6Only") == ["both"]
+    assert setting("millpond-server.socket", "TriggerLimitIntervalSec") == ["0"]
+    with socket.socket(socket.AF_INET6) as held:
+        held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        try:
+            held.bind(("::", 0))
+        except OSError:
+            pytest.skip("there is no IPv6 on this host")
+        held.listen()
+        for address in ("127.0.0.1", "0.0.0.0", "::1", "::"):
+            with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as squatter:
+                squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with pytest.raises(OSError):
+                    squatter.bind((address, held.getsockname()[1]))
+                    squatter.listen()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: the test needs a mount namespace")
+def test_a_server_in_its_unit_tells_nodes_where_its_data_is(tmp_path):
+    """Nodes of the server's user cover its data in the view of jobs. Under ProtectSystem=strict the usual places for that are closed."""
+    assert setting("millpond-server.service", "ProtectSystem") == ["strict"]
+    [name], [mode] = (setting("millpond-server.service", f"RuntimeDirectory{what}") for what in ("", "Mode"))
+    user, port = "61234", free_port()
+    script = f"""
+        set -e
+        mount --make-rprivate /
+        mount -t tmpfs -o mode=755 none /run; mkdir -m {mode} /run/{name}; chown {user}:{user} /run/{name}
+        mount -t tmpfs -o mode=755 none /mnt; mkdir -m 700 /mnt/data; chown {user}:{user} /mnt/data
+        mount --bind /tmp /tmp; mount -o remount,bind,ro /tmp
+        exec setpriv --reuid {user} --regid {user} --clear-groups "$@"
+    """
+    arguments = [str(BINARY), "server", "--listen", f"127.0.0.1:{port}", "--data", "/mnt/data", "--auth"]
+    log = tmp_path / "log"
+    with open(log, "wb") as out:
+        server = subprocess.Popen(["unshare", "--mount", "sh", "-c", script, "sh", *arguments],
+                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        def is_ready():
+            assert server.poll() is None, log.read_text()
+            return "the server is ready" in log.read_text()
+        wait_for(is_ready, what="the server", seen=log.read_text)
+        assert "may show the data directory" not in log.read_text(), log.read_text()
+        entries = list(pathlib.Path(f"/proc/{server.pid}/root/run/{name}/data").iterdir())
+        assert [entry.read_text() for entry in entries] == ["/mnt/data"]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_core_files_of_both_units_are_off():
+    for unit in ("millpond-server.service", "millpond-node.service"):
+        assert setting(unit, "LimitCORE") == ["0"], unit
+
+
 def test_s6_the_guide_has_the_units():
     guide = (ROOT / "docs/operator-guide.md").read_text()
     for unit in UNITS.iterdir():

@@ -336,13 +336,14 @@ def test_jobs_get_the_uids_of_their_users(release):
 @pytest.mark.parametrize("release", [name for name in RELEASES if name == "release-0.1"])
 def test_vaults_that_lay_in_clear_are_encrypted(release):
     """Release 0.1 had secure vaults in clear in the store, and in records of jobs on nodes."""
-    # `key=kept` in binary YSON, and a variable in a message of protobuf.
-    in_store, in_record = b"\x01\x06key=\x01\x08kept", b"YT_SECURE_VAULT_key\x12\x04kept"
+    # `key=kept` in binary YSON, and variables in a message of protobuf: of one word, and of the whole vault.
+    in_store, in_record, whole_in_record = b"\x01\x06key=\x01\x08kept", b"YT_SECURE_VAULT_key\x12\x04kept", b'{"key"="kept";}'
 
     def files_with(text, pattern):
         return [str(path) for path in cluster.directory.glob(pattern) if path.is_file() and text in path.read_bytes()]
     with restored(release) as cluster:
-        assert files_with(in_store, "server/store.redb") and files_with(in_record, "node-*/slots/*/job/record")
+        assert files_with(in_store, "server/store.redb")
+        assert files_with(in_record, "node-*/slots/*/job/record") and files_with(whole_in_record, "node-*/slots/*/job/record")
         # A start that is refused, here for the authority of nodes, takes nothing over.
         store = cluster.directory / "server/store.redb"
         before = store.read_bytes()
@@ -363,7 +364,8 @@ def test_vaults_that_lay_in_clear_are_encrypted(release):
         cluster.wait_nodes()
         # The jobs of "living" are lost, since the host seems to be another one, and get their vault when they run again.
         cluster.end_of("living")
-        assert files_with(in_store, "server/*") == files_with(in_record, "node-*/**/*") == []
+        assert files_with(in_store, "server/*") == []
+        assert files_with(in_record, "node-*/**/*") == files_with(whole_in_record, "node-*/**/*") == []
         cluster.server.terminate()
         assert files_with(in_store, "server/*") == []
         cluster.server.start()

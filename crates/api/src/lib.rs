@@ -37,4 +37,4 @@ pub use backend::{
 pub use commands::{is_command, is_question};
 pub use limits::RequestLimits;
 pub use openapi::document as openapi;
-pub use transport::{Doors, Hangup, InFlightLimits, NodeDoor, NodeLink, Peer, Tls, serve};
+pub use transport::{Doors, Grace, Hangup, InFlightLimits, NodeDoor, NodeLink, Peer, Tls, serve};

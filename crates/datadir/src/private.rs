@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{DataDirectoryError, OF_OTHERS};
 
+/// `RuntimeDirectory=` of `deploy/systemd/millpond-server.service`: the one place that a service with `ProtectSystem=strict` can
+/// write to. It is usable by the user of that service alone.
+const OF_SERVICE: &str = "/run/millpond-server";
+
 /// Where such a directory may be. They depend on the user alone: processes that were started by a session, by cron or as a
 /// service find the same ones, whatever their environment says.
 pub fn runtime_paths() -> Vec<PathBuf> {
@@ -13,7 +17,11 @@ pub fn runtime_paths() -> Vec<PathBuf> {
     let name = format!("/tmp/millpond-{}", user.as_raw());
     match user.is_root() {
         true => vec![PathBuf::from("/run/millpond"), PathBuf::from(name)],
-        false => vec![PathBuf::from(format!("/run/user/{}/millpond", user.as_raw())), PathBuf::from(name)],
+        false => vec![
+            PathBuf::from(format!("/run/user/{}/millpond", user.as_raw())),
+            PathBuf::from(OF_SERVICE),
+            PathBuf::from(name),
+        ],
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{Body, Kernel, OperationRef, OperationRow, StderrPlace};
 use cypress::Permission;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use vocab::{Failure, JobId, JobState, OperationId, Resources, Time, code};
 use yson::write::{Style, write_row};
 use yson::{Map, Value};
@@ -99,7 +100,8 @@ impl Kernel {
         // Those of finished operations are known by where they are: looking into a hundred thousand of them takes
         // several times as long as the rest.
         let mut at: FxHashMap<[*const Value; 2], bool> = FxHashMap::default();
-        let mut known: FxHashMap<Vec<u8>, bool> = FxHashMap::default();
+        // Users choose the lists: in a hash table without a seed they could let all of them collide.
+        let mut known: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
         Ok(move |listed: Listed<'a>| {
             let Some(who) = &who else { return true };
             let (acl, owners) = listed.access_lists();

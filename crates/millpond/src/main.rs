@@ -19,12 +19,15 @@ use clap::Parser;
 use cli::args::{NodeArgs, NodeCommand};
 use cli::output::Screen;
 use cli::{Cli, CliError, Command};
+use std::hash::{BuildHasher as _, RandomState};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Keys of maps come from requests: without secret numbers a sender could choose keys that collide.
+    yson::seed_map_keys([random_number(), random_number()]).expect("no map has been made yet");
     // The spawner forks and so must be alone in its process: before any thread, before anything else.
     if std::env::args_os().nth(1).is_some_and(|a| a == jobproxy::SPAWNER_SUBCOMMAND) {
         return jobproxy::spawner_main();
@@ -48,6 +51,11 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// A random number, from the source of the standard library: each of its states has other keys.
+fn random_number() -> u64 {
+    RandomState::new().hash_one(0_u8)
 }
 
 /// An error of a body, with its causes on one line.

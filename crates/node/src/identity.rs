@@ -191,7 +191,8 @@ impl Identity {
         )
     }
 
-    fn parse(text: &[u8]) -> Result<Identity, String> {
+    /// Reads the file.
+    pub fn parse(text: &[u8]) -> Result<Identity, String> {
         let certificates: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
         let [certificate, authority] = certificates.as_slice() else {

@@ -327,7 +327,7 @@ fn is_near(server: &str) -> bool {
     let address = host_and_port(server);
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The certificate (DER) of the authority that the server has its own from. The server has proved to have the key to it, and

@@ -47,4 +47,9 @@ pub use start::{NodeHandle, Stop, run, spawn};
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::real::unpack_layer;
+
+    /// Reads bytes as the identity of a node.
+    pub fn look_at(input: &[u8]) {
+        let _ = crate::identity::Identity::parse(input);
+    }
 }

@@ -29,7 +29,8 @@ impl ConfiguredTokens {
         ConfiguredTokens::parse(&text).with_context(|| format!("the tokens in {}", file.display()))
     }
 
-    fn parse(text: &str) -> anyhow::Result<ConfiguredTokens> {
+    /// Reads the lines.
+    pub fn parse(text: &str) -> anyhow::Result<ConfiguredTokens> {
         let mut users = BTreeMap::new();
         for (number, line) in (1..).zip(text.lines().map(str::trim)) {
             if line.is_empty() || line.starts_with('#') {

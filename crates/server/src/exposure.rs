@@ -18,7 +18,7 @@ pub fn exposure(listen: SocketAddr, is_wanted: bool) -> Option<Failure> {
 }
 
 fn exposed_to(listen: SocketAddr, is_wanted: bool, accounts: &str, own: u32) -> Option<Failure> {
-    let text = if !listen.ip().is_loopback() {
+    let text = if !listen.ip().to_canonical().is_loopback() {
         format!(
             "Authentication is off: everybody who reaches {listen} may do everything; start the server with --auth, \
              or let it listen on 127.0.0.1"
@@ -70,6 +70,12 @@ mod tests {
         let text = told("127.0.0.1:8000", false, ACCOUNTS, 0).expect("ann");
         assert!(text.contains("ann for one"), "{text}");
         assert_eq!(told("[::1]:8000", true, ACCOUNTS, 0), None, "it was asked for");
+        assert_eq!(
+            told("[::ffff:127.0.0.1]:8000", true, ACCOUNTS, 0),
+            None,
+            "the same address in a socket of IPv6"
+        );
+        assert!(told("[::ffff:10.0.0.1]:8000", true, ACCOUNTS, 0).is_some(), "strangers");
         assert_eq!(told("127.0.0.1:8000", false, ACCOUNTS, 1002), None, "ann herself");
         assert_eq!(told("127.0.0.1:8000", false, "broken\nroot:x:0:0:root:/root:/bin/sh", 0), None);
     }

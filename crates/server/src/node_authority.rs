@@ -173,7 +173,8 @@ impl NodeAuthority {
         Ok((NodeAuthority::new(certificate, key)?, text))
     }
 
-    fn parse(text: &[u8]) -> anyhow::Result<NodeAuthority> {
+    /// Reads certificate and key.
+    pub fn parse(text: &[u8]) -> anyhow::Result<NodeAuthority> {
         let certificate = CertificateDer::from_pem_slice(text)
             .map_err(|e| anyhow::anyhow!("expected a certificate in PEM form: {e}"))?;
         let key = PrivateKeyDer::from_pem_slice(text)

@@ -104,7 +104,8 @@ impl Blocks {
             |offset: u64, length: usize| store.read_blob(slice.blob, offset, length).map_err(unreadable);
         let trailer = read(slice.size.saturating_sub(TRAILER as u64), TRAILER)?;
         let place = Index::place(&trailer, slice.size)?;
-        let index = Index::parse(&read(place.start, (place.end - place.start) as usize)?, &trailer)?;
+        let index =
+            Index::parse(&read(place.start, (place.end - place.start) as usize)?, &trailer, place.start)?;
         let left = index.blocks_with(&slice.rows).to_vec().into_iter();
         Ok(Blocks { slice, left })
     }

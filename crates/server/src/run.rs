@@ -14,6 +14,7 @@ use crate::metrics::{Measures, measured};
 use crate::node_authority::{self, NodeAuthority};
 use crate::node_gate;
 use crate::node_service::{Entrance, Nodes};
+use crate::other_family::hold_other_family;
 use crate::page::with_page;
 use crate::refusals::Refusals;
 use crate::security_headers::with_security_headers;
@@ -21,7 +22,7 @@ use crate::start::{Started, adopt, read_kernel, start};
 use crate::tables::Tables;
 use crate::vaults::{self, During, Found, SealingStore, VaultKeys};
 use anyhow::Context;
-use api::{Doors, InFlightLimits, NodeDoor, RequestLimits, Tls};
+use api::{Doors, Grace, InFlightLimits, NodeDoor, RequestLimits, Tls};
 use kernel::{GarbageDecision, HeldGarbage, Input, Kernel, Retention, TreeLimits};
 use std::net::SocketAddr;
 use std::ops::{Bound, ControlFlow};
@@ -122,7 +123,7 @@ impl ServerConfig {
 impl ServerConfig {
     /// Is it known who asks? By default where others than the people of this machine may ask.
     pub fn is_authenticated(&self) -> bool {
-        self.authentication.unwrap_or(!self.listen.ip().is_loopback())
+        self.authentication.unwrap_or(!self.listen.ip().to_canonical().is_loopback())
     }
     /// What a server with these settings that listens there lets others do without asking who they are.
     pub fn exposure(&self, address: SocketAddr) -> Option<Failure> {
@@ -172,9 +173,15 @@ pub fn run(mut config: ServerConfig) -> anyhow::Result<()> {
 fn listener(config: &mut ServerConfig) -> anyhow::Result<std::net::TcpListener> {
     let handed = listenfd::ListenFd::from_env().take_tcp_listener(0);
     let Some(listener) = handed.context("cannot use the socket that was handed over in LISTEN_FDS")? else {
-        return std::net::TcpListener::bind(config.listen).with_context(|| {
+        let listener = std::net::TcpListener::bind(config.listen).with_context(|| {
             format!("cannot listen on {}: is another server running there?", config.listen)
-        });
+        })?;
+        match hold_other_family(listener.local_addr().context("cannot use the listener")?) {
+            // Until the process ends.
+            Ok(held) => std::mem::forget(held),
+            Err(error) => tracing::warn!("{error}"),
+        }
+        return Ok(listener);
     };
     config.listen =
         listener.local_addr().context("cannot use the socket that was handed over in LISTEN_FDS")?;
@@ -258,7 +265,7 @@ async fn serve(
         version: env!("CARGO_PKG_VERSION").into(),
         public_address: None,
         host_name: address.to_string(),
-        only_near: !config.is_authenticated() && address.ip().is_loopback(),
+        only_near: !config.is_authenticated() && address.ip().to_canonical().is_loopback(),
         tls: tls.is_some(),
         in_flight: config.in_flight,
         limits: config.requests,
@@ -308,7 +315,7 @@ async fn serve(
     if config.insecure_plaintext_nodes {
         tracing::warn!("{}", insecure_plaintext_nodes().message);
     }
-    if tls.is_none() && config.is_authenticated() && !address.ip().is_loopback() {
+    if tls.is_none() && config.is_authenticated() && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             "tokens and passwords travel as they are: give --tls-cert and --tls-key, or let a proxy speak TLS"
         );
@@ -324,7 +331,7 @@ async fn serve(
         api.end_streams();
     };
     let doors = Doors { public: router, tls, nodes: Some(door) };
-    api::serve(listener, doors, most_connections(), shutdown, STOP_GRACE).await;
+    api::serve(listener, doors, most_connections(), shutdown, Grace::of_requests(STOP_GRACE)).await;
     let stop = move || {
         core.stop();
         if let Some(log) = event_log {

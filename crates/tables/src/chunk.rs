@@ -117,11 +117,18 @@ impl Index {
         let length = u64::from_le_bytes(trailer[..8].try_into().expect("eight bytes"));
         let end = size.checked_sub(TRAILER as u64).ok_or_else(|| damaged("it is too short"))?;
         let start = end.checked_sub(length).ok_or_else(|| damaged("its index is longer than itself"))?;
+        // An entry of the index has less than 50 bytes, and a block that is not the last one at least `BLOCK`: the bound is
+        // many times more, so that a damaged trailer does not let a reader take a whole large blob into memory.
+        if length > 1024 + start / 256 {
+            return Err(damaged(&format!("its index has {length} bytes for {start} bytes of rows")));
+        }
         Ok(start..end)
     }
 
-    /// Reads the index.
-    pub fn parse(index: &[u8], trailer: &[u8]) -> Result<Index, Failure> {
+    /// Reads the index that begins at `start` of the chunk ([`Index::place`]). Its blocks fill the `start` bytes before
+    /// it, and a block has no more rows than bytes: no sum of an accepted index overflows, and no reader asks for more
+    /// than the chunk has.
+    pub fn parse(index: &[u8], trailer: &[u8], start: u64) -> Result<Index, Failure> {
         let bad = || damaged("its index has another checksum");
         let crc = trailer.get(8..12).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
         if crc != Some(crc32fast::hash(index)) {
@@ -129,15 +136,30 @@ impl Index {
         }
         let value = yson::parse(index).map_err(|_| bad())?;
         let list = value.get("blocks").and_then(Value::as_list).ok_or_else(bad)?;
-        let (mut first_row, mut offset) = (0, 0);
+        let (mut first_row, mut offset) = (0, 0_u64);
         let mut blocks = Vec::with_capacity(list.len());
         for entry in list {
             let number = |at: usize| entry.as_list().and_then(|l| l.get(at)?.as_u64()).ok_or_else(bad);
             let (rows, size) = (number(0)?, number(1)?);
             let crc = u32::try_from(number(2)?).map_err(|_| bad())?;
+            let end = offset.checked_add(size).filter(|end| *end <= start).ok_or_else(|| {
+                damaged(&format!(
+                    "the block at {offset} has {size} bytes by its index, but the index begins at {start}"
+                ))
+            })?;
+            if rows > size {
+                return Err(damaged(&format!(
+                    "the block at {offset} has {rows} rows in {size} bytes by its index"
+                )));
+            }
             blocks.push(Block { first_row, rows, offset, size: size as usize, crc });
             first_row += rows;
-            offset += size;
+            offset = end;
+        }
+        if offset != start {
+            return Err(damaged(&format!(
+                "its blocks have {offset} bytes by its index, but the index begins at {start}"
+            )));
         }
         Ok(Index { blocks })
     }

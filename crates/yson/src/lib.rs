@@ -2,7 +2,7 @@
 //!
 //! Everything here turns bytes into [`Value`]s and back; nothing here knows what a value means.
 //! All parsers take untrusted input: they bound nesting, never allocate on the word of a length
-//! field, and never panic. There is no IO and no state.
+//! field, and never panic. There is no IO, and no state but the seed of maps' hash function ([`seed_map_keys`]).
 //!
 //! Modules in reading order:
 //!
@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod key_hash;
 mod value;
 
 mod error;
@@ -44,6 +45,7 @@ pub mod ypath;
 pub use error::{ParseError, Position};
 pub use format::{Format, FormatError};
 pub use json::JsonFormat;
+pub use key_hash::{AlreadySeeded, KeyHash, seed_map_keys};
 pub use parse::{
     ParseOptions, parse, parse_bounded, parse_list_fragment, parse_map_fragment, parse_record, parse_with,
 };

@@ -1,5 +1,6 @@
 //! The data model: one tree type for everything that is not a typed struct.
 
+use crate::key_hash::KeyHash;
 use std::fmt;
 
 /// Byte string. YSON strings need not be UTF-8; most of ours are.
@@ -224,7 +225,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-type Inner = indexmap::IndexMap<Bytes, Value, rustc_hash::FxBuildHasher>;
+type Inner = indexmap::IndexMap<Bytes, Value, KeyHash>;
 
 /// Map with byte-string keys that keeps insertion order.
 ///
@@ -234,7 +235,7 @@ pub struct Map(Inner);
 
 impl Map {
     /// An empty map to refer to.
-    pub const EMPTY: &'static Map = &Map(Inner::with_hasher(rustc_hash::FxBuildHasher));
+    pub const EMPTY: &'static Map = &Map(Inner::with_hasher(KeyHash));
 
     /// Empty map; does not allocate.
     pub fn new() -> Map {

@@ -31,5 +31,5 @@ pub(crate) use failure::panic_failure;
 pub use in_flight::InFlightLimits;
 pub(crate) use in_flight::{Counted, InFlight, weight};
 pub(crate) use reply::away_if;
-pub use serve::{Peer, serve};
+pub use serve::{Grace, Peer, serve};
 pub use tls::Tls;

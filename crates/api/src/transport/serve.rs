@@ -29,9 +29,6 @@ const IDLE: Duration = Duration::from_secs(600);
 /// How long a client may take to say something, and then, to send the headers of its first request: until then
 /// nothing else bounds it.
 const FIRST_WORDS: Duration = Duration::from_secs(30);
-/// A connection that is not older when the server stops may still ask its first question: its client, who was let in, could not
-/// know. Where the listening socket outlives the server, no client is sent away then.
-const FRESH: Duration = Duration::from_secs(1);
 /// Bytes that are taken before it is known what they are.
 const FIRST_PIECE: usize = 4 << 10;
 /// What HTTP/2 begins with.
@@ -50,6 +47,23 @@ const STRANGER_STREAMS: u32 = 4;
 /// After a failed accept (no file descriptors left) it is no use to try again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What a server that stops waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grace {
+    /// Requests that run end within this time, or are cut off.
+    pub running: Duration,
+    /// A connection that is not older when the server stops may still ask its first question: its client, who was let in, could
+    /// not know. Older ones on which nothing was said are closed: that is what clients of idle connections expect.
+    pub fresh: Duration,
+}
+
+impl Grace {
+    /// For a server whose listening socket may outlive it: clients ask right after they have connected.
+    pub const fn of_requests(running: Duration) -> Grace {
+        Grace { running, fresh: Duration::from_secs(1) }
+    }
+}
+
 /// Where a request comes from, as far as the connection tells: with each request, as an extension.
 #[derive(Clone, Copy)]
 pub struct Peer(pub IpAddr);
@@ -60,13 +74,13 @@ pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
 }
 
 /// Serves at most so many connections through these doors until `shutdown` resolves; then takes no more, lets running
-/// requests and the first ones of new connections end for at most `grace`, and returns.
+/// requests and the first ones of new connections end within `grace`, and returns.
 pub async fn serve(
     listener: TcpListener,
     doors: Doors,
     most_connections: usize,
     shutdown: impl Future<Output = ()>,
-    grace: Duration,
+    grace: Grace,
 ) {
     let doors = Arc::new(doors);
     let crowd = Crowd::new(most_connections);
@@ -84,7 +98,7 @@ pub async fn serve(
                 let (doors, stopped) = (doors.clone(), stopped.clone());
                 drop(tokio::spawn(async move {
                     tokio::select! {
-                        () = connection(stream, Peer(peer.ip()), &doors, stopped, member.clone()) => {}
+                        () = connection(stream, Peer(peer.ip()), &doors, (stopped, grace.fresh), member.clone()) => {}
                         () = must_go(&member) => {}
                     }
                 }));
@@ -98,7 +112,7 @@ pub async fn serve(
     drop(listener);
     drop(stopped);
     stop.send_replace(true);
-    let _ = tokio::time::timeout(grace, stop.closed()).await;
+    let _ = tokio::time::timeout(grace.running, stop.closed()).await;
 }
 
 /// Waits until a connection without a request is sent away: one with requests ends by itself.
@@ -126,10 +140,10 @@ async fn connection(
     stream: TcpStream,
     peer: Peer,
     doors: &Doors,
-    mut stopped: watch::Receiver<bool>,
+    (mut stopped, fresh): (watch::Receiver<bool>, Duration),
     member: Arc<Member>,
 ) {
-    let begin = Instant::now();
+    let fresh_until = Instant::now() + fresh;
     // Replies are written in one piece; waiting for more would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
@@ -137,7 +151,7 @@ async fn connection(
     let is_tls = if doors.speak_tls() {
         let begun = tokio::select! {
             begun = tokio::time::timeout(FIRST_WORDS, first_byte(&stream)) => begun,
-            () = stopped_while_silent(&mut stopped, begin) => return,
+            () = stopped_while_silent(&mut stopped, fresh_until) => return,
         };
         match begun {
             Ok(Some(byte)) => byte == HANDSHAKE_RECORD,
@@ -153,7 +167,7 @@ async fn connection(
             let router = served(&doors.public, &member, peer, None);
             let spoken = tokio::select! {
                 spoken = tokio::time::timeout(FIRST_WORDS, has_spoken(&stream)) => spoken,
-                () = stopped_while_silent(&mut stopped, begin) => Ok(false),
+                () = stopped_while_silent(&mut stopped, fresh_until) => Ok(false),
             };
             match spoken {
                 Ok(true) => speak(stream, Language::Any, router, stopped, &member).await,
@@ -178,7 +192,7 @@ async fn connection(
                 let mut stream = BufReader::with_capacity(FIRST_PIECE, stream);
                 let spoken = tokio::select! {
                     spoken = tokio::time::timeout(FIRST_WORDS, stream.fill_buf()) => spoken,
-                    () = stopped_while_silent(&mut stopped, begin) => return,
+                    () = stopped_while_silent(&mut stopped, fresh_until) => return,
                 };
                 match spoken {
                     Ok(Ok(words)) if !words.is_empty() => {
@@ -307,7 +321,7 @@ async fn told_to_stop(stopped: &mut watch::Receiver<bool>) {
 }
 
 /// A stop ends a connection on which nothing was said, unless it is fresh.
-async fn stopped_while_silent(stopped: &mut watch::Receiver<bool>, begin: Instant) {
+async fn stopped_while_silent(stopped: &mut watch::Receiver<bool>, fresh_until: Instant) {
     told_to_stop(stopped).await;
-    tokio::time::sleep_until(begin + FRESH).await;
+    tokio::time::sleep_until(fresh_until).await;
 }

@@ -1,7 +1,7 @@
 //! A server on a free port, and a client that shows every byte.
 
 use crate::fake::Fake;
-use api::{Api, Authenticator, OpenAccess, Settings};
+use api::{Api, Authenticator, Grace, OpenAccess, Settings};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -21,15 +21,20 @@ impl Server {
     }
 
     pub fn with(authenticator: Arc<dyn Authenticator>) -> Server {
-        Server::over(authenticator, false)
+        Server::over(authenticator, false, Grace::of_requests(Duration::from_secs(5)))
     }
 
     /// As on a loopback address without users.
     pub fn only_near() -> Server {
-        Server::over(Arc::new(OpenAccess), true)
+        Server::over(Arc::new(OpenAccess), true, Grace::of_requests(Duration::from_secs(5)))
     }
 
-    fn over(authenticator: Arc<dyn Authenticator>, only_near: bool) -> Server {
+    /// What it waits for when it stops.
+    pub fn with_grace(grace: Grace) -> Server {
+        Server::over(Arc::new(OpenAccess), false, grace)
+    }
+
+    fn over(authenticator: Arc<dyn Authenticator>, only_near: bool, grace: Grace) -> Server {
         let fake = Fake::default();
         let settings = Settings {
             version: "1.2.3".to_owned(),
@@ -56,8 +61,7 @@ impl Server {
                 let shutdown = async move {
                     let _ = stopped.await;
                 };
-                api::serve(listener, api::Doors::plain(api.router()), 1000, shutdown, Duration::from_secs(5))
-                    .await;
+                api::serve(listener, api::Doors::plain(api.router()), 1000, shutdown, grace).await;
             });
         });
         let address = told.recv().expect("the server has started");
@@ -74,6 +78,11 @@ impl Server {
     /// One request on a new connection; `head` is everything up to the body, lines ended by `\n`.
     pub fn ask(&self, head: &str, body: &[u8]) -> Reply {
         self.connect().ask(head, body)
+    }
+
+    /// Tells the server to stop, and does not wait for its end.
+    pub fn tell_to_stop(&mut self) {
+        drop(self.stop.take());
     }
 
     /// Ends the server and waits for it.

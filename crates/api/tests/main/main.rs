@@ -9,6 +9,7 @@ mod batch;
 mod bytes;
 mod contract;
 mod files;
+mod grace;
 mod panics;
 mod recorded;
 mod stream;

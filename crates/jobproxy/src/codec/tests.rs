@@ -77,6 +77,45 @@ proptest! {
     }
 }
 
+/// Seeds of the fuzz targets `proxy` and `stored` with messages of many fields.
+///
+/// `MILLPOND_WRITE_SEEDS=1 cargo test -p millpond-jobproxy --lib seeds` writes them anew, after a change of the protocol.
+#[test]
+fn seeds_of_the_fuzz_targets_are_messages_with_many_fields() {
+    let details = yson::map! {"list" => vec!["x", "y"], "map" => yson::map! {"n" => 1.5}}.into();
+    let end = result(details);
+    let mut record = Vec::new();
+    end.encode(&mut record);
+    // The first byte says who sends, the second one how the stream is cut.
+    let mut from_proxy = vec![3, 6];
+    encode_frame(&FromProxy::Started { start_time: Time(1), user_pid: 2 }, &mut from_proxy);
+    encode_frame(&FromProxy::Finished { result: Box::new(end) }, &mut from_proxy);
+    let mut to_proxy = vec![2, 9];
+    for reason in AbortReason::ALL {
+        encode_frame(&ToProxy::Abort { reason: *reason, text: "x".to_owned() }, &mut to_proxy);
+    }
+    encode_frame(
+        &ToProxy::Fail { error: Some(Failure::new("outer").because(Failure::new("inner"))) },
+        &mut to_proxy,
+    );
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let seeds = [
+        ("proxy/from-proxy-finished", from_proxy),
+        ("proxy/to-proxy-aborts", to_proxy),
+        ("stored/proxy-result", record),
+    ];
+    for (name, bytes) in seeds {
+        let path = folder.join(name);
+        if std::env::var_os("MILLPOND_WRITE_SEEDS").is_some() {
+            std::fs::write(&path, &bytes).expect("written");
+        }
+        assert!(
+            std::fs::read(&path).is_ok_and(|seed| seed == bytes),
+            "{name} is of another protocol: write the seeds anew"
+        );
+    }
+}
+
 #[test]
 fn every_reason_has_a_form() {
     for reason in AbortReason::ALL {

@@ -51,7 +51,8 @@ fn output(job: &JobStart, table: usize) -> String {
     let bytes = std::fs::read(rows::output(&job.job_directory, table)).expect("a chunk");
     let trailer = &bytes[bytes.len() - TRAILER..];
     let place = Index::place(trailer, bytes.len() as u64).expect("a trailer");
-    let index = Index::parse(&bytes[place.start as usize..place.end as usize], trailer).expect("an index");
+    let index = Index::parse(&bytes[place.start as usize..place.end as usize], trailer, place.start)
+        .expect("an index");
     let mut printer = Printer::new(Format::Yson(Style::Text), Columns::default());
     let mut text = Vec::new();
     let all = 0..found.summary.rows;

@@ -71,6 +71,10 @@ pub fn run(common: &Common, args: &UpArgs) -> Result<(), CliError> {
     let lock = lock::take(&options.data)?;
     let socket = listen(options.listen, if lock.was_killed { PORT_PATIENCE } else { Duration::ZERO })?;
     options.listen = socket.local_addr().map_err(told)?;
+    let _held = server::hold_other_family(options.listen).unwrap_or_else(|error| {
+        screen.tell(&error.to_string());
+        None
+    });
     let plan = plan::plan(&options);
     child::keep_old_logs(&plan.logs).map_err(told)?;
 

@@ -42,7 +42,7 @@ pub struct Options {
 impl Options {
     /// Does the server ask who people and nodes are? (`ServerConfig::is_authenticated`)
     pub fn is_authenticated(&self) -> bool {
-        self.auth.unwrap_or(!self.listen.ip().is_loopback())
+        self.auth.unwrap_or(!self.listen.ip().to_canonical().is_loopback())
     }
     /// File with the token of `root`, if the server is such a one.
     pub fn root_token(&self) -> PathBuf {

@@ -1,8 +1,8 @@
 //! Chunks: what was written is what is read, whichever rows are asked for.
 
 use tables::{Checker, Index, Selection, TRAILER, Writer};
-use yson::Format;
 use yson::ypath::YPath;
+use yson::{Format, Value};
 
 fn chunk(rows: u64) -> (Vec<u8>, tables::Summary) {
     let mut writer = Writer::new(Format::tabular_default(), Checker::new(None, Vec::new()));
@@ -18,7 +18,7 @@ fn chunk(rows: u64) -> (Vec<u8>, tables::Summary) {
 fn index(chunk: &[u8]) -> Result<Index, vocab::Failure> {
     let trailer = &chunk[chunk.len() - TRAILER..];
     let place = Index::place(trailer, chunk.len() as u64)?;
-    Index::parse(&chunk[place.start as usize..place.end as usize], trailer)
+    Index::parse(&chunk[place.start as usize..place.end as usize], trailer, place.start)
 }
 
 fn read(chunk: &[u8], wanted: std::ops::Range<u64>) -> Vec<u64> {
@@ -63,6 +63,53 @@ fn damage_is_seen() {
         };
         assert!(seen, "byte {at}");
     }
+}
+
+/// A chunk with these bytes as blocks and an index of `[rows; bytes; crc32]` with good checksums.
+fn chunk_with_index(blocks: &[u8], entries: &[[u64; 3]]) -> Vec<u8> {
+    let entries = entries.iter().map(|e| Value::List(e.iter().map(|n| Value::Uint(*n)).collect()));
+    let index = yson::to_binary(&yson::map! {"blocks" => Value::List(entries.collect())}.into());
+    let mut chunk = [blocks, &index, &(index.len() as u64).to_le_bytes()].concat();
+    chunk.extend(crc32fast::hash(&index).to_le_bytes());
+    chunk.extend(1_u32.to_le_bytes());
+    chunk.extend(b"MPROWS\0\0");
+    chunk
+}
+
+/// Issue 31, each parser has a fuzz target: a chunk of a foreign writer with good checksums, but sums that no chunk has.
+#[test]
+fn sums_of_an_index_that_no_chunk_has_are_damage() {
+    let blocks = b"{a=1};{a=2};";
+    let good = index(&chunk_with_index(blocks, &[[1, 6, 0], [1, 6, 0]])).expect("sums of this chunk");
+    assert_eq!((good.blocks[1].first_row, good.blocks[1].offset), (1, 6));
+    for (entries, expected) in [
+        (
+            &[[1, 6, 0], [1, u64::MAX, 0]][..],
+            "the block at 6 has 18446744073709551615 bytes by its index, but the index begins at 12",
+        ),
+        (&[[1, 6, 0], [1, 7, 0]], "the block at 6 has 7 bytes by its index, but the index begins at 12"),
+        (
+            &[[u64::MAX, 6, 0], [1, 6, 0]],
+            "the block at 0 has 18446744073709551615 rows in 6 bytes by its index",
+        ),
+        (&[[1, 6, 0]], "its blocks have 6 bytes by its index, but the index begins at 12"),
+        (&[], "its blocks have 0 bytes by its index, but the index begins at 12"),
+    ] {
+        let refused = index(&chunk_with_index(blocks, entries)).expect_err(expected);
+        assert_eq!(refused.message, format!("A chunk of the table is damaged: {expected}"));
+    }
+}
+
+/// An index that is longer than the rows allow is refused before it is read.
+#[test]
+fn the_length_of_an_index_is_bounded_before_it_is_read() {
+    let (bytes, _) = chunk(10);
+    let mut trailer = bytes[bytes.len() - TRAILER..].to_vec();
+    trailer[..8].copy_from_slice(&(1_u64 << 30).to_le_bytes());
+    let refused = Index::place(&trailer, 2 << 30).expect_err("a gigabyte of index");
+    assert!(refused.message.contains("its index has 1073741824 bytes for"), "{refused}");
+    trailer[..8].copy_from_slice(&(1_u64 << 20).to_le_bytes());
+    assert!(Index::place(&trailer, 2 << 30).is_ok());
 }
 
 #[test]

@@ -465,6 +465,68 @@ proptest! {
     }
 }
 
+/// Seeds of the fuzz target `wire`: one large message of each kind, from the generators above.
+///
+/// `MILLPOND_WRITE_SEEDS=1 cargo test -p millpond-wire seeds` writes them anew, after a change of the protocol.
+#[test]
+fn seeds_of_the_fuzz_target_are_messages_of_all_kinds() {
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+    use prost::Message as _;
+    use std::collections::BTreeMap;
+
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/wire");
+    let mut runner = TestRunner::deterministic();
+    // The first byte says which side sends; the next one is the number of the kind in the protocol.
+    let mut kinds: BTreeMap<(u8, u8), Vec<u8>> = BTreeMap::new();
+    for _ in 0..2_000 {
+        let node = node_message().new_tree(&mut runner).expect("a message").current();
+        let server = server_message().new_tree(&mut runner).expect("a message").current();
+        let node = pb::NodeMessage::from(&node).encode_to_vec();
+        let server = pb::ServerMessage::from(&server).encode_to_vec();
+        for (side, bytes) in [(0, node), (1, server)] {
+            let kept = kinds.entry((side, bytes[0])).or_default();
+            if bytes.len() < 4_000 && bytes.len() > kept.len() {
+                *kept = bytes;
+            }
+        }
+    }
+    if std::env::var_os("MILLPOND_WRITE_SEEDS").is_some() {
+        for entry in std::fs::read_dir(&folder).expect("seeds") {
+            std::fs::remove_file(entry.expect("a seed").path()).expect("removed");
+        }
+        for ((side, kind), bytes) in &kinds {
+            let name = format!("{}-{}", ["node", "server"][usize::from(*side)], kind >> 3);
+            std::fs::write(folder.join(name), [&[*side], bytes.as_slice()].concat()).expect("written");
+        }
+    }
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(&folder).expect("seeds") {
+        let path = entry.expect("a seed").path();
+        let seed = std::fs::read(&path).expect("a seed");
+        let (side, bytes) = seed.split_first().expect("a side");
+        match side {
+            0 => drop(
+                pb::NodeMessage::decode(bytes)
+                    .map(|m| NodeMessage::try_from(m).expect("a whole message"))
+                    .expect("a message"),
+            ),
+            _ => drop(
+                pb::ServerMessage::decode(bytes)
+                    .map(|m| ServerMessage::try_from(m).expect("a whole message"))
+                    .expect("a message"),
+            ),
+        }
+        found.insert((*side, bytes[0]), bytes.len());
+    }
+    assert!(kinds.keys().eq(found.keys()), "seeds of other kinds: {found:?}");
+    // The large messages are large ones: they have reports, statistics and descriptions of jobs.
+    for large in [(0, 1_u8), (0, 2), (0, 3), (1, 3)] {
+        let size = found.get(&(large.0, (large.1 << 3) | 2)).copied();
+        assert!(size.is_some_and(|size| size > 500), "{large:?}: {size:?}");
+    }
+}
+
 #[test]
 fn errors_name_the_field() {
     let missing = NodeMessage::try_from(pb::NodeMessage { message: None });
