@@ -25,5 +25,12 @@ async fn main() {
     };
     let api = api::Api::new(Arc::new(fake::Fake::default()), Arc::new(api::OpenAccess), settings);
     println!("listening on {}", listener.local_addr().expect("it is bound"));
-    api::serve(listener, api::Doors::plain(api.router()), 1000, std::future::pending(), Duration::ZERO).await;
+    api::serve(
+        listener,
+        api::Doors::plain(api.router()),
+        1000,
+        std::future::pending(),
+        api::Grace::of_requests(Duration::ZERO),
+    )
+    .await;
 }

@@ -4,7 +4,7 @@ use crate::access::{Access, ensure_root_token, node_token};
 use crate::archive::Archive;
 use crate::backend::ServerBackend;
 use crate::configured_tokens::ENOUGH;
-use crate::core_thread::{CoreThread, Mailbox, Recovery, Restored, mailbox};
+use crate::core_thread::{CoreThread, Mailbox, Recovery, Restored, mailbox, now};
 use crate::event_log::{EventLog, Limits, News, Outbox, Reader};
 use crate::exposure::exposure;
 use crate::files::Files;

@@ -106,12 +106,12 @@ fn a_first_start_and_the_next_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = started(&config(directory.path())).expect("a first start");
     let (id, key) = (first.store.cluster_id(), first.vaults.current());
-    let digest = first.authority.as_ref().map(|authority| authority.digest());
+    let digest = first.authority.digest();
     assert!(first.begin.is_ok() && digest.is_some() && key.is_some());
     drop(first);
     let next = started(&config(directory.path())).expect("the next one");
     assert_eq!((next.store.cluster_id(), next.vaults.current(), next.store.life()), (id, key, 2));
-    assert_eq!(next.authority.map(|authority| authority.digest()), digest);
+    assert_eq!(next.authority.digest(), digest);
 }
 
 /// S18: what a start does with the store when the key of vaults does not fit on the disk. tests/faults/test_full_disk.py does so
