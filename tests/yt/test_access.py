@@ -289,7 +289,8 @@ def test_a_node_without_an_identity_stays_outside(guarded):
     node.arguments = [*arguments[:at], *arguments[at + 2:]]
     kept = identity.rename(guarded.directory / "kept.pem")
     node.start()
-    wait_for(lambda: "belongs to another identity" in node.tail(), what="the refusal in the node's log")
+    # A stranger does not learn that the name is taken.
+    wait_for(lambda: "waits for an approval" in node.tail(), what="the refusal in the node's log")
     assert not guarded.online()
     node.terminate()
     kept.rename(identity)

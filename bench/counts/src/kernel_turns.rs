@@ -39,7 +39,7 @@ impl World {
     /// Pools, and nodes that have connected.
     fn new() -> World {
         let now = Time::from_secs(1_000_000);
-        let config = Config::new("server:9013", 1);
+        let config = Config { node_identities: false, ..Config::new("server:9013", 1) };
         let kernel = Kernel::recover(config, Records::default(), now, &mut Vec::new()).expect("no records");
         let (nodes, durable, said) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut world = World { kernel, now, nodes, durable, said };
@@ -253,7 +253,7 @@ pub fn recovery(meter: &mut Meter) {
                 records.add(*table, key, value);
             }
         }
-        let config = Config::new("server:9013", 2);
+        let config = Config { node_identities: false, ..Config::new("server:9013", 2) };
         let kernel = Kernel::recover(config, records, world.now, &mut Vec::new()).expect("good records");
         black_box(kernel)
     });

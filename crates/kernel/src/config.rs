@@ -31,7 +31,8 @@ pub struct Config {
     pub event_log: bool,
     /// Are permissions asked for? Otherwise everybody may do everything.
     pub access_control: bool,
-    /// Must nodes prove who they are ([`NodeProof`](crate::NodeProof)) before they register?
+    /// Must nodes prove who they are ([`NodeProof`](crate::NodeProof)) before they register? Off in simulations and benchmarks,
+    /// whose nodes have no connections.
     pub node_identities: bool,
     /// Keys of the tickets of jobs, by which a job of an earlier life is adopted from its own node. The first one makes tickets,
     /// all of them verify. Without a key, jobs of an earlier life are not adopted where nodes have identities.
@@ -66,7 +67,7 @@ impl Config {
             node_recovery_grace: Span::from_secs(30),
             event_log: true,
             access_control: false,
-            node_identities: false,
+            node_identities: true,
             job_ticket_keys: Vec::new(),
             node_approval: true,
             node_certificate_ttl: Span::from_secs(90 * 24 * 3600),

@@ -188,6 +188,16 @@ impl Kernel {
                 operation.pinned.iter().any(|pinned| is_same(pinned) && of_task(pinned))
             })
         };
-        self.nodes.iter().any(|node| self.speaks_for(now, from, &node.address) && node.jobs.iter().any(needs))
+        match from {
+            NodeProof::Certificate { key_sha256 } => {
+                let name = self.valid_identity(now, key_sha256).map(|identity| identity.name.as_str());
+                let node = name.ok().and_then(|name| self.nodes.get(name));
+                node.is_some_and(|node| node.jobs.iter().any(&needs))
+            }
+            NodeProof::Insecure => {
+                let mut nodes = self.nodes.iter();
+                nodes.any(|node| node.jobs.iter().any(&needs) && self.speaks_for(now, from, &node.address))
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! then, and gets one: the key is what the token was exchanged for.
 
 use crate::{Effect, Kernel, NodeKey, Topic};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use vocab::batch::Table;
 use vocab::join_token::is_sha256;
@@ -21,16 +21,32 @@ use yson::{Map, Value};
 const TOKEN_TTL: Span = Span::from_secs(24 * 3600);
 /// The longest life of a join token.
 const LONGEST_TTL: Span = Span::from_secs(365 * 24 * 3600);
-/// Join tokens that are kept, used ones included: those are kept until their end, so that a second use is recognised.
+/// Join tokens that are kept, used ones included: those are kept for [`USED_KEPT`], so that a second use is recognised.
 const TOKENS: usize = 10_000;
+/// A used token is known for so long after its end. The oldest ones go first when there are too many tokens.
+const USED_KEPT: Span = Span::from_secs(30 * 24 * 3600);
 /// Nodes that wait for an approval: anybody who reaches the server can be one.
 const PENDING: usize = 100;
+/// Of those, so many from one network: one host does not take all places.
+const PENDING_OF_NETWORK: usize = 5;
+/// New nodes that begin to wait in a minute: each is an event of the audit log.
+const NEW_PENDING: usize = 30;
+/// Time for which [`NEW_PENDING`] counts.
+const MINUTE: Span = Span::from_secs(60);
 /// A node that waits and has not asked for so long gives its place to another one when all are taken.
 const PENDING_AWAY: Span = Span::from_secs(60);
 /// A node that waits and has not asked for so long is forgotten.
 const PENDING_KEPT: Span = Span::from_secs(24 * 3600);
 /// A revoked identity is kept for so long after the end of its certificate, to tell its node why it is refused.
 const REVOKED_KEPT: Span = Span::from_secs(24 * 3600);
+/// The same of an identity whose certificate was not renewed. Its name is free then.
+const ENDED_KEPT: Span = Span::from_secs(365 * 24 * 3600);
+/// Identities that are kept.
+const IDENTITIES: usize = 20_000;
+/// Names whose nodes must have an identity although none is known any more.
+const CLOSED_NAMES: usize = 20_000;
+/// A certificate that is made so soon after the last one has the same end: nothing is written for it.
+const SAME_END: Span = Span::from_secs(60);
 /// Bytes of a node's name: those of a DNS name.
 const LONGEST_NAME: usize = 253;
 
@@ -72,18 +88,27 @@ struct Token {
 }
 
 #[derive(Clone, PartialEq, Debug)]
-struct Identity {
-    name: String,
+pub(crate) struct Identity {
+    pub name: String,
     created: Time,
     /// End of the last certificate.
     valid_until: Time,
     revoked: Option<Time>,
+    /// What it was given for: `join_token`, `approval`, or [`NO_AUTHENTICATION`].
+    by: String,
+    /// A connection has proved to have the key and a certificate. From then on certificates are renewed over such connections
+    /// alone: a key that is stolen later is not enough for one.
+    has_connected: bool,
 }
+
+/// An identity that was given while the server asked nobody who they are.
+const NO_AUTHENTICATION: &str = "no_authentication";
 
 #[derive(Clone, PartialEq, Debug)]
 struct Pending {
     name: String,
     address: Option<String>,
+    network: Option<IpAddr>,
     since: Time,
     last_seen: Time,
 }
@@ -93,9 +118,14 @@ struct Pending {
 pub(crate) struct NodeIdentities {
     tokens: BTreeMap<String, Token>,
     identities: BTreeMap<String, Identity>,
-    /// Keys by the names that they hold.
+    /// Keys by the names that they hold, in lower case: names that differ in nothing else are taken for the same.
     names: BTreeMap<String, String>,
+    /// Names, in lower case, under which no node can connect without an identity: they have had one, or were revoked.
+    closed_names: BTreeSet<String>,
+    /// Not durable: nodes that wait ask every few seconds.
     pending: BTreeMap<String, Pending>,
+    /// When the last nodes have begun to wait, oldest first.
+    new_pending: VecDeque<Time>,
     /// What open connections have proved.
     links: BTreeMap<NodeKey, NodeProof>,
 }
@@ -103,7 +133,8 @@ pub(crate) struct NodeIdentities {
 /// First byte of a record's key; the digest follows.
 const TOKEN: u8 = b't';
 const IDENTITY: u8 = b'i';
-const WAITING: u8 = b'p';
+/// First byte of a record's key; the name follows, in lower case.
+const CLOSED_NAME: u8 = b'n';
 
 fn refused(text: impl Into<String>) -> Failure {
     Failure::coded(code::INVALID_CREDENTIALS, text.into())
@@ -112,6 +143,13 @@ fn refused(text: impl Into<String>) -> Failure {
 impl Kernel {
     /// A connection has opened, before its first message.
     pub(crate) fn node_connected(&mut self, node: NodeKey, proof: NodeProof) {
+        if let NodeProof::Certificate { key_sha256 } = &proof
+            && let Some(identity) = self.node_identities.identities.get_mut(key_sha256)
+            && !identity.has_connected
+        {
+            identity.has_connected = true;
+            self.persist_identity(key_sha256);
+        }
         self.node_identities.links.insert(node, proof);
     }
 
@@ -138,9 +176,9 @@ impl Kernel {
                 ))
                 .with("node", identity.name.as_str()))
             }
-            Some(NodeProof::Insecure) if self.node_identities.names.contains_key(name) => {
-                Err(refused(format!("Node {name} has an identity of its own and cannot register without it")))
-            }
+            Some(NodeProof::Insecure) if self.needs_identity(name) => Err(refused(format!(
+                "Node {name} has or had an identity of its own, or was revoked, and cannot register without an identity"
+            ))),
             Some(NodeProof::Insecure) => Ok(()),
         }
     }
@@ -165,6 +203,33 @@ impl Kernel {
         )))
     }
 
+    /// Whether no node can connect under this name without an identity.
+    fn needs_identity(&self, name: &str) -> bool {
+        let known = &self.node_identities;
+        let name = folded(name);
+        known.names.contains_key(&name)
+            || known.closed_names.contains(&name)
+            || known.closed_names.len() >= CLOSED_NAMES
+            || known.identities.values().any(|identity| folded(&identity.name) == name)
+    }
+
+    /// Whether a new link may take the name of one that is still open: it has an identity, and the other one has none.
+    pub(crate) fn displaces(&self, new: NodeKey, old: NodeKey) -> bool {
+        let proof = |link| self.node_identities.links.get(&link);
+        matches!(proof(new), Some(NodeProof::Certificate { .. })) && proof(old) == Some(&NodeProof::Insecure)
+    }
+
+    /// No node can connect under this name without an identity from now on.
+    fn close_name(&mut self, name: &str) {
+        let name = folded(name);
+        if self.node_identities.closed_names.len() < CLOSED_NAMES
+            && self.node_identities.closed_names.insert(name.clone())
+        {
+            let record = yson::map! {"name" => name.as_str()};
+            self.put_identity_record([&[CLOSED_NAME], name.as_bytes()].concat(), record);
+        }
+    }
+
     /// Whether a caller that has proved this is the node with this name.
     pub(crate) fn speaks_for(&self, now: Time, proof: &NodeProof, name: &str) -> bool {
         if !self.config.node_identities {
@@ -174,17 +239,21 @@ impl Kernel {
             NodeProof::Certificate { key_sha256 } => {
                 self.valid_identity(now, key_sha256).is_ok_and(|identity| identity.name == name)
             }
-            NodeProof::Insecure => !self.node_identities.names.contains_key(name),
+            NodeProof::Insecure => !self.needs_identity(name),
         }
     }
 
-    fn valid_identity(&self, now: Time, key_sha256: &str) -> Result<&Identity, Failure> {
+    pub(crate) fn valid_identity(&self, now: Time, key_sha256: &str) -> Result<&Identity, Failure> {
         let identity = self.node_identities.identities.get(key_sha256).ok_or_else(|| {
             refused("The server does not know the identity of this node: join again with a new join token")
         })?;
         let name = &identity.name;
         if let Some(time) = identity.revoked {
             return Err(refused(format!("The identity of node {name} was revoked at {time}")));
+        }
+        let holder = self.node_identities.names.get(&folded(name));
+        if self.config.access_control && holder.is_none_or(|holder| holder != key_sha256) {
+            return Err(refused(format!("The name {name} was given to another identity")));
         }
         if identity.valid_until <= now {
             return Err(refused(format!(
@@ -221,9 +290,7 @@ impl Kernel {
             let text = "replace: expected a token with a name, found one for any name";
             return Err(Failure::new(text).with("parameter", "replace"));
         }
-        if let Some(name) =
-            name.as_ref().filter(|name| !replaces && self.node_identities.names.contains_key(*name))
-        {
+        if let Some(name) = name.as_ref().filter(|name| !replaces && self.is_held(name)) {
             return Err(bound(name));
         }
         let valid_until = now + ttl.unwrap_or(TOKEN_TTL);
@@ -233,6 +300,11 @@ impl Kernel {
         // Asked again after the answer was lost: it is done.
         if let Some(known) = self.node_identities.tokens.get(token_sha256) {
             return reply(known);
+        }
+        if self.node_identities.tokens.len() >= TOKENS {
+            let used = self.node_identities.tokens.iter().filter(|(_, token)| token.used_by.is_some());
+            let oldest = used.min_by_key(|(_, token)| token.valid_until).map(|(digest, _)| digest.clone());
+            oldest.iter().for_each(|digest| self.forget_token(digest));
         }
         if self.node_identities.tokens.len() >= TOKENS {
             let text = format!(
@@ -249,12 +321,17 @@ impl Kernel {
 
     /// `revoke_join_token`: it is good for nothing from now on. A node that has used it stays what it is.
     pub(crate) fn revoke_join_token(&mut self, token_sha256: &str) -> Result<Value, Failure> {
-        self.node_identities.tokens.remove(token_sha256).ok_or_else(|| {
-            Failure::resolve(format!("No such join token {token_sha256:?}"))
-                .with("token_sha256", token_sha256)
-        })?;
-        self.open.batch.delete(Table::NodeIdentities, key_of(TOKEN, token_sha256));
+        if !self.node_identities.tokens.contains_key(token_sha256) {
+            return Err(Failure::resolve(format!("No such join token {token_sha256:?}"))
+                .with("token_sha256", token_sha256));
+        }
+        self.forget_token(token_sha256);
         Ok(Value::Entity)
+    }
+
+    fn forget_token(&mut self, token_sha256: &str) {
+        self.node_identities.tokens.remove(token_sha256);
+        self.open.batch.delete(Table::NodeIdentities, key_of(TOKEN, token_sha256));
     }
 
     /// A node asks for a certificate, with a join token or for an approval. The answer has `state`: `joined` with the end of
@@ -275,7 +352,19 @@ impl Kernel {
                     identity.name
                 )));
             }
-            return Ok(self.certify(now, key));
+            if identity.has_connected {
+                return Err(refused(format!(
+                    "Node {name} has connected with this key already: a certificate is renewed over a connection with the last \
+                     one, and a node that has lost it joins with a new key"
+                )));
+            }
+            let before = identity.valid_until;
+            let answer = self.certify(now, key);
+            if self.node_identities.identities.get(key).is_some_and(|identity| identity.valid_until != before)
+            {
+                self.log_join("reissue_node_certificate", request, "same_key");
+            }
+            return Ok(answer);
         }
         match &request.token_sha256 {
             Some(token) => self.join_by_token(now, request, token, out),
@@ -291,16 +380,21 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<Value, Failure> {
         let name = &request.name;
-        let token = self.node_identities.tokens.get(token_sha256).filter(|token| token.valid_until > now);
-        let token = token.ok_or_else(|| {
-            refused("The join token is not known or has ended: make another one with `millpond node token create`")
-        })?;
+        let unknown = || {
+            refused(
+                "The join token is not known or has ended: make another one with `millpond node token create`",
+            )
+        };
+        let token = self.node_identities.tokens.get(token_sha256).ok_or_else(unknown)?;
         if let Some(by) = &token.used_by {
             let by = self.node_identities.identities.get(by).map_or("another node", |by| by.name.as_str());
             return Err(refused(format!(
                 "The join token was used already, by {by}: each node needs one of its own. If it is not known who used it, \
                  revoke that node with `millpond node revoke {by}`"
             )));
+        }
+        if token.valid_until <= now {
+            return Err(unknown());
         }
         if let Some(wanted) = token.name.as_ref().filter(|wanted| *wanted != name) {
             return Err(refused(format!("The join token is for node {wanted}, not for node {name}")));
@@ -328,7 +422,7 @@ impl Kernel {
                     "Another node with the name {name} is connected: names of nodes must be unique"
                 )));
             }
-            self.bind(now, request, true, "no_authentication", out)?;
+            self.bind(now, request, true, NO_AUTHENTICATION, out)?;
             return Ok(self.certify(now, key));
         }
         if !self.config.node_approval {
@@ -337,40 +431,75 @@ impl Kernel {
                  node by --join-token-file",
             ));
         }
-        if self.node_identities.names.contains_key(name) {
-            return Err(bound(name));
-        }
-        if let Some(known) = self.node_identities.pending.get_mut(key)
-            && known.name == *name
-        {
+        // A name that belongs to another identity waits like all others: who has shown nothing is told nothing.
+        if let Some(known) = self.node_identities.pending.get_mut(key) {
+            if known.name != *name {
+                return Err(refused(format!(
+                    "The key of this node waits for an approval as node {}: a node with another name needs a key of its own",
+                    known.name
+                )));
+            }
             known.last_seen = now;
             return Ok(pending());
         }
-        self.make_room_for_pending(now)?;
+        self.make_room_for_pending(now, request.address)?;
         let address = request.address.map(|address| address.to_canonical().to_string());
-        let waiting = Pending { name: name.clone(), address, since: now, last_seen: now };
+        let network = request.address.map(network);
+        let waiting = Pending { name: name.clone(), address, network, since: now, last_seen: now };
         self.node_identities.pending.insert(key.clone(), waiting);
-        self.persist_pending(key);
+        self.node_identities.new_pending.push_back(now);
         self.log_join("node_waits", request, "approval");
         Ok(pending())
     }
 
-    fn make_room_for_pending(&mut self, now: Time) -> Result<(), Failure> {
-        let pending = &self.node_identities.pending;
-        if pending.len() < PENDING {
+    /// Room for one more node that waits; one that has not asked for a while gives its place.
+    fn make_room_for_pending(&mut self, now: Time, address: Option<IpAddr>) -> Result<(), Failure> {
+        let known = &mut self.node_identities;
+        while known.new_pending.front().is_some_and(|time| now.since(*time) >= MINUTE) {
+            known.new_pending.pop_front();
+        }
+        if known.new_pending.len() >= NEW_PENDING {
+            return Err(refused("Many nodes ask for an approval at the moment: try again in a minute"));
+        }
+        let network = address.map(network);
+        let of_network = known.pending.values().filter(|waiting| waiting.network == network).count();
+        let is_network_full = of_network >= PENDING_OF_NETWORK;
+        if !is_network_full && known.pending.len() < PENDING {
             return Ok(());
         }
-        let longest = pending.iter().min_by_key(|(_, waiting)| waiting.last_seen);
+        let others = known.pending.iter().filter(|(_, w)| !is_network_full || w.network == network);
+        let longest = others.min_by_key(|(_, waiting)| waiting.last_seen);
         match longest.filter(|(_, waiting)| now.since(waiting.last_seen) > PENDING_AWAY) {
             Some((key, _)) => {
                 let key = key.clone();
-                self.forget_pending(&key);
+                known.pending.remove(&key);
                 Ok(())
             }
-            None => Err(refused(format!(
-                "{PENDING} nodes wait for an approval: try again when some are approved"
-            ))),
+            None => {
+                let (count, from) = match is_network_full {
+                    true => (PENDING_OF_NETWORK, " from this network"),
+                    false => (PENDING, ""),
+                };
+                Err(refused(format!(
+                    "{count} nodes{from} wait for an approval: try again when some are approved"
+                )))
+            }
         }
+    }
+
+    /// Whether the name belongs to an identity for which there was a join token or an approval.
+    fn is_held(&self, name: &str) -> bool {
+        let known = &self.node_identities;
+        let holder = known.names.get(&folded(name)).and_then(|key| known.identities.get(key));
+        holder.is_some_and(|identity| identity.by != NO_AUTHENTICATION)
+    }
+
+    /// Keys of the identities with this name that are not revoked: more than one only if they were given without authentication.
+    fn keys_of(&self, name: &str) -> Vec<String> {
+        let name = folded(name);
+        let is_it = |identity: &Identity| identity.revoked.is_none() && folded(&identity.name) == name;
+        let found = self.node_identities.identities.iter().filter(|(_, identity)| is_it(identity));
+        found.map(|(key, _)| key.clone()).collect()
     }
 
     /// Gives the key its name.
@@ -383,14 +512,34 @@ impl Kernel {
         out: &mut Vec<Effect>,
     ) -> Result<(), Failure> {
         let (name, key) = (&request.name, &request.key_sha256);
-        match self.node_identities.names.get(name).cloned() {
-            Some(_) if !replaces => return Err(bound(name)),
-            Some(holder) => self.revoke_identity(now, &holder, "it was replaced", out),
-            None => {}
+        if !replaces && self.is_held(name) {
+            return Err(bound(name));
         }
-        let identity = Identity { name: name.clone(), created: now, valid_until: now, revoked: None };
+        if self.node_identities.identities.len() >= IDENTITIES {
+            return Err(Failure::new(format!(
+                "{IDENTITIES} identities of nodes are known: a revoked one is forgotten a day after the end of its certificate"
+            ))
+            .with("limit", IDENTITIES));
+        }
+        // Without authentication both have the same right to the name, and the last one to come does not shut the other one out.
+        if by != NO_AUTHENTICATION {
+            for holder in self.keys_of(name) {
+                self.revoke_identity(now, &holder, "it was replaced", out);
+            }
+        }
+        let identity = Identity {
+            name: name.clone(),
+            created: now,
+            valid_until: now,
+            revoked: None,
+            by: by.to_owned(),
+            has_connected: false,
+        };
+        // A name for which there was a token or an approval stays with that identity when authentication is switched on again.
+        if by != NO_AUTHENTICATION || !self.is_held(name) {
+            self.node_identities.names.insert(folded(name), key.clone());
+        }
         self.node_identities.identities.insert(key.clone(), identity);
-        self.node_identities.names.insert(name.clone(), key.clone());
         self.forget_pending(key);
         self.log_join("join_node", request, by);
         Ok(())
@@ -398,11 +547,17 @@ impl Kernel {
 
     /// The certificate of this identity is valid for as long as certificates are, from now on.
     fn certify(&mut self, now: Time, key_sha256: &str) -> Value {
-        let valid_until = now + self.config.node_certificate_ttl;
+        let ttl = self.config.node_certificate_ttl;
+        let mut valid_until = now + ttl;
         if let Some(identity) = self.node_identities.identities.get_mut(key_sha256) {
-            identity.valid_until = valid_until;
+            let same_end = SAME_END.min(Span(ttl.0 / 10));
+            if identity.valid_until <= valid_until && valid_until.since(identity.valid_until) < same_end {
+                valid_until = identity.valid_until;
+            } else {
+                identity.valid_until = valid_until;
+                self.persist_identity(key_sha256);
+            }
         }
-        self.persist_identity(key_sha256);
         let authentication = self.config.access_control;
         yson::map! {"state" => "joined", "valid_until" => valid_until, "authentication" => authentication}
             .into()
@@ -446,6 +601,16 @@ impl Kernel {
             .map(|(key, _)| key)
             .filter(|key| key_sha256.is_none_or(|wanted| wanted == *key))
             .collect();
+        if found.is_empty()
+            && let Some(key) = self.unconfirmed_key(name, key_sha256)
+        {
+            if let Some(identity) = self.node_identities.identities.get_mut(&key) {
+                identity.by = "approval".to_owned();
+            }
+            self.persist_identity(&key);
+            self.changes.touch(Topic::Nodes);
+            return Ok(yson::map! {"name" => name, "key_sha256" => key}.into());
+        }
         let key = match found[..] {
             [key] => key.clone(),
             [] => {
@@ -482,22 +647,29 @@ impl Kernel {
     ) -> Result<Value, Failure> {
         let waiting = self.node_identities.pending.iter().filter(|(_, waiting)| waiting.name == name);
         let waiting: Vec<String> = waiting.map(|(key, _)| key.clone()).collect();
-        let holder = self.node_identities.names.get(name).cloned();
-        if holder.is_none() && waiting.is_empty() {
-            let text =
-                format!("Node {name:?} has no identity, and none with this name waits for an approval");
+        let holder = self.node_identities.names.get(&folded(name)).cloned();
+        let link = self.nodes.get(name).and_then(|node| node.key);
+        let link = link.filter(|link| self.node_identities.links.get(link) == Some(&NodeProof::Insecure));
+        if holder.is_none() && waiting.is_empty() && link.is_none() {
+            let text = format!(
+                "Node {name:?} has no identity, none with this name waits for an approval, and none is connected without one"
+            );
             return Err(Failure::resolve(text).with("node", name));
         }
+        self.close_name(name);
         waiting.iter().for_each(|key| self.forget_pending(key));
-        let is_of_name = |token: &Token| token.name.as_deref() == Some(name) && token.used_by.is_none();
+        if let Some(link) = link {
+            self.close_link(now, link, &format!("Node {name} was revoked by an administrator"), out);
+        }
+        let is_of_name = |token: &Token| {
+            token.used_by.is_none()
+                && token.name.as_ref().is_some_and(|wanted| folded(wanted) == folded(name))
+        };
         let tokens = self.node_identities.tokens.iter().filter(|(_, token)| is_of_name(token));
         let tokens: Vec<String> = tokens.map(|(digest, _)| digest.clone()).collect();
-        for digest in &tokens {
-            self.node_identities.tokens.remove(digest);
-            self.open.batch.delete(Table::NodeIdentities, key_of(TOKEN, digest));
-        }
-        if let Some(key) = &holder {
-            self.revoke_identity(now, key, "an administrator has revoked it", out);
+        tokens.iter().for_each(|digest| self.forget_token(digest));
+        for key in self.keys_of(name) {
+            self.revoke_identity(now, &key, "an administrator has revoked it", out);
         }
         Ok(yson::map! {"name" => name, "pending" => waiting.len()}.with_some("key_sha256", holder).into())
     }
@@ -506,7 +678,9 @@ impl Kernel {
         let Some(identity) = self.node_identities.identities.get_mut(key_sha256) else { return };
         identity.revoked = Some(now);
         let name = identity.name.clone();
-        self.node_identities.names.remove(&name);
+        if self.node_identities.names.get(&folded(&name)).is_some_and(|holder| holder == key_sha256) {
+            self.node_identities.names.remove(&folded(&name));
+        }
         self.persist_identity(key_sha256);
         self.close_links(now, key_sha256, &format!("The identity of node {name} is refused: {why}"), out);
     }
@@ -515,11 +689,37 @@ impl Kernel {
         let of_key = |proof: &NodeProof| matches!(proof, NodeProof::Certificate { key_sha256: key } if key == key_sha256);
         let links = self.node_identities.links.iter().filter(|(_, proof)| of_key(proof));
         let links: Vec<NodeKey> = links.map(|(node, _)| *node).collect();
-        for node in links {
-            out.push(Effect::ToNode { node, after: 0, message: ServerMessage::Refuse(refused(why)) });
-            out.push(Effect::Disconnect(node));
-            self.node_disconnected(now, node, out);
+        links.into_iter().for_each(|node| self.close_link(now, node, why, out));
+    }
+
+    fn close_link(&mut self, now: Time, node: NodeKey, why: &str, out: &mut Vec<Effect>) {
+        out.push(Effect::ToNode { node, after: 0, message: ServerMessage::Refuse(refused(why)) });
+        out.push(Effect::Disconnect(node));
+        self.node_disconnected(now, node, out);
+    }
+
+    /// Key of an identity with this name that was given without authentication, where that is not enough.
+    fn unconfirmed_key(&self, name: &str, key_sha256: Option<&str>) -> Option<String> {
+        let key = self.node_identities.names.get(&folded(name)).filter(|_| self.config.access_control)?;
+        let is_it = !self.is_held(name) && key_sha256.is_none_or(|wanted| wanted == key);
+        is_it.then(|| key.clone())
+    }
+
+    /// `unconfirmed_node_identities`: who has them was never asked for a token.
+    pub(crate) fn unconfirmed_identities_alert(&self, now: Time) -> Option<Failure> {
+        if !self.config.access_control {
+            return None;
         }
+        let unconfirmed = self.node_identities.identities.values().filter(|identity| {
+            identity.by == NO_AUTHENTICATION && identity.revoked.is_none() && identity.valid_until > now
+        });
+        let names: Vec<&str> = unconfirmed.map(|identity| identity.name.as_str()).collect();
+        let example = *names.first()?;
+        let text = format!(
+            "{} nodes, {example} for one, have identities that they were given while the server asked nobody who they are. Confirm              those that are yours with `millpond node approve`, and refuse the others with `millpond node revoke`",
+            names.len()
+        );
+        Some(Failure::new(text).with("nodes", names).with("alert_type", "unconfirmed_node_identities"))
     }
 
     /// `list_node_identities`.
@@ -535,6 +735,7 @@ impl Kernel {
                 "name" => identity.name.as_str(),
                 "key_sha256" => key.as_str(),
                 "state" => state,
+                "by" => identity.by.as_str(),
                 "creation_time" => identity.created,
                 "valid_until" => identity.valid_until,
             }
@@ -572,19 +773,27 @@ impl Kernel {
     /// Forgets what is over, and closes links whose certificates have ended.
     pub(crate) fn check_node_identities(&mut self, now: Time, out: &mut Vec<Effect>) {
         let NodeIdentities { tokens, identities, pending, .. } = &self.node_identities;
-        let ended = tokens.iter().filter(|(_, token)| token.valid_until <= now);
+        let known_until = |token: &Token| match token.used_by {
+            Some(_) => token.valid_until + USED_KEPT,
+            None => token.valid_until,
+        };
+        let ended = tokens.iter().filter(|(_, token)| known_until(token) <= now);
         let ended: Vec<String> = ended.map(|(digest, _)| digest.clone()).collect();
-        let is_over =
-            |identity: &Identity| identity.revoked.is_some() && identity.valid_until + REVOKED_KEPT <= now;
-        let over: Vec<String> =
-            identities.iter().filter(|(_, identity)| is_over(identity)).map(|(key, _)| key.clone()).collect();
+        let is_over = |identity: &Identity| {
+            let kept = if identity.revoked.is_some() { REVOKED_KEPT } else { ENDED_KEPT };
+            identity.valid_until + kept <= now
+        };
+        let over = identities.iter().filter(|(_, identity)| is_over(identity));
+        let over: Vec<(String, String)> =
+            over.map(|(key, identity)| (key.clone(), identity.name.clone())).collect();
         let gone = pending.iter().filter(|(_, waiting)| now.since(waiting.last_seen) > PENDING_KEPT);
         let gone: Vec<String> = gone.map(|(key, _)| key.clone()).collect();
-        for digest in ended {
-            self.node_identities.tokens.remove(&digest);
-            self.open.batch.delete(Table::NodeIdentities, key_of(TOKEN, &digest));
-        }
-        for key in over {
+        ended.iter().for_each(|digest| self.forget_token(digest));
+        for (key, name) in over {
+            self.close_name(&name);
+            if self.node_identities.names.get(&folded(&name)) == Some(&key) {
+                self.node_identities.names.remove(&folded(&name));
+            }
             self.node_identities.identities.remove(&key);
             self.open.batch.delete(Table::NodeIdentities, key_of(IDENTITY, &key));
         }
@@ -634,9 +843,7 @@ impl Kernel {
     }
 
     fn forget_pending(&mut self, key_sha256: &str) {
-        if self.node_identities.pending.remove(key_sha256).is_some() {
-            self.open.batch.delete(Table::NodeIdentities, key_of(WAITING, key_sha256));
-        }
+        self.node_identities.pending.remove(key_sha256);
     }
 
     fn persist_join_token(&mut self, token_sha256: &str) {
@@ -657,16 +864,11 @@ impl Kernel {
             "name" => identity.name.as_str(),
             "creation_time" => identity.created,
             "valid_until" => identity.valid_until,
+            "by" => identity.by.as_str(),
+            "has_connected" => identity.has_connected,
         }
         .with_some("revocation_time", identity.revoked);
         self.put_identity_record(key_of(IDENTITY, key_sha256), record);
-    }
-
-    fn persist_pending(&mut self, key_sha256: &str) {
-        let Some(waiting) = self.node_identities.pending.get(key_sha256) else { return };
-        let record = yson::map! {"name" => waiting.name.as_str(), "creation_time" => waiting.since}
-            .with_some("address", waiting.address.clone());
-        self.put_identity_record(key_of(WAITING, key_sha256), record);
     }
 
     fn put_identity_record(&mut self, key: Vec<u8>, record: Map) {
@@ -674,50 +876,63 @@ impl Kernel {
     }
 
     /// Reads a record back. One that cannot be understood is an error: who is revoked must not be forgotten.
-    pub(crate) fn restore_node_identity(
-        &mut self,
-        now: Time,
-        key: &[u8],
-        value: &Value,
-    ) -> Result<(), Failure> {
+    pub(crate) fn restore_node_identity(&mut self, key: &[u8], value: &Value) -> Result<(), Failure> {
         let malformed = || Failure::new(format!("Malformed record of a node's identity {key:?}"));
         let [kind, digest @ ..] = key else { return Err(malformed()) };
+        if *kind == CLOSED_NAME {
+            let name = std::str::from_utf8(digest).map_err(|_| malformed())?;
+            self.node_identities.closed_names.insert(name.to_owned());
+            return Ok(());
+        }
         let digest =
             std::str::from_utf8(digest).ok().filter(|digest| is_sha256(digest)).ok_or_else(malformed)?;
-        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        let time = |name: &str| text(name).and_then(|text| Time::parse(&text));
+        // A field of another type is not an absent one: a token for one name would become one for all.
+        let field = |name: &str| value.get(name).filter(|value| **value != Value::Entity);
+        let text = |name: &str| match field(name) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or_else(malformed),
+        };
+        let flag = |name: &str| match field(name) {
+            None => Ok(false),
+            Some(value) => value.as_bool().ok_or_else(malformed),
+        };
+        let time = |name: &str| match text(name)? {
+            None => Ok(None),
+            Some(text) => Time::parse(&text).map(Some).ok_or_else(malformed),
+        };
+        let needed = |name: &str| time(name)?.ok_or_else(malformed);
         let known = &mut self.node_identities;
-        let created = time("creation_time").ok_or_else(malformed)?;
+        let created = needed("creation_time")?;
         match *kind {
             TOKEN => {
                 let token = Token {
-                    name: text("name"),
-                    replaces: value.get("replace").and_then(Value::as_bool).unwrap_or(false),
+                    name: text("name")?,
+                    replaces: flag("replace")?,
                     created,
-                    valid_until: time("valid_until").ok_or_else(malformed)?,
-                    used_by: text("used_by"),
+                    valid_until: needed("valid_until")?,
+                    used_by: text("used_by")?,
                 };
                 known.tokens.insert(digest.to_owned(), token);
             }
             IDENTITY => {
                 let identity = Identity {
-                    name: text("name").ok_or_else(malformed)?,
+                    name: text("name")?.ok_or_else(malformed)?,
                     created,
-                    valid_until: time("valid_until").ok_or_else(malformed)?,
-                    revoked: match value.get("revocation_time") {
-                        None => None,
-                        Some(_) => Some(time("revocation_time").ok_or_else(malformed)?),
-                    },
+                    valid_until: needed("valid_until")?,
+                    revoked: time("revocation_time")?,
+                    by: text("by")?.ok_or_else(malformed)?,
+                    has_connected: flag("has_connected")?,
                 };
                 if identity.revoked.is_none() {
-                    known.names.insert(identity.name.clone(), digest.to_owned());
+                    let name = folded(&identity.name);
+                    let holder = known.names.get(&name).and_then(|key| known.identities.get(key));
+                    // Of two, at least one was given without authentication: the other one holds the name, or the newer one.
+                    let right = |one: &Identity| (one.by != NO_AUTHENTICATION, one.created);
+                    if holder.is_none_or(|holder| right(holder) <= right(&identity)) {
+                        known.names.insert(name, digest.to_owned());
+                    }
                 }
                 known.identities.insert(digest.to_owned(), identity);
-            }
-            WAITING => {
-                let name = text("name").ok_or_else(malformed)?;
-                let waiting = Pending { name, address: text("address"), since: created, last_seen: now };
-                known.pending.insert(digest.to_owned(), waiting);
             }
             _ => return Err(malformed()),
         }
@@ -741,15 +956,30 @@ fn key_of(kind: u8, digest: &str) -> Vec<u8> {
     [&[kind], digest.as_bytes()].concat()
 }
 
+/// Names are compared so.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+/// The addresses that one host may have: one of IPv4, a /64 of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        v4 => v4,
+    }
+}
+
+/// Names are printed into commands that people copy: nothing in them may mean something to a shell or to a command line.
 fn check_name(name: &str) -> Result<(), Failure> {
-    let is_plain = name.chars().all(|c| !c.is_control() && !c.is_whitespace());
-    if !name.is_empty() && name.len() <= LONGEST_NAME && is_plain {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:-[]".contains(c);
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[');
+    if begins_well && name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
         return Ok(());
     }
     let shown: String = name.chars().take(100).flat_map(char::escape_debug).collect();
     Err(Failure::new(format!(
-        "Name of a node: expected 1 to {LONGEST_NAME} bytes without spaces and control characters, found \"{shown}\" of {} \
-         bytes",
+        "Name of a node: expected 1 to {LONGEST_NAME} letters, digits and characters of \"._:-[]\", the first one a letter, a \
+         digit or \"[\", found \"{shown}\" of {} bytes",
         name.len()
     ))
     .with("parameter", "name"))

@@ -296,7 +296,7 @@ impl Kernel {
 
     fn node_hello(&mut self, now: Time, key: NodeKey, hello: Hello, out: &mut Vec<Effect>) {
         let admitted = self
-            .admit_node(&hello)
+            .admit_node(key, &hello)
             .and_then(|()| self.admit_identity(now, key, &hello.address))
             .and_then(|()| self.admit_mode(key, &hello));
         if let Err(refusal) = admitted {
@@ -372,7 +372,7 @@ impl Kernel {
         self.pending_work.schedule = true;
     }
 
-    fn admit_node(&self, hello: &Hello) -> Result<(), Failure> {
+    fn admit_node(&self, key: NodeKey, hello: &Hello) -> Result<(), Failure> {
         if hello.protocol_version != PROTOCOL_VERSION {
             return Err(Failure::new(format!(
                 "Node {} speaks version {} of the node protocol, this server speaks {PROTOCOL_VERSION}",
@@ -380,8 +380,9 @@ impl Kernel {
             )));
         }
         if let Some(node) = self.nodes.get(&hello.address)
-            && node.key.is_some()
+            && let Some(old) = node.key
             && node.incarnation != hello.incarnation
+            && !self.displaces(key, old)
         {
             return Err(Failure::new(format!(
                 "Another node with the name {} is connected: names of nodes must be unique",

@@ -247,6 +247,7 @@ impl Kernel {
             .chain(self.alerts_of_leases())
             .chain(self.insecure_links_alert())
             .chain(self.alert_of_foreign_reports())
+            .chain(self.unconfirmed_identities_alert(self.events.now()))
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {

@@ -194,7 +194,7 @@ impl Kernel {
             restored.map_err(|why| damage::of_record(Table::Nodes, &key, why))?;
         }
         for (key, value) in records.take(Table::NodeIdentities) {
-            let restored = parse(&value).and_then(|record| kernel.restore_node_identity(now, &key, &record));
+            let restored = parse(&value).and_then(|record| kernel.restore_node_identity(&key, &record));
             restored.map_err(|why| damage::of_record(Table::NodeIdentities, &key, why))?;
         }
         // Orders to start are not stored: an unfinished operation may run more jobs than it knows of.

@@ -211,11 +211,52 @@ fn a_join_token_is_exchanged_once_and_by_one_key() {
     assert_eq!(c.join("two", '2', Some('b')).expect("joined"), "joined");
     c.welcomes("one", '1');
     // The secret is nowhere in the store: only its digest ever came here.
+    c.ask("root", token(None, 'd')).expect("made");
     c.now += DAY + DAY;
     c.turn(Input::Tick);
     c.restart();
-    c.refuses("three", '3', Some('a'), "not known or has ended");
+    // That it was used is known for longer than it was good: who stole it must be found.
+    c.refuses("three", '3', Some('a'), "used already, by one");
+    c.refuses("three", '3', Some('d'), "not known or has ended");
     c.welcomes("one", '1');
+    c.now += DAY + DAY;
+    c.now += Span::from_secs(31 * 24 * 3600);
+    c.turn(Input::Tick);
+    c.refuses("three", '3', Some('a'), "not known or has ended");
+}
+
+/// S7: with a key of a node that was stolen later, `Join` gave out certificates for ever, without a trace.
+#[test]
+fn a_key_that_has_connected_gets_no_certificate_by_joining() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    c.join("one", '1', Some('a')).expect("joined");
+    c.now += Span::from_secs(120);
+    assert_eq!(c.join("one", '1', None).expect("killed before it was stored"), "joined");
+    let node = c.welcomes("one", '1');
+    for _ in 0..2 {
+        c.refuses("one", '1', Some('a'), "has connected with this key already");
+        c.refuses("one", '1', None, "has connected with this key already");
+        c.turn(Input::NodeDisconnected(node));
+        c.restart();
+    }
+    c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect("over a connection it is renewed");
+}
+
+/// S7: a node whose clock was ahead renewed without a pause, and each time was a write.
+#[test]
+fn renewals_in_a_row_are_not_written_down() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    c.join("one", '1', Some('a')).expect("joined");
+    let end = |c: &mut Cluster| {
+        let renewed = c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect("renewed");
+        renewed.get("valid_until").and_then(Value::as_str).expect("an end").to_owned()
+    };
+    let (first, second) = (end(&mut c), end(&mut c));
+    assert_eq!(first, second);
+    c.now += Span::from_secs(120);
+    assert_ne!(end(&mut c), first);
 }
 
 /// S7.
@@ -231,8 +272,10 @@ fn a_node_registers_under_its_own_name_only() {
     c.does_not_welcome("one", Some(certificate('9')), "does not know the identity");
     c.does_not_welcome("one", None, "shown no identity");
     c.does_not_welcome("one", Some(NodeProof::Insecure), "identity of its own");
+    c.does_not_welcome("ONE", Some(NodeProof::Insecure), "identity of its own");
     c.ask("root", token(None, 'c')).expect("made");
     c.refuses("one", '3', Some('c'), "belongs to another identity");
+    c.refuses("One", '3', Some('c'), "belongs to another identity");
     let refused = c.ask("root", token(Some("one"), 'd')).expect_err("the name is taken").to_string();
     assert!(refused.contains("--replace"), "{refused}");
     // The refused one has not used up its token.
@@ -327,7 +370,12 @@ fn a_node_without_a_token_waits_for_an_approval() {
     assert_eq!(c.join("one", '1', None).expect("it waits"), "pending");
     assert_eq!(c.join("one", '2', None).expect("a stranger, perhaps"), "pending");
     c.does_not_welcome("one", Some(certificate('1')), "does not know the identity");
+    c.refuses("two", '1', None, "waits for an approval as node one");
+    // Strangers are not written down: after a restart both ask again.
     c.restart();
+    for key in ['1', '2'] {
+        assert_eq!(c.join("one", key, None).expect("it waits"), "pending");
+    }
     let approve =
         |key: Option<char>| Command::ApproveNode { name: "one".into(), key_sha256: key.map(digest) };
     let refused = c.ask("root", approve(None)).expect_err("which one?").to_string();
@@ -336,7 +384,10 @@ fn a_node_without_a_token_waits_for_an_approval() {
     c.ask("root", approve(Some('1'))).expect("approved");
     c.restart();
     assert_eq!(c.join("one", '1', None).expect("approved"), "joined");
-    c.refuses("one", '2', None, "belongs to another identity");
+    // A stranger does not learn that the name is taken; whoever approves it does.
+    assert_eq!(c.join("one", '2', None).expect("it waits"), "pending");
+    let refused = c.ask("root", approve(Some('2'))).expect_err("the name is taken").to_string();
+    assert!(refused.contains("--replace"), "{refused}");
     c.welcomes("one", '1');
     let list = c.ask("root", Command::ListNodeIdentities).expect("a list");
     let names = |what: &str| list.get(what).and_then(Value::as_list).map_or(0, <[Value]>::len);
@@ -357,25 +408,64 @@ fn nodes_that_wait_are_bounded() {
     let key = |number: u64| format!("{number:064x}");
     let join = |c: &mut Cluster, number: u64| {
         let name = format!("n{number}");
-        let request = JoinRequest { name, key_sha256: key(number), token_sha256: None, address: None };
+        let address = Some(std::net::IpAddr::from([10, 0, 0, (number / 5) as u8]));
+        let request = JoinRequest { name, key_sha256: key(number), token_sha256: None, address };
         c.ask("root", Command::JoinNode(Box::new(request)))
     };
-    let mut refused = None;
-    for number in 0..200 {
-        if let Err(failure) = join(&mut c, number) {
-            refused.get_or_insert((number, failure));
-            break;
-        }
-        // All of them ask, so that none has been away.
-        c.now = Time::from_secs(1_000_000);
+    // So many in a minute: each of them is an event.
+    let refuses = |c: &mut Cluster, number: u64, words: &str| {
+        let refused = join(c, number).expect_err(words).to_string();
+        assert!(refused.contains(words), "{number}: {refused}");
+    };
+    let begin = c.now;
+    for number in 0..30 {
+        join(&mut c, number).expect("room");
+        c.now = begin;
     }
-    let (number, failure) = refused.expect("a bound");
-    assert!(number == 100 && failure.message.contains("wait for an approval"), "{number}: {failure}");
+    refuses(&mut c, 30, "try again in a minute");
+    // All of them ask, so that none has been away.
+    for round in 1..4 {
+        c.now = begin + Span::from_secs(60 * round);
+        let now = c.now;
+        for number in 0..(30 * (round + 1)).min(100) {
+            join(&mut c, number).expect("room");
+            c.now = now;
+        }
+    }
+    c.now = begin + Span::from_secs(241);
+    let now = c.now;
+    for number in 0..100 {
+        join(&mut c, number).expect("known");
+        c.now = now;
+    }
+    refuses(&mut c, 500, "100 nodes wait for an approval");
     c.now += Span::from_secs(120);
     join(&mut c, 500).expect("the longest away gives its place");
-    for name in ["", " a", "a\n", &"x".repeat(254)] {
-        c.refuses(name, 'f', None, "Name of a node: expected 1 to 253 bytes");
+    for name in ["", " a", "a\n", "-a", "a;b", "$(a)", "a'", "a/b", &"x".repeat(254)] {
+        c.refuses(name, 'f', None, "Name of a node: expected 1 to 253 letters");
     }
+    for name in ["[fd00::1]:9000", "Worker-7.example:80"] {
+        c.ask("root", token(Some(name), 'a')).expect("a good name");
+        c.ask("root", Command::RevokeJoinToken { token_sha256: digest('a') }).expect("revoked");
+    }
+    // One host does not take all places.
+    let mut c = Cluster::new(|_| {});
+    for number in 0..5 {
+        join(&mut c, number).expect("room");
+    }
+    let from = |c: &mut Cluster, number: u64, address: &str| {
+        let address = Some(address.parse().expect("an address"));
+        let name = format!("n{number}");
+        let request = JoinRequest { name, key_sha256: key(number), token_sha256: None, address };
+        c.ask("root", Command::JoinNode(Box::new(request)))
+    };
+    let refused = from(&mut c, 99, "10.0.0.0").expect_err("too many").to_string();
+    assert!(refused.contains("5 nodes from this network"), "{refused}");
+    for number in 10..15 {
+        from(&mut c, number, &format!("fd00::1:{number}")).expect("room");
+    }
+    from(&mut c, 15, "fd00::ffff:ffff").expect_err("the same network");
+    from(&mut c, 15, "fd00:0:0:1::1").expect("another network");
 }
 
 /// S7: who may do everything needs no token, and two nodes have one name nowhere.
@@ -387,8 +477,114 @@ fn without_authentication_nodes_join_by_themselves() {
     c.refuses("one", '2', None, "names of nodes must be unique");
     c.turn(Input::NodeDisconnected(node));
     assert_eq!(c.join("one", '2', None).expect("it was set up anew"), "joined");
-    c.does_not_welcome("one", Some(certificate('1')), "was revoked");
-    c.welcomes("one", '2');
+    let node = c.welcomes("one", '2');
+    c.does_not_welcome("one", Some(certificate('1')), "names of nodes must be unique");
+    c.turn(Input::NodeDisconnected(node));
+    // The old one was refused for ever, with nobody who could let it in again.
+    let node = c.welcomes("one", '1');
+    c.turn(Input::NodeDisconnected(node));
+    c.restart();
+    c.welcomes("one", '1');
+    c.ask("root", Command::RevokeNode { name: "one".into() }).expect("both");
+    for key in ['1', '2'] {
+        c.does_not_welcome("one", Some(certificate(key)), "was revoked");
+    }
+}
+
+/// S7: identities that anybody could get stayed good when authentication was switched on, and nothing told it.
+#[test]
+fn identities_of_a_time_without_authentication_are_told_and_give_their_names_up() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("held"), 'a')).expect("made");
+    c.join("held", '9', Some('a')).expect("joined");
+    c.config.access_control = false;
+    c.restart();
+    for (name, key) in [("one", '1'), ("two", '2'), ("held", '3')] {
+        c.join(name, key, None).expect("joined");
+    }
+    assert_eq!(c.alert("unconfirmed_node_identities"), None);
+    c.config.access_control = true;
+    c.restart();
+    let told = c.alert("unconfirmed_node_identities").expect("an alert");
+    assert!(told.starts_with("3 nodes") && told.contains("millpond node approve"), "{told}");
+    c.does_not_welcome("held", Some(certificate('3')), "given to another identity");
+    c.welcomes("held", '9');
+    c.ask("root", Command::ApproveNode { name: "one".into(), key_sha256: None }).expect("approved");
+    c.ask("root", token(Some("two"), 'b')).expect("the name is free for a token");
+    c.join("two", '4', Some('b')).expect("joined");
+    c.restart();
+    c.welcomes("one", '1');
+    c.welcomes("two", '4');
+    c.does_not_welcome("two", Some(certificate('2')), "was revoked");
+    let list = c.ask("root", Command::ListNodeIdentities).expect("a list");
+    let identities = list.get("identities").and_then(Value::as_list).expect("a list");
+    let mut by: Vec<&str> = identities.iter().filter_map(|one| one.get("by")?.as_str()).collect();
+    by.sort_unstable();
+    assert_eq!(by, ["approval", "join_token", "join_token", "no_authentication", "no_authentication"]);
+}
+
+/// S7: without an identity a revoked node came back under its name, and kept the right one out.
+#[test]
+fn a_link_without_an_identity_gives_way_and_does_not_undo_a_revocation() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    let (old, link) = c.connect("one", Some(NodeProof::Insecure));
+    assert_eq!(link, Link::Welcome);
+    c.join("one", '1', Some('a')).expect("joined");
+    let node = c.welcomes("one", '1');
+    let effects = c.turn(Input::Node { node: old, message: NodeMessage::Leaving });
+    assert!(
+        crate::node_identities::link(&effects, old).is_none(),
+        "what the displaced one says does not count: {effects:?}"
+    );
+    c.ask("root", Command::RevokeNode { name: "one".into() }).expect("revoked");
+    c.turn(Input::NodeDisconnected(node));
+    let (plain, link) = c.connect("plain", Some(NodeProof::Insecure));
+    assert_eq!(link, Link::Welcome);
+    c.requests += 1;
+    let command = Command::RevokeNode { name: "plain".into() };
+    let request = Request { id: c.requests, user: "root".into(), mutation_id: None, command };
+    let effects = c.turn(Input::Request(request));
+    assert!(is_closed(&effects, plain), "{effects:?}");
+    // The identity is forgotten in time, the name is not.
+    for wait in [Span::ZERO, Span::from_secs(100 * 24 * 3600)] {
+        c.now += wait;
+        c.turn(Input::Tick);
+        c.restart();
+        for name in ["one", "plain", "PLAIN"] {
+            c.does_not_welcome(name, Some(NodeProof::Insecure), "without an identity");
+        }
+    }
+    let list = c.ask("root", Command::ListNodeIdentities).expect("a list");
+    assert_eq!(list.get("identities").and_then(Value::as_list).map(<[Value]>::len), Some(0));
+}
+
+/// S7: a damaged field counted as an absent one: a token for one name was one for all.
+#[test]
+fn a_record_with_a_field_of_another_type_is_refused() {
+    let mut c = Cluster::new(|_| {});
+    c.ask("root", token(Some("one"), 'a')).expect("made");
+    c.join("one", '1', Some('a')).expect("joined");
+    c.ask("root", Command::RevokeNode { name: "one".into() }).expect("revoked");
+    let is_identity = |table: &vocab::batch::Table| *table == vocab::batch::Table::NodeIdentities;
+    let mut tried = 0;
+    for (place, record) in c.durable.clone().into_iter().filter(|((table, _), _)| is_identity(table)) {
+        let map = yson::parse_record(&record).expect("a record").as_map().cloned().expect("a map");
+        // Of a closed name the key says everything.
+        for field in map.key_strings().filter(|_| place.1[0] != b'n') {
+            let mut damaged = map.clone();
+            damaged.insert(field.as_str(), Value::from(7i64));
+            let mut durable = c.durable.clone();
+            durable.insert(place.clone(), yson::to_binary(&damaged.into()));
+            let mut records = Records::default();
+            let used = durable.iter().filter(|((table, _), _)| Records::TABLES.contains(table));
+            used.for_each(|((table, key), value)| records.add(*table, key, value));
+            let recovered = Kernel::recover(c.config.clone(), records, c.now, &mut Vec::new());
+            assert!(recovered.is_err(), "{field}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 10, "{tried} fields");
 }
 
 /// S7: only administrators deal with identities, and the questions of the server are the server's.

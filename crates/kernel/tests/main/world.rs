@@ -105,6 +105,7 @@ impl World {
     /// A new cluster with its server running.
     pub fn new(change: impl FnOnce(&mut Config)) -> World {
         let mut config = Config::new("server:9013", 0);
+        config.node_identities = false;
         change(&mut config);
         let mut world = World {
             now: Time::from_secs(1_000_000),

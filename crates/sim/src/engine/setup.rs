@@ -23,6 +23,7 @@ impl<'a> Engine<'a> {
         let workload = Workload::open(&scenario.workload, &scenario.inline, scenario.proxy_estimate())?;
         let now = scenario.start;
         let mut config = Config::new("simulator:0", 0);
+        config.node_identities = false;
         config.default_tree.clone_from(&scenario.default_tree);
         config.heartbeat_period = scenario.heartbeat_period;
         let is_restart = |e: &crate::scenario::Event| {
