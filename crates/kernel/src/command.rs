@@ -828,9 +828,9 @@ impl Command {
     /// not have to. The kernel looks at the limits that are in force. Every other command is given back as it is.
     pub fn read_ahead(self) -> Result<Command, Failure> {
         match self {
-            Command::StartOperation { operation_type: OperationType::Vanilla, spec } if is_large(&spec) => {
+            Command::StartOperation { operation_type, spec } if is_large(&spec) => {
                 let options = ControllerOptions::before_limits();
-                let parsed = controller::spec::parse(OperationType::Vanilla, &spec, &options)
+                let parsed = controller::spec::parse(operation_type, &spec, &options)
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 Ok(Command::StartReadOperation(Box::new(parsed)))
             }
@@ -845,7 +845,7 @@ impl Command {
     /// Is it worth reading ahead?
     pub fn has_large_spec(&self) -> bool {
         match self {
-            Command::StartOperation { operation_type: OperationType::Vanilla, spec } => is_large(spec),
+            Command::StartOperation { spec, .. } => is_large(spec),
             Command::In { in_words: false, command, .. } => command.has_large_spec(),
             _ => false,
         }

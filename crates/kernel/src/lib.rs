@@ -649,8 +649,8 @@ impl Kernel {
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 self.start_operation(now, user, parsed, out)
             }
-            Command::StartReadOperation(parsed) => {
-                controller::spec::check_limits(&parsed, &self.controller_options)
+            Command::StartReadOperation(mut parsed) => {
+                controller::spec::check_limits(&mut parsed, &self.controller_options)
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 self.start_operation(now, user, *parsed, out)
             }
