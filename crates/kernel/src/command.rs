@@ -254,7 +254,7 @@ pub enum Command {
         /// What the contents of files make together; it is already durable in the blob store.
         joined: Option<Box<Joined>>,
     },
-    /// What a job may still write to an output table: `{space_left}`, bytes. Asked before its rows come.
+    /// What a job may still write to an output table: `{room}`, bytes by limit. Asked before its rows come.
     LocateJobOutput {
         /// The job.
         job_id: JobId,

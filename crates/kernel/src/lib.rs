@@ -329,11 +329,7 @@ impl Kernel {
                     self.delete_blob(lost.blob, out);
                 }
             }
-            Input::RowsUploaded { job_id, table, chunk } => {
-                if let Some(lost) = self.jobs.keep_output(job_id, table, *chunk) {
-                    self.delete_blob(lost.blob, out);
-                }
-            }
+            Input::RowsUploaded { job_id, table, chunk } => self.rows_uploaded(job_id, table, *chunk, out),
             Input::EventsWritten(number) => self.events.written(number),
             Input::EventsFailing(why) => self.events.failing(why),
             Input::EventsLost { from, to } => self.events.lost(from, to),
@@ -790,7 +786,7 @@ impl Kernel {
         }
     }
 
-    fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
+    pub(crate) fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
         // Rows that were not kept have none.
         if blob != NOT_KEPT {
             out.push(Effect::DeleteBlob { after: self.open.seq, blob });

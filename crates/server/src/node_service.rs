@@ -6,6 +6,7 @@ use crate::hub::Hub;
 use crate::job_rows::{self, JobInput};
 use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
+use crate::room::Room;
 use api::secrets::{same_secret, sha256};
 use kernel::{Body, Command, FailContext, Input, JoinRequest, NodeKey, NodeProof};
 use std::net::IpAddr;
@@ -317,10 +318,13 @@ impl NodeService for Nodes {
         let first = incoming.message().await?;
         let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
         self.demand_own_job(&proof, JobId(id_from("job_id", &first.job_id)?)).await?;
-        let (job_id, table, chunk) = job_rows::receive(&self.backend, &self.store, first, incoming).await?;
+        let (job_id, table, chunk, room) =
+            job_rows::receive(&self.backend, &self.store, first, incoming).await?;
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         self.backend.mailbox.send(Input::RowsUploaded { job_id, table, chunk: Box::new(chunk) });
+        // The kernel counts them when it reads its mailbox.
+        room.into_iter().for_each(Room::settled);
         Ok(Response::new(pb::Empty {}))
     }
 

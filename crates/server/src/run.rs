@@ -16,6 +16,7 @@ use crate::node_authority::NodeAuthority;
 use crate::node_service::{Entrance, Nodes, admission};
 use crate::page::with_page;
 use crate::refusals::Refusals;
+use crate::room::Rooms;
 use crate::security_headers::with_security_headers;
 use crate::tables::Tables;
 use crate::vaults::{self, SealingStore, VaultKeys};
@@ -272,13 +273,14 @@ async fn serve(
             recovery,
         )
     };
+    let rooms = Rooms::default();
     let backend = ServerBackend {
         mailbox,
         event_log: event_log.as_ref().map(|log| log.reader()),
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
-        files: Files::new(Arc::clone(&store)),
-        tables: Tables::new(Arc::clone(&store)),
+        files: Files::new(Arc::clone(&store), rooms.clone()),
+        tables: Tables::new(Arc::clone(&store), rooms),
         changes,
         subjects_changed,
         measures: Arc::clone(&measures),
