@@ -525,16 +525,26 @@ impl Kernel {
                 if let Err(failure) = self.check_read(who, &path, &attributes, max_size) {
                     return (Waits::Tree, Err(failure));
                 }
-                let closed = self.closed_to(who, &path, true);
-                let blind = self.blind_links(who, &path, &attributes, true);
+                let hidden = self.closed_to(who, &path, true);
+                let hidden =
+                    hidden.and_then(|closed| Ok((closed, self.blind_links(who, &path, &attributes, true)?)));
+                let (closed, blind) = match hidden {
+                    Ok(hidden) => hidden,
+                    Err(failure) => return (Waits::Tree, Err(failure)),
+                };
                 self.get(now, &path, GetOptions { attributes, max_size, closed, blind }, fields)
             }
             Command::List { path, attributes, max_size } => {
                 let closed = match attributes.is_empty() {
-                    true => BTreeSet::new(),
+                    true => Ok(BTreeSet::new()),
                     false => self.closed_to(who, &path, false),
                 };
-                let blind = self.blind_links(who, &path, &attributes, false);
+                let hidden =
+                    closed.and_then(|closed| Ok((closed, self.blind_links(who, &path, &attributes, false)?)));
+                let (closed, blind) = match hidden {
+                    Ok(hidden) => hidden,
+                    Err(failure) => return (Waits::Tree, Err(failure)),
+                };
                 self.list(now, &path, GetOptions { attributes, max_size, closed, blind })
             }
             Command::Exists { path } => self.exists(now, &path),
