@@ -82,6 +82,47 @@ def test_s15_contents_are_counted_and_refused(client, place):
     assert client.get(f"{path}/t/@row_count") == 10
 
 
+def test_s15_contents_are_joined_if_there_is_room(client, place):
+    """S15: what would be too large is refused before it is copied."""
+    path, account = place
+    client.set(f"{account}/@resource_limits/node_count", 20)
+    client.write_file(f"{path}/f", b"x" * 2_000)
+    client.create("file", f"{path}/all")
+    with over_limit("disk space", "there is room for 8000 bytes", "has 20000 so far"):
+        client.concatenate([f"{path}/f"] * 10, f"{path}/all")
+    assert client.read_file(f"{path}/all").read() == b""
+    client.concatenate([f"{path}/f"] * 4, f"{path}/all")
+    assert client.get(f"{account}/@resource_usage/disk_space") == 10_000
+    with over_limit("disk space"):
+        client.write_file(yt.FilePath(f"{path}/f", append=True), b"y")
+
+
+def test_s15_an_account_over_its_limit_is_an_alert(client, place):
+    """S15."""
+    path, account = place
+    client.create("map_node", f"{path}/a")
+
+    def alerts():
+        found = [alert["attributes"] for alert in client.get("//sys/scheduler/@alerts")]
+        return [alert["account"] for alert in found if alert["alert_type"] == "account_over_limit"]
+
+    name = account.rsplit("/", 1)[1]
+    assert name not in alerts()
+    client.set(f"{account}/@resource_limits/node_count", 1)
+    assert name in alerts()
+    client.set(f"{path}/a/@inherit_acl", False)
+    client.remove(f"{path}/a")
+    assert name not in alerts()
+    with pytest.raises(yt.YtResponseError, match="cannot be removed: 1 nodes belong to it"):
+        client.remove(account)
+
+
+def test_s15_users_and_the_system_have_accounts_of_their_own(client):
+    """S15."""
+    for path, account in (("/", "default"), ("//home", "default"), ("//tmp", "tmp"), ("//sys", "sys"), ("//sys/tokens", "sys")):
+        assert client.get(f"{path}/@account") == account, path
+
+
 def test_s15_what_a_transaction_holds_counts(client, place):
     """S15."""
     path, account = place

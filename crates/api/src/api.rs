@@ -301,6 +301,17 @@ impl Caller {
 }
 
 impl Caller {
+    /// The same for an item of a batch, whose bytes are counted by themselves.
+    pub(crate) fn for_item(&self) -> Caller {
+        Caller {
+            api: Arc::clone(&self.api),
+            user: self.user.clone(),
+            address: self.address.clone(),
+            version: self.version,
+            counted: Counted::default(),
+        }
+    }
+
     /// A copy of a large value, which is counted before it is made: of those that are refused there is none.
     async fn copy(&self, shared: SharedValue) -> Result<Value, Failure> {
         let in_flight = &self.api.in_flight;

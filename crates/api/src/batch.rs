@@ -2,8 +2,9 @@
 
 use crate::api::{Caller, fits_batch};
 use crate::commands::{Descriptor, Params, find, required};
+use crate::transport::{Reservation, weight};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::task::JoinHandle;
 use vocab::{Failure, Guid, code};
 use yson::{Map, Value};
@@ -15,6 +16,50 @@ const MAX_CONCURRENCY: usize = 1000;
 
 type Item = crate::BoxFuture<Result<Option<Value>, Failure>>;
 type Running = JoinHandle<Result<Option<Value>, Failure>>;
+
+/// A result takes this in the reply besides its value.
+const RESULT: u64 = 64;
+/// Smaller results are kept when the bytes of a batch are refused: with [`crate::Limits`] items they are bounded, and say
+/// what became of changes.
+const SMALL: u64 = 1 << 10;
+
+/// Bytes of the results of a batch that has not been answered yet.
+struct Results {
+    reservation: Mutex<Reservation>,
+    /// Why a result was not kept.
+    refused: OnceLock<Failure>,
+}
+
+impl Results {
+    fn begin(caller: &Caller) -> Arc<Results> {
+        let reservation = Mutex::new(caller.api.in_flight.begin(&caller.user));
+        Arc::new(Results { reservation, refused: OnceLock::new() })
+    }
+
+    fn reservation(&self) -> MutexGuard<'_, Reservation> {
+        self.reservation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a result as soon as it is there; the error in its place if there is no room for it.
+    fn count(
+        &self,
+        counted_before: Vec<Reservation>,
+        result: Option<Value>,
+    ) -> Result<Option<Value>, Failure> {
+        let bytes = RESULT + result.as_ref().map_or(0, weight);
+        let before: u64 = counted_before.iter().map(Reservation::bytes).sum();
+        let mut reservation = self.reservation();
+        counted_before.into_iter().for_each(|counted| reservation.absorb(counted));
+        match reservation.grow(bytes.saturating_sub(before)) {
+            Ok(()) => Ok(result),
+            Err(_) if bytes <= SMALL => Ok(result),
+            Err(failure) => {
+                let _ = self.refused.set(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+}
 
 /// Runs the items and gives `{results=[...]}` in their order. Items are started in order, so they
 /// take effect in order; a failing item does not stop those behind it.
@@ -29,6 +74,7 @@ pub(crate) async fn execute(
     })?;
     caller.api.settings.limits.check_batch(requests.len())?;
     let concurrency = params.count("concurrency")?.unwrap_or(DEFAULT_CONCURRENCY).clamp(1, MAX_CONCURRENCY);
+    let counted = Results::begin(caller);
     let mut running: VecDeque<Running> = VecDeque::with_capacity(concurrency.min(requests.len()));
     let mut results = Vec::with_capacity(requests.len());
     for (index, request) in requests.iter().enumerate() {
@@ -37,8 +83,15 @@ pub(crate) async fn execute(
         {
             results.push(finish(first).await);
         }
+        // What could not be answered is not begun.
+        if let Some(failure) = counted.refused.get() {
+            let message = "Not started: the results of the requests before it take too many bytes";
+            let failure = Failure::coded(failure.code, message).because(failure.clone());
+            running.push_back(tokio::spawn(std::future::ready(Err(failure))));
+            continue;
+        }
         let id = mutation_id.map(|id| derive(id, index));
-        let (item, holds_up) = match start(caller, request, id) {
+        let (item, holds_up) = match start(caller, request, id, &counted) {
             Ok((future, descriptor)) => (tokio::spawn(future), descriptor.holds_up()),
             Err(failure) => (tokio::spawn(std::future::ready(Err(failure))), false),
         };
@@ -50,6 +103,8 @@ pub(crate) async fn execute(
     for item in running {
         results.push(finish(item).await);
     }
+    let of_all = std::mem::replace(&mut *counted.reservation(), caller.api.in_flight.begin(&caller.user));
+    caller.counted.add(Some(of_all));
     Ok(yson::map! {"results" => results}.into())
 }
 
@@ -57,6 +112,7 @@ fn start(
     caller: &Arc<Caller>,
     request: &Value,
     mutation_id: Option<Guid>,
+    counted: &Arc<Results>,
 ) -> Result<(Item, &'static Descriptor), Failure> {
     let name = request
         .get("command")
@@ -77,7 +133,13 @@ fn start(
         }
     }
     let input = request.get("input").cloned();
-    Ok((caller.run(descriptor, params, input, mutation_id), descriptor))
+    let (caller, counted) = (Arc::new(caller.for_item()), Arc::clone(counted));
+    let running = caller.run(descriptor, params, input, mutation_id);
+    let item = async move {
+        let result = running.await?;
+        counted.count(caller.counted.take_all(), result)
+    };
+    Ok((Box::pin(item), descriptor))
 }
 
 async fn finish(item: Running) -> Map {

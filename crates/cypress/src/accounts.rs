@@ -4,19 +4,28 @@
 //! content that several nodes have counts at each of them. What transactions have made counts from the moment when they
 //! make it ([`Tree::uncommitted`]), not from their commit.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign, Neg, Sub};
 
 use vocab::{Failure, ObjectId, code};
 use yson::{Map, Value};
 
-use crate::acl::Acl;
+use crate::acl::{Acl, Subjects};
 use crate::limits::{Limits, size};
-use crate::node::{Body, Node};
+use crate::node::{Body, Chunk, Node};
 use crate::transactions::Forest;
 use crate::tree::Tree;
 use crate::types::NodeType;
 
+/// Account of the system's own nodes.
+pub const SYSTEM_ACCOUNT: &str = "sys";
+/// Account of nodes that have no other: the root's, which its children inherit.
+pub const DEFAULT_ACCOUNT: &str = "default";
+/// Accounts in which all users make nodes. No user has more than [`SHARE`] of one.
+const SHARED: [&str; 2] = [DEFAULT_ACCOUNT, "tmp"];
+/// One user's nodes have at most this part, a half, of each limit of a shared account.
+const SHARE: i64 = 2;
 /// Bytes that a node takes in memory besides its values.
 const NODE_BYTES: i64 = 256;
 /// The same of a chunk of a table.
@@ -44,9 +53,21 @@ impl Usage {
         Usage { memory: bytes, ..Usage::NONE }
     }
 
-    /// Bytes on the disk alone.
-    pub(crate) fn of_disk(bytes: u64) -> Usage {
-        Usage { disk_space: bytes as i64, ..Usage::NONE }
+    /// One of so many equal parts.
+    fn part(self, of: i64) -> Usage {
+        Usage {
+            nodes: self.nodes / of,
+            chunks: self.chunks / of,
+            disk_space: self.disk_space / of,
+            memory: self.memory / of,
+        }
+    }
+
+    /// A chunk of a table.
+    pub fn of_chunk(chunk: &Chunk) -> Usage {
+        let key = |key: &[Value]| key.iter().map(size).sum::<usize>() as i64;
+        let bounds = chunk.bounds.as_ref().map_or(0, |(first, last)| key(first) + key(last));
+        Usage { nodes: 0, chunks: 1, disk_space: chunk.size as i64, memory: CHUNK_BYTES + bounds }
     }
 }
 
@@ -79,6 +100,23 @@ impl Sub for Usage {
     type Output = Usage;
     fn sub(self, other: Usage) -> Usage {
         self + -other
+    }
+}
+
+/// The account and the owner that a node counts for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Payer {
+    pub account: String,
+    pub owner: String,
+}
+
+impl Payer {
+    pub fn of(node: &Node) -> Payer {
+        Payer { account: node.account.clone(), owner: node.owner.clone() }
+    }
+
+    pub fn is_in_shared_account(&self) -> bool {
+        SHARED.contains(&self.account.as_str())
     }
 }
 
@@ -118,10 +156,8 @@ impl Node {
             Body::Scalar(value) | Body::Document(value) => size(value) as i64,
             Body::Link(target) => target.len() as i64,
             Body::Table(table) => {
-                let key = |key: &[Value]| key.iter().map(size).sum::<usize>() as i64;
-                let bounds = table.chunks.iter().filter_map(|chunk| chunk.bounds.as_ref());
-                let bounds: i64 = bounds.map(|(first, last)| key(first) + key(last)).sum();
-                size(&table.schema) as i64 + bounds + CHUNK_BYTES * table.chunks.len() as i64
+                let chunks = table.chunks.iter().map(|chunk| Usage::of_chunk(chunk).memory);
+                size(&table.schema) as i64 + chunks.sum::<i64>()
             }
             _ => 0,
         };
@@ -168,19 +204,48 @@ impl Tree {
         counted
     }
 
+    /// What the nodes of each owner use, counted from all nodes.
+    pub(crate) fn recounted_shares(&self) -> BTreeMap<Payer, Usage> {
+        let mut counted: BTreeMap<Payer, Usage> = BTreeMap::new();
+        for node in self.nodes.values() {
+            *counted.entry(Payer::of(node)).or_default() += node.usage();
+        }
+        counted
+    }
+
     /// A view shows what accounts use as the trunk has it: branches are in its sums already.
     pub(crate) fn take_sums(&mut self, trunk: &Tree) {
         self.usage = trunk.usage.clone();
         self.uncommitted = trunk.uncommitted.clone();
+        self.shares = trunk.shares.clone();
     }
 
-    /// Adds to the usage of an account.
-    pub(crate) fn charge(&mut self, account: &str, more: Usage) {
-        add(&mut self.usage, account, more);
+    /// Adds to the usage of an account, and to the share of an owner in it.
+    pub(crate) fn charge(&mut self, payer: &Payer, more: Usage) {
+        add(&mut self.usage, payer.account.as_str(), more);
+        self.add_to_share(payer, more);
     }
 
-    pub(crate) fn charge_uncommitted(&mut self, account: &str, more: Usage) {
-        add(&mut self.uncommitted, account, more);
+    pub(crate) fn charge_uncommitted(&mut self, payer: &Payer, more: Usage) {
+        add(&mut self.uncommitted, payer.account.as_str(), more);
+        self.add_to_share(payer, more);
+    }
+
+    fn add_to_share(&mut self, payer: &Payer, more: Usage) {
+        if payer.is_in_shared_account() {
+            add(&mut self.shares, payer, more);
+        }
+    }
+
+    /// All that the nodes of one owner use in a shared account.
+    pub(crate) fn share(&self, payer: &Payer) -> Usage {
+        self.shares.get(payer).copied().unwrap_or_default()
+    }
+
+    /// Is it a node of the system itself, which is made and changed however full accounts are? Tokens, passwords,
+    /// options and discarded subtrees are such. Ordinary users have no permission to write below `//sys`.
+    pub(crate) fn is_exempt(&self, node: ObjectId) -> bool {
+        self.child(self.root(), b"sys").is_some_and(|sys| self.is_within(node, sys))
     }
 
     /// The node of an account. Nothing has a limit of an account that does not exist.
@@ -201,22 +266,81 @@ impl Tree {
             return Ok(());
         }
         let Some(AccountLimits(limits)) = self.limits_of(account) else { return Ok(()) };
-        for (what, name, of) in AMOUNTS {
-            let (increase, usage, limit) = (of(&more), of(&total), of(&limits));
-            if increase > 0 && usage > limit {
-                let message = format!(
-                    "Account \"{account}\" is over {what} limit: it would use {usage}, the limit is {limit}; remove \
-                     something, or have an administrator raise //sys/accounts/{account}/@resource_limits"
-                );
-                return Err(Failure::coded(code::ACCOUNT_LIMIT, message)
-                    .with("account", account)
-                    .with("resource", name)
-                    .with("usage", usage - increase)
-                    .with("increase", increase)
-                    .with("limit", limit));
-            }
+        let Some(over) = Over::find(more, total, limits) else { return Ok(()) };
+        let Over { what, usage, limit, .. } = over;
+        let message = format!(
+            "Account \"{account}\" is over {what} limit: it would use {usage}, the limit is {limit}; remove \
+             something, or have an administrator raise //sys/accounts/{account}/@resource_limits"
+        );
+        Err(over.refusal(account, message))
+    }
+
+    /// 902 if an owner has more than a user may have of a shared account, of an amount of which it gets more.
+    pub(crate) fn check_share(&self, payer: &Payer, more: Usage, total: Usage) -> Result<(), Failure> {
+        let Payer { account, owner } = payer;
+        if !payer.is_in_shared_account() {
+            return Ok(());
         }
-        Ok(())
+        let Some(AccountLimits(limits)) = self.limits_of(account) else { return Ok(()) };
+        let Some(over) = Over::find(more, total, limits.part(SHARE)) else { return Ok(()) };
+        // Looked at last: the groups of a user cost a walk.
+        if self.is_superuser(owner) {
+            return Ok(());
+        }
+        let Over { what, usage, limit, .. } = over;
+        let message = format!(
+            "User \"{owner}\" is over {what} limit of one user in account \"{account}\": the user's nodes would use \
+             {usage}, the limit is {limit}, a half of the account's; remove something, or use another account"
+        );
+        Err(over.refusal(account, message).with("user", owner.as_str()))
+    }
+
+    fn is_superuser(&self, user: &str) -> bool {
+        Subjects { user, groups: &self.member_of_closure(user) }.is_superuser()
+    }
+
+    /// Bytes on the disk that nodes of this account and owner may still get: of the account, and of the owner in it. Each
+    /// with a name of what has the limit.
+    fn disk_room(&self, payer: &Payer) -> Vec<(String, u64)> {
+        let Payer { account, owner } = payer;
+        let Some(AccountLimits(limits)) = self.limits_of(account) else { return Vec::new() };
+        let left = |limit: i64, used: Usage| limit.saturating_sub(used.disk_space).max(0).unsigned_abs();
+        let mut room =
+            vec![(format!("account \"{account}\""), left(limits.disk_space, self.account_usage(account)))];
+        if payer.is_in_shared_account() && !self.is_superuser(owner) {
+            let of_owner = left(limits.part(SHARE).disk_space, self.share(payer));
+            room.push((format!("user \"{owner}\" in account \"{account}\""), of_owner));
+        }
+        room
+    }
+
+    /// Refuses to remove an account that nodes belong to: they would have no limit, and an account that is made later
+    /// under the same name would have them.
+    pub(crate) fn check_unused(&self, account: &Node) -> Result<(), Failure> {
+        let name = String::from_utf8_lossy(&account.key).into_owned();
+        let usage = self.account_usage(&name);
+        if account.node_type != NodeType::Account || usage == Usage::NONE {
+            return Ok(());
+        }
+        let message = format!(
+            "Account \"{name}\" cannot be removed: {} nodes belong to it; remove them, or set their @account first",
+            usage.nodes
+        );
+        Err(Failure::new(message).with("account", name).with("node_count", usage.nodes))
+    }
+
+    /// Names of accounts that use more than they may, each with the name of the first such amount, usage and limit. An
+    /// account is over its limit if the limit was lowered or is newer than its nodes.
+    pub fn accounts_over_limits(&self) -> Vec<(String, &'static str, i64, i64)> {
+        let sys = self.child(self.root(), b"sys").and_then(|sys| self.child(sys, b"accounts"));
+        let accounts = sys.into_iter().flat_map(|map| self.map_children(map));
+        let over = accounts.filter_map(|(name, _)| {
+            let name = String::from_utf8_lossy(name).into_owned();
+            let (usage, AccountLimits(limits)) = (self.account_usage(&name), self.limits_of(&name)?);
+            let (what, _, of) = AMOUNTS.into_iter().find(|(_, _, of)| of(&usage) > of(&limits))?;
+            Some((name, what, of(&usage), of(&limits)))
+        });
+        over.collect()
     }
 
     /// `resource_usage` and `committed_resource_usage` of an account.
@@ -243,14 +367,46 @@ impl Tree {
     }
 }
 
-fn add(sums: &mut imbl::OrdMap<String, Usage>, account: &str, more: Usage) {
+fn add<K, Q>(sums: &mut imbl::OrdMap<K, Usage>, key: &Q, more: Usage)
+where
+    K: Ord + Clone + Borrow<Q>,
+    Q: Ord + ToOwned<Owned = K> + ?Sized,
+{
     if more == Usage::NONE {
         return;
     }
-    let total = sums.get(account).copied().unwrap_or_default() + more;
+    let total = sums.get(key).copied().unwrap_or_default() + more;
     match total == Usage::NONE {
-        true => drop(sums.remove(account)),
-        false => drop(sums.insert(account.to_owned(), total)),
+        true => drop(sums.remove(key)),
+        false => drop(sums.insert(key.to_owned(), total)),
+    }
+}
+
+/// The first amount that is over a limit.
+struct Over {
+    what: &'static str,
+    name: &'static str,
+    increase: i64,
+    usage: i64,
+    limit: i64,
+}
+
+impl Over {
+    /// Of the amounts that grow.
+    fn find(more: Usage, total: Usage, limits: Usage) -> Option<Over> {
+        AMOUNTS.into_iter().find_map(|(what, name, of)| {
+            let (increase, usage, limit) = (of(&more), of(&total), of(&limits));
+            (increase > 0 && usage > limit).then_some(Over { what, name, increase, usage, limit })
+        })
+    }
+
+    fn refusal(&self, account: &str, message: String) -> Failure {
+        Failure::coded(code::ACCOUNT_LIMIT, message)
+            .with("account", account)
+            .with("resource", self.name)
+            .with("usage", self.usage - self.increase)
+            .with("increase", self.increase)
+            .with("limit", self.limit)
     }
 }
 
@@ -322,26 +478,24 @@ impl AccountLimits {
 }
 
 impl Forest {
-    /// 902 if the account of a node of the trunk has no room for so many bytes more on the disk.
-    pub fn check_disk_space(&self, node: ObjectId, bytes: u64) -> Result<(), Failure> {
-        let Some(account) = self.account_of(node) else { return Ok(()) };
-        let more = Usage::of_disk(bytes);
-        self.trunk().check_account(account, more, self.trunk().account_usage(account) + more)
+    /// 902 if the account of a table has no room for a chunk more.
+    pub fn check_chunk(&self, node: ObjectId, chunk: &Chunk) -> Result<(), Failure> {
+        let Some(payer) = self.payer_of(node) else { return Ok(()) };
+        let (more, trunk) = (Usage::of_chunk(chunk), self.trunk());
+        trunk.check_account(&payer.account, more, trunk.account_usage(&payer.account) + more)?;
+        trunk.check_share(&payer, more, trunk.share(&payer) + more)
     }
 
-    /// Bytes on the disk that the account of a node may still use.
-    pub fn disk_space_left(&self, node: ObjectId) -> u64 {
-        let left = self.account_of(node).and_then(|account| {
-            let AccountLimits(limits) = self.trunk().limits_of(account)?;
-            Some(limits.disk_space.saturating_sub(self.trunk().account_usage(account).disk_space).max(0))
-        });
-        left.map_or(u64::MAX, i64::unsigned_abs)
+    /// Who has a limit of bytes on the disk that a node counts towards, and how many are left of each: of the node's
+    /// account, and of its owner if users share the account.
+    pub fn disk_room(&self, node: ObjectId) -> Vec<(String, u64)> {
+        self.payer_of(node).map_or_else(Vec::new, |payer| self.trunk().disk_room(&payer))
     }
 
-    /// As the entered transaction sees it, else that of the trunk.
-    fn account_of(&self, node: ObjectId) -> Option<&str> {
-        let node = self.node(node).or_else(|| self.trunk().node(node))?;
-        Some(node.account.as_str())
+    /// As the entered transaction sees it, else that of the trunk. Nobody pays for nodes of the system.
+    fn payer_of(&self, node: ObjectId) -> Option<Payer> {
+        let payer = Payer::of(self.node(node).or_else(|| self.trunk().node(node))?);
+        (!self.is_exempt(node)).then_some(payer)
     }
 }
 

@@ -172,7 +172,12 @@ impl Acl {
 
     /// From the public form, as somebody sets it. What was once taken is read by [`Acl::parse`].
     pub fn given(value: &Value) -> Result<Acl, Failure> {
-        let acl = Acl::parse(value)?;
+        let mut acl = Acl::parse(value)?;
+        // A name twice means nothing else than once, and would be looked at twice.
+        for ace in &mut acl.0 {
+            let mut seen = BTreeSet::new();
+            ace.subjects.retain(|subject| seen.insert(subject.clone()));
+        }
         let is_odd =
             |ace: &Ace| ace.columns.is_some() && ace.permissions.iter().any(|p| *p != Permission::Read);
         match acl.0.iter().any(is_odd) {

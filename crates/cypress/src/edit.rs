@@ -21,7 +21,7 @@ use vocab::{Failure, GuidGenerator, ObjectId, Time};
 use yson::Bytes;
 use yson::ypath::Step;
 
-use crate::accounts::{Usage, acl_bytes, attribute_bytes};
+use crate::accounts::{Payer, Usage, acl_bytes, attribute_bytes};
 use crate::acl::Acl;
 use crate::edit::journal::Journal;
 use crate::expiration::Expiration;
@@ -189,8 +189,8 @@ impl Edit<'_> {
     /// The values of a node have got so many bytes more: its account is charged for them.
     fn charge_values(&mut self, id: ObjectId, more: i64) {
         let Some(node) = self.tree.node(id).filter(|node| node.node_type.is_plain()) else { return };
-        let account = node.account.clone();
-        self.tree.charge(&account, Usage::of_memory(more));
+        let payer = Payer::of(node);
+        self.tree.charge(&payer, Usage::of_memory(more));
     }
 
     /// Changes the access control list of a node.

@@ -9,10 +9,11 @@ use vocab::{Failure, ObjectId};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
 
+use crate::accounts::{DEFAULT_ACCOUNT, SYSTEM_ACCOUNT};
 use crate::acl::{Ace, Acl, Permission};
 use crate::edit::{Committed, Context, CreateOptions, Edit};
 use crate::limits::Limits;
-use crate::node::Body;
+use crate::node::{Body, Node};
 use crate::resolve::Place;
 use crate::tree::Tree;
 use crate::types::NodeType;
@@ -75,6 +76,7 @@ const NODES: &[(&str, NodeType)] = &[
     ("sys/groups/admins", Group),
     ("sys/accounts", AccountMap),
     ("sys/accounts/sys", Account),
+    ("sys/accounts/default", Account),
     ("sys/accounts/tmp", Account),
     ("sys/accounts/intermediate", Account),
     ("sys/tokens", MapNode),
@@ -99,6 +101,9 @@ const NODES: &[(&str, NodeType)] = &[
     ("sys/estimated_creation_time", EstimatedCreationTimeMap),
 ];
 
+/// The account of what is in `//sys`.
+const ACCOUNT_OF_SYSTEM: &str = "sys/accounts/sys";
+
 /// Maps that `get` from above shows as `#` (http-api.md 6.4).
 const OPAQUE: &[&str] = &["sys/operations", "sys/tokens"];
 
@@ -113,11 +118,13 @@ fn acls() -> BTreeMap<&'static str, Acl> {
     let admin =
         Ace::allow("admins", &[Read, Write, Use, Administer, Create, Remove, Mount, Manage, ModifyChildren]);
     BTreeMap::from([
-        ("", Acl(vec![Ace::allow("everyone", &[Read]), admin])),
+        ("", Acl(vec![Ace::allow("everyone", &[Read]), admin.clone()])),
         ("tmp", Acl(vec![write_all("users")])),
         ("home", Acl(vec![write_all("users")])),
         ("sys/pool_trees", Acl(vec![Ace::allow("users", &[Use])])),
         ("sys/accounts", Acl(vec![Ace::allow("users", &[Use])])),
+        // Inherits nothing: users have permission to use all other accounts.
+        (ACCOUNT_OF_SYSTEM, Acl(vec![Ace::allow("everyone", &[Read]), admin.clone()])),
         ("sys/operations", Acl(vec![Ace::allow("admins", &[Read, Manage])])),
     ])
 }
@@ -126,7 +133,7 @@ impl Edit<'_> {
     fn plant_root(&mut self) {
         let mut root = self.new_node(ObjectId::default(), Vec::new(), MapNode, Body::Map);
         root.builtin = true;
-        root.account = "sys".to_owned();
+        root.account = DEFAULT_ACCOUNT.to_owned();
         root.acl = acls().remove("").unwrap_or_default();
         self.put(root);
     }
@@ -134,6 +141,7 @@ impl Edit<'_> {
     pub(crate) fn ensure_layout(&mut self, layout: &Layout) -> Result<(), Failure> {
         self.begin_layout();
         let acls = acls();
+        self.leave_account_of_system(&acls);
         for (path, node_type) in NODES {
             let place = self.layout_place(path)?;
             if place.rest.is_empty() {
@@ -146,6 +154,7 @@ impl Edit<'_> {
             self.update_attributes(id, |node| {
                 node.builtin = true;
                 node.opaque = OPAQUE.contains(path);
+                node.inherit_acl = *path != ACCOUNT_OF_SYSTEM;
             });
             self.change_acl(id, |own| *own = acl);
         }
@@ -159,6 +168,27 @@ impl Edit<'_> {
             }
         }
         Ok(())
+    }
+
+    /// In release 0.1 all nodes but those of `//tmp` had the account `sys`, and users could fill it. From now on it has
+    /// those in `//sys`, and the others have the account `default`. Runs once: it changes the account of the root.
+    fn leave_account_of_system(&mut self, acls: &BTreeMap<&'static str, Acl>) {
+        let root = self.root();
+        if self.node(root).is_none_or(|root| root.account != SYSTEM_ACCOUNT) {
+            return;
+        }
+        let of_system = |node: &Node| node.account == SYSTEM_ACCOUNT && !self.is_exempt(node.id);
+        let moved: Vec<ObjectId> = self.nodes.values().filter(|node| of_system(node)).map(|n| n.id).collect();
+        for id in moved {
+            self.change_account(id, DEFAULT_ACCOUNT);
+        }
+        let account = self.layout_place(ACCOUNT_OF_SYSTEM).ok().filter(|place| place.rest.is_empty());
+        let account = account.and_then(|place| self.node(place.node));
+        let plain = account.filter(|node| node.inherit_acl && node.acl.0.is_empty()).map(|node| node.id);
+        if let Some(id) = plain {
+            self.update_attributes(id, |node| node.inherit_acl = false);
+            self.change_acl(id, |own| *own = acls.get(ACCOUNT_OF_SYSTEM).cloned().unwrap_or_default());
+        }
     }
 
     /// Walks keys, not paths: neither links nor mounts may lead the layout astray.
@@ -190,6 +220,7 @@ fn attributes(path: &str, layout: &Layout) -> Map {
             yson::map! {"value" => Map::new().with_some("operation_link_template", template)}
         }
         path if NODES.contains(&(path, Document)) => yson::map! {"value" => Map::new()},
+        "sys" => yson::map! {"account" => SYSTEM_ACCOUNT},
         path if path.starts_with("tmp") => yson::map! {"account" => "tmp"},
         _ => Map::new(),
     }

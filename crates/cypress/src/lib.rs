@@ -51,6 +51,7 @@ pub mod types;
 pub mod walk;
 
 mod tree;
+mod weigh;
 
 pub use accounts::Usage;
 pub use acl::{Ace, Acl, AclLink, Action, Decision, InheritanceMode, Permission, Subjects};

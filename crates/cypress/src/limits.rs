@@ -12,21 +12,25 @@ pub struct Limits {
     pub max_child_count: usize,
     /// Bytes of a string node (503).
     pub max_string_length: usize,
-    /// Bytes of one attribute's value or of a document, roughly as binary YSON (504).
+    /// Bytes of one attribute's value, of all attributes of users of one node, or of a document, roughly as binary YSON
+    /// (504).
     pub max_attribute_size: usize,
     /// Levels of lists, maps and attributes in one attribute's value or in a document (1). With the levels of
     /// nodes above it a reply stays below the 256 levels that a parser of YSON bears.
     pub max_value_depth: usize,
     /// Levels of nodes; keeps recursive work and the depth of replies bounded (1).
     pub max_depth: usize,
-    /// Values in one attribute's value or in a document: scalars, lists, maps, and what is in them (1).
+    /// Values in one attribute's value, in all attributes of users of one node, or in a document: scalars, lists, maps, and what is in them (1).
     pub max_value_count: usize,
     /// Nodes that one command makes, changes and removes (1). A subtree of more nodes is removed in slices.
     pub max_nodes_per_request: usize,
+    /// Bytes in memory of the nodes that one command copies, or removes at once (1): values, attributes, lists, 64 of each
+    /// chunk. One node by itself may have more. A subtree of more bytes is removed in slices.
+    pub max_bytes_per_request: i64,
     /// Nodes that one transaction changes (1), and nodes that it has locks on (1).
     pub max_nodes_per_transaction: usize,
-    /// Values that one `get` or `list` shows: one for each node, for each of its attributes, and for each kilobyte of
-    /// their strings (1). A document or an attribute by itself is shown whatever its size.
+    /// Values that one `get` or `list` shows: one for each node, for each of its attributes and each value in them, and
+    /// for each kilobyte of their strings and keys (1). A document or an attribute by itself is shown whatever its size.
     pub max_values_per_read: usize,
     /// Attributes of users of one node (1).
     pub max_attribute_count: usize,
@@ -57,6 +61,7 @@ impl Default for Limits {
             max_depth: 64,
             max_value_count: 100_000,
             max_nodes_per_request: 2_000,
+            max_bytes_per_request: 32 << 20,
             max_nodes_per_transaction: 2_000,
             max_values_per_read: 50_000,
             max_attribute_count: 1000,
@@ -90,6 +95,19 @@ impl Limits {
     pub fn check_attribute_count(&self, count: usize, path: impl FnOnce() -> String) -> Result<(), Failure> {
         let what = || format!("Number of attributes of {}", path());
         check(count, self.max_attribute_count, code::GENERIC, what)
+    }
+
+    /// Values and bytes that all attributes of users of one node are about to have together.
+    pub fn check_attributes(
+        &self,
+        values: usize,
+        bytes: usize,
+        path: impl Fn() -> String,
+    ) -> Result<(), Failure> {
+        let what = || format!("Number of values in all attributes of {}", path());
+        check(values, self.max_value_count, code::GENERIC, what)?;
+        let what = || format!("Size of all attributes of {}", path());
+        check(bytes, self.max_attribute_size, code::MAX_ATTRIBUTE_SIZE, what)
     }
 
     /// An access control list in its public form, before any of it is read. What is no list of maps is refused elsewhere.
@@ -169,6 +187,13 @@ fn check(found: usize, limit: usize, code: i64, what: impl FnOnce() -> String) -
     }
     let message = format!("{} is {found}, more than the limit of {limit}", what());
     Err(Failure::coded(code, message).with("limit", limit).with("found", found))
+}
+
+/// Values in a value: itself, and what is in it.
+pub(crate) fn count_values(value: &Value) -> usize {
+    let mut left = usize::MAX;
+    fits(value, &mut left);
+    usize::MAX - left
 }
 
 /// Takes the values of one from what is left; false if there are more.

@@ -7,11 +7,12 @@ use yson::ypath::Step;
 use yson::{Map, Value};
 
 use crate::failures::{no_attribute, unsupported};
-use crate::limits::size;
+use crate::limits::Limits;
 use crate::node::{Body, Node};
 use crate::resolve::{Last, Place, Resolved};
 use crate::tree::Tree;
 use crate::walk::{value_exists, value_get, value_list};
+use crate::weigh::Budget;
 
 /// Of links: is there nothing where they lead?
 const BROKEN: &str = "broken";
@@ -39,6 +40,7 @@ impl Tree {
         match (place.rest.as_slice(), &node.body) {
             ([], _) => Ok(self.show_node(place.node, options, true)),
             ([Step::AllAttributes], _) => {
+                self.check_all_attributes(node, options)?;
                 Ok(self.shown_attributes(place.node, &options.attributes, options).into())
             }
             ([Step::Attribute(name)], _)
@@ -65,14 +67,14 @@ impl Tree {
         let mut names = match (place.rest.as_slice(), &node.body) {
             ([], Body::Map) => {
                 let enough = options.max_size.unwrap_or(usize::MAX).saturating_add(1);
-                if !options.attributes.is_empty() {
-                    let children =
-                        self.map_children(place.node).take(enough).filter_map(|(_, id)| self.node(id));
-                    let mut shown = 0;
-                    for child in children {
-                        shown += shown_of(child, &options.attributes);
-                        self.limits.check_read(shown, || self.path(place.node))?;
+                let mut budget = Budget::new(self.limits.max_values_per_read);
+                for (key, id) in self.map_children(place.node).take(enough) {
+                    match self.node(id).filter(|_| !options.attributes.is_empty()) {
+                        Some(child) => self.weigh_node(child, &options.attributes, &mut budget),
+                        // Of names alone any number is shown, as far as they are short.
+                        None => budget.add(0, key.len()),
                     }
+                    self.limits.check_read(budget.count(), || self.path(place.node))?;
                 }
                 let children = self.map_children(place.node).take(enough);
                 let names = children.map(|(key, id)| self.name(key, id, options)).collect();
@@ -136,19 +138,41 @@ impl Tree {
         attributes
     }
 
-    /// How many nodes and attributes `get` of a node shows, or that there are more than it may show: then the count stops.
+    /// Refuses to show all attributes of a node if they are more than those of a new node may be.
+    fn check_all_attributes(&self, node: &Node, options: &GetOptions) -> Result<(), Failure> {
+        let Limits { max_values_per_read, max_value_count, max_attribute_size, .. } = self.limits;
+        let limit = max_values_per_read.max(max_value_count + (max_attribute_size >> 10));
+        let mut budget = Budget::new(limit);
+        match options.attributes.as_slice() {
+            [] => self.weigh_all_attributes(node, &mut budget),
+            names => self.weigh_node(node, names, &mut budget),
+        }
+        if !budget.is_over() {
+            return Ok(());
+        }
+        let path = format!("{}/@", self.path(node.id));
+        let message =
+            format!("{path} has more than {limit} values and kilobytes: ask for its attributes by name");
+        Err(Failure::new(message).with("path", path).with("limit", limit))
+    }
+
+    /// How many nodes, attributes, values in them, and kilobytes `get` of a node shows, or that there are more than it may
+    /// show: then the count stops.
     pub fn shown_values(&self, top: ObjectId, options: &GetOptions) -> usize {
         let (each, most) = (1 + options.attributes.len(), options.max_size.unwrap_or(usize::MAX));
         let mut open = vec![top];
-        let mut count = 0usize;
+        let mut budget = Budget::new(self.limits.max_values_per_read);
         while let Some(id) = open.pop() {
             let Some(node) = self.node(id) else { continue };
-            count = count.saturating_add(shown_of(node, &options.attributes));
+            self.weigh_node(node, &options.attributes, &mut budget);
             if id != top && (self.is_opaque(node) || options.closed.contains(&id)) {
+                if budget.is_over() {
+                    return usize::MAX;
+                }
                 continue;
             }
             let below = self.child_count(id).min(most);
-            if count.saturating_add(below.saturating_mul(each)) > self.limits.max_values_per_read {
+            if below.saturating_mul(each) > budget.left() || budget.is_over() {
                 return usize::MAX;
             }
             match &node.body {
@@ -157,7 +181,7 @@ impl Tree {
                 _ => {}
             }
         }
-        count
+        budget.count()
     }
 
     /// A node with everything below it that is not opaque. The depth of the tree is bounded by
@@ -199,17 +223,6 @@ impl Tree {
             names => name.with_attributes(self.shown_attributes(id, names, options)),
         }
     }
-}
-
-/// How many values a node is shown with, of these attributes: one for the node and for each of them, and one for each
-/// kilobyte of what is copied.
-fn shown_of(node: &Node, attributes: &[String]) -> usize {
-    let body = match &node.body {
-        Body::Scalar(value) => value.as_bytes().map_or(0, <[u8]>::len),
-        _ => 0,
-    };
-    let own = attributes.iter().filter_map(|name| node.user_attributes.get(name)).map(size).sum::<usize>();
-    1 + attributes.len() + ((body + own) >> 10)
 }
 
 /// The reply of `list` with these names: at most `max_size` of them, and it says so if there were

@@ -9,7 +9,7 @@ use imbl::{OrdMap, OrdSet};
 use vocab::{Guid, ObjectId, Time};
 use yson::Bytes;
 
-use crate::accounts::Usage;
+use crate::accounts::{Payer, Usage};
 use crate::acl::{AclLink, Decision, Permission, Subjects, decide};
 use crate::failures::{join, no_object};
 use crate::limits::Limits;
@@ -33,6 +33,8 @@ pub struct Tree {
     pub(crate) blobs: OrdMap<u64, usize>,
     /// What the nodes of each account use, by its name; without an entry if they use nothing.
     pub(crate) usage: OrdMap<String, Usage>,
+    /// What each owner uses of the accounts that all users share, transactions and running operations included.
+    pub(crate) shares: OrdMap<Payer, Usage>,
     /// What transactions and running operations have made for each account that is in no node yet. Kept by the trunk.
     pub(crate) uncommitted: OrdMap<String, Usage>,
     /// All groups by name, for the closure of a user. Nothing keeps two groups in different maps
@@ -62,6 +64,7 @@ impl Tree {
             blobs: OrdMap::new(),
             usage: OrdMap::new(),
             uncommitted: OrdMap::new(),
+            shares: OrdMap::new(),
             groups: OrdSet::new(),
             expiring: OrdSet::new(),
             mounts: OrdMap::new(),
@@ -245,7 +248,7 @@ impl Tree {
             self.groups.insert(group_entry(&node));
         }
         self.expiring.extend(expiring_entry(&node));
-        self.charge(&node.account, node.usage());
+        self.charge(&Payer::of(&node), node.usage());
         self.nodes.insert(id, node);
     }
 
@@ -284,7 +287,7 @@ impl Tree {
             self.groups.remove(&group_entry(&node));
         }
         expiring_entry(&node).map(|entry| self.expiring.remove(&entry));
-        self.charge(&node.account, -node.usage());
+        self.charge(&Payer::of(&node), -node.usage());
         Some(node)
     }
 }

@@ -71,7 +71,7 @@ impl Kernel {
         }
     }
 
-    /// `{id, key, revision, blob, size, md5, executable, file_name}` of a file node.
+    /// `{id, key, revision, blob, size, room, md5, executable, file_name}` of a file node.
     pub(crate) fn locate_file(&self, path: &YPath) -> Result<Value, Failure> {
         let (id, content) = self.file(path)?;
         let node = self.tree.expect_node(id)?;
@@ -82,13 +82,18 @@ impl Kernel {
             "revision" => node.content_revision,
             "blob" => content.map_or(0, |c| c.blob),
             "size" => content.map_or(0, |c| c.size),
-            "space_left" => self.tree.disk_space_left(id),
+            "room" => self.disk_room(id),
         };
         map = map
             .with_some("md5", content.and_then(|c| c.md5.clone()))
             .with_some("executable", attribute("executable"))
             .with_some("file_name", attribute("file_name"));
         Ok(map.into())
+    }
+
+    /// Names of the limits that more bytes of a node count towards, each with the bytes that are left.
+    pub(crate) fn disk_room(&self, id: ObjectId) -> Map {
+        self.tree.disk_room(id).into_iter().collect()
     }
 
     /// A content that some unfinished operation has pinned, though the file may be another by now. A node gets it for a job of

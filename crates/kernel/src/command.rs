@@ -254,7 +254,7 @@ pub enum Command {
         /// What the contents of files make together; it is already durable in the blob store.
         joined: Option<Box<Joined>>,
     },
-    /// What a job may still write to an output table: `{space_left}`, bytes. Asked before its rows come.
+    /// What a job may still write to an output table: `{room}`, bytes by limit. Asked before its rows come.
     LocateJobOutput {
         /// The job.
         job_id: JobId,
@@ -832,9 +832,9 @@ impl Command {
     /// not have to. The kernel looks at the limits that are in force. Every other command is given back as it is.
     pub fn read_ahead(self) -> Result<Command, Failure> {
         match self {
-            Command::StartOperation { operation_type: OperationType::Vanilla, spec } if is_large(&spec) => {
+            Command::StartOperation { operation_type, spec } if is_large(&spec) => {
                 let options = ControllerOptions::before_limits();
-                let parsed = controller::spec::parse(OperationType::Vanilla, &spec, &options)
+                let parsed = controller::spec::parse(operation_type, &spec, &options)
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 Ok(Command::StartReadOperation(Box::new(parsed)))
             }
@@ -849,7 +849,7 @@ impl Command {
     /// Is it worth reading ahead?
     pub fn has_large_spec(&self) -> bool {
         match self {
-            Command::StartOperation { operation_type: OperationType::Vanilla, spec } => is_large(spec),
+            Command::StartOperation { spec, .. } => is_large(spec),
             Command::In { in_words: false, command, .. } => command.has_large_spec(),
             _ => false,
         }

@@ -12,12 +12,16 @@ use yson::ypath::YPath;
 const MAX_SOURCES: usize = 10_000;
 
 /// What is to be joined to be the content of a file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct FileParts {
     /// The file.
     pub destination: ObjectId,
     /// Blobs with their sizes, in order; 0 stands for the content of a file that was never written.
     pub contents: Vec<(u64, u64)>,
+    /// Bytes that the file may get, by limit.
+    pub room: yson::Map,
+    /// Bytes of the content that is replaced.
+    pub replaced: u64,
 }
 
 /// What the edge has made of parts.
@@ -65,7 +69,8 @@ impl Kernel {
             demand_whole(path, u64::MAX, "files")?;
             contents.push(of(self.file(path)?.1));
         }
-        Ok(Some(FileParts { destination: id, contents }))
+        let (room, replaced) = (self.disk_room(id), of(present).1);
+        Ok(Some(FileParts { destination: id, contents, room, replaced }))
     }
 
     /// `concatenate`; of files, when their contents are joined: then the answer is the blob that was taken, since what

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use vocab::planted::{Bug, strikes};
 use vocab::{
-    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, OperationId,
-    Resources, Span, Time, code,
+    AbortReason, AllocationId, Failure, InterruptionReason, JobId, JobOutcome, JobPhase, ObjectId,
+    OperationId, Resources, Span, Time, code,
 };
 use wire::{AbortJob, JobEvent, JobReport, ServerMessage};
 
@@ -25,7 +25,15 @@ pub(crate) struct Jobs {
     /// What failed jobs were reading, before their end.
     fail_contexts: BTreeMap<JobId, FailContext>,
     /// Rows that arrived before the end of their job, by output table.
-    outputs: BTreeMap<JobId, BTreeMap<u32, Chunk>>,
+    outputs: BTreeMap<JobId, BTreeMap<u32, Uploaded>>,
+}
+
+/// Rows that a running job has written to an output table.
+#[derive(Clone)]
+pub(crate) struct Uploaded {
+    pub chunk: Chunk,
+    /// Transaction and table that the account is charged for; `None` if the job was not known when they came.
+    pub place: Option<(ObjectId, ObjectId)>,
 }
 
 /// Where a job runs and for whom.
@@ -55,15 +63,15 @@ impl Jobs {
         self.by_id.keys().copied()
     }
     /// Rows that a job has written to a table; those that came before are given back.
-    pub fn keep_output(&mut self, job: JobId, table: u32, chunk: Chunk) -> Option<Chunk> {
-        self.outputs.entry(job).or_default().insert(table, chunk)
+    pub fn keep_output(&mut self, job: JobId, table: u32, uploaded: Uploaded) -> Option<Uploaded> {
+        self.outputs.entry(job).or_default().insert(table, uploaded)
     }
     /// What a job was reading when it failed; what came before is given back.
     pub fn keep_fail_context(&mut self, job: JobId, context: FailContext) -> Option<FailContext> {
         self.fail_contexts.insert(job, context)
     }
     /// What has come of a job.
-    pub fn output(&self, job: JobId) -> Cow<'_, BTreeMap<u32, Chunk>> {
+    pub fn output(&self, job: JobId) -> Cow<'_, BTreeMap<u32, Uploaded>> {
         self.outputs.get(&job).map_or_else(Cow::default, Cow::Borrowed)
     }
     fn confirm(&mut self, job: JobId) {
@@ -187,6 +195,10 @@ impl Kernel {
         }
         let has_all_output = self.has_all_output(job_id, &finished);
         let output = self.jobs.outputs.remove(&job_id).unwrap_or_default();
+        // From here on they count as part of the operation's output, if they become that.
+        output.values().for_each(|uploaded| self.release_uploaded(uploaded));
+        let output: BTreeMap<u32, Chunk> =
+            output.into_iter().map(|(n, uploaded)| (n, uploaded.chunk)).collect();
         let mut dropped: BTreeSet<u64> = output.values().map(|chunk| chunk.blob).collect();
         if has_all_output
             && matches!(finished.outcome, JobOutcome::Completed { .. })
@@ -267,17 +279,19 @@ impl Kernel {
     /// What came of jobs that were given up before their end came.
     pub(crate) fn drop_stray_output(&mut self, out: &mut Vec<Effect>) {
         let Jobs { by_id, outputs, fail_contexts, .. } = &mut self.jobs;
-        let mut stray = Vec::new();
+        let (mut stray, mut uploaded) = (Vec::new(), Vec::new());
         outputs.retain(|job, chunks| {
             let kept = by_id.contains_key(job);
-            stray.extend(chunks.values().filter(|_| !kept).map(|chunk| chunk.blob));
+            uploaded.extend(chunks.values().filter(|_| !kept).cloned());
             kept
         });
+        stray.extend(uploaded.iter().map(|of| of.chunk.blob));
         fail_contexts.retain(|job, context| {
             let kept = by_id.contains_key(job);
             stray.extend((!kept).then_some(context.blob));
             kept
         });
+        uploaded.iter().for_each(|of| self.release_uploaded(of));
         stray.into_iter().for_each(|blob| self.delete_blob(blob, out));
     }
 

@@ -337,10 +337,8 @@ impl Kernel {
                 }
             }
             Input::RowsUploaded { from, job_id, table, chunk } => {
-                if self.takes_upload(now, (&from, job_id), chunk.blob, out)
-                    && let Some(lost) = self.jobs.keep_output(job_id, table, *chunk)
-                {
-                    self.delete_blob(lost.blob, out);
+                if self.takes_upload(now, (&from, job_id), chunk.blob, out) {
+                    self.rows_uploaded(job_id, table, *chunk, out);
                 }
             }
             Input::EventsWritten(number) => self.events.written(number),
@@ -538,16 +536,26 @@ impl Kernel {
                 if let Err(failure) = self.check_read(who, &path, &attributes, max_size) {
                     return (Waits::Tree, Err(failure));
                 }
-                let closed = self.closed_to(who, &path, true);
-                let blind = self.blind_links(who, &path, &attributes, true);
+                let hidden = self.closed_to(who, &path, true);
+                let hidden =
+                    hidden.and_then(|closed| Ok((closed, self.blind_links(who, &path, &attributes, true)?)));
+                let (closed, blind) = match hidden {
+                    Ok(hidden) => hidden,
+                    Err(failure) => return (Waits::Tree, Err(failure)),
+                };
                 self.get(now, &path, GetOptions { attributes, max_size, closed, blind }, fields)
             }
             Command::List { path, attributes, max_size } => {
                 let closed = match attributes.is_empty() {
-                    true => BTreeSet::new(),
+                    true => Ok(BTreeSet::new()),
                     false => self.closed_to(who, &path, false),
                 };
-                let blind = self.blind_links(who, &path, &attributes, false);
+                let hidden =
+                    closed.and_then(|closed| Ok((closed, self.blind_links(who, &path, &attributes, false)?)));
+                let (closed, blind) = match hidden {
+                    Ok(hidden) => hidden,
+                    Err(failure) => return (Waits::Tree, Err(failure)),
+                };
                 self.list(now, &path, GetOptions { attributes, max_size, closed, blind })
             }
             Command::Exists { path } => self.exists(now, &path),
@@ -660,8 +668,8 @@ impl Kernel {
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 self.start_operation(now, user, parsed, out)
             }
-            Command::StartReadOperation(parsed) => {
-                controller::spec::check_limits(&parsed, &self.controller_options)
+            Command::StartReadOperation(mut parsed) => {
+                controller::spec::check_limits(&mut parsed, &self.controller_options)
                     .map_err(|inner| Failure::new("Error parsing operation spec").because(inner))?;
                 self.start_operation(now, user, *parsed, out)
             }
@@ -801,7 +809,7 @@ impl Kernel {
         }
     }
 
-    fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
+    pub(crate) fn delete_blob(&self, blob: u64, out: &mut Vec<Effect>) {
         // Rows that were not kept have none.
         if blob != NOT_KEPT {
             out.push(Effect::DeleteBlob { after: self.open.seq, blob });

@@ -38,7 +38,7 @@ impl Kernel {
         }
     }
 
-    /// `{id, revision, schema, sorted_by, chunks, closed_columns}` of a table, as far as somebody may read it.
+    /// `{id, revision, schema, sorted_by, chunks, room, closed_columns}` of a table, as far as somebody may read it.
     pub(crate) fn locate_table(&self, who: Option<&Who>, path: &YPath) -> Result<Value, Failure> {
         let (id, table) = self.table(path)?;
         let closed = who.map(|who| self.closed_columns(who, &Object::Node(id))).unwrap_or_default();
@@ -49,7 +49,7 @@ impl Kernel {
             "schema" => table.schema.clone(),
             "sorted_by" => table.sorted_by.clone(),
             "chunks" => chunks,
-            "space_left" => self.tree.disk_space_left(id),
+            "room" => self.disk_room(id),
             "closed_columns" => closed.into_iter().collect::<Vec<_>>(),
         }
         .into())

@@ -36,18 +36,20 @@ impl ServerBackend {
         let _turn = turn(parts.destination).await;
         let ask = |command: Command| self.ask(user.clone(), mutation_id, command);
         let mut answer = wait(ask(command.clone())?).await?;
+        let path = format!("#{}", parts.destination);
         let mut attempts = 0..ATTEMPTS;
-        while let Body::FilesToJoin(FileParts { contents, .. }) = answer {
+        while let Body::FilesToJoin(FileParts { contents, room, replaced, .. }) = answer {
             if attempts.next().is_none() {
                 let message = format!(
                     "The files were changed {ATTEMPTS} times while they were joined: try again later"
                 );
                 return Err(Failure::coded(code::LOCK_CONFLICT, message));
             }
-            answer = match self.files.join(&contents, false).await {
-                Ok(Written { blob, size, .. }) => {
+            let room = self.files.rooms().open(path.clone(), Some(&room.into()), replaced);
+            answer = match self.files.join(&contents, false, room).await {
+                Ok(Written { blob, size, room, .. }) => {
                     let change = command.clone().with_joined(Joined { of: contents, blob, size });
-                    self.files.settle(ask(change), blob).await?
+                    self.files.settle(ask(change), blob, room).await?
                 }
                 Err(failure) => match wait(ask(command.clone())?).await? {
                     Body::FilesToJoin(now) if now.contents == contents => return Err(failure),

@@ -2,6 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, is_unknown, stopping};
+use crate::room::{Room, Rooms};
 use crate::streams::{self, Sink, Source, pump};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use store::{BlobWriter, Store};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
-use vocab::{Failure, ObjectId, code};
+use vocab::{Failure, ObjectId};
 use yson::Value;
 use yson::ypath::YPath;
 
@@ -33,6 +34,7 @@ pub(crate) async fn turn(file: ObjectId) -> MutexGuard<'static, ()> {
 #[derive(Clone)]
 pub struct Files {
     store: Arc<dyn Store>,
+    rooms: Rooms,
 }
 
 /// Where a file's content is.
@@ -41,14 +43,19 @@ struct Located {
     revision: u64,
     blob: u64,
     size: u64,
-    /// Bytes that its account may still use.
-    space_left: u64,
+    /// Bytes that it may get, by limit.
+    room: Option<Value>,
 }
 
 impl Files {
     /// Over this store.
-    pub fn new(store: Arc<dyn Store>) -> Files {
-        Files { store }
+    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms) -> Files {
+        Files { store, rooms }
+    }
+
+    /// What other contents on their way to the disk are counted in, too.
+    pub(crate) fn rooms(&self) -> &Rooms {
+        &self.rooms
     }
 
     /// Streams a content into a blob, then makes it the file's: the file changes whole or not at all. Once all of
@@ -72,14 +79,16 @@ impl Files {
         // What is appended may have to be joined with another content than there is now.
         let digest = compute_md5 && !append;
         let replaced = if append { 0 } else { target.size };
-        let room = Room { bytes: target.space_left.saturating_add(replaced), path: path.clone() };
-        let written = pump(body, move || Draft::begin(&*store, digest, Some(room))).await?;
+        let room = self.rooms.open(path.text(), target.room.as_ref(), replaced);
+        let written = pump(body, move || Draft::begin(&*store, digest, room)).await?;
         if !append {
-            let Written { blob, size, md5 } = written;
+            let Written { blob, size, md5, room } = written;
             let asked = backend.ask(user, None, of(blob, size, md5, None));
-            return self.settle(asked, blob).await.map(drop);
+            return self.settle(asked, blob, room).await.map(drop);
         }
-        let Written { blob: tail, size: tail_size, .. } = written;
+        // The tail is a part of what is joined from now on, and is counted there.
+        let Written { blob: tail, size: tail_size, room, .. } = written;
+        drop(room);
         let _turn = turn(target.id).await;
         let mut attempt = 0;
         let done = loop {
@@ -89,10 +98,12 @@ impl Files {
                 Err(failure) => break Err(failure),
             };
             let behind = base.blob;
-            let joined = match self.join(&[(base.blob, base.size), (tail, tail_size)], compute_md5).await {
-                Ok(Written { blob, size, md5 }) => {
+            let room = self.rooms.open(path.text(), base.room.as_ref(), base.size);
+            let parts = [(base.blob, base.size), (tail, tail_size)];
+            let joined = match self.join(&parts, compute_md5, room).await {
+                Ok(Written { blob, size, md5, room }) => {
                     let asked = backend.ask(user.clone(), None, of(blob, size, md5, Some(behind)));
-                    self.settle(asked, blob).await.map(drop)
+                    self.settle(asked, blob, room).await.map(drop)
                 }
                 Err(failure) => Err(failure),
             };
@@ -116,6 +127,7 @@ impl Files {
         &self,
         asked: Result<oneshot::Receiver<Result<Body, Failure>>, Failure>,
         blob: u64,
+        room: Room,
     ) -> Result<Body, Failure> {
         let done = match asked {
             Ok(answer) => match answer.await {
@@ -129,16 +141,24 @@ impl Files {
             matches!(&done, Ok(Body::Value(taken)) if taken.as_u64().is_none_or(|taken| taken == blob));
         if !is_taken && !done.as_ref().is_err_and(is_unknown) {
             let _ = self.store.delete_blob(blob);
+        } else {
+            room.settled();
         }
         done
     }
 
-    /// Contents one behind another, in one of their own.
-    pub(crate) async fn join(&self, parts: &[(u64, u64)], compute_md5: bool) -> Result<Written, Failure> {
+    /// Contents one behind another, in one of their own. There must be room for all of it before any is copied.
+    pub(crate) async fn join(
+        &self,
+        parts: &[(u64, u64)],
+        compute_md5: bool,
+        mut room: Room,
+    ) -> Result<Written, Failure> {
+        room.grow_to(parts.iter().fold(0, |sum, (_, size)| sum.saturating_add(*size)))?;
         let contents = Contents(parts.iter().map(|(blob, size)| self.content(*blob, 0, *size)).collect());
         let store = Arc::clone(&self.store);
         let written =
-            pump(streams::stream(contents), move || Draft::begin(&*store, compute_md5, None)).await?;
+            pump(streams::stream(contents), move || Draft::begin(&*store, compute_md5, room)).await?;
         if written.size == parts.iter().map(|(_, size)| size).sum() {
             return Ok(written);
         }
@@ -216,42 +236,18 @@ pub(crate) struct Written {
     pub(crate) blob: u64,
     pub(crate) size: u64,
     md5: Option<String>,
+    pub(crate) room: Room,
 }
 
 /// A blob on its way to be a content.
 struct Draft {
     writer: Box<dyn BlobWriter>,
     md5: Option<Md5>,
-    room: Option<Room>,
-}
-
-/// What an account has room for.
-pub(crate) struct Room {
-    /// More bytes are refused when they come, and not after all of them.
-    pub(crate) bytes: u64,
-    /// Of whom the account is.
-    pub(crate) path: YPath,
-}
-
-impl Room {
-    /// 902 if a content has become larger than there is room for.
-    pub(crate) fn check(&self, size: u64) -> Result<(), Failure> {
-        if size <= self.bytes {
-            return Ok(());
-        }
-        let text = format!(
-            "The account of {} is over disk space limit: there is room for {} bytes, and more have come; see its \
-             @resource_limits and @resource_usage",
-            self.path, self.bytes
-        );
-        Err(Failure::coded(code::ACCOUNT_LIMIT, text)
-            .with("resource", "disk_space")
-            .with("limit", self.bytes))
-    }
+    room: Room,
 }
 
 impl Draft {
-    fn begin(store: &dyn Store, compute_md5: bool, room: Option<Room>) -> Result<Draft, Failure> {
+    fn begin(store: &dyn Store, compute_md5: bool, room: Room) -> Result<Draft, Failure> {
         let writer = store.begin_blob().map_err(unreadable)?;
         Ok(Draft { writer, md5: compute_md5.then(Md5::new), room })
     }
@@ -264,9 +260,7 @@ impl Sink for Draft {
         if let Some(md5) = &mut self.md5 {
             md5.update(chunk);
         }
-        if let Some(room) = &self.room {
-            room.check(self.writer.len() + chunk.len() as u64)?;
-        }
+        self.room.grow_to(self.writer.len() + chunk.len() as u64)?;
         self.writer.append(chunk).map_err(unreadable)
     }
 
@@ -279,7 +273,7 @@ impl Sink for Draft {
                 text
             })
         });
-        Ok(Written { blob, size, md5 })
+        Ok(Written { blob, size, md5, room: self.room })
     }
 }
 
@@ -303,6 +297,6 @@ async fn locate(
         revision: number("revision"),
         blob: number("blob"),
         size: number("size"),
-        space_left: number("space_left"),
+        room: value.get("room").cloned(),
     })
 }

@@ -3,6 +3,7 @@
 
 use crate::backend::{ServerBackend, wait};
 use crate::merged_rows::MergedRows;
+use crate::room::Room;
 use crate::rows::{Rows, Slice, Step};
 use crate::streams;
 use ::tables::{Columns, Control, Printer, Summary, TRAILER};
@@ -122,21 +123,21 @@ pub async fn receive(
     store: &Arc<dyn Store>,
     first: pb::RowsChunk,
     mut incoming: Streaming<pb::RowsChunk>,
-) -> Result<(JobId, u32, Chunk), Status> {
+) -> Result<(JobId, u32, Chunk, Option<Room>), Status> {
     let unavailable = |e: store::StoreError| Status::unavailable(e.to_string());
     let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
     let summary = yson::parse_record(&first.summary).ok().as_ref().and_then(Summary::from_value);
     let summary = summary.ok_or_else(|| Status::invalid_argument("Malformed summary of a chunk"))?;
-    let space_left = space_left(backend, job_id, table).await?;
+    let mut room = room(backend, job_id, table).await?;
     let mut writer = store.begin_blob().map_err(unavailable)?;
     let mut next = Some(first);
     while let Some(piece) = next {
         let size = writer.len() + piece.data.len() as u64;
-        if size > space_left {
+        if room.grow_to(size).is_err() {
             // The kernel hears of rows that are too many, and fails the job.
-            drop(writer);
+            drop((writer, room));
             let size = drain(incoming, size).await?;
-            return Ok((job_id, table, chunk_of(summary, NOT_KEPT, size)));
+            return Ok((job_id, table, chunk_of(summary, NOT_KEPT, size), None));
         }
         // The disk may be slow, and who else is served by this thread must not wait for it.
         let appended = tokio::task::spawn_blocking(move || writer.append(&piece.data).map(|()| writer)).await;
@@ -146,7 +147,7 @@ pub async fn receive(
     let size = writer.len();
     let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
     let blob = finished.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
-    Ok((job_id, table, chunk_of(summary, blob, size)))
+    Ok((job_id, table, chunk_of(summary, blob, size), Some(room)))
 }
 
 fn chunk_of(summary: Summary, blob: u64, size: u64) -> Chunk {
@@ -162,13 +163,14 @@ async fn drain(mut incoming: Streaming<pb::RowsChunk>, mut size: u64) -> Result<
     Ok(size)
 }
 
-/// Bytes that the account of an output table may still use.
-async fn space_left(backend: &ServerBackend, job_id: JobId, table: u32) -> Result<u64, Status> {
+/// The room that the rows of an output table have.
+async fn room(backend: &ServerBackend, job_id: JobId, table: u32) -> Result<Room, Status> {
     let unavailable = |f: Failure| Status::unavailable(f.to_string());
     let command = Command::LocateJobOutput { job_id, table };
     let answer = backend.ask("root".into(), None, command).map_err(unavailable)?;
+    let path = format!("output table {table} of job {job_id}");
     match wait(answer).await.map_err(unavailable)? {
-        Body::Value(told) => Ok(told.get("space_left").and_then(Value::as_u64).unwrap_or(u64::MAX)),
+        Body::Value(told) => Ok(backend.files.rooms().open(path, told.get("room"), 0)),
         _ => Err(Status::internal("not a location")),
     }
 }

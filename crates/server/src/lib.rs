@@ -41,6 +41,7 @@ mod outbox;
 mod page;
 mod password_checks;
 mod refusals;
+mod room;
 mod rows;
 mod run;
 mod secret_file;

@@ -6,6 +6,7 @@ use crate::hub::{Hub, Opened};
 use crate::job_rows::{self, JobInput};
 use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
+use crate::room::Room;
 use api::secrets::{same_secret, sha256};
 use kernel::{Body, Command, FailContext, Input, JoinRequest, NodeKey, NodeProof};
 use std::net::IpAddr;
@@ -360,11 +361,14 @@ impl NodeService for Nodes {
         if !self.may_hand_in(&proof, JobId(id_from("job_id", &first.job_id)?)).await? {
             return Ok(Response::new(pb::Empty {}));
         }
-        let (job_id, table, chunk) = job_rows::receive(&self.backend, &self.store, first, incoming).await?;
+        let (job_id, table, chunk, room) =
+            job_rows::receive(&self.backend, &self.store, first, incoming).await?;
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         let chunk = Box::new(chunk);
         self.backend.mailbox.send(Input::RowsUploaded { from: proof, job_id, table, chunk });
+        // The kernel counts them when it reads its mailbox.
+        room.into_iter().for_each(Room::settled);
         Ok(Response::new(pb::Empty {}))
     }
 

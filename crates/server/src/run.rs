@@ -17,6 +17,7 @@ use crate::node_service::{Entrance, Nodes};
 use crate::other_family::hold_other_family;
 use crate::page::with_page;
 use crate::refusals::Refusals;
+use crate::room::Rooms;
 use crate::security_headers::with_security_headers;
 use crate::start::{Started, adopt, read_kernel, start};
 use crate::tables::Tables;
@@ -250,13 +251,14 @@ async fn serve(
             recovery,
         )
     };
+    let rooms = Rooms::default();
     let backend = ServerBackend {
         mailbox,
         event_log: event_log.as_ref().map(|log| log.reader()),
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
-        files: Files::new(Arc::clone(&store)),
-        tables: Tables::new(Arc::clone(&store)),
+        files: Files::new(Arc::clone(&store), rooms.clone()),
+        tables: Tables::new(Arc::clone(&store), rooms),
         changes,
         subjects_changed,
         measures: Arc::clone(&measures),

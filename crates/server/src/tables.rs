@@ -2,7 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, is_unknown, stopping};
-use crate::files::Room;
+use crate::room::{Room, Rooms};
 use crate::rows::{Rows, Step, slices};
 use crate::streams::{self, Sink, pump};
 use ::tables::{Checker, Control, Printer, Schema, Selection, Writer};
@@ -18,6 +18,7 @@ use yson::ypath::YPath;
 #[derive(Clone)]
 pub struct Tables {
     store: Arc<dyn Store>,
+    rooms: Rooms,
 }
 
 /// What the kernel says of a table.
@@ -27,14 +28,14 @@ struct Located {
     chunks: Vec<Chunk>,
     /// To whoever asked.
     closed_columns: Vec<String>,
-    /// Bytes that its account may still use.
-    space_left: u64,
+    /// Bytes that it may get, by limit.
+    room: Option<Value>,
 }
 
 impl Tables {
     /// Over this store.
-    pub fn new(store: Arc<dyn Store>) -> Tables {
-        Tables { store }
+    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms) -> Tables {
+        Tables { store, rooms }
     }
 
     /// Where the chunks are.
@@ -66,9 +67,9 @@ impl Tables {
         let checker = Checker::new(checked, sorted_by.clone());
         let store = Arc::clone(&self.store);
         let replaced = if append { 0 } else { located.chunks.iter().map(|chunk| chunk.size).sum() };
-        let room = Room { bytes: located.space_left.saturating_add(replaced), path: path.clone() };
+        let room = self.rooms.open(path.text(), located.room.as_ref(), replaced);
         let open = move || DraftChunk::begin(&*store, Writer::new(format, checker), room);
-        let chunk = pump(body, open).await?;
+        let (chunk, room) = pump(body, open).await?;
         let blob = chunk.blob;
         let chunks = if chunk.rows > 0 { vec![chunk] } else { Vec::new() };
         let rows = TableRows { chunks, append, sorted_by, schema, replace_schema };
@@ -85,6 +86,8 @@ impl Tables {
         // Nor is it when the store has failed.
         if !is_taken && !done.as_ref().is_err_and(is_unknown) {
             let _ = self.store.delete_blob(blob);
+        } else {
+            room.settled();
         }
         done.map(drop)
     }
@@ -177,25 +180,26 @@ impl DraftChunk {
 }
 
 impl Sink for DraftChunk {
-    type Written = Chunk;
+    type Written = (Chunk, Room);
 
     fn add(&mut self, piece: &[u8]) -> Result<(), Failure> {
         self.writer.push(piece, &mut self.ready)?;
         if !self.ready.is_empty() {
-            self.room.check(self.blob.len() + self.ready.len() as u64)?;
+            self.room.grow_to(self.blob.len() + self.ready.len() as u64)?;
             self.blob.append(&self.ready).map_err(unreadable)?;
             self.ready.clear();
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Chunk, Failure> {
-        let DraftChunk { mut blob, writer, mut ready, room: _ } = self;
+    fn finish(self) -> Result<(Chunk, Room), Failure> {
+        let DraftChunk { mut blob, writer, mut ready, mut room } = self;
         let ::tables::Summary { rows, weight, size: row_bytes, bounds } = writer.finish(&mut ready)?;
+        room.grow_to(blob.len() + ready.len() as u64)?;
         blob.append(&ready).map_err(unreadable)?;
         let size = blob.len();
         let blob = blob.finish().map_err(unreadable)?;
-        Ok(Chunk { blob, size, rows, row_bytes, weight, bounds })
+        Ok((Chunk { blob, size, rows, row_bytes, weight, bounds }, room))
     }
 }
 
@@ -220,6 +224,6 @@ async fn locate(
         sorted_by: names("sorted_by")?,
         closed_columns: names("closed_columns")?,
         chunks: chunks.collect::<Result<_, _>>()?,
-        space_left: value.get("space_left").and_then(Value::as_u64).unwrap_or_default(),
+        room: value.get("room").cloned(),
     })
 }

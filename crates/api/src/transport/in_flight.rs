@@ -56,10 +56,15 @@ impl Counted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(reservation);
     }
 
-    /// The reservation of a reply of so many bytes, if it is the only one and there were as many; else those that were made
-    /// end.
+    /// All reservations that were added.
+    pub(crate) fn take_all(&self) -> Vec<Reservation> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The reservation for a reply of `bytes` bytes. `None`, and all reservations end, if there is not exactly one or if
+    /// it is too small.
     pub(super) fn take(&self, bytes: u64) -> Option<Reservation> {
-        let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut all = self.take_all();
         let only = if all.len() == 1 { all.pop() } else { None };
         only.filter(|reservation| bytes <= reservation.bytes + COUNTED)
     }
@@ -87,6 +92,16 @@ impl InFlight {
         if bytes <= COUNTED {
             return Ok(None);
         }
+        self.count(user, bytes)?;
+        Ok(Some(Reservation { of: Arc::clone(self), user: user.to_owned(), bytes }))
+    }
+
+    /// The reservation of a reply that is made in parts, which has none yet.
+    pub(crate) fn begin(self: &Arc<Self>, user: &str) -> Reservation {
+        Reservation { of: Arc::clone(self), user: user.to_owned(), bytes: 0 }
+    }
+
+    fn count(&self, user: &str, bytes: u64) -> Result<(), Failure> {
         let mut taken = self.taken();
         let of_user = taken.users.get(user).copied().unwrap_or(0);
         let InFlightLimits { per_user, total } = self.limits;
@@ -108,8 +123,25 @@ impl InFlight {
         }
         taken.total += bytes;
         *taken.users.entry(user.to_owned()).or_default() += bytes;
-        drop(taken);
-        Ok(Some(Reservation { of: Arc::clone(self), user: user.to_owned(), bytes }))
+        Ok(())
+    }
+}
+
+impl Reservation {
+    /// Counts another part of the reply, however small it is.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.of.count(&self.user, bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Takes over the bytes of another reservation for the same user.
+    pub(crate) fn absorb(&mut self, mut other: Reservation) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -225,6 +257,21 @@ mod tests {
         }
         assert!(counted.take(600_000).is_none());
         assert_eq!(in_flight.taken().total, 0, "the parts do not count any more");
+    }
+
+    /// S14.
+    #[test]
+    fn a_reply_that_is_made_in_parts_counts_with_all_of_them() {
+        let in_flight = limits();
+        let mut parts = in_flight.begin("ann");
+        (0..10).for_each(|_| parts.grow(100_000).expect("room"));
+        assert!(parts.grow(100_000).is_err(), "parts are counted although each is small");
+        assert_eq!((parts.bytes(), in_flight.taken().total), (1_000_000, 1_000_000));
+        let mut whole = in_flight.begin("ann");
+        whole.absorb(parts);
+        assert_eq!((whole.bytes(), in_flight.taken().total), (1_000_000, 1_000_000));
+        drop(whole);
+        assert!(in_flight.taken().users.is_empty());
     }
 
     #[test]

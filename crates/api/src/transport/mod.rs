@@ -29,7 +29,7 @@ mod trailers;
 pub use doors::{Doors, Hangup, NodeDoor, NodeLink};
 pub(crate) use failure::panic_failure;
 pub use in_flight::InFlightLimits;
-pub(crate) use in_flight::{Counted, InFlight, weight};
+pub(crate) use in_flight::{Counted, InFlight, Reservation, weight};
 pub(crate) use reply::away_if;
 pub use serve::{Grace, Peer, serve};
 pub use tls::Tls;

@@ -81,3 +81,35 @@ fn items_wait_together() {
     }
     assert!(results(&server.ask(HEAD, b"{requests=[]}")).is_empty());
 }
+
+/// S14. Each of the results is small; the batch ends where their bytes would exceed what one user's replies may take.
+#[test]
+fn results_of_a_batch_are_counted_one_by_one() {
+    let server = Server::start();
+    let text = "x".repeat(60_000);
+    let set = format!("{{requests=[{{command=set; parameters={{path=\"//x\"}}; input=\"{text}\"}}]}}");
+    assert!(results(&server.ask(HEAD, set.as_bytes()))[0].get("error").is_none());
+    server.fake.take_calls();
+    let get = "{command=get; parameters={path=\"//x\"; return_only_value=%true}};";
+    let body = format!("{{requests=[{}]}}", get.repeat(1_500));
+    let results = results(&server.ask(HEAD, body.as_bytes()));
+    assert_eq!(results.len(), 1_500);
+    let given = results.iter().filter(|result| result.get("output").is_some()).count();
+    let most = (64 << 20) / text.len();
+    assert!((most - 10..=most).contains(&given), "{given} of {most}");
+    // Up to fifty are under way at a time, and the order in which they end is not theirs.
+    let code =
+        |result: &Value| result.get("error").and_then(|error| error.get("code")).and_then(Value::as_i64);
+    assert!(
+        results[given + 50..].iter().all(|result| code(result) == Some(904)),
+        "{:?}",
+        results[given + 50]
+    );
+    let asked = server.fake.take_calls().len();
+    assert!(asked < given + 100, "{asked} requests were begun, {given} of them were answered");
+    // The reply was read: nothing of it counts any more.
+    let again = format!("{{requests=[{}]}}", get.repeat(10));
+    assert!(
+        crate::batch::results(&server.ask(HEAD, again.as_bytes())).iter().all(|r| r.get("output").is_some())
+    );
+}

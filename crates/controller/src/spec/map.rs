@@ -79,7 +79,10 @@ impl MapSpec {
     }
 }
 
-/// Into how many jobs.
+/// Options that say into how many jobs.
+pub(super) const CUTTING: [&str; 4] =
+    ["job_count", "data_weight_per_job", "data_size_per_job", "max_job_count"];
+
 pub(super) fn read_cutting(r: &mut Reader<'_>, max_job_count: u32) -> Result<Cutting, Failure> {
     let most = i64::from(max_job_count);
     let job_count = r.int("job_count", 1..=most).optional()?;

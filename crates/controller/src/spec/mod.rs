@@ -239,7 +239,7 @@ fn check_files(tasks: &[TaskSpec], options: &ControllerOptions) -> Result<(), Fa
 }
 
 /// Refuses a specification that was read by larger limits than those in force.
-pub fn check_limits(parsed: &ParsedSpec, options: &ControllerOptions) -> Result<(), Failure> {
+pub fn check_limits(parsed: &mut ParsedSpec, options: &ControllerOptions) -> Result<(), Failure> {
     let spec = &parsed.spec;
     if let Some(title) = spec.root.title.as_ref().filter(|title| title.len() > options.max_title_length) {
         return Err(refuse_at("/title", root::too_long_title(title, options.max_title_length)));
@@ -251,6 +251,9 @@ pub fn check_limits(parsed: &ParsedSpec, options: &ControllerOptions) -> Result<
             root::too_large_annotations(size, options.max_annotations_size),
         ));
     }
+    // In the order in which they are read.
+    cut_within_limits(parsed, options)?;
+    let spec = &parsed.spec;
     let (max_tasks, max_jobs) = (options.max_task_count, options.max_total_job_count);
     check_task_count(spec.tasks.len(), max_tasks)?;
     if let Some(task) = spec.tasks.iter().find(|task| task.job_count.max(task.expected_job_count) > max_jobs)
@@ -262,6 +265,44 @@ pub fn check_limits(parsed: &ParsedSpec, options: &ControllerOptions) -> Result<
     }
     check_total_job_count(&spec.tasks, max_jobs)?;
     check_files(&spec.tasks, options)
+}
+
+/// Reads the options by which the rows of tables are cut into jobs once more: their limits and defaults are those in force.
+fn cut_within_limits(parsed: &mut ParsedSpec, options: &ControllerOptions) -> Result<(), Failure> {
+    if parsed.spec.map.is_none() && parsed.spec.merge.is_none() {
+        return Ok(());
+    }
+    let given =
+        parsed.provided.iter().filter(|(name, _)| map::CUTTING.iter().any(|of| of.as_bytes() == *name));
+    let given: Map = given.map(|(name, value)| (name, value.clone())).collect();
+    let mut r = Reader::new(&given, "");
+    let cutting = map::read_cutting(&mut r, options.max_total_job_count)?;
+    for (name, value) in r.finish().0 {
+        parsed.full.insert(name, value);
+    }
+    if let Some(map) = &mut parsed.spec.map {
+        map.cutting = cutting;
+    }
+    Ok(())
+}
+
+/// Another value of the option `max_failed_job_count`. The rest of the spec, which may be large, is not read again.
+pub fn set_max_failed_job_count(
+    parsed: &mut ParsedSpec,
+    value: &Value,
+    options: &ControllerOptions,
+) -> Result<(), Failure> {
+    const NAME: &str = "max_failed_job_count";
+    let given = Map::new().with(NAME, value.clone());
+    let mut r = Reader::new(&given, "");
+    let limit = RootOptions::read(&mut r, options)?.max_failed_job_count;
+    let read = r.finish().0.remove(NAME);
+    parsed.spec.root.max_failed_job_count = limit;
+    parsed.provided.insert(NAME, value.clone());
+    if let Some(read) = read {
+        parsed.full.insert(NAME, read);
+    }
+    Ok(())
 }
 
 fn check_task_count(count: usize, max_tasks: usize) -> Result<(), Failure> {

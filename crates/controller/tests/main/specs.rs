@@ -702,7 +702,7 @@ fn limits_may_be_looked_at_afterwards() {
     let options = ControllerOptions::default();
     let refused = |text: &str| {
         let known = parse(text).expect_err("refused at once, too").to_string();
-        let later = spec::check_limits(&read(text), &options).expect_err("refused later").to_string();
+        let later = spec::check_limits(&mut read(text), &options).expect_err("refused later").to_string();
         assert_eq!(later, known);
     };
     refused(&root(&format!("title={}", "x".repeat(5000))));
@@ -711,5 +711,58 @@ fn limits_may_be_looked_at_afterwards() {
     refused("{tasks={a={job_count=60000;command=x};b={job_count=40001;command=x}}}");
     let tasks: String = (0..101).map(|i| format!("t{i}={{job_count=1;command=x}};")).collect();
     refused(&format!("{{tasks={{{tasks}}}}}"));
-    assert_eq!(spec::check_limits(&read(&root("title=short")), &options), Ok(()));
+    assert_eq!(spec::check_limits(&mut read(&root("title=short")), &options), Ok(()));
+}
+
+/// S13: specifications of all types are read before the limits are known, and become what they would have been.
+#[test]
+fn operations_over_tables_read_ahead_are_as_those_that_are_not() {
+    let specs = [
+        (
+            OperationType::Map,
+            "input_table_paths=[\"//a\"]; output_table_paths=[\"//b\"]; mapper={command=cat}",
+        ),
+        (
+            OperationType::Merge,
+            "input_table_paths=[\"//a\"]; output_table_path=\"//b\"; combine_chunks=%true",
+        ),
+        (OperationType::Erase, "table_path=\"//a\""),
+    ];
+    let options = ControllerOptions { max_total_job_count: 1_000, ..ControllerOptions::default() };
+    for (operation_type, text) in specs {
+        for more in ["", "job_count=10", "job_count=1001", "max_job_count=5", "max_job_count=1001"] {
+            let map = map(&format!("{{{text}; {more}}}"));
+            let at_once = spec::parse(operation_type, &map, &options).map_err(|e| e.to_string());
+            let mut ahead = spec::parse(operation_type, &map, &ControllerOptions::before_limits())
+                .expect("there are no limits yet");
+            let checked = spec::check_limits(&mut ahead, &options).map_err(|e| e.to_string());
+            match (at_once, checked) {
+                (Ok(at_once), Ok(())) => {
+                    assert_eq!(at_once.full, ahead.full, "{more}");
+                    let cutting = |parsed: &spec::ParsedSpec| {
+                        parsed.spec.map.as_ref().map(|map| format!("{:?}", map.cutting))
+                    };
+                    assert_eq!(cutting(&at_once), cutting(&ahead), "{more}");
+                }
+                (at_once, checked) => assert_eq!(at_once.map(drop), checked, "{operation_type:?} {more}"),
+            }
+        }
+    }
+}
+
+/// S13: a patch reads the option that it changes, and none of the others.
+#[test]
+fn one_option_of_a_specification_is_changed() {
+    let options = ControllerOptions::default();
+    let mut parsed = parse(&root("max_failed_job_count=3")).expect("a good spec");
+    let set = |parsed: &mut spec::ParsedSpec, text: &str| {
+        let value = yson::parse(text.as_bytes()).expect("YSON");
+        spec::set_max_failed_job_count(parsed, &value, &options).map_err(|e| e.to_string())
+    };
+    set(&mut parsed, "5").expect("a number");
+    assert_eq!(parse(&root("max_failed_job_count=5")).expect("a good spec").full, parsed.full);
+    assert_eq!(parsed.spec.root.max_failed_job_count, 5);
+    let refused = set(&mut parsed, "-1").expect_err("out of range");
+    assert!(refused.contains("/max_failed_job_count"), "{refused}");
+    assert_eq!(parsed.provided.get("max_failed_job_count").and_then(yson::Value::as_i64), Some(5));
 }

@@ -8,6 +8,7 @@ use super::{Edit, Slot};
 use crate::acl::Acl;
 use crate::node::Body;
 use crate::resolve::Place;
+use crate::tree::Tree;
 
 /// Options of `copy` and `move`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,24 @@ pub struct CopyOptions {
     pub preserve_expiration_time: bool,
     /// Keep `expiration_timeout`.
     pub preserve_expiration_timeout: bool,
+}
+
+impl Tree {
+    /// Refuses to copy a subtree with more nodes, or larger ones, than a request may make.
+    pub fn check_copy_size(&self, top: ObjectId) -> Result<(), Failure> {
+        if self.subtree_exceeds(top, self.limits.max_nodes_per_request) {
+            return self.limits.check_request(usize::MAX);
+        }
+        if self.is_heavy(top) {
+            let (path, limit) = (self.path(top), self.limits.max_bytes_per_request);
+            let message = format!(
+                "{path} and what is below it take more than {limit} bytes in memory, which is the limit of what a request \
+                 copies: copy its children one by one"
+            );
+            return Err(Failure::new(message).with("path", path).with("limit", limit));
+        }
+        Ok(())
+    }
 }
 
 impl Edit<'_> {
@@ -86,9 +105,7 @@ impl Edit<'_> {
             return Err(Failure::new(format!("Cannot {command} {from} to {to}: one contains the other"))
                 .with("path", from));
         }
-        if self.subtree_exceeds(from, self.limits.max_nodes_per_request) {
-            self.limits.check_request(usize::MAX)?;
-        }
+        self.check_copy_size(from)?;
         self.check_copyable(command, from)?;
         let slot = self.free_slot(destination, options.recursive, options.force)?;
         self.plant(from, slot, options)

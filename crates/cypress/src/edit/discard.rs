@@ -1,21 +1,28 @@
 //! Removing large subtrees: they leave their place at once, and are taken apart in slices.
 //!
-//! A subtree with more nodes than one command may change is not removed node by node: that would keep everybody waiting.
-//! Its topmost node becomes a child of `//sys/trash`, where nobody looks for it, so it is gone from its place with all
-//! that is below it, whole or not at all. [`Edit::take_discarded`] removes what is there, lowest nodes first, a slice at
-//! a time; after a restart it goes on.
+//! A subtree with more nodes than one command may change is not removed node by node: all other requests would wait.
+//! Its topmost node becomes a child of `//sys/trash`. The whole subtree leaves its place with that change.
+//! [`Edit::take_discarded`] removes the nodes there in slices, lowest nodes first, and goes on after a restart.
 
 use vocab::{Failure, ObjectId};
 
 use super::Edit;
 use crate::expiration::Expiration;
-use crate::failures::{already_exists, no_child};
+use crate::failures::no_child;
 use crate::node::Body;
 use crate::tree::Tree;
 use crate::types::NodeType;
 
-/// Key of the map of discarded subtrees in `//sys`.
-const TRASH: &[u8] = b"trash";
+/// Key of the map of discarded subtrees in `//sys`. If a node of users has it, the map has the key `trash-1`, and so on.
+const TRASH: &str = "trash";
+
+/// Bytes in memory of the nodes that a slice removes.
+const BYTES_PER_SLICE: i64 = 1 << 20;
+
+fn keys_of_trash() -> impl Iterator<Item = Vec<u8>> {
+    let numbered = (1..).map(|number: u64| format!("{TRASH}-{number}").into_bytes());
+    std::iter::once(TRASH.as_bytes().to_vec()).chain(numbered)
+}
 
 impl Tree {
     /// Are there more nodes in the subtree of a node, itself included, than this?
@@ -35,12 +42,32 @@ impl Tree {
         false
     }
 
+    /// Do the nodes of a subtree with at most so many nodes as a command may change have more bytes than it may change?
+    /// One node by itself is never too heavy.
+    pub(crate) fn is_heavy(&self, top: ObjectId) -> bool {
+        let mut open = vec![top];
+        let mut bytes = 0;
+        while let Some(id) = open.pop() {
+            bytes += self.node(id).map_or(0, |node| node.usage().memory);
+            if bytes > self.limits.max_bytes_per_request {
+                return self.child_count(top) > 0;
+            }
+            open.extend(self.child_ids(id));
+        }
+        false
+    }
+
     /// Where discarded subtrees are, once there was one.
     fn trash(&self) -> Option<ObjectId> {
-        let trash = self.child(self.child(self.root(), b"sys")?, TRASH)?;
-        self.node(trash)
-            .filter(|node| node.builtin && node.node_type == NodeType::MapNode)
-            .map(|node| node.id)
+        let sys = self.child(self.root(), b"sys")?;
+        let taken = keys_of_trash().map_while(|key| self.node(self.child(sys, &key)?));
+        let mut own = taken.filter(|node| node.builtin && node.node_type == NodeType::MapNode);
+        own.next().map(|node| node.id)
+    }
+
+    /// Is it part of a discarded subtree?
+    pub fn is_discarded(&self, id: ObjectId) -> bool {
+        self.trash().is_some_and(|trash| id != trash && self.is_within(id, trash))
     }
 
     /// Is something discarded and not removed yet?
@@ -71,6 +98,7 @@ impl Edit<'_> {
     /// Must this subtree be discarded, since there is no room for its nodes in this edit?
     fn is_large(&self, top: ObjectId) -> bool {
         self.subtree_exceeds(top, self.limits.max_nodes_per_request.saturating_sub(self.journal.len()))
+            || self.is_heavy(top)
     }
 
     /// Refuses to remove what the system stands on, and what is too large for a transaction.
@@ -92,16 +120,26 @@ impl Edit<'_> {
     fn check_outside(&self, top: ObjectId) -> Result<(), Failure> {
         if self.seen_by.is_some() {
             let (path, limit) = (self.path(top), self.limits.max_nodes_per_request);
+            let before = match self.journal.len() {
+                0 => String::new(),
+                changed => format!(" besides the {changed} that the command has changed already"),
+            };
+            let bytes = self.limits.max_bytes_per_request;
             let message = format!(
-                "{path} has more than {limit} nodes, which is the limit of what a command removes inside of a transaction \
-                 (max_nodes_per_request): remove it in parts, or outside of transactions"
+                "The command would remove the nodes of {path}{before}, which together are more than {limit}, the limit \
+                 inside of a transaction (max_nodes_per_request), or take more than {bytes} bytes in memory: do it in \
+                 parts, or outside of transactions"
             );
-            return Err(Failure::new(message).with("path", path).with("limit", limit));
+            return Err(Failure::new(message)
+                .with("path", path)
+                .with("limit", limit)
+                .with("changed_before", self.journal.len())
+                .with("option", "max_nodes_per_request"));
         }
         Ok(())
     }
 
-    /// Removes a subtree that may be removed, at once or by and by. Its parent is the caller's business.
+    /// Removes a subtree that may be removed, at once or in slices. The caller changes its parent.
     pub(super) fn drop_subtree(&mut self, top: ObjectId) -> Result<(), Failure> {
         if !self.is_large(top) {
             self.take_subtree(top);
@@ -120,13 +158,11 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// The map of discarded subtrees, which superusers alone see.
+    /// The map of discarded subtrees, which only superusers can read.
     fn make_trash(&mut self) -> Result<ObjectId, Failure> {
         let sys = self.child(self.root(), b"sys").ok_or_else(|| no_child("/", b"sys"))?;
-        if let Some(other) = self.child(sys, TRASH) {
-            return Err(already_exists(&self.path(other)));
-        }
-        let mut node = self.new_node(sys, TRASH.to_vec(), NodeType::MapNode, Body::Map);
+        let key = keys_of_trash().find(|key| self.child(sys, key).is_none()).unwrap_or_default();
+        let mut node = self.new_node(sys, key, NodeType::MapNode, Body::Map);
         (node.inherit_acl, node.opaque, node.builtin) = (false, true, true);
         node.owner = "root".to_owned();
         let id = node.id;
@@ -135,11 +171,12 @@ impl Edit<'_> {
         Ok(id)
     }
 
-    /// Removes up to `limit` nodes of what was discarded; how many there were.
+    /// Removes up to `limit` nodes of what was discarded, fewer if they are large; how many there were.
     pub fn take_discarded(&mut self, limit: usize) -> usize {
         let Some(trash) = self.trash() else { return 0 };
-        let mut taken = 0;
+        let (mut taken, mut bytes) = (0, 0);
         while taken < limit
+            && bytes < BYTES_PER_SLICE
             && let Some(mut id) = self.any_child(trash)
         {
             while let Some(child) = self.any_child(id) {
@@ -154,6 +191,7 @@ impl Edit<'_> {
                     }
                 });
             }
+            bytes += self.node(id).map_or(0, |node| node.usage().memory);
             self.take(id);
             taken += 1;
         }

@@ -107,7 +107,16 @@ impl Edit<'_> {
     /// Removes everything below a node.
     pub(super) fn remove_children(&mut self, id: ObjectId) -> Result<(), Failure> {
         // Each of them is touched at least.
-        self.limits.check_request(self.journal.len() + self.child_count(id))?;
+        let (count, limit) = (self.child_count(id), self.limits.max_nodes_per_request);
+        if self.journal.len() + count > limit {
+            let path = self.path(id);
+            let message = format!(
+                "{path} has {count} children, which are more than a request may remove one by one \
+                 (max_nodes_per_request is {limit}): remove {path} itself and make it again, or remove them in parts"
+            );
+            let failure = Failure::new(message).with("path", path).with("limit", limit).with("found", count);
+            return Err(failure.with("option", "max_nodes_per_request"));
+        }
         let children = self.child_ids(id);
         for child in &children {
             self.check_droppable(*child)?;
@@ -145,6 +154,7 @@ impl Edit<'_> {
                 let message = format!("Node {path} cannot be removed: it is part of the system");
                 return Err(Failure::new(message).with("path", path));
             }
+            self.node(id).map_or(Ok(()), |node| self.check_unused(node))?;
         }
         Ok(())
     }

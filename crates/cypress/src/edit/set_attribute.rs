@@ -5,10 +5,11 @@ use yson::ypath::Step;
 use yson::{Map, Value};
 
 use super::{Edit, SetOptions};
-use crate::accounts::check_limits;
+use crate::accounts::{Payer, check_limits};
 use crate::acl::Acl;
 use crate::attributes::{is_kept, is_settable, is_system};
 use crate::failures::{odd_step_after, read_only_attribute, wrong_type};
+use crate::limits::{count_values, size};
 use crate::resolve::Place;
 use crate::types::NodeType;
 use crate::walk::value_set;
@@ -58,6 +59,43 @@ impl Edit<'_> {
         }
     }
 
+    /// All attributes of a node together are as large as one may be: each change of the node copies and writes all of
+    /// them, and so does each change of its children. A node of an older release may have more, and get fewer.
+    fn check_all_user_attributes(&self, id: ObjectId, name: &[u8], value: &Value) -> Result<(), Failure> {
+        let node = self.expect_node(id)?;
+        let old = node.user_attributes.get(name);
+        if old.is_some_and(|old| size(value) <= size(old) && count_values(value) <= count_values(old)) {
+            return Ok(());
+        }
+        let others = || node.user_attributes.iter().filter(|(other, _)| *other != name);
+        let bytes: usize = others().map(|(other, value)| other.len() + size(value)).sum();
+        let values: usize = others().map(|(_, value)| count_values(value)).sum();
+        let (bytes, values) = (bytes + name.len() + size(value), values + count_values(value));
+        self.limits.check_attributes(values, bytes, || self.path(id))
+    }
+
+    /// Has a node count for another account or owner.
+    fn charge_to(&mut self, id: ObjectId, change: impl FnOnce(&mut Payer)) -> Result<(), Failure> {
+        let node = self.expect_node(id)?;
+        let (before, usage) = (Payer::of(node), node.usage());
+        let mut payer = before.clone();
+        change(&mut payer);
+        self.tree.charge(&before, -usage);
+        self.tree.charge(&payer, usage);
+        self.update_attributes(id, |node| (node.account, node.owner) = (payer.account, payer.owner));
+        Ok(())
+    }
+
+    /// The layout: attributes of nodes have not changed, so neither have their times.
+    pub(crate) fn change_account(&mut self, id: ObjectId, account: &str) {
+        let Some(node) = self.node(id) else { return };
+        let (before, usage) = (Payer::of(node), node.usage());
+        self.tree.charge(&before, -usage);
+        self.tree.charge(&Payer { account: account.to_owned(), ..before }, usage);
+        self.remember(id);
+        self.tree.change_node(id, |node| node.account = account.to_owned());
+    }
+
     /// Sets one attribute, whichever kind it is of.
     pub(crate) fn set_node_attribute(
         &mut self,
@@ -100,21 +138,18 @@ impl Edit<'_> {
                 let count = node.user_attributes.len() + 1;
                 self.limits.check_attribute_count(count, || self.path(id))?;
             }
+            self.check_all_user_attributes(id, name, &value)?;
             self.change_user_attribute(id, name, Some(value));
             return Ok(());
         }
         match name {
             b"owner" => {
                 let owner = text()?;
-                self.update_attributes(id, |node| node.owner = owner);
+                self.charge_to(id, |payer| payer.owner = owner)?;
             }
             b"account" => {
                 let account = text()?;
-                let node = self.expect_node(id)?;
-                let (before, usage) = (node.account.clone(), node.usage());
-                self.tree.charge(&before, -usage);
-                self.tree.charge(&account, usage);
-                self.update_attributes(id, |node| node.account = account);
+                self.charge_to(id, |payer| payer.account = account)?;
             }
             b"inherit_acl" => {
                 let inherit = flag()?;

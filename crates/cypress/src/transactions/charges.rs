@@ -12,20 +12,23 @@ use vocab::{Failure, ObjectId};
 use super::Forest;
 use super::locks::{Mode, Part};
 use super::transaction::{Branch, Transaction};
-use crate::accounts::Usage;
+use crate::accounts::{Payer, Usage};
 use crate::edit::journal::{Difference, Journal};
-use crate::node::{Body, Node};
+use crate::node::{Body, Chunk, Node};
 use crate::tree::Tree;
 
-/// By how much an edit of the trunk has changed the usage of each account.
-pub(super) fn grown_accounts(journal: &Journal, tree: &Tree) -> BTreeMap<String, Usage> {
-    let mut grown: BTreeMap<String, Usage> = BTreeMap::new();
-    for Difference { old, new, .. } in journal.differences(tree) {
+/// By how much an edit of the trunk has changed the usage of each account and owner. Nodes of the system are not counted.
+pub(super) fn grown_accounts(journal: &Journal, tree: &Tree) -> BTreeMap<Payer, Usage> {
+    let mut grown: BTreeMap<Payer, Usage> = BTreeMap::new();
+    for Difference { id, old, new } in journal.differences(tree) {
+        if new.is_some() && tree.is_exempt(id) {
+            continue;
+        }
         if let Some(new) = new {
-            *grown.entry(new.account.clone()).or_default() += new.usage();
+            *grown.entry(Payer::of(new)).or_default() += new.usage();
         }
         if let Some(old) = old {
-            *grown.entry(old.account.clone()).or_default() += -old.usage();
+            *grown.entry(Payer::of(old)).or_default() += -old.usage();
         }
     }
     grown
@@ -74,22 +77,21 @@ pub(super) fn fewer(counts: &mut BTreeMap<String, usize>, name: &str, count: usi
 
 impl Forest {
     /// By how much the charges of a transaction grow when an edit becomes its branches.
-    pub(super) fn grown_charges(
-        &self,
-        transaction: ObjectId,
-        changed: &[Changed],
-    ) -> BTreeMap<String, Usage> {
-        let mut grown: BTreeMap<String, Usage> = BTreeMap::new();
+    pub(super) fn grown_charges(&self, transaction: ObjectId, changed: &[Changed]) -> BTreeMap<Payer, Usage> {
+        let mut grown: BTreeMap<Payer, Usage> = BTreeMap::new();
         let branches = self.transactions.get(&transaction).map(|entry| &entry.branches);
         for Changed { id, new, is_new } in changed {
             let branch = branches.and_then(|branches| branches.get(id));
             let created = *is_new || matches!(branch, Some(Branch::Changed { created: true, .. }));
+            if new.is_some() && self.is_exempt(*id) {
+                continue;
+            }
             if let Some(node) = new {
                 let below = self.below(transaction, *id).filter(|_| !created);
-                *grown.entry(node.account.clone()).or_default() += added(node, below);
+                *grown.entry(Payer::of(node)).or_default() += added(node, below);
             }
-            if let Some((account, usage)) = self.charges.get(&(transaction, *id)) {
-                *grown.entry(account.clone()).or_default() += -*usage;
+            if let Some((payer, usage)) = self.charges.get(&(transaction, *id)) {
+                *grown.entry(payer.clone()).or_default() += -*usage;
             }
         }
         grown
@@ -100,12 +102,19 @@ impl Forest {
     pub(super) fn refuse_growth(
         &self,
         here: Option<ObjectId>,
-        grown: &BTreeMap<String, Usage>,
+        grown: &BTreeMap<Payer, Usage>,
     ) -> Result<(), Failure> {
-        for (account, more) in grown {
-            let total = self.trunk.account_usage(account);
-            let total = if here.is_some() { total + *more } else { total };
-            self.trunk.check_account(account, *more, total)?;
+        let with = |total: Usage, more: Usage| if here.is_some() { total + more } else { total };
+        let mut accounts: BTreeMap<&str, Usage> = BTreeMap::new();
+        for (payer, more) in grown {
+            *accounts.entry(payer.account.as_str()).or_default() += *more;
+        }
+        for (account, more) in accounts {
+            let total = with(self.trunk.account_usage(account), more);
+            self.trunk.check_account(account, more, total)?;
+        }
+        for (payer, more) in grown {
+            self.trunk.check_share(payer, *more, with(self.trunk.share(payer), *more))?;
         }
         Ok(())
     }
@@ -133,37 +142,45 @@ impl Forest {
         let charge = match branch {
             Some(Branch::Changed { node: version, created }) => {
                 let below = self.below(transaction, node).filter(|_| !created);
-                Some((version.account.clone(), added(version, below)))
+                Some((Payer::of(version), added(version, below)))
             }
             Some(Branch::Removed | Branch::Pinned { .. }) | None => None,
         };
         self.put_charge((transaction, node), charge);
     }
 
-    fn put_charge(&mut self, key: (ObjectId, ObjectId), charge: Option<(String, Usage)>) {
+    fn put_charge(&mut self, key: (ObjectId, ObjectId), charge: Option<(Payer, Usage)>) {
         let charge = charge.filter(|(_, usage)| *usage != Usage::NONE);
-        if let Some((account, usage)) = &charge {
-            self.trunk.charge_uncommitted(account, *usage);
+        if let Some((payer, usage)) = &charge {
+            self.trunk.charge_uncommitted(payer, *usage);
         }
         let before = match charge {
             Some(charge) => self.charges.insert(key, charge),
             None => self.charges.remove(&key),
         };
-        if let Some((account, usage)) = before {
-            self.trunk.charge_uncommitted(&account, -usage);
+        if let Some((payer, usage)) = before {
+            self.trunk.charge_uncommitted(&payer, -usage);
         }
     }
 
-    /// Jobs have written bytes that are to become rows of a table when a transaction is committed.
-    pub fn reserve_disk_space(&mut self, transaction: ObjectId, table: ObjectId, bytes: u64) {
+    /// A job has written a chunk that is to be one of a table when a transaction is committed.
+    pub fn reserve_chunk(&mut self, transaction: ObjectId, table: ObjectId, chunk: &Chunk) {
         let Some(node) = self.trunk.node(table).filter(|_| self.transactions.contains_key(&transaction))
         else {
             return;
         };
-        let (key, account) = ((transaction, table), node.account.clone());
+        let (key, payer) = ((transaction, table), Payer::of(node));
         let before = self.charges.get(&key).map_or(Usage::NONE, |(_, usage)| *usage);
-        let more = before + Usage { chunks: 1, ..Usage::of_disk(bytes) };
-        self.put_charge(key, Some((account, more)));
+        let more = before + Usage::of_chunk(chunk);
+        self.put_charge(key, Some((payer, more)));
+    }
+
+    /// The chunk will not be one of the table.
+    pub fn release_chunk(&mut self, transaction: ObjectId, table: ObjectId, chunk: &Chunk) {
+        let key = (transaction, table);
+        if let Some((payer, usage)) = self.charges.get(&key).cloned() {
+            self.put_charge(key, Some((payer, usage - Usage::of_chunk(chunk))));
+        }
     }
 
     /// What jobs have written is about to become rows of tables: these are charged for it. Also the end of a transaction.
@@ -190,6 +207,27 @@ impl Forest {
         let locked = &self.expect(transaction)?.locked;
         let new = usize::from(!locked.contains(&node));
         self.check_size_of_transaction("locks", locked.len() + new, new)
+    }
+
+    /// Refuses to let the locks of a transaction inside another one pass to that one.
+    pub(super) fn refuse_locks_of(&self, parent: ObjectId, inner: ObjectId) -> Result<(), Failure> {
+        let (outside, inside) = (self.expect(parent)?, self.expect(inner)?);
+        let new = inside.locked.difference(&outside.locked).count();
+        self.check_size_of_transaction("locks", outside.locked.len() + new, new)?;
+        if outside.owner == inside.owner {
+            return Ok(());
+        }
+        let locks = inside.locked.iter().filter_map(|node| self.trunk.node_locks(*node));
+        let count = locks.flat_map(|locks| locks.iter()).filter(|lock| lock.transaction == inner).count();
+        self.refuse_locks(parent, count)
+    }
+
+    /// The locks of a transaction are taken whatever its owner may have. It is an operation's, which takes locks on its
+    /// outputs alone, and must not lose the work of its jobs at their publication. Said again at every start.
+    pub fn lift_lock_limit(&mut self, transaction: ObjectId) {
+        if self.transactions.contains_key(&transaction) {
+            self.of_operations.insert(transaction);
+        }
     }
 
     fn check_size_of_transaction(&self, what: &str, found: usize, new: usize) -> Result<(), Failure> {
@@ -224,6 +262,9 @@ impl Forest {
     /// Refuses so many locks more if the owner of the transaction may not have them.
     pub(super) fn refuse_locks(&self, transaction: ObjectId, more: usize) -> Result<(), Failure> {
         let owner = &self.expect(transaction)?.owner;
+        if self.of_operations.contains(&transaction) {
+            return Ok(());
+        }
         let limit = self.trunk.limits.max_locks_per_user;
         let found = self.locked_by.get(owner).copied().unwrap_or_default() + more;
         if found <= limit {
@@ -251,8 +292,14 @@ impl Forest {
             }
         }
         let mut uncommitted: BTreeMap<&str, Usage> = BTreeMap::new();
-        for (account, usage) in self.charges.values() {
-            *uncommitted.entry(account.as_str()).or_default() += *usage;
+        let mut shares = self.trunk.recounted_shares();
+        for (payer, usage) in self.charges.values() {
+            *uncommitted.entry(payer.account.as_str()).or_default() += *usage;
+            *shares.entry(payer.clone()).or_default() += *usage;
+        }
+        shares.retain(|payer, usage| payer.is_in_shared_account() && *usage != Usage::NONE);
+        if !shares.iter().eq(self.trunk.shares.iter()) {
+            found.push(format!("owners have {shares:?} of shared accounts, kept is {:?}", self.trunk.shares));
         }
         for (account, usage) in &self.trunk.uncommitted {
             if uncommitted.remove(account.as_str()) != Some(*usage) {

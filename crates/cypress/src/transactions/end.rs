@@ -34,6 +34,7 @@ impl Forest {
             Some(parent) => {
                 let changed: Vec<ObjectId> = self.expect(id)?.branches.keys().copied().collect();
                 self.refuse_more_branches(parent, changed.into_iter())?;
+                self.refuse_locks_of(parent, id)?;
                 self.commit_to_parent(id, parent)
             }
             None => (self.commit_to_trunk(context, id, check)?, Freed::new()),
@@ -86,6 +87,7 @@ impl Forest {
                 }
             }
             self.release_charges(*id);
+            self.of_operations.remove(id);
             done.ended.push(*id);
         }
         // Nobody waits for what is gone: its records go as a whole.

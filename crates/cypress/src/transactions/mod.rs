@@ -35,7 +35,7 @@ use std::ops::Deref;
 use vocab::{Failure, ObjectId, Time, code};
 use yson::Map;
 
-use crate::accounts::Usage;
+use crate::accounts::{Payer, Usage};
 use crate::edit::{Committed, Context};
 use crate::layout::Layout;
 use crate::resolve::MountId;
@@ -61,7 +61,9 @@ pub struct Forest {
     /// Contents that branches refer to, and how many do.
     blobs: BTreeMap<u64, usize>,
     /// What branches and running jobs add to the usage of accounts, by transaction and node.
-    charges: BTreeMap<(ObjectId, ObjectId), (String, Usage)>,
+    charges: BTreeMap<(ObjectId, ObjectId), (Payer, Usage)>,
+    /// Transactions of operations, whose locks have no limit.
+    of_operations: BTreeSet<ObjectId>,
     /// Transactions of each user.
     started_by: BTreeMap<String, usize>,
     /// Locks of the transactions of each user.
@@ -98,6 +100,7 @@ impl Forest {
             lock_nodes: BTreeMap::new(),
             blobs: BTreeMap::new(),
             charges: BTreeMap::new(),
+            of_operations: BTreeSet::new(),
             started_by: BTreeMap::new(),
             locked_by: BTreeMap::new(),
             version: 0,

@@ -41,8 +41,7 @@ impl Kernel {
         top: ObjectId,
         shown: &str,
     ) -> Result<(), Failure> {
-        let mut tables = self.tree.subtree(top).into_iter().filter(|id| self.is_table(*id));
-        tables.try_for_each(|id| refuse(who, &self.closed_columns(who, &Object::Node(id)), shown))
+        refuse(who, &self.closed_columns_below(who, top)?, shown)
     }
 }
 

@@ -63,8 +63,12 @@ impl Kernel {
         told.find(is_unknown).map(cypress::failures::no_object)
     }
 
-    /// May this user do anything with it? To use a pool that he may not read he needs its name, and not to see it.
+    /// May this user do anything with it? Nothing is done with nodes that are being removed in slices. To use a pool that
+    /// he may not read he needs its name, and not to see it.
     fn is_known_to(&self, who: &Who, object: &Object) -> bool {
+        if matches!(object, Object::Node(node) if self.tree.is_discarded(*node)) {
+            return false;
+        }
         let tells = |permission: &&Permission| {
             **permission != Permission::Use || !matches!(object, Object::Pool(..) | Object::Tree(_))
         };

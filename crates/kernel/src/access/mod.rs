@@ -128,7 +128,7 @@ impl Kernel {
                     let found = self.find_as(who, path, Last::Stay)?;
                     // What is there already keeps its attributes.
                     if !(found.rest.is_empty() && *ignore_existing) {
-                        self.demand_account(who, attributes.get("account"))?;
+                        self.authorize_payer(who, &found, attributes, &path.text())?;
                         self.authorize_expiring(who, &found, attributes, &path.text())?;
                     }
                     if found.rest.is_empty() && !force {
@@ -151,6 +151,12 @@ impl Kernel {
             },
             Command::CopyMove { source, destination, remove_source, options } => {
                 let from = self.find_as(who, source, Last::Follow)?;
+                // Before the lists of all that is below: what is too large is not copied whatever they say.
+                if let Object::Node(node) = from.object
+                    && self.decision(who, Read, &from.object).is_allowed()
+                {
+                    self.tree.check_copy_size(node)?;
+                }
                 if *remove_source {
                     self.authorize_remove(who, &from, &source.text())?;
                 }
@@ -159,9 +165,18 @@ impl Kernel {
                     demand(Read, &from.object, &source.text())?;
                     self.demand_below(who, Read, node)?;
                     self.demand_all_columns_below(who, node, &source.text())?;
+                    if options.preserve_account {
+                        self.demand_accounts_below(who, node)?;
+                    }
                 }
                 let to = self.find_as(who, destination, Last::Stay)?;
                 let is_made = !(to.rest.is_empty() && options.ignore_existing);
+                if let Object::Node(node) = from.object
+                    && options.preserve_owner
+                    && self.has_other_owners(who, node)
+                {
+                    demand(Administer, &to.object, &destination.text())?;
+                }
                 if is_made && (options.preserve_expiration_time || options.preserve_expiration_timeout) {
                     demand(Permission::Remove, &to.object, &destination.text())?;
                 }
@@ -174,6 +189,7 @@ impl Kernel {
                 }
                 let place = self.find_as(who, link, Last::Stay)?;
                 if !(place.rest.is_empty() && *ignore_existing) {
+                    self.authorize_payer(who, &place, attributes, &link.text())?;
                     self.authorize_expiring(who, &place, attributes, &link.text())?;
                 }
                 self.authorize_place(who, &place, &link.text())
@@ -348,21 +364,26 @@ impl Kernel {
 
     /// Nodes of which a `get` (with all that is below), or a `list` (with the asked attributes of the
     /// children), must not tell this user more than that they are there.
-    pub(crate) fn closed_to(&self, who: Option<&Who>, path: &YPath, deep: bool) -> BTreeSet<ObjectId> {
-        let Some(who) = who.filter(|who| !who.is_superuser()) else { return BTreeSet::new() };
+    pub(crate) fn closed_to(
+        &self,
+        who: Option<&Who>,
+        path: &YPath,
+        deep: bool,
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
+        let Some(who) = who.filter(|who| !who.is_superuser()) else { return Ok(BTreeSet::new()) };
         match self.find(path, Last::Follow) {
             Ok(Found { object, rest })
                 if rest.is_empty()
                     && (matches!(object, Object::Tree(_) | Object::Pool(..))
                         || object == self.mount_object(POOL_TREES)) =>
             {
-                self.unreadable_pools(who).map(|(_, pool)| pool.id).collect()
+                Ok(self.unreadable_pools(who).map(|(_, pool)| pool.id).collect())
             }
             Ok(Found { object: Object::Node(node), rest }) if rest.is_empty() => match deep {
                 true => self.closed_below(who, node),
                 false => self.closed_children(who, node),
             },
-            _ => BTreeSet::new(),
+            _ => Ok(BTreeSet::new()),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::Kernel;
 use crate::mounts::POOL_TREES;
 use crate::pools::{ROOT, canonical_name, canonical_names};
 use cypress::{Body, Last, Node, NodeType, Permission};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vocab::{Failure, ObjectId};
 use yson::ypath::{Step, YPath};
 use yson::{Map, Value};
@@ -34,6 +34,8 @@ const PLACE: [&str; 2] = ["parent_name", "pool_tree"];
 /// From so many levels below a list on, all entries of it that still count do so for what is further
 /// down as well: inheritance modes tell apart an object, its children, and the rest.
 const SETTLED: u8 = 3;
+/// To look at so many names of lists takes as long as to look at a node.
+const NAMES_LIKE_A_NODE: usize = 8;
 
 impl Kernel {
     /// May a node be put here? Over one that is there only if that may be removed.
@@ -101,6 +103,14 @@ impl Kernel {
         };
         if !matches!(found.rest.last(), Some(Step::Attribute(_) | Step::AllAttributes)) {
             self.authorize_expiring_nodes(who, found, value, shown)?;
+            let is_document = |node: ObjectId| {
+                self.tree.node(node).is_some_and(|node| matches!(node.body, Body::Document(_)))
+            };
+            // What is in a document becomes no node.
+            match found.object {
+                Object::Node(node) if is_document(node) => {}
+                _ => self.authorize_payers_of_nodes(who, found, value, shown)?,
+            }
         }
         let is_new_child = |node: ObjectId| {
             let is_map = self.tree.node(node).is_some_and(|node| matches!(node.body, Body::Map));
@@ -205,6 +215,49 @@ impl Kernel {
         children(value).try_for_each(|child| self.authorize_expiring_nodes(who, found, child, shown))
     }
 
+    /// What a new node is charged to: an account that the user may use, and the user. Another owner would pay for it
+    /// without having been asked.
+    pub(super) fn authorize_payer(
+        &self,
+        who: &Who,
+        found: &Found,
+        attributes: &Map,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        self.demand_account(who, attributes.get("account"))?;
+        match attributes.get("owner").and_then(Value::as_str) {
+            Some(owner) if owner != who.user => {
+                self.demand(who, Permission::Administer, &found.object, shown)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of a value that becomes nodes.
+    fn authorize_payers_of_nodes(
+        &self,
+        who: &Who,
+        found: &Found,
+        value: &Value,
+        shown: &str,
+    ) -> Result<(), Failure> {
+        value.attributes().map_or(Ok(()), |map| self.authorize_payer(who, found, map, shown))?;
+        children(value).try_for_each(|child| self.authorize_payers_of_nodes(who, found, child, shown))
+    }
+
+    /// Does somebody else own a node of a subtree?
+    pub(super) fn has_other_owners(&self, who: &Who, top: ObjectId) -> bool {
+        let mut nodes = self.tree.subtree(top).into_iter().filter_map(|id| self.tree.node(id));
+        nodes.any(|node| node.owner != who.user)
+    }
+
+    /// Accounts that the copy of a subtree keeps.
+    pub(super) fn demand_accounts_below(&self, who: &Who, top: ObjectId) -> Result<(), Failure> {
+        let nodes = self.tree.subtree(top).into_iter().filter_map(|id| self.tree.node(id));
+        let accounts: BTreeSet<&str> = nodes.map(|node| node.account.as_str()).collect();
+        accounts.into_iter().try_for_each(|account| self.demand_account(who, Some(&account.into())))
+    }
+
     pub(super) fn authorize_remove(&self, who: &Who, found: &Found, shown: &str) -> Result<(), Failure> {
         if let ([Step::AllChildren], Object::Node(node)) = (found.rest.as_slice(), &found.object) {
             self.demand_children(who, &found.object, shown)?;
@@ -276,22 +329,26 @@ impl Kernel {
         top: ObjectId,
         levels: u8,
     ) -> Result<(), Failure> {
-        let mut count = 0;
-        self.walk_below(top, levels, &mut |node, may_differ| {
-            count += 1;
-            self.check_walk(count, top)?;
+        let mut decisions = Decisions::new(self, who, permission, top);
+        self.walk_below(top, levels, &mut |node, place| {
+            decisions.count_node()?;
             if permission == Permission::Remove {
                 self.refuse_touching_superusers(who, node.id)?;
             }
-            match may_differ {
-                true => self.demand(who, permission, &Object::Node(node.id), &self.tree.path(top)),
-                false => Ok(()),
-            }?;
+            if place.may_differ() && !decisions.allow(node.id, place)? {
+                self.demand(who, permission, &Object::Node(node.id), &self.tree.path(top))?;
+            }
             Ok(true)
         })
     }
 
-    /// Refuses a change of which the permissions of too many nodes would have to be looked at.
+    /// Names in the lists that count for a node.
+    fn names_in_lists(&self, node: ObjectId) -> usize {
+        let entries = self.tree.acl_chain(node).flat_map(|link| &link.acl.0);
+        entries.map(|ace| 1 + ace.subjects.len() + ace.columns.as_ref().map_or(0, Vec::len)).sum()
+    }
+
+    /// Refuses a command that would have to look at the permissions of too many nodes, or at too long lists.
     fn check_walk(&self, count: usize, top: ObjectId) -> Result<(), Failure> {
         let limit = self.tree.limits().max_values_per_read;
         if count <= limit {
@@ -299,8 +356,8 @@ impl Kernel {
         }
         let path = self.tree.path(top);
         let message = format!(
-            "There are more than {limit} nodes below {path}, which is the limit of those whose permissions are looked at \
-             (max_values_per_read): do it in parts"
+            "There are more than {limit} nodes below {path} whose permissions are looked at, which is the limit \
+             (max_values_per_read; every {NAMES_LIKE_A_NODE} names in different lists count like a node): do it in parts"
         );
         Err(Failure::new(message)
             .with("path", path)
@@ -309,12 +366,12 @@ impl Kernel {
     }
 
     /// What a recursive `get` of a node shows as `#`, as it does with what is opaque.
-    pub(super) fn closed_below(&self, who: &Who, top: ObjectId) -> BTreeSet<ObjectId> {
+    pub(super) fn closed_below(&self, who: &Who, top: ObjectId) -> Result<BTreeSet<ObjectId>, Failure> {
         self.closed(who, top, |node| !self.tree.is_opaque(node))
     }
 
     /// Children whose attributes a `list` leaves out.
-    pub(super) fn closed_children(&self, who: &Who, top: ObjectId) -> BTreeSet<ObjectId> {
+    pub(super) fn closed_children(&self, who: &Who, top: ObjectId) -> Result<BTreeSet<ObjectId>, Failure> {
         self.closed(who, top, |_| false)
     }
 
@@ -325,29 +382,45 @@ impl Kernel {
         path: &YPath,
         attributes: &[String],
         deep: bool,
-    ) -> BTreeSet<ObjectId> {
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
         let mut blind = BTreeSet::new();
-        let Some(who) = who.filter(|who| !who.is_superuser()) else { return blind };
+        let Some(who) = who.filter(|who| !who.is_superuser()) else { return Ok(blind) };
         let Ok(Found { object: Object::Node(top), rest }) = self.find(path, Last::Follow) else {
-            return blind;
+            return Ok(blind);
         };
         let asked = rest.iter().any(|step| matches!(step, Step::Attribute(_) | Step::AllAttributes));
         if !asked && !attributes.iter().any(|name| name == "broken") {
-            return blind;
+            return Ok(blind);
         }
+        let mut count = 0;
         let mut look = |node: &Node| {
-            if node.node_type == NodeType::Link && !self.may_look_behind(who, node.id) {
-                blind.insert(node.id);
+            count += 1;
+            if node.node_type == NodeType::Link {
+                // Each has a target of its own.
+                count += self.names_behind(node.id) / NAMES_LIKE_A_NODE;
+                self.check_walk(count, top)?;
+                if !self.may_look_behind(who, node.id) {
+                    blind.insert(node.id);
+                }
             }
+            self.check_walk(count, top)
         };
-        self.tree.node(top).into_iter().for_each(&mut look);
+        self.tree.node(top).map_or(Ok(()), &mut look)?;
         if !asked {
-            let _ = self.walk_below(top, self.levels_below_list(top), &mut |node, _| {
-                look(node);
+            self.walk_below(top, self.levels_below_list(top), &mut |node, _| {
+                look(node)?;
                 Ok(deep && !self.tree.is_opaque(node))
-            });
+            })?;
         }
-        blind
+        Ok(blind)
+    }
+
+    fn names_behind(&self, link: ObjectId) -> usize {
+        let path = YPath { root: yson::ypath::Root::Object(link.to_string()), ..YPath::default() };
+        match self.find(&path, Last::Follow) {
+            Ok(Found { object: Object::Node(node), .. }) => self.names_in_lists(node),
+            _ => 0,
+        }
     }
 
     fn may_look_behind(&self, who: &Who, link: ObjectId) -> bool {
@@ -358,40 +431,67 @@ impl Kernel {
         target.is_ok_and(|found| self.decision(who, Permission::Read, &found.object).is_allowed())
     }
 
-    fn closed(&self, who: &Who, top: ObjectId, descends: impl Fn(&Node) -> bool) -> BTreeSet<ObjectId> {
+    fn closed(
+        &self,
+        who: &Who,
+        top: ObjectId,
+        descends: impl Fn(&Node) -> bool,
+    ) -> Result<BTreeSet<ObjectId>, Failure> {
         let mut closed = BTreeSet::new();
-        let _ = self.walk_below(top, self.levels_below_list(top), &mut |node, may_differ| {
-            let object = Object::Node(node.id);
-            if may_differ && !self.decision(who, Permission::Read, &object).is_allowed() {
+        let mut decisions = Decisions::new(self, who, Permission::Read, top);
+        self.walk_below(top, self.levels_below_list(top), &mut |node, place| {
+            decisions.count_node()?;
+            if place.may_differ() && !decisions.allow(node.id, place)? {
                 closed.insert(node.id);
                 return Ok(false);
             }
             Ok(descends(node))
-        });
-        closed
+        })?;
+        Ok(closed)
     }
 
-    /// Shows every node below another one, and whether the lists may say something else of it than of
-    /// the node above. What is below it comes as well if the answer is yes.
+    /// Columns of tables at and below a node that are closed to a user: of the first such table.
+    pub(super) fn closed_columns_below(&self, who: &Who, top: ObjectId) -> Result<BTreeSet<String>, Failure> {
+        let is_table = |node: &Node| node.node_type == NodeType::Table;
+        let of = |node: &Node| self.closed_columns(who, &Object::Node(node.id));
+        let mut found = self.tree.node(top).filter(|node| is_table(node)).map(of).unwrap_or_default();
+        let (mut seen, mut count) = (BTreeSet::new(), 0);
+        self.walk_below(top, self.levels_below_list(top), &mut |node, place| {
+            count += 1;
+            // Nodes that the same lists count for in the same way have the same closed columns.
+            if is_table(node) && found.is_empty() && seen.insert(place) {
+                count += self.names_in_lists(node.id) / NAMES_LIKE_A_NODE;
+                self.check_walk(count, top)?;
+                found = of(node);
+            }
+            self.check_walk(count, top)?;
+            Ok(found.is_empty())
+        })?;
+        Ok(found)
+    }
+
+    /// Shows every node below another one, with its place below the nearest list. What is below it comes as well if the
+    /// answer is yes.
     fn walk_below(
         &self,
         top: ObjectId,
         levels: u8,
-        enter: &mut dyn FnMut(&Node, bool) -> Result<bool, Failure>,
+        enter: &mut dyn FnMut(&Node, PlaceBelowList) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         // Hardly ever: then nothing is asked of single nodes.
         let secrets = self.is_secret(top) || self.has_secrets_below(top);
-        let mut open = vec![(top, levels)];
-        while let Some((parent, above)) = open.pop() {
+        // The list above `top`, if it has none itself, has no other nodes than these.
+        let mut open = vec![(top, levels, top)];
+        while let Some((parent, above, list_above)) = open.pop() {
             for id in self.tree.child_ids(parent) {
                 let Some(node) = self.tree.node(id) else { continue };
-                let levels = if has_own_list(node) || secrets && self.is_secret(node.id) {
-                    0
+                let (levels, list) = if has_own_list(node) || secrets && self.is_secret(node.id) {
+                    (0, id)
                 } else {
-                    SETTLED.min(above + 1)
+                    (SETTLED.min(above + 1), list_above)
                 };
-                if enter(node, levels < SETTLED)? {
-                    open.push((id, levels));
+                if enter(node, PlaceBelowList { list, levels })? {
+                    open.push((id, levels, list));
                 }
             }
         }
@@ -411,6 +511,54 @@ impl Kernel {
 
     fn has_list(&self, node: &Node) -> bool {
         has_own_list(node) || self.is_secret(node.id)
+    }
+}
+
+/// The nearest node with a list, and the levels from there. All nodes with the same place have the same decisions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PlaceBelowList {
+    list: ObjectId,
+    levels: u8,
+}
+
+impl PlaceBelowList {
+    /// May the lists say something else of it than of the node above?
+    fn may_differ(self) -> bool {
+        self.levels < SETTLED
+    }
+}
+
+/// Decisions about nodes below another one: one for each place below a list, since children may be many and lists long.
+struct Decisions<'a> {
+    kernel: &'a Kernel,
+    who: &'a Who,
+    permission: Permission,
+    top: ObjectId,
+    known: BTreeMap<PlaceBelowList, bool>,
+    /// Nodes, and names in lists that were looked at.
+    count: usize,
+}
+
+impl<'a> Decisions<'a> {
+    fn new(kernel: &'a Kernel, who: &'a Who, permission: Permission, top: ObjectId) -> Decisions<'a> {
+        Decisions { kernel, who, permission, top, known: BTreeMap::new(), count: 0 }
+    }
+
+    fn count_node(&mut self) -> Result<(), Failure> {
+        self.count += 1;
+        self.kernel.check_walk(self.count, self.top)
+    }
+
+    /// Is it allowed on a node at this place?
+    fn allow(&mut self, node: ObjectId, place: PlaceBelowList) -> Result<bool, Failure> {
+        if let Some(known) = self.known.get(&place) {
+            return Ok(*known);
+        }
+        self.count += self.kernel.names_in_lists(node) / NAMES_LIKE_A_NODE;
+        self.kernel.check_walk(self.count, self.top)?;
+        let decision = self.kernel.decision(self.who, self.permission, &Object::Node(node));
+        self.known.insert(place, decision.is_allowed());
+        Ok(decision.is_allowed())
     }
 }
 

@@ -18,25 +18,17 @@ impl Kernel {
     ) -> Result<(), Failure> {
         let id = self.live_operation(operation)?;
         let Some(operation) = self.operations.get_mut(&id) else { return Ok(()) };
-        let mut provided = operation.spec.provided.clone();
-        for (path, value) in patches {
-            let name = path.strip_prefix('/').filter(|_| PATCHABLE.contains(&path.as_str()));
-            let name = name.ok_or_else(|| {
-                let text =
-                    format!("Option {path:?} of the spec cannot be patched, expected one of {PATCHABLE:?}");
-                Failure::new(text).with("path", path.as_str())
-            })?;
-            provided.insert(name, value.clone());
+        if let Some((path, _)) = patches.iter().find(|(path, _)| !PATCHABLE.contains(&path.as_str())) {
+            let text =
+                format!("Option {path:?} of the spec cannot be patched, expected one of {PATCHABLE:?}");
+            return Err(Failure::new(text).with("path", path.as_str()));
         }
-        if let Some(vault) = &operation.secure_vault {
-            provided.insert("secure_vault", vault.clone());
-        }
-        // As at a restart, which will see the new spec: what was accepted once is not refused for its size.
-        let options = self.controller_options.for_any_size();
-        let spec = controller::spec::parse(operation.operation_type, &provided, &options)
+        // Of many patches of the only option the last one counts.
+        let Some((_, value)) = patches.last() else { return Ok(()) };
+        controller::spec::set_max_failed_job_count(&mut operation.spec, value, &self.controller_options)
             .map_err(|inner| Failure::new("The patched spec is refused").because(inner))?;
-        let event = operation.controller.set_max_failed_job_count(spec.spec.root.max_failed_job_count);
-        operation.spec = spec;
+        let limit = operation.spec.spec.root.max_failed_job_count;
+        let event = operation.controller.set_max_failed_job_count(limit);
         // The part of the record that hardly ever changes is written anew.
         operation.spec_seq = None;
         operation.dirty = true;

@@ -9,6 +9,7 @@
 
 use crate::command::LockMode;
 use crate::job_input::pieces_of;
+use crate::jobs::Uploaded;
 use crate::operation::Operation;
 use crate::records::{OUTPUT, operation_key};
 use crate::table::TableRows;
@@ -189,6 +190,7 @@ impl Kernel {
         };
         let started = self.tree.start(Context { now, user: &user, ids: &mut self.ids }, options)?;
         let transaction = self.absorb(started, out);
+        self.tree.lift_lock_limit(transaction);
         let locked = self.inside(transaction, |kernel| {
             for target in &outputs {
                 let context = Context { now, user: &user, ids: &mut kernel.ids };
@@ -351,10 +353,13 @@ impl Kernel {
         let user = operation.user.clone();
         // From here on the tables are charged for them.
         self.tree.release_charges(tables.transaction);
+        let mut written: BTreeMap<u32, Vec<Chunk>> = BTreeMap::new();
+        for ((_, table), chunk) in &tables.done {
+            written.entry(*table).or_default().push(chunk.clone());
+        }
         self.inside(tables.transaction, |kernel| {
             for (number, target) in (0..).zip(&tables.outputs) {
-                let of_table = tables.done.iter().filter(|((_, table), _)| *table == number);
-                let mut chunks: Vec<Chunk> = of_table.map(|(_, chunk)| chunk.clone()).collect();
+                let mut chunks = written.remove(&number).unwrap_or_default();
                 if !target.sorted_by.is_empty() {
                     // Each is sorted; the order of the units says nothing about the order of what they wrote.
                     chunks.sort_by(|a, b| match (&a.bounds, &b.bounds) {
@@ -402,7 +407,7 @@ impl Kernel {
         let written = finished.statistics.tables.iter().flat_map(|t| &t.outputs);
         let there = self.jobs.output(job_id);
         (0u32..).zip(written).filter(|(_, flow)| flow.row_count > 0).all(|(table, flow)| {
-            there.get(&table).is_some_and(|chunk| chunk.rows == flow.row_count.unsigned_abs())
+            there.get(&table).is_some_and(|of| of.chunk.rows == flow.row_count.unsigned_abs())
         })
     }
 
@@ -416,7 +421,7 @@ impl Kernel {
     ) -> Result<(), Failure> {
         for (number, chunk) in chunks {
             let Some(table) = self.output_table(id, task, *number) else { continue };
-            let refused = match self.tree.check_disk_space(table, chunk.size) {
+            let refused = match self.tree.check_chunk(table, chunk) {
                 Ok(()) if chunk.blob == NOT_KEPT => Failure::coded(
                     code::ACCOUNT_LIMIT,
                     "The account of an output table had no room for the rows of the job when they came",
@@ -439,16 +444,40 @@ impl Kernel {
         Some(tables.outputs.get(*place as usize)?.table)
     }
 
-    /// `{space_left}`: bytes that a running job may still write to one of its output tables. The server asks this before
-    /// rows come.
+    /// `{room}`: bytes that a running job may still write to one of its output tables, by limit. The server asks this
+    /// before rows come.
     pub(crate) fn locate_job_output(&self, job_id: JobId, number: u32) -> Value {
-        let table = self.jobs.get(job_id).and_then(|job| {
-            let operation = self.operations.get(&job.operation)?;
-            let task = &operation.controller.job(job_id)?.identity().task;
-            self.output_table(job.operation, task, number)
-        });
-        let left = table.map_or(u64::MAX, |table| self.tree.disk_space_left(table));
-        yson::map! {"space_left" => left}.into()
+        let room = self.output_of_job(job_id, number).map_or(Map::new(), |(_, table)| self.disk_room(table));
+        yson::map! {"room" => room}.into()
+    }
+
+    /// The transaction of a running job's operation, and one of the job's output tables.
+    fn output_of_job(&self, job_id: JobId, number: u32) -> Option<(ObjectId, ObjectId)> {
+        let job = self.jobs.get(job_id)?;
+        let operation = self.operations.get(&job.operation)?;
+        let task = &operation.controller.job(job_id)?.identity().task;
+        let transaction = operation.tables.as_ref()?.transaction;
+        Some((transaction, self.output_table(job.operation, task, number)?))
+    }
+
+    /// Rows of a running job have come. They count at once, and not only from the end of the job.
+    pub(crate) fn rows_uploaded(&mut self, job_id: JobId, number: u32, chunk: Chunk, out: &mut Vec<Effect>) {
+        let is_kept = chunk.blob != NOT_KEPT;
+        let place = self.output_of_job(job_id, number).filter(|_| is_kept);
+        if let Some((transaction, table)) = place {
+            self.tree.reserve_chunk(transaction, table, &chunk);
+        }
+        if let Some(lost) = self.jobs.keep_output(job_id, number, Uploaded { chunk, place }) {
+            self.release_uploaded(&lost);
+            self.delete_blob(lost.chunk.blob, out);
+        }
+    }
+
+    /// The rows of a job are dropped, or noted as output of its operation, which counts them again.
+    pub(crate) fn release_uploaded(&mut self, uploaded: &Uploaded) {
+        if let Some((transaction, table)) = uploaded.place {
+            self.tree.release_chunk(transaction, table, &uploaded.chunk);
+        }
     }
 
     /// What the jobs of an operation have written before a restart counts again.
@@ -456,9 +485,10 @@ impl Kernel {
         let Some(tables) = self.operations.get(&id).and_then(|operation| operation.tables.as_ref()) else {
             return;
         };
+        self.tree.lift_lock_limit(tables.transaction);
         for ((_, table), chunk) in &tables.done {
             if let Some(target) = tables.outputs.get(*table as usize) {
-                self.tree.reserve_disk_space(tables.transaction, target.table, chunk.size);
+                self.tree.reserve_chunk(tables.transaction, target.table, chunk);
             }
         }
     }
@@ -485,12 +515,16 @@ impl Kernel {
                 operation_key(id, OUTPUT, &key),
                 yson::to_binary(&chunk.to_value()),
             );
-            if let Some(target) = tables.outputs.get(table as usize) {
-                self.tree.reserve_disk_space(tables.transaction, target.table, chunk.size);
+            let target = tables.outputs.get(table as usize).map(|target| target.table);
+            if let Some(target) = target {
+                self.tree.reserve_chunk(tables.transaction, target, &chunk);
             }
             let rows = chunk.rows;
             self.pins.add([chunk.blob]);
             let replaced = tables.done.insert((place, table), chunk);
+            if let (Some(target), Some(replaced)) = (target, &replaced) {
+                self.tree.release_chunk(tables.transaction, target, replaced);
+            }
             self.pins.remove(replaced.iter().map(|chunk| chunk.blob));
             let before = replaced.map_or(0, |chunk| chunk.rows);
             if let Some(written) = tables.written.get_mut(table as usize) {

@@ -248,6 +248,19 @@ impl Kernel {
             .chain(self.insecure_links_alert())
             .chain(self.alert_of_foreign_reports())
             .chain(self.unconfirmed_identities_alert(self.events.now()))
+            .chain(self.alerts_of_accounts())
+    }
+
+    /// Accounts that have more than their limits. New nodes are refused there; an administrator can make room or raise
+    /// the limit.
+    fn alerts_of_accounts(&self) -> impl Iterator<Item = Failure> {
+        self.tree.trunk().accounts_over_limits().into_iter().map(|(account, what, usage, limit)| {
+            let message = format!(
+                "Account \"{account}\" is over {what} limit: it uses {usage}, the limit is {limit}; nothing more can be \
+                 made in it: remove something, or raise //sys/accounts/{account}/@resource_limits"
+            );
+            Failure::new(message).with("alert_type", "account_over_limit").with("account", account)
+        })
     }
 
     fn store_failing_alert(&self) -> Option<Failure> {

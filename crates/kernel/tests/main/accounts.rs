@@ -71,7 +71,8 @@ fn usage_limits_and_violations_are_shown_and_survive() {
     assert_eq!(refused.find_attribute("limit").and_then(Value::as_i64), Some(1500));
     let may = Command::LocateFile { path: path("//tmp/g"), to_write: true };
     let located = ask(&mut c, may).expect("a file");
-    assert_eq!(located.get("space_left").and_then(Value::as_u64), Some(500));
+    let room = located.get("room").and_then(|room| room.get("account \"tmp\"")).and_then(Value::as_u64);
+    assert_eq!(room, Some(500));
     ask(&mut c, written("//tmp/g", 7, 500)).expect("just enough");
     let violated = |c: &mut Console| {
         let told = get(c, "//sys/accounts/tmp/@violated_resource_limits");

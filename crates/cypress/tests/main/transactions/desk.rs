@@ -12,6 +12,8 @@ use yson::ypath::YPath;
 /// the records written so far restore to the same forest.
 pub struct Desk {
     pub forest: Forest,
+    /// Owner of new nodes and transactions.
+    pub user: &'static str,
     pub ids: GuidGenerator,
     pub now: Time,
     nodes: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -33,6 +35,7 @@ impl Desk {
         let done = Tree::new(Context { now, user: "root", ids: &mut ids }, limits);
         let mut desk = Desk {
             forest: Forest::new(done.value.clone()),
+            user: "alice",
             ids,
             now,
             nodes: BTreeMap::new(),
@@ -73,7 +76,7 @@ impl Desk {
         if let Some(id) = at {
             self.forest.enter(id)?;
         }
-        let result = work(&mut self.forest, Context { now: self.now, user: "alice", ids: &mut self.ids });
+        let result = work(&mut self.forest, Context { now: self.now, user: self.user, ids: &mut self.ids });
         self.forest.leave();
         let result = match result {
             Ok(done) => Ok(self.store(done)),

@@ -1,5 +1,6 @@
 //! Who may do what: users x objects x commands as a table (http-api.md 8.4), and what surrounds it.
 
+mod accounts;
 mod columns;
 mod denials;
 mod effective;
@@ -105,8 +106,15 @@ const DIGEST: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2
 
 impl Guarded {
     fn new() -> Guarded {
+        Guarded::with(|_| ())
+    }
+
+    fn with(configure: impl FnOnce(&mut kernel::Config)) -> Guarded {
         let mut guarded = Guarded {
-            world: World::new(|config| config.access_control = true),
+            world: World::new(|config| {
+                config.access_control = true;
+                configure(config);
+            }),
             operation: OperationId::default(),
         };
         for user in ["ann", "bob", "adm", "sup", "eve"] {
