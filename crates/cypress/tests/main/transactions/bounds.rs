@@ -194,7 +194,12 @@ fn a_large_subtree_is_gone_at_once_and_removed_in_slices() {
     desk.set(None, "//tmp/t/list", "[1;{a=2};[3]]").expect("a list");
     desk.create(None, NodeType::File, "//tmp/t/file").expect("a file");
     desk.write(None, "//tmp/t/file", 7).expect("a content");
+    let trunk = desk.forest.trunk();
+    let tmp = trunk.child(trunk.root(), b"tmp").expect("a map");
+    let inside = trunk.child(trunk.child(tmp, b"t").expect("a map"), b"m1").expect("a map");
+    assert!(!trunk.is_discarded(inside));
     desk.remove(None, "//tmp/t").expect("it may be removed");
+    assert!(desk.forest.is_discarded(inside) && !desk.forest.is_discarded(tmp));
     assert_eq!(desk.get(None, "//tmp/t"), "500", "it is gone");
     assert!(desk.forest.has_discarded() && desk.released.is_empty());
     desk.create(None, NodeType::MapNode, "//tmp/t").expect("its place is free");

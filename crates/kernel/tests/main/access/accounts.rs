@@ -135,29 +135,3 @@ fn subjects_of_an_entry_are_kept_once() {
     let kept = guarded.done("root", get("//home/common/note/@acl/0/subjects"));
     assert_eq!(kept, value("[ann; bob]"));
 }
-
-/// S13. Nodes that are removed in slices still have their lists and ids.
-#[test]
-fn what_is_being_removed_is_known_to_nobody() {
-    let mut guarded = Guarded::with(|config| config.limits.max_nodes_per_request = 20);
-    guarded.done("root", create("map_node", Some("//home/common/large"), "{}"));
-    // Slices take the first keys first.
-    let children: String = (0..15).map(|n| format!("k{n}={n};")).collect();
-    for n in 0..100 {
-        guarded.done("root", set(&format!("//home/common/large/m{n}"), &format!("{{{children}}}")));
-    }
-    let last = "//home/common/large/z";
-    let open = "[{action=allow; subjects=[users]; permissions=[read; write]}]";
-    guarded.done("root", set(last, "{}"));
-    guarded.done("root", set(&format!("{last}/@acl"), open));
-    let id = guarded.done("root", get(&format!("{last}/@id")));
-    let inside = format!("#{}", id.as_str().expect("an id"));
-    guarded.done("bob", get(&inside));
-    guarded.done("root", remove("//home/common/large"));
-    guarded.done("root", get(&inside));
-    for command in [get(&inside), set(&format!("{inside}/new"), "1")] {
-        let refused = guarded.ask("bob", command.clone()).expect_err("it is gone");
-        assert_eq!(refused.code, 500, "{command:?}: {refused}");
-    }
-    guarded.done("root", get(&inside));
-}
