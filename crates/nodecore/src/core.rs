@@ -195,7 +195,7 @@ impl NodeCore {
         }
         let mut job = Job::new(Arc::new(start), now);
         self.leases.insert(&job.start);
-        fx.extend(self.leases.to_keep());
+        fx.extend(self.leases.take_news());
         self.ledger.enqueue(job.usage);
         let timeout = job.waiting_timeout(&self.settings);
         self.timers.set(&mut job, Some(now + timeout));

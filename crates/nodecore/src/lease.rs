@@ -111,7 +111,7 @@ impl Leases {
     }
 
     /// What is to be on disk before a proxy is told where its lease begins; `None` if it is there.
-    pub fn to_keep(&mut self) -> Option<NodeEffect> {
+    pub fn take_news(&mut self) -> Option<NodeEffect> {
         if self.kept >= self.confirmed || self.by_unit.is_empty() {
             return None;
         }
@@ -169,7 +169,7 @@ impl NodeCore {
         if !self.confirm(from) {
             return;
         }
-        fx.extend(self.leases.to_keep());
+        fx.extend(self.leases.take_news());
         for id in self.leases.by_length.values().flatten() {
             if self.jobs.get(id).is_some_and(|job| job.connected) {
                 fx.push(NodeEffect::ProxySend(*id, ProxyOrder::Heard { from }));

@@ -247,7 +247,7 @@ mod tests {
         assert_ne!(both.current(), keys.current());
         // S7: tickets that an older key has made are still good, and tell nothing about the key.
         let [new, older] = &both.job_ticket_keys()[..] else { panic!("two keys") };
-        assert_eq!([older.clone()], keys.job_ticket_keys()[..]);
+        assert_eq!(std::slice::from_ref(older), &keys.job_ticket_keys()[..]);
         assert!(new != older && both.keys.iter().all(|(_, key)| *key != new.0 && *key != older.0));
         assert_eq!(key_of(&both.seal(b"r", b"clear").expect("sealed")), both.current());
         let failure = keys.open(b"r", &both.seal(b"r", b"clear").expect("sealed")).expect_err("another key");

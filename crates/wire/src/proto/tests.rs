@@ -469,6 +469,7 @@ proptest! {
 ///
 /// `MILLPOND_WRITE_SEEDS=1 cargo test -p millpond-wire seeds` writes them anew, after a change of the protocol.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "seeds are files")]
 fn seeds_of_the_fuzz_target_are_messages_of_all_kinds() {
     use proptest::strategy::ValueTree as _;
     use proptest::test_runner::TestRunner;

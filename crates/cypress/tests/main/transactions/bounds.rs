@@ -507,16 +507,16 @@ fn locks_that_pass_to_another_transaction_count_there() {
         desk.lock(outer, &format!("//tmp/k{n}"), Mode::Snapshot, false).expect("room");
     }
     desk.user = "bob";
-    let inner = Some(desk.start(outer));
+    let inner = desk.start(outer);
     for n in 3..5 {
-        desk.lock(inner, &format!("//tmp/k{n}"), Mode::Exclusive, false).expect("room");
+        desk.lock(Some(inner), &format!("//tmp/k{n}"), Mode::Exclusive, false).expect("room");
     }
-    let refused = desk.commit(inner.expect("it runs")).expect_err("alice has three of four");
+    let refused = desk.commit(inner).expect_err("alice has three of four");
     assert!(refused.message.contains("locks of user \"alice\" is 5, more than the limit of 4"), "{refused}");
-    desk.abort(inner.expect("it runs"));
-    let inner = Some(desk.start(outer));
-    desk.lock(inner, "//tmp/k3", Mode::Exclusive, false).expect("room");
-    desk.commit(inner.expect("it runs")).expect("four of four");
+    desk.abort(inner);
+    let inner = desk.start(outer);
+    desk.lock(Some(inner), "//tmp/k3", Mode::Exclusive, false).expect("room");
+    desk.commit(inner).expect("four of four");
 }
 
 /// S15. An operation takes implicit locks when the work of its jobs is done.
@@ -524,11 +524,12 @@ fn locks_that_pass_to_another_transaction_count_there() {
 fn an_operation_takes_its_locks_whatever_its_owner_has() {
     let mut desk = Desk::with_limits(Limits { max_locks_per_user: 1, ..Limits::default() });
     desk.create(None, NodeType::MapNode, "//tmp/a").expect("a map");
-    let at = Some(desk.start(None));
-    desk.forest.lift_lock_limit(at.expect("it runs"));
+    let started = desk.start(None);
+    let at = Some(started);
+    desk.forest.lift_lock_limit(started);
     desk.lock(at, "//tmp/a", Mode::Exclusive, false).expect("its first lock");
     desk.set(at, "//tmp/a/@x", "1").expect("implicit locks");
-    desk.commit(at.expect("it runs")).expect("nothing is in the way");
+    desk.commit(started).expect("nothing is in the way");
     let at = Some(desk.start(None));
     desk.lock(at, "//tmp/a", Mode::Exclusive, false).expect("its first lock");
     assert!(desk.set(at, "//tmp/a/@x", "1").is_err(), "others have a limit");
@@ -551,9 +552,9 @@ fn what_is_copied_and_removed_at_once_has_few_bytes() {
         "{refused}"
     );
     copy(&mut desk, None, "//tmp/t/d0", "//tmp/u").expect("3,000 bytes");
-    let at = Some(desk.start(None));
-    assert!(desk.remove(at, "//tmp/t").is_err(), "it cannot leave in slices");
-    desk.abort(at.expect("it runs"));
+    let at = desk.start(None);
+    assert!(desk.remove(Some(at), "//tmp/t").is_err(), "it cannot leave in slices");
+    desk.abort(at);
     desk.remove(None, "//tmp/t").expect("it may be removed");
     assert!(desk.forest.has_discarded(), "it leaves in slices");
     while take_discarded(&mut desk, 500) > 0 {}

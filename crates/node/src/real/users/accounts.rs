@@ -82,7 +82,7 @@ fn numbers_of(line: &str, path: &Path) -> Option<(u32, u32, String)> {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("sub"));
     let at = |index: usize| fields.get(index)?.trim().parse::<u32>().ok();
     let (first, last) = match is_range {
-        true => (at(1)?, at(1)?.checked_add(at(2)?.checked_sub(1)?).unwrap_or(u32::MAX)),
+        true => (at(1)?, at(1)?.saturating_add(at(2)?.checked_sub(1)?)),
         false => (at(2)?, at(2)?),
     };
     Some((first, last, format!("{first} is {:?} in {}", fields[0], path.display())))
