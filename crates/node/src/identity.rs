@@ -58,6 +58,9 @@ impl std::fmt::Debug for Identity {
     }
 }
 
+/// Time between two renewals, at least.
+const SHORTEST: vocab::Span = vocab::Span::from_secs(1);
+
 /// First line of the file.
 const HEAD: &str = "# Identity of a node of Millpond: keep it secret, and do not copy it to another node.";
 
@@ -137,7 +140,11 @@ impl Identity {
         now: Time,
         answer: pb::Certificate,
     ) -> Result<Identity, String> {
-        let pb::Certificate { certificate, authority: told, valid_until, authentication, .. } = answer;
+        let pb::Certificate { certificate, authority: told, valid_from, valid_until, authentication } =
+            answer;
+        if valid_from >= valid_until {
+            return Err("the certificate ends before it begins".to_owned());
+        }
         if told != authority {
             return Err(
                 "the server's certificate is from another authority than the one that it names".to_owned()
@@ -174,9 +181,9 @@ impl Identity {
         trusting(&self.authority).identity(own)
     }
 
-    /// When it should be renewed: half of its life is over.
+    /// When it should be renewed: half of its life is over. Not at once, even if the clock of this host is ahead of the server's.
     pub fn renew_at(&self) -> Time {
-        self.issued + vocab::Span(self.valid_until.since(self.issued).0 / 2)
+        self.issued + vocab::Span(self.valid_until.since(self.issued).0 / 2).max(SHORTEST)
     }
 
     fn to_text(&self) -> String {
@@ -326,6 +333,21 @@ pub(crate) mod tests {
         std::fs::write(&path, "# half of it\nname: node\n").expect("written");
         let refused = place.load().expect_err("half of it").to_string();
         assert!(refused.contains("expected two certificates, found 0"), "{refused}");
+    }
+
+    /// S7: a node whose clock is ahead renewed its certificate again and again, without a pause.
+    #[test]
+    fn a_certificate_that_has_ended_by_the_clock_of_the_node_is_renewed_with_a_pause() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let key = Place::new(directory.path()).joining_key().expect("made");
+        let (authority, answer) = signed("node", &key, Time::from_secs(200));
+        let ahead = Time::from_secs(300);
+        let identity =
+            Identity::accept("node", key.clone(), &authority, ahead, answer.clone()).expect("good");
+        assert_eq!(identity.renew_at(), ahead + SHORTEST);
+        let odd = pb::Certificate { valid_from: answer.valid_until, ..answer };
+        let refused = Identity::accept("node", key, &authority, ahead, odd).expect_err("it has no life");
+        assert!(refused.contains("ends before it begins"), "{refused}");
     }
 
     /// S7.
