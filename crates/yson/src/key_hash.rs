@@ -6,7 +6,7 @@
 //! A map keeps the order of insertion, so no result depends on the numbers. A process that sets none (tests, the simulator,
 //! benchmarks) has fixed ones.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 static SEED: OnceLock<[u64; 2]> = OnceLock::new();
@@ -38,10 +38,32 @@ impl BuildHasher for KeyHash {
     fn build_hasher(&self) -> KeyHasher {
         KeyHasher { seed: *SEED.get_or_init(|| FIXED), hash: 0 }
     }
+
+    /// Out of line, so that the functions of maps stay small enough to become a part of their callers.
+    #[inline(never)]
+    fn hash_one<T: Hash>(&self, key: T) -> u64 {
+        match SEED.get() {
+            Some(seed) => hash_with(*seed, key),
+            None => hash_first(key),
+        }
+    }
 }
 
-/// Hashes a byte string as wyhash and foldhash do: 16 bytes at a time, each half is combined with a secret number, and the
-/// halves of the product are combined. Unlike in `FxHasher` both factors are secret, so no input makes one of them zero.
+#[inline]
+fn hash_with<T: Hash>(seed: [u64; 2], key: T) -> u64 {
+    let mut hasher = KeyHasher { seed, hash: 0 };
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cold]
+#[inline(never)]
+fn hash_first<T: Hash>(key: T) -> u64 {
+    hash_with(*SEED.get_or_init(|| FIXED), key)
+}
+
+/// Hashes one byte string as wyhash and foldhash do: pieces of 16 bytes, each half combined with a secret number, and then the
+/// halves of the product. Unlike in `FxHasher` both factors are secret, so no input makes one of them zero.
 pub struct KeyHasher {
     seed: [u64; 2],
     hash: u64,
@@ -53,41 +75,51 @@ fn folded_product(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-fn eight(bytes: &[u8; 8]) -> u64 {
-    u64::from_le_bytes(*bytes)
+#[inline]
+fn eight(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-fn four(bytes: &[u8; 4]) -> u64 {
-    u64::from(u32::from_le_bytes(*bytes))
+#[inline]
+fn four(bytes: &[u8]) -> u64 {
+    u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+}
+
+/// The pieces of a short string may overlap: the length tells such strings apart.
+#[inline]
+fn hash_bytes([first, second]: [u64; 2], bytes: &[u8]) -> u64 {
+    let length = bytes.len();
+    let (x, y) = if length > 16 {
+        return hash_long(first, second, bytes);
+    } else if length >= 8 {
+        (eight(&bytes[..8]), eight(&bytes[length - 8..]))
+    } else if length >= 4 {
+        (four(&bytes[..4]), four(&bytes[length - 4..]))
+    } else if length > 0 {
+        let (middle, end) = (bytes[length / 2], bytes[length - 1]);
+        (u64::from(bytes[0]), (u64::from(end) << 8) | u64::from(middle))
+    } else {
+        (0, 0)
+    };
+    folded_product(first ^ x, second ^ y) ^ length as u64
+}
+
+/// More than 16 bytes; the last 16 may overlap with those before.
+#[inline(never)]
+fn hash_long(mut first: u64, second: u64, bytes: &[u8]) -> u64 {
+    let mut rest = &bytes[..bytes.len() - 1];
+    while let Some((piece, after)) = rest.split_first_chunk::<16>() {
+        first = folded_product(first ^ eight(&piece[..8]), second ^ eight(&piece[8..]));
+        rest = after;
+    }
+    let end = &bytes[bytes.len() - 16..];
+    folded_product(first ^ eight(&end[..8]), second ^ eight(&end[8..])) ^ bytes.len() as u64
 }
 
 impl Hasher for KeyHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let mut first = self.seed[0] ^ self.hash;
-        let second = self.seed[1];
-        // The pieces of a short string may overlap: the length tells such strings apart.
-        let (x, y) = if let (Some(start), Some(end)) = (bytes.first_chunk(), bytes.last_chunk()) {
-            if bytes.len() > 16 {
-                let mut rest = &bytes[..bytes.len() - 1];
-                while let Some((chunk, after)) = rest.split_first_chunk::<16>() {
-                    let (x, y) = (chunk.first_chunk().map_or(0, eight), chunk.last_chunk().map_or(0, eight));
-                    first = folded_product(first ^ x, second ^ y);
-                    rest = after;
-                }
-                let start = &bytes[bytes.len() - 16..];
-                (start.first_chunk().map_or(0, eight), eight(end))
-            } else {
-                (eight(start), eight(end))
-            }
-        } else if let (Some(start), Some(end)) = (bytes.first_chunk(), bytes.last_chunk()) {
-            (four(start), four(end))
-        } else if let [start, .., end] = bytes {
-            (u64::from(*start), (u64::from(*end) << 8) | u64::from(bytes[bytes.len() / 2]))
-        } else {
-            (bytes.first().copied().map_or(0, u64::from), 0)
-        };
-        self.hash = folded_product(first ^ x, second ^ y) ^ bytes.len() as u64;
+        self.hash = self.hash.rotate_left(5) ^ hash_bytes(self.seed, bytes);
     }
 
     /// The length before a byte string, which [`KeyHasher::write`] takes into account.
@@ -111,7 +143,7 @@ mod tests {
 
     fn hash(seed: [u64; 2], key: &[u8]) -> u64 {
         let mut hasher = KeyHasher { seed, hash: 0 };
-        std::hash::Hash::hash(key, &mut hasher);
+        key.hash(&mut hasher);
         hasher.finish()
     }
 
