@@ -383,11 +383,11 @@ fn jobs_are_asked_to_leave_a_node_that_is_disabled() {
               {"operation_id"="plain";}
               n1 <- start plain/0#0 plain/1#1
             > set //sys/cluster_nodes/n1/@disable_scheduler_jobs %true
-              n1 <- interrupt plain/0#0 jobs_disabled_on_node
               n1 <- interrupt plain/1#1 jobs_disabled_on_node
               n1 <- interrupt polite/0#0 jobs_disabled_on_node
+              n1 <- interrupt plain/0#0 jobs_disabled_on_node
               ok
-              n1 <- release plain/0#0 plain/1#1
+              n1 <- release plain/1#1 plain/0#0
             # nothing new starts, and what was asked has its time
             > tick 6s
             > show nodes
@@ -403,7 +403,7 @@ fn jobs_are_asked_to_leave_a_node_that_is_disabled() {
             > set //sys/cluster_nodes/n1/@disable_scheduler_jobs %false
               ok
             > tick 6s
-              n1 <- start polite/0#1 plain/0#2 plain/1#3
+              n1 <- start plain/0#2 polite/0#1 plain/1#3
             > show nodes
               n1 online plain/0#2 plain/1#3 polite/0#1
         "#]],
@@ -432,10 +432,10 @@ fn jobs_of_an_operation_whose_time_is_up_fail() {
             > show ops
               o running total=4 running=3 completed=0 pending=1 failed=0 aborted=0
             > tick 2s
+              n1 <- fail o/0#0 Operation time limit exceeded
               n1 <- fail o/1#1 Operation time limit exceeded
               n1 <- fail o/2#2 Operation time limit exceeded
-              n1 <- fail o/0#0 Operation time limit exceeded
-              n1 <- release o/1#1 o/2#2 o/0#0
+              n1 <- release o/0#0 o/1#1 o/2#2
             > show ops
               o failed total=4 running=0 completed=0 pending=4 failed=3 aborted=0 error 1: Operation is running for too long, aborted
         "#]],

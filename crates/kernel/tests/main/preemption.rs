@@ -295,11 +295,11 @@ fn a_node_that_does_not_come_back_in_time() {
               o running total=1 running=0 completed=0 pending=1 failed=0 aborted=1
             > connect n1
               n1 <- welcome
+              n1 <- abort g/0#0 unconfirmed
               n1 <- abort g/1#1 unconfirmed
               n1 <- abort o/0#0 unconfirmed
-              n1 <- abort g/0#0 unconfirmed
               n1 <- start g/0#2 o/0#1
-              n1 <- release g/1#1 o/0#0 g/0#0
+              n1 <- release g/0#0 g/1#1 o/0#0
             > tick 2s
             > show ops
               g running total=2 running=1 completed=0 pending=1 failed=0 aborted=2

@@ -100,7 +100,7 @@ fn a_repeated_mutation_is_answered_not_executed() {
             > op start p mid=7 as o1
               {"operation_id"="o1";}
             > ops counters=false
-              {"operations"=["o2";"o1";];"incomplete"=%false;}
+              {"operations"=["o1";"o2";];"incomplete"=%false;}
             # answers are kept for ten minutes
             > tick 11m
             > op start p mid=7 as o3
