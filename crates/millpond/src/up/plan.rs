@@ -121,7 +121,7 @@ pub fn plan(options: &Options) -> Plan {
         (options.new_vault_key, "--new-vault-key"),
         (options.abandon_locked_vaults, "--abandon-locked-vaults"),
     ];
-    let orders = orders.into_iter().filter_map(|(is_given, order)| is_given.then(|| order.into()));
+    let orders = orders.into_iter().filter(|(is_given, _)| *is_given).map(|(_, order)| order.into());
     let node = |number: u16| {
         let name = format!("node-{number}");
         let mut arguments: Vec<OsString> = vec![
