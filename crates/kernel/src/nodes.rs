@@ -296,8 +296,9 @@ impl Kernel {
 
     fn node_hello(&mut self, now: Time, key: NodeKey, hello: Hello, out: &mut Vec<Effect>) {
         let admitted = self
-            .admit_node(key, &hello)
+            .admit_version(&hello)
             .and_then(|()| self.admit_identity(now, key, &hello.address))
+            .and_then(|()| self.admit_name(key, &hello))
             .and_then(|()| self.admit_mode(key, &hello));
         if let Err(refusal) = admitted {
             out.push(Effect::ToNode { node: key, after: 0, message: ServerMessage::Refuse(refusal) });
@@ -372,13 +373,18 @@ impl Kernel {
         self.pending_work.schedule = true;
     }
 
-    fn admit_node(&self, key: NodeKey, hello: &Hello) -> Result<(), Failure> {
+    fn admit_version(&self, hello: &Hello) -> Result<(), Failure> {
         if hello.protocol_version != PROTOCOL_VERSION {
             return Err(Failure::new(format!(
                 "Node {} speaks version {} of the node protocol, this server speaks {PROTOCOL_VERSION}",
                 hello.address, hello.protocol_version
             )));
         }
+        Ok(())
+    }
+
+    /// Refuses a second agent under a name. A stranger is refused before this, and hears nothing of other nodes.
+    fn admit_name(&self, key: NodeKey, hello: &Hello) -> Result<(), Failure> {
         if let Some(node) = self.nodes.get(&hello.address)
             && let Some(old) = node.key
             && node.incarnation != hello.incarnation

@@ -383,7 +383,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (file, path, store) = (directory.path().join(FILE), directory.path(), MemoryStore::new());
         // In the place of a full disk: the draft of the file cannot be made.
-        let draft = file.with_extension("draft");
+        let draft = directory.path().join(format!("{FILE}.draft"));
         std::fs::create_dir(&draft).expect("made");
         let authority = NodeAuthority::open(&store, path, false).expect("it is in memory");
         assert!(

@@ -708,9 +708,9 @@ fn files_are_asked_for_and_handed_on() {
 
 #[test]
 fn a_running_job_is_small() {
-    // Everything of one job except its custom statistics.
+    // Everything of one job except its custom statistics; 16 bytes of it are the ticket of S7.
     let mut b = Bench::new("{tasks={t={job_count=1; command=x}}}");
     b.settle(0).expect("a unit");
     let fixed = OperationController::running_job_size();
-    assert!(fixed <= 768, "{fixed} bytes");
+    assert!(fixed <= 784, "{fixed} bytes");
 }

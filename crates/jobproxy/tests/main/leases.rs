@@ -137,6 +137,9 @@ fn the_process_of_a_job_dies_with_its_proxy() {
             assert!(Instant::now() < give_up, "the job lives on without its proxy");
             std::thread::sleep(Duration::from_millis(20));
         }
+        // As the next life of the agent does.
+        jobproxy::recovery::kill_job(node.environment.as_ref(), id, crate::harness::PATIENCE)
+            .expect("nothing is left");
     });
 }
 

@@ -293,10 +293,7 @@ fn a_lease_that_cannot_be_confirmed_is_refused_and_one_of_its_own_is_kept() {
         "{}",
         c.transcript()
     );
-    said(
-        &mut c,
-        "op start p jobs=8 job_lease_period=60000 as o1\n op start p jobs=1 as pending\n disconnect n1",
-    );
+    said(&mut c, "op start p jobs=8 job_lease_period=60000 as o1\n disconnect n1");
     said(&mut c, "tick 65s");
     assert_eq!(counts(&mut c, "o1"), "running=8 pending=0 aborted=0");
     said(&mut c, "set //sys/scheduler/config/max_node_unseen_period_to_abort_allocations 600000\n tick 20s");
