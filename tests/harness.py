@@ -276,7 +276,7 @@ class Cluster:
         wait_for(answers, what="the server to answer /ping")
         if self.auth:
             self.token = (self.directory / "server" / "root.token").read_text().strip()
-            self.write_join_tokens()
+        self.write_join_tokens()
 
     def write_join_tokens(self):
         """A join token for each node, once: with it the node gets its identity, which it keeps."""

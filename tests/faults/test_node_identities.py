@@ -508,7 +508,7 @@ def test_s7_the_old_way_needs_options_that_name_the_risk(tmp_path):
         cluster.nodes[0].terminate()
         # The name is locked on this host while the node lives.
         with running(cluster, tmp_path, victim, "--insecure-plaintext", "--token-file", token) as node:
-            says(node, "has an identity of its own")
+            says(node, "has or had an identity of its own")
         cluster.restart()
 
 

@@ -85,6 +85,9 @@ def net():
     for process in (cluster.server, *cluster.nodes):
         process.arguments = [host if argument == cluster.address else argument for argument in process.arguments]
     cluster.address = host
+    # Not on this host by its address: the nodes must be told which server to trust.
+    for number, node in enumerate(cluster.nodes):
+        node.arguments = [*node.arguments, "--join-token-file", cluster.directory / f"node-{number}.join-token"]
     # The agent in the namespace is the process itself: nothing stands between it and our signals.
     far = cluster.nodes[0]
     far.arguments = ["nsenter", f"--net=/run/netns/{link.namespace}", *far.arguments]

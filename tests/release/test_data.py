@@ -28,6 +28,14 @@ ANOTHER_BOOT = "00000000-0000-4000-8000-000000000000"
 TREE = "//sys/scheduler/orchid/scheduler/pool_trees/physical"
 # Known defect: after a restart `full_spec` of a map shows another default of `max_job_count`.
 KNOWN = re.compile(r": constant attributes/json/full_spec/max_job_count: expected 100000, found 4294967295$")
+# The first start moves nodes outside of //sys and //tmp from the account `sys` to `default`, and closes `sys` to users (S15).
+MOVED = re.compile("|".join([
+    r'^list //sys/accounts/json/value: expected 4 items, found 5: .*, found \["default", "intermediate", "research", "sys", "tmp"\]$',
+    r"^attributes of //sys/accounts/json/value/count: expected 4, found 5$",
+    r"^attributes of //sys/accounts(/sys)?/json/value/(access_time|modification_time|revision|content_revision|attribute_revision): ",
+    r"^attributes of //sys/accounts/sys/json/value/(acl: expected 0 items, found 2|inherit_acl: expected true, found false)",
+    r'^attributes of //home/[a-z/]+/json/value/account: expected "sys", found "default"$',
+]))
 FINISHED = ("completed", "failed", "aborted")
 
 
@@ -63,7 +71,7 @@ class Restored(Cluster):
 
     def differences(self, choose=lambda question: True):
         found = compare(self, self.tokens, [q for q in self.expected["questions"] if choose(q)])
-        return [line for line in found if not KNOWN.search(line)]
+        return [line for line in found if not KNOWN.search(line) and not MOVED.search(line)]
 
     def touch(self, *names):
         """Puts files into all sandboxes: jobs wait for them."""

@@ -51,9 +51,9 @@ def test_s15_nodes_are_counted_and_refused(client, place):
     with over_limit("node count"):
         client.create("map_node", f"//tmp/{fresh('map')}", attributes={"account": account.rsplit("/", 1)[1]})
     assert sorted(client.list(path)) == ["a", "t"], "what is refused changes nothing"
-    assert client.get(f"{account}/@violated_resource_limits/node_count") is False
+    assert not client.get(f"{account}/@violated_resource_limits/node_count")
     client.set(f"{account}/@resource_limits/node_count", 3)
-    assert client.get(f"{account}/@violated_resource_limits/node_count") is True
+    assert client.get(f"{account}/@violated_resource_limits/node_count")
     client.remove(f"{path}/a", recursive=True)
     assert client.get(f"{account}/@resource_usage/node_count") == 2
     client.create("file", f"{path}/f")
