@@ -284,7 +284,10 @@ impl Kernel {
     /// are aborted there. Until that is told, the reports are signs of life of the jobs, and of nothing else.
     pub(crate) fn note_jobs_elsewhere(&mut self, now: Time, address: &str, there: &BTreeSet<JobId>) {
         self.leases.elsewhere.retain(|job, (node, _)| node != address || there.contains(job));
-        for job_id in there {
+        let own = self.nodes.get(address).map(|node| &node.jobs);
+        let strange: Vec<JobId> = own
+            .map_or_else(|| there.iter().copied().collect(), |own| there.difference(own).copied().collect());
+        for job_id in &strange {
             let of_job = self.jobs.get(*job_id).filter(|job| job.lease.is_some()).map(|job| &job.node);
             let node = of_job.or_else(|| self.leases.fences.get(job_id).map(|fence| &fence.node));
             if node.is_some_and(|node| node != address) {

@@ -20,15 +20,20 @@ impl NodeCore {
         }
         let mut still = VecDeque::new();
         for id in std::mem::take(&mut self.waiting) {
-            let must_wait = self.must_wait_for_unit(id, &still);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
             if job.stage != Stage::Waiting {
                 continue;
             }
-            if must_wait {
-                still.push_back(id);
-                continue;
-            }
+            let job = if job.is_exclusive() {
+                if self.must_wait_for_unit(id, &still) {
+                    still.push_back(id);
+                    continue;
+                }
+                let Some(job) = self.jobs.get_mut(&id) else { continue };
+                job
+            } else {
+                job
+            };
             if let Some(outcome) = self.disk.refusal(job).or_else(|| self.ports.refusal(job)) {
                 self.stop(now, id, outcome, fx);
                 continue;

@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn an_authority_that_could_not_be_written_is_written_later() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (file, path, store) = (directory.path().join(FILE), directory.path(), MemoryStore::new());
+        let (path, store) = (directory.path(), MemoryStore::new());
         // In the place of a full disk: the draft of the file cannot be made.
         let draft = directory.path().join(format!("{FILE}.draft"));
         std::fs::create_dir(&draft).expect("made");
