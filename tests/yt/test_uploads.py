@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import urllib.error
 import urllib.request
 
 import pytest
@@ -143,6 +144,38 @@ def test_what_has_come_whole_is_written_though_nobody_waits(cluster, kind, heade
     upload.connection.close()
     wait_for(lambda: upload.content() == PIECE, what="the content that came")
     wait_for(lambda: len(blobs(cluster)) == len(upload.blobs), what="the old content to be gone")
+
+
+def test_a_file_can_be_read_while_it_is_replaced(cluster):
+    """Its old content goes as soon as nothing refers to it, which may be between a question and its answer."""
+    path = f"//tmp/replaced-{next(_numbers)}"
+    cluster.command("create", type="file", path=path)
+    contents = [b"a" * 1000, b"b" * 1000]
+    put(cluster, "file", path, contents[0])
+    put(cluster, "file", path, contents[0])
+    ended = threading.Event()
+
+    def replace():
+        try:
+            for number in range(300):
+                put(cluster, "file", path, contents[number % 2])
+        finally:
+            ended.set()
+    found, failures = [], []
+
+    def look():
+        while not ended.is_set():
+            try:
+                found.append(read(cluster, "file", path))
+            except urllib.error.HTTPError as error:
+                failures.append(error.read())
+    threads = [threading.Thread(target=work) for work in [replace, look, look, look, look]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[:3]
+    assert found and set(found) <= set(contents)
 
 
 def test_tables_are_joined_though_nobody_waits(cluster):

@@ -175,11 +175,21 @@ impl Files {
         request: ReadFile,
     ) -> Result<FileContent, Failure> {
         let ReadFile { path, offset, length, transaction } = request;
-        let located = locate(backend, &user, &path, transaction, false).await?;
-        let offset = offset.min(located.size);
-        let length = length.unwrap_or(u64::MAX).min(located.size - offset);
-        let body = self.stream(located.blob, offset, length);
-        Ok(FileContent { id: located.id, revision: located.revision, length, body })
+        let mut tried = None;
+        loop {
+            let located = locate(backend, &user, &path, transaction, false).await?;
+            let offset = offset.min(located.size);
+            let length = length.unwrap_or(u64::MAX).min(located.size - offset);
+            let mut rest = self.content(located.blob, offset, length);
+            let (first, rest) = streams::blocking(move || Ok((rest.next(), rest))).await?;
+            // A writer may have replaced the content since it was located, and its blob is gone.
+            if first.is_err() && tried != Some(located.blob) {
+                tried = Some(located.blob);
+                continue;
+            }
+            let body = streams::stream(Begun { first: Some(first), rest });
+            return Ok(FileContent { id: located.id, revision: located.revision, length, body });
+        }
     }
 
     /// Bytes of a blob, piece by piece. Blob 0 is the content of a file that was never written.
@@ -213,6 +223,18 @@ impl Source for Content {
         }
         self.at += chunk.len() as u64;
         Ok(Some(chunk.into()))
+    }
+}
+
+/// A content whose first piece was read already.
+struct Begun {
+    first: Option<Result<Option<Bytes>, Failure>>,
+    rest: Content,
+}
+
+impl Source for Begun {
+    fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        self.first.take().unwrap_or_else(|| self.rest.next())
     }
 }
 
