@@ -53,7 +53,7 @@ impl Usage {
         Usage { memory: bytes, ..Usage::NONE }
     }
 
-    /// One of so many equal parts.
+    /// This usage divided by `of`, rounded towards zero.
     fn part(self, of: i64) -> Usage {
         Usage {
             nodes: self.nodes / of,
@@ -146,7 +146,8 @@ pub(crate) fn acl_bytes(acl: &Acl) -> i64 {
 }
 
 impl Node {
-    /// What the node adds to the usage of its account. Users, groups, accounts and the maps of the system are nobody's.
+    /// What the node adds to the usage of its account. Users, groups, accounts and the
+    /// maps of the system add nothing.
     pub fn usage(&self) -> Usage {
         if !self.node_type.is_plain() {
             return Usage::NONE;
@@ -410,7 +411,7 @@ impl Over {
     }
 }
 
-/// `resource_limits` of an account of which nobody has set them.
+/// `resource_limits` of an account that has none of its own.
 pub(crate) fn default_limits(limits: &Limits) -> Value {
     yson::map! {
         "node_count" => limits.account_node_count,

@@ -73,8 +73,8 @@ pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|peer| peer.0)
 }
 
-/// Serves at most so many connections through these doors until `shutdown` resolves; then takes no more, lets running
-/// requests and the first ones of new connections end within `grace`, and returns.
+/// Serves connections until `shutdown` resolves, at most `most_connections` at a time. Then it takes no new ones, waits for
+/// running requests and for the first requests of new connections as long as `grace` allows, and returns.
 pub async fn serve(
     listener: TcpListener,
     doors: Doors,

@@ -151,8 +151,8 @@ fn a_stop_lets_running_requests_end() {
     assert!(std::net::TcpStream::connect(address).is_err());
 }
 
-/// S6: with a listening socket that outlives the server nobody is sent away, and that must hold for a client that was let in a
-/// moment before the server is told to stop, too.
+/// S6: where the listening socket outlives the server, no client is refused, not even one whose connection was accepted a moment
+/// before the server is told to stop.
 #[test]
 fn a_stop_lets_new_connections_ask_their_first_question() {
     let server = Server::start();

@@ -1,8 +1,9 @@
 //! Units of exclusive work whose last job may still run (S19).
 //!
-//! A job can be given up before its node has ended it: its operation was suspended with its jobs, its gang began anew, its node
-//! left the pool tree. Its unit must not be started elsewhere until the node has told its end, or cannot run it any more. The
-//! owner of the controller knows when that is and [lifts the fence](OperationController::lift_fence).
+//! The controller can give a job up while the job still runs on its node: the operation was suspended with its jobs, its gang
+//! started again, or the node left the pool tree. The unit must not start elsewhere until the node has reported the end of the
+//! job, or cannot run the job any more. The owner of the controller knows that time and then
+//! [lifts the fence](OperationController::lift_fence).
 
 use super::OperationController;
 use crate::job::Joblet;
