@@ -19,6 +19,7 @@ import {
   useBrowser,
   visit,
 } from './harness';
+import { shortId } from '../src/model/format';
 
 useBrowser();
 
@@ -105,7 +106,7 @@ describe('jobs', () => {
     await rowsAre(page, 'Jobs', 2, 'steady');
     const [one, other] = steady as [Job, Job];
     await page.getByLabel('Filter jobs by id').fill(one.id.slice(2, 20));
-    await rowsAre(page, 'Jobs', 1, one.id.slice(0, 8));
+    await rowsAre(page, 'Jobs', 1, shortId(one.id));
     await page.getByLabel('Filter jobs by id').fill('');
     await rowsAre(page, 'Jobs', 2, 'steady');
     await page.getByLabel('Filter jobs by node').fill(one.address);

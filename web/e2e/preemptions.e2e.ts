@@ -12,6 +12,7 @@ import {
   useBrowser,
   visit,
 } from './harness';
+import { shortId } from '../src/model/format';
 
 useBrowser();
 
@@ -86,12 +87,12 @@ test('at the operation that lost, and at the one that won', async () => {
   const suffered = await visit(`/operations/${loser}?tab=preemptions`);
   await suffered.getByText('generous').first().waitFor();
   await suffered
-    .getByRole('link', { name: winner.split('-')[0] })
+    .getByRole('link', { name: shortId(winner) })
     .first()
     .waitFor();
   const caused = await visit(`/operations/${winner}?tab=preemptions`);
   await caused
-    .getByRole('link', { name: loser.split('-')[0] })
+    .getByRole('link', { name: shortId(loser) })
     .first()
     .waitFor();
   expect(await stateOf(loser)).toBe('running');
@@ -104,7 +105,7 @@ test('at the job: to whom it gave way', async () => {
     .first()
     .waitFor();
   await page
-    .getByRole('link', { name: winner.split('-')[0] })
+    .getByRole('link', { name: shortId(winner) })
     .first()
     .waitFor();
   expect(await findings(page)).toEqual([]);
