@@ -17,7 +17,7 @@ mapfile -t all < <(sed -n 's/^name = "\([a-z_]*\)"$/\1/p' Cargo.toml | sort)
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
 for target in "${targets[@]}"; do
-    printf '%s\n' "${all[@]}" | grep -qx -- "$target" || { echo "no target $target: there are ${all[*]}" >&2; exit 2; }
+    [[ " ${all[*]} " == *" $target "* ]] || { echo "no target $target: there are ${all[*]}" >&2; exit 2; }
 done
 
 host=$(rustc -vV | sed -n 's/^host: //p')

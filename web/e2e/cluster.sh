@@ -47,7 +47,7 @@ start_cluster() {
 find_page() {
     local api=$1 page=${MILLPOND_PAGE:-} log
     page_url=$api
-    if [ -z "$page" ] && ! curl -fsS -H 'Accept-Encoding: identity' "$api/" | grep -q '<div id="root">'; then
+    if [ -z "$page" ] && [[ "$(curl -fsS -H 'Accept-Encoding: identity' "$api/")" != *'<div id="root">'* ]]; then
         page=dist/page
     fi
     [ -n "$page" ] || return 0
@@ -58,7 +58,7 @@ find_page() {
     MILLPOND_PROXY=${api#http://} node node_modules/vite/bin/vite.js preview --outDir "$page" --port 0 --host 127.0.0.1 >"$log" 2>&1 &
     pids+=($!)
     for _ in $(seq 600); do
-        page_url=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | sed -n 's/.*\(http:\/\/127.0.0.1:[0-9]*\).*/\1/p' | head -1)
+        page_url=$(sed -nE 's/\x1b\[[0-9;]*m//g; \#http://127\.0\.0\.1:[0-9]#{s#.*(http://127\.0\.0\.1:[0-9]+).*#\1#p;q}' "$log")
         [ -n "$page_url" ] && return
         sleep 0.2
     done

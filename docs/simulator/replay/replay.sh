@@ -16,7 +16,7 @@ rm -rf "$out"/{data,snapshot,run,up.log,events.jsonl,work.jsonl,imported.json,ma
     --node-resources cpu=4,memory=8GiB,user_slots=16 > "$out/up.log" 2>&1 &
 up=$!
 trap 'kill -TERM $up 2>/dev/null; wait $up || true' EXIT
-until MILLPOND_PROXY=$(grep -oE '127\.0\.0\.1:[0-9]+' "$out/up.log" | head -1) && [ -n "$MILLPOND_PROXY" ]; do
+until MILLPOND_PROXY=$(sed -nE '/127\.0\.0\.1:[0-9]/{s/.*(127\.0\.0\.1:[0-9]+).*/\1/p;q}' "$out/up.log") && [ -n "$MILLPOND_PROXY" ]; do
     kill -0 $up
     sleep 0.2
 done
@@ -57,7 +57,7 @@ start batch 1 18 6 13
 sleep 20.19
 start dev 1 8 20 5
 while read -r id; do
-    until "$millpond" op get "$id" --json | grep -qE '"state": *"(completed|failed|aborted)"'; do
+    until grep -qE '"state": *"(completed|failed|aborted)"' <<< "$("$millpond" op get "$id" --json)"; do
         sleep 1
     done
 done < "$out/started"
