@@ -10,6 +10,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use crate::quota;
 use yson::{Map, Value, map};
 
+/// Limit of the size of core files, in bytes: too small for a file, and the value with which the kernel gives none to a
+/// `core_pattern` that is a pipe either (Linux `fs/coredump.c`; 0 would not hold there).
+pub(crate) const NO_CORE_DUMP: u64 = 1;
+
 /// Empties the bounding and the ambient set, so that no program gives a capability back. Needs the
 /// privilege itself, so it comes before the change of user.
 pub(crate) fn drop_bounding_set() {

@@ -426,7 +426,8 @@ fn become_user_process(context: &ChildContext<'_>) -> Result<(), usize> {
         }
         check(context.init.is_none_or(init::join), NAMESPACES)?;
         let processes = spec.processes_limit.map(|n| (libc::RLIMIT_NPROC, n));
-        let limits = [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_NOFILE, spec.open_files_limit)];
+        let limits =
+            [(libc::RLIMIT_CORE, privileges::NO_CORE_DUMP), (libc::RLIMIT_NOFILE, spec.open_files_limit)];
         for (resource, value) in limits.into_iter().chain(processes) {
             let mut limit = libc::rlimit { rlim_cur: value, rlim_max: value };
             if libc::setrlimit(resource, &limit) != 0 {

@@ -96,7 +96,7 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
 /// Keeps what this process knows out of core dumps. Job proxies inherit the limit; jobs have the same one of their own.
 pub fn keep_memory(is_closed: bool) {
     let closed =
-        memory::no_core_files().and_then(|()| if is_closed { memory::close_memory() } else { Ok(()) });
+        memory::no_core_dumps().and_then(|()| if is_closed { memory::close_memory() } else { Ok(()) });
     if let Err(error) = closed {
         tracing::warn!(%error, "cannot switch off core dumps: after a crash a dump of this process may have tokens in it");
     }

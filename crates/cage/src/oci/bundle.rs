@@ -115,7 +115,7 @@ fn process(spec: &ProcessSpec<'_>, own_root: bool) -> io::Result<Map> {
         Value::from(map! {"type" => kind, "hard" => value, "soft" => value})
     };
     let limits = [
-        limit("RLIMIT_CORE", Resource::Core, 0),
+        limit("RLIMIT_CORE", Resource::Core, privileges::NO_CORE_DUMP),
         limit("RLIMIT_NOFILE", Resource::Nofile, spec.open_files_limit),
     ];
     let processes = spec.processes_limit.map(|most| limit("RLIMIT_NPROC", Resource::Nproc, most));

@@ -113,7 +113,7 @@ fn start(
         (Resource::As, MEMORY),
         (Resource::Fsize, limits.bytes_max().max(1)),
         (Resource::Cpu, seconds),
-        (Resource::Core, 0),
+        (Resource::Core, datadir::memory::NO_CORE_DUMP),
     ] {
         // One that has ended already needs no bounds.
         let _ = rustix::process::prlimit(pid(&child), resource, bound(value));
