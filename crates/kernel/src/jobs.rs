@@ -234,6 +234,9 @@ impl Kernel {
                 },
             };
             let outcome = self.name_lost_content(now, job.operation, outcome);
+            if let Some(too_much) = self.take_without_room(now, job.operation, &mut left) {
+                self.drop_left(too_much, out);
+            }
             let report = FinishedJob {
                 job_id,
                 outcome,

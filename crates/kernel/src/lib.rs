@@ -62,6 +62,7 @@ mod nodes;
 mod operation;
 mod operations;
 mod orchid;
+mod output_room;
 mod owed;
 mod parameters;
 mod pass;

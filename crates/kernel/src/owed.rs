@@ -73,6 +73,9 @@ impl Kernel {
         if !is_kept {
             return self.drop_left(left, out);
         }
+        if let Some(too_much) = self.take_without_room(self.events.now(), operation_id, &mut left) {
+            self.drop_left(too_much, out);
+        }
         let before = record.encode();
         let stderr = left.stderr.take().filter(|stderr| stderr.size() > 0);
         record.stderr_size = stderr.as_ref().map_or(0, Stderr::size);

@@ -13,6 +13,9 @@ pub struct Retention {
     /// Bytes of the records and stderrs of finished operations, at most; none: any number. Those of unfinished
     /// ones do not count: nobody's past is forgotten because another writes much.
     pub max_bytes: Option<u64>,
+    /// Bytes of the records and stderrs of one user's unfinished operations: beyond that, long stderrs and fail contexts
+    /// are not kept.
+    pub max_unfinished_bytes_per_user: u64,
 }
 
 /// One operation may have this part of the bytes of all; one with more goes before others do.
@@ -24,6 +27,7 @@ impl Default for Retention {
             max_operations: 100_000,
             max_age: Some(Span::from_secs(30 * 86_400)),
             max_bytes: Some(16 << 30),
+            max_unfinished_bytes_per_user: 8 << 30,
         }
     }
 }
@@ -69,7 +73,12 @@ mod tests {
 
     #[test]
     fn each_bound_alone_is_enough() {
-        let limits = Retention { max_operations: 3, max_age: Some(HOUR), max_bytes: Some(1000) };
+        let limits = Retention {
+            max_operations: 3,
+            max_age: Some(HOUR),
+            max_bytes: Some(1000),
+            ..Retention::default()
+        };
         let fine = Held { operations: 3, bytes: 1000, first_end: Time::from_secs(1_000_000 - 3600) };
         check(limits, fine, false);
         check(limits, Held { operations: 4, ..fine }, true);
@@ -80,7 +89,12 @@ mod tests {
     #[test]
     fn the_share_of_one_counts_when_the_size_alone_is_exceeded() {
         let now = Time::from_secs(1_000_000);
-        let limits = Retention { max_operations: 3, max_age: Some(HOUR), max_bytes: Some(1000) };
+        let limits = Retention {
+            max_operations: 3,
+            max_age: Some(HOUR),
+            max_bytes: Some(1000),
+            ..Retention::default()
+        };
         let held = Held { operations: 3, bytes: 1001, first_end: now };
         assert_eq!(limits.share_exceeded(now, held), Some(100));
         assert_eq!(limits.share_exceeded(now, Held { bytes: 1000, ..held }), None);
@@ -89,7 +103,8 @@ mod tests {
 
     #[test]
     fn what_is_not_bounded_may_grow() {
-        let limits = Retention { max_operations: usize::MAX, max_age: None, max_bytes: None };
+        let limits =
+            Retention { max_operations: usize::MAX, max_age: None, max_bytes: None, ..Retention::default() };
         check(limits, Held { operations: 1 << 40, bytes: u64::MAX, first_end: Time::default() }, false);
     }
 

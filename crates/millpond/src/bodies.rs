@@ -88,6 +88,9 @@ fn server_config(args: &ServerArgs, file: FileConfig) -> Result<ServerConfig, Cl
         max_operations: file.archive_operations.map_or(usual.max_operations, |n| n as usize),
         max_age: file.archive_age.or(usual.max_age),
         max_bytes: file.archive_size.map(i64::unsigned_abs).or(usual.max_bytes),
+        max_unfinished_bytes_per_user: file
+            .archive_size_per_user
+            .map_or(usual.max_unfinished_bytes_per_user, i64::unsigned_abs),
     };
     config.event_log = (files > 0).then_some(EventLogLimits { file_size, files });
     Ok(config)

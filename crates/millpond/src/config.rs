@@ -117,6 +117,9 @@ pub struct ServerSection {
     /// Bytes that they may take, with their jobs and stderrs, `"16GiB"`.
     #[serde(deserialize_with = "size")]
     pub archive_size: Option<i64>,
+    /// Bytes of records, stderrs and fail contexts of one user's unfinished operations, `"8GiB"`.
+    #[serde(deserialize_with = "size")]
+    pub archive_size_per_user: Option<i64>,
 }
 
 /// `[node]`: exec nodes.

@@ -16,7 +16,7 @@ fn keeping(retention: Retention) -> Console {
 }
 
 fn anything() -> Retention {
-    Retention { max_operations: usize::MAX, max_age: None, max_bytes: None }
+    Retention { max_operations: usize::MAX, max_age: None, max_bytes: None, ..Retention::default() }
 }
 
 /// Starts an operation of one job and lets it end.

@@ -1,7 +1,7 @@
 //! What is left of jobs that the server ends (jobs-and-nodes.md 5.4): their nodes tell it later.
 
 use crate::console::Console;
-use kernel::{Body, Command, NodeKey, Retention, StderrPlace};
+use kernel::{Body, Command, Input, NodeKey, NodeProof, Retention, StderrPlace};
 use vocab::batch::Table;
 use vocab::{JobId, JobOutcome, Span};
 use wire::{JobEvent, NodeMessage};
@@ -205,4 +205,40 @@ fn what_comes_late_counts_in_the_archive_and_is_not_wanted_of_the_forgotten() {
     let left = |table: Table| c.world.durable.keys().filter(|(t, _)| *t == table).count();
     let tables = [Table::JobArchive, Table::Stderr, Table::OwedEnds, Table::OperationIndex];
     assert_eq!(tables.map(left), [0; 4]);
+}
+
+/// S15: a user could fill the disk of the server with long stderrs of operations that do not end.
+#[test]
+fn long_stderrs_of_unfinished_operations_have_a_bound_for_each_user() {
+    const LONG: u64 = 1 << 20;
+    let most = LONG * 3 / 2;
+    let bound = Retention { max_unfinished_bytes_per_user: most, ..Retention::default() };
+    let mut c = Console::with(|config| config.retention = bound);
+    c.run("node n1 cpu=3\npool create p\nop start p jobs=3 as o");
+    let jobs = running(&c);
+    for (job_id, blob) in jobs.iter().copied().zip(101..) {
+        let from = NodeProof::Insecure;
+        c.world.inputs.push_back(Input::StderrUploaded { from, job_id, blob, size: LONG });
+    }
+    c.world.settle();
+    c.run("finish o/0");
+    let sizes = |c: &Console| -> Vec<u64> {
+        let archive = jobs.iter().filter_map(|job| {
+            let key = (Table::JobArchive, kernel::job_key(c.operation_id("o"), *job));
+            kernel::archived_job(c.world.durable.get(&key)?).ok()
+        });
+        archive.map(|job| job.get("stderr_size").and_then(Value::as_u64).unwrap_or(0)).collect()
+    };
+    assert_eq!(sizes(&c), [LONG], "there is room for the first one");
+    let alerts = |c: &mut Console| format!("{:?}", c.attributes(c.operation_id("o"), &["alerts"]));
+    let before = alerts(&mut c);
+    c.forget_transcript();
+    c.run("finish o/1");
+    let told = c.transcript().to_owned();
+    assert_eq!(sizes(&c).iter().sum::<u64>(), LONG, "there is no room for the second one");
+    let deleted = (101..104).filter(|blob| told.contains(&format!("blob {blob} deleted"))).count();
+    assert_eq!(deleted, 1, "{told}");
+    assert!(!before.contains("job_output_not_kept"), "{before}");
+    let after = alerts(&mut c);
+    assert!(after.contains("job_output_not_kept") && after.contains("archive_size_per_user"), "{after}");
 }

@@ -564,7 +564,7 @@ impl Console {
     }
 
     /// Attributes of an operation now, live or archived.
-    fn attributes(&mut self, id: OperationId, attributes: &[&str]) -> Result<Map, Failure> {
+    pub fn attributes(&mut self, id: OperationId, attributes: &[&str]) -> Result<Map, Failure> {
         let attributes = Some(attributes.iter().map(|a| (*a).to_owned()).collect());
         let command = Command::GetOperation { operation: OperationRef::Id(id), attributes };
         let request = self.world.send("root", None, command);
