@@ -107,6 +107,11 @@ impl Leases {
         self.fences.get(&job_id).map(|fence| fence.node.as_str())
     }
 
+    /// The operation of a job that was given up and may still run.
+    pub fn operation_of_fence(&self, job_id: JobId) -> Option<OperationId> {
+        self.fences.get(&job_id).map(|fence| fence.operation)
+    }
+
     fn insert(&mut self, job_id: JobId, fence: Fence) {
         self.by_node.entry(fence.node.clone()).or_default().insert(job_id);
         self.fences.insert(job_id, fence);

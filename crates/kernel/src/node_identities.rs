@@ -570,22 +570,15 @@ impl Kernel {
         Ok(renewed.as_map().cloned().unwrap_or_default().with("name", name).into())
     }
 
-    /// Name of the node with this key. With a job: refuses a job of another node; `is_expected` tells whether the job has
-    /// still something to hand in.
-    pub(crate) fn identify_node(
-        &self,
-        now: Time,
-        key_sha256: &str,
-        job: Option<vocab::JobId>,
-    ) -> Result<Value, Failure> {
-        let identity = self.valid_identity(now, key_sha256)?;
-        let name = identity.name.as_str();
-        let node = job.and_then(|job_id| self.node_of_job(job_id));
-        if let (Some(job_id), Some(_)) = (job, node.filter(|node| *node != name)) {
-            let text = format!("Job {job_id} is not a job of node {name}");
-            return Err(Failure::coded(code::ACCESS_DENIED, text).with("job_id", job_id));
+    /// Name of the node with this key; nothing for a node without an identity.
+    pub(crate) fn identify_node(&self, now: Time, from: &NodeProof) -> Result<Value, Failure> {
+        match from {
+            NodeProof::Certificate { key_sha256 } if self.config.node_identities => {
+                let identity = self.valid_identity(now, key_sha256)?;
+                Ok(yson::map! {"name" => identity.name.as_str()}.into())
+            }
+            _ => Ok(yson::map! {}.into()),
         }
-        Ok(yson::map! {"name" => name, "is_expected" => node.is_some()}.into())
     }
 
     /// `approve_node`.

@@ -301,6 +301,7 @@ async fn serve(
         store: Arc::clone(&store),
         authority: Arc::clone(&authority),
         refusals: Arc::clone(&refusals),
+        uploads: Arc::default(),
     });
     let in_clear = match config.insecure_plaintext_nodes {
         true => Entrance::Insecure(node_token),

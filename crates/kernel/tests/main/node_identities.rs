@@ -304,7 +304,7 @@ fn a_revoked_node_is_cut_off_for_good() {
         c.does_not_welcome("one", Some(certificate('1')), "was revoked");
         c.refuses("one", '1', Some('a'), "was revoked");
         c.refuses("one", '1', None, "was revoked");
-        let identify = Command::IdentifyNode { key_sha256: digest('1'), job_id: None };
+        let identify = Command::IdentifyNode { from: certificate('1') };
         c.ask("root", identify).expect_err("revoked");
         c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect_err("revoked");
         c.restart();
@@ -613,7 +613,7 @@ fn only_administrators_deal_with_identities() {
         Command::ListNodeIdentities,
         Command::JoinNode(Box::new(request)),
         Command::RenewNode { key_sha256: digest('1') },
-        Command::IdentifyNode { key_sha256: digest('1'), job_id: None },
+        Command::IdentifyNode { from: certificate('1') },
     ] {
         let refused = c.ask("ann", command.clone()).expect_err("denied");
         assert_eq!(refused.code, vocab::code::ACCESS_DENIED, "{command:?}: {refused}");
