@@ -292,6 +292,61 @@ fn a_node_that_uploads_too_much_is_named_by_an_alert_for_a_day() {
     assert_eq!(alert_of(&mut c, "oversized_upload"), None, "it goes after a day");
 }
 
+/// S7: a hostile node could keep an exclusive unit of a lost node waiting for ever, by reporting the job as its own. The agent of
+/// the lost node under another name has the ticket of the job, and is believed.
+#[test]
+fn a_report_without_the_ticket_does_not_keep_the_unit_of_a_lost_node_waiting() {
+    let stolen: [(&str, fn(&mut vocab::JobIdentity)); 4] = [
+        ("none", |identity| identity.ticket = None),
+        ("forged", |identity| identity.ticket = Some(JobTicket([7; 16]))),
+        ("of another job", |identity| identity.job_index += 1),
+        ("right", |_| {}),
+    ];
+    for (which, forge) in stolen {
+        let mut c = cluster();
+        said(&mut c, "node spare cpu=1\ndisconnect owner\ntick 65s");
+        let mut running = std::mem::take(&mut c.world.nodes.get_mut("owner").expect("there").running);
+        running.values_mut().for_each(|job| forge(&mut job.start.identity));
+        let other = c.world.nodes.get_mut("other").expect("there");
+        // It does not end the job, whatever it is told.
+        (other.running, other.slow) = (running, true);
+        let told = said(&mut c, "disconnect other\nconnect other\ntick 1s");
+        assert!(told.contains("other <- abort o/0#0"), "{which}: {told}");
+        assert!(alert(&mut c).is_some(), "{which}");
+        // It goes on to report the job with each heartbeat. A lease of five minutes and its margin.
+        said(&mut c, "tick 120s\ntick 120s\ntick 120s");
+        let ops = said(&mut c, "show ops");
+        let (running, aborted) = match which {
+            "right" => ("running=1", "aborted=0"),
+            _ => ("running=1", "aborted=1"),
+        };
+        assert!(ops.contains(running) && ops.contains(aborted), "{which}: {ops}");
+        let is_given_away = c.world.nodes["spare"].running.len() == 1;
+        assert_eq!(is_given_away, which != "right", "{which}");
+        let remove = Command::RemoveNode { address: "owner".to_owned(), lost: true };
+        if which == "right" {
+            let refused = ask(&mut c, remove).expect_err("the job lives");
+            assert!(refused.message.contains("node \"other\" reports its job"), "{refused}");
+        }
+    }
+}
+
+/// S7: nor does it keep an administrator from saying that the node is lost.
+#[test]
+fn a_report_without_the_ticket_does_not_keep_a_lost_node_from_being_removed() {
+    let mut c = cluster();
+    said(&mut c, "node spare cpu=1\ndisconnect owner\ntick 65s");
+    let mut forged = report(&c);
+    forged.identity.ticket = Some(JobTicket([7; 16]));
+    let mut heartbeat = c.world.nodes["other"].heartbeat();
+    heartbeat.jobs = vec![forged];
+    says(&mut c, "other", NodeMessage::Heartbeat(heartbeat));
+    ask(&mut c, Command::RemoveNode { address: "owner".to_owned(), lost: true }).expect("removed");
+    c.world.settle();
+    let ops = said(&mut c, "show ops");
+    assert!(ops.contains("aborted=1"), "{ops}");
+}
+
 /// S7: each node could fetch each file that any operation needs, and the rows of any job.
 #[test]
 fn a_node_gets_files_and_rows_of_its_own_jobs_only() {
