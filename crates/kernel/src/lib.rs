@@ -76,6 +76,7 @@ mod recover;
 mod retention;
 mod shared_value;
 mod shells;
+mod signatures;
 mod subjects;
 mod summary;
 mod table;
