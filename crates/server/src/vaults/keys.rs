@@ -4,8 +4,7 @@
 //! store have. Empty lines, and lines that begin with `#`, are comments.
 
 use super::seal::{KEY_LEN, Key, KeyId, NoRandomNumbers, key_of, random_key};
-use crate::secret_file::{read_if_there, refuse_link, write_secret};
-use datadir::SecretError;
+use datadir::{SecretError, read_secret_if_there, refuse_link, write_secret};
 use kernel::JobTicketKey;
 use ring::hmac;
 use std::collections::BTreeSet;
@@ -74,7 +73,7 @@ impl VaultKeys {
     /// The keys of a file; none without the file.
     pub fn read(path: &Path) -> Result<VaultKeys, KeyFileError> {
         let mut keys = VaultKeys::none(path, false);
-        let Some(bytes) = read_if_there(path)? else { return Ok(keys) };
+        let Some(bytes) = read_secret_if_there(path)? else { return Ok(keys) };
         let damaged = |line, found| KeyFileError::Damaged { path: path.to_owned(), line, found };
         let text = String::from_utf8_lossy(&bytes);
         for (number, line) in text.lines().enumerate() {
