@@ -135,13 +135,13 @@ def test_s7_an_exchange_that_was_interrupted_is_finished_by_the_same_node(guarde
     data = tmp_path / "slow"
     data.mkdir(mode=0o700)
     # What it gets cannot be stored: as a kill in this moment would leave it.
-    (data / "identity.draft").mkdir()
+    (data / "identity.pem.draft").mkdir()
     code, said = join(guarded, tmp_path, "slow", token)
     assert code == 1 and "identity.pem" in said, said
     assert "slow" in identities(guarded), "the server has counted the exchange"
     guarded.server.kill()
     guarded.restart()
-    (data / "identity.draft").rmdir()
+    (data / "identity.pem.draft").rmdir()
     code, said = join(guarded, tmp_path, "thief", token)
     assert code == 1 and "used already, by slow" in said, said
     code, said = join(guarded, tmp_path, "slow", token)

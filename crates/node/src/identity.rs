@@ -257,7 +257,9 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, NodeError> {
 fn write(path: &Path, text: &str) -> Result<(), NodeError> {
     // Also those of earlier versions, which had other names: they hold the key.
     for (draft, removed) in datadir::remove_drafts(path) {
-        removed.map_err(NodeError::io("remove", &draft))?;
+        if let Err(error) = removed {
+            tracing::warn!(file = %draft.display(), %error, "this file may hold a key, and cannot be removed");
+        }
     }
     datadir::write_secret(path, text).map_err(NodeError::io("write", path))
 }
