@@ -135,13 +135,13 @@ def test_s7_an_exchange_that_was_interrupted_is_finished_by_the_same_node(guarde
     data = tmp_path / "slow"
     data.mkdir(mode=0o700)
     # What it gets cannot be stored: as a kill in this moment would leave it.
-    (data / "identity.draft").mkdir()
+    (data / "identity.pem.draft").mkdir()
     code, said = join(guarded, tmp_path, "slow", token)
     assert code == 1 and "identity.pem" in said, said
     assert "slow" in identities(guarded), "the server has counted the exchange"
     guarded.server.kill()
     guarded.restart()
-    (data / "identity.draft").rmdir()
+    (data / "identity.pem.draft").rmdir()
     code, said = join(guarded, tmp_path, "thief", token)
     assert code == 1 and "used already, by slow" in said, said
     code, said = join(guarded, tmp_path, "slow", token)
@@ -434,11 +434,11 @@ def test_s7_a_stranger_is_refused_before_its_message_is_taken(guarded, tmp_path)
             stranger.wait_end(stranger.call(name, huge), f"{name} of a stranger")
             assert stranger.settings[3] <= 8, "calls at a time"
             assert stranger.settings[4] <= 1 << 16, "bytes on their way"
-    # A node may send large streams, but no large questions.
+    # A node may send large streams, but no large questions, and no large pieces.
     code, said = join(guarded, tmp_path, "large", guarded.command("create_join_token"))
     assert code == 0, said
     identity = tmp_path / "large" / "identity.pem"
-    for name in ("Renew", "FetchFile", "FetchRows"):
+    for name in ("Renew", "FetchFile", "FetchRows", "UploadRows", "UploadStderr", "UploadFailContext"):
         with Http2(guarded.port, identity) as node:
             node.wait_end(node.call(name, huge), f"{name} of a node")
     # A revoked one is a stranger.
@@ -459,6 +459,50 @@ def test_s7_no_connection_of_a_revoked_node_stays_open(guarded, tmp_path):
             second.call("UploadStderr")
             guarded.command("revoke_node", name="stays")
             second.wait_closed("a revoked node")
+
+
+def text_chunk(job_id, data):
+    """A gRPC message: a `TextChunk` with the id of a job."""
+    def field(number, value):
+        length, size = b"", len(value)
+        while size > 127:
+            length, size = length + bytes([size & 127 | 128]), size >> 7
+        return bytes([number << 3 | 2]) + length + bytes([size]) + value
+    message = field(1, b"".join(int(part, 16).to_bytes(4, "big") for part in job_id.split("-"))) + field(2, data)
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+def test_s7_an_upload_without_end_is_cut_at_the_limit_of_its_job(tmp_path):
+    """S7: a node whose machine is taken over could fill the disk of the server with the stderr of one job."""
+    with make_cluster(nodes=1, auth=True) as cluster:
+        cluster.create_pool("p")
+        operation = cluster.start_vanilla(f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; echo told >&2", max_stderr_size=1000)
+        [job] = cluster.wait_jobs(operation)
+
+        def drafts():
+            return list((cluster.directory / "server" / "blobs").rglob("*.part"))
+        identity = cluster.directory / "node-0" / "identity.pem"
+        for name in ("UploadStderr", "UploadFailContext"):
+            with Http2(cluster.port, identity) as node:
+                # It waits for the rest until another upload of the same begins. This one is within the limit.
+                first = node.call(name, text_chunk(job, b"x" * 500))
+                wait_for(drafts, what=f"the first {name}")
+                second = node.call(name, text_chunk(job, b"x" * 500))
+                node.wait_end(first, f"the first {name}")
+                if name == "UploadStderr":
+                    node.stream.sendall(node.frame(0, 0, second, text_chunk(job, b"x" * 10_000)))
+                    node.wait_end(second, f"{name} beyond the limit")
+        wait_for(lambda: "oversized_upload" in alerts(cluster), what="the alert", seen=lambda: alerts(cluster))
+        told = alerts(cluster)["oversized_upload"]
+        assert cluster.nodes[0].name in told and f"stderr of job {job}" in told, told
+        request = urllib.request.Request(f"http://{cluster.address}/metrics", headers={"Authorization": f"OAuth {cluster.token}"})
+        metrics = urllib.request.urlopen(request, timeout=60).read().decode()
+        assert 'millpond_refused_uploads_total{upload="stderr"} 1' in metrics, metrics
+        wait_for(lambda: not drafts(), what="the drafts to be removed", seen=drafts)
+        # The job and its node are well.
+        (tmp_path / "go").touch()
+        cluster.wait_state(operation, "completed")
+        assert cluster.stderr(operation, job).strip() in (b"told", "told")
 
 
 def valid_until(data):

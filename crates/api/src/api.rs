@@ -199,12 +199,15 @@ impl Caller {
             Run::NewToken(parse) | Run::NewJoinToken(parse) => {
                 // Nobody keeps a token, but for who repeats himself the same one is made again: as long as this
                 // process lives, and also if it was revoked in the meantime.
+                let purpose = match descriptor.run {
+                    Run::NewJoinToken(_) => secrets::Purpose::JoinToken,
+                    _ => secrets::Purpose::UserToken,
+                };
                 let token = match mutation_id {
-                    Some(id) => secrets::token_of(&[
-                        self.api.secret()?.as_bytes(),
-                        self.user.as_bytes(),
-                        &id.to_bytes(),
-                    ]),
+                    Some(id) => {
+                        let secret = self.api.secret()?;
+                        secrets::token_of(purpose, &[secret.as_bytes(), self.user.as_bytes(), &id.to_bytes()])
+                    }
                     None => secrets::random_token()?,
                 };
                 let (command, token) = parse(&params, token)?;

@@ -24,9 +24,28 @@ pub fn guid_of(parts: &[&[u8]]) -> Guid {
     Guid::from_bytes(bytes)
 }
 
-/// The token that belongs to these parts together; the same holds of it.
-pub fn token_of(parts: &[&[u8]]) -> String {
-    hex(&digest_of(parts))
+/// What a token is for. Tokens for different purposes differ, also if their parts are the same (S7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// The token of a user.
+    UserToken,
+    /// The secret of a join token.
+    JoinToken,
+}
+
+impl Purpose {
+    /// First part of the digest. No label has 16 bytes, as the first part of an id has ([`guid_of`]).
+    const fn label(self) -> &'static [u8] {
+        match self {
+            Purpose::UserToken => b"millpond token of a user 1",
+            Purpose::JoinToken => b"millpond join token 1",
+        }
+    }
+}
+
+/// The token for a purpose that belongs to these parts together; the same holds of it.
+pub fn token_of(purpose: Purpose, parts: &[&[u8]]) -> String {
+    hex(&digest_of(&[&[purpose.label()], parts].concat()))
 }
 
 fn digest_of(parts: &[&[u8]]) -> [u8; 32] {
@@ -99,6 +118,20 @@ mod tests {
             assert_ne!(guid_of(&[a, b]), guid_of(other), "{other:?}");
         }
         assert_ne!(random_guid().expect("random"), random_guid().expect("random"));
+    }
+
+    /// S7: a join token and a token of a user that were made by one request were the same.
+    #[test]
+    fn tokens_for_different_purposes_differ() {
+        let purposes = [Purpose::UserToken, Purpose::JoinToken];
+        let parts: &[&[u8]] = &[b"secret", b"root", &[7; 16]];
+        let [user, join] = purposes.map(|purpose| token_of(purpose, parts));
+        assert_ne!(user, join);
+        assert_eq!(user, token_of(Purpose::UserToken, parts), "a repeated request gets the same one");
+        for purpose in purposes {
+            assert_ne!(token_of(purpose, parts), hex(&digest_of(parts)));
+            assert_ne!(purpose.label().len(), 16);
+        }
     }
 
     #[test]

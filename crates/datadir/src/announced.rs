@@ -7,13 +7,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::DataDirectoryError;
 use crate::private::{private_directory, runtime_directories, runtime_paths};
+use crate::replace::write_closed;
 
 /// An entry has the path of a data directory; its name is a hash of it.
 const ENTRIES: &str = "data";
@@ -31,17 +31,10 @@ pub fn announce(directory: &Path) -> Result<(), DataDirectoryError> {
     for runtime in runtime_directories()? {
         let entries = runtime.join(ENTRIES);
         private_directory(&entries)?;
-        // With a dot: it is being written.
-        let draft = entries.join(format!("{name}.draft"));
-        let write = || -> io::Result<()> {
-            let mut options = File::options();
-            let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(directory.as_os_str().as_bytes())?;
-            fs::rename(&draft, entries.join(&name))
-        };
-        match write() {
-            // Another process has just announced the same.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        // The name of an unfinished one has a dot.
+        match write_closed(&entries.join(&name), directory.as_os_str().as_bytes()) {
+            // Another process is just announcing the same.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {}
             other => other.map_err(failed(&entries))?,
         }
     }

@@ -8,11 +8,13 @@
 mod announced;
 pub mod memory;
 mod private;
+mod replace;
 mod secret;
 
 pub use announced::{announce, announced};
 pub use private::{private_directory, runtime_directories, runtime_paths};
-pub use secret::{SecretError, demand_closed, read_secret};
+pub use replace::{refuse_link, remove_drafts, write_closed, write_secret};
+pub use secret::{SecretError, demand_closed, read_secret, read_secret_if_there};
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;

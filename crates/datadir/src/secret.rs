@@ -48,6 +48,15 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     Ok(bytes)
 }
 
+/// The same; `None` if there is nothing of its name. A link that leads nowhere is an error: the secret is elsewhere, on a disk that
+/// is not mounted, for example.
+pub fn read_secret_if_there(path: &Path) -> Result<Option<Vec<u8>>, SecretError> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        _ => read_secret(path).map(Some),
+    }
+}
+
 /// Refuses a file with a secret that others can read; a missing one is fine. For secrets in a data directory, before
 /// [`take`](crate::take) closes it: others may have read them already.
 pub fn demand_closed(path: &Path) -> Result<(), SecretError> {

@@ -2,7 +2,7 @@
 //! parameters already parsed. The `api` crate makes these from requests and knows nothing else.
 
 pub use crate::explanations::PreemptionQuery;
-use crate::{EventFilter, HistoryOf, JoinRequest, Joined, NodeProof, Range, TableRows};
+use crate::{EventFilter, HistoryOf, JoinRequest, Joined, NodeProof, Range, TableRows, Upload};
 use controller::ControllerOptions;
 use controller::spec::ParsedSpec;
 pub use cypress::transactions::locks::Mode as LockMode;
@@ -254,12 +254,14 @@ pub enum Command {
         /// What the contents of files make together; it is already durable in the blob store.
         joined: Option<Box<Joined>>,
     },
-    /// What a job may still write to an output table: `{room}`, bytes by limit. Asked before its rows come.
-    LocateJobOutput {
+    /// What a node may upload for a job: `{is_expected; limit; room}`. Asked before the first byte is taken.
+    LocateUpload {
+        /// What the node has proved: only the node of the job may upload something for it.
+        from: NodeProof,
         /// The job.
         job_id: JobId,
-        /// Number of the table among the outputs of its task.
-        table: u32,
+        /// What comes.
+        upload: Upload,
     },
     /// Where the rows are that a job is to read: `{pieces; columns; control}`. Nodes ask this.
     LocateJobInput {
@@ -613,10 +615,8 @@ pub enum Command {
     },
     /// Which node has this key: `{name}`. The edge asks this.
     IdentifyNode {
-        /// SHA-256 of the key that its connection has proved to have.
-        key_sha256: String,
-        /// Refused if this is a job of another node.
-        job_id: Option<JobId>,
+        /// What its connection has proved.
+        from: NodeProof,
     },
     /// `gc_collect`: an administrator confirms that the garbage is removed which the start has held back.
     CollectGarbage,
@@ -921,7 +921,7 @@ impl Command {
                 | Command::GetFileFromCache { .. }
                 | Command::LocateArtifact { .. }
                 | Command::LocateJobInput { .. }
-                | Command::LocateJobOutput { .. }
+                | Command::LocateUpload { .. }
                 | Command::GetOperation { .. }
                 | Command::ListOperations(_)
                 | Command::GetMetrics

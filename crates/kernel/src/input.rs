@@ -2,7 +2,7 @@
 
 use crate::command::Request;
 use crate::effect::NodeKey;
-use crate::{FailContext, HeldGarbage, NodeProof};
+use crate::{FailContext, HeldGarbage, NodeProof, Upload};
 use cypress::Chunk;
 use std::net::IpAddr;
 use vocab::{Failure, JobId, Span};
@@ -61,6 +61,15 @@ pub enum Input {
         table: u32,
         /// Where they are now.
         chunk: Box<Chunk>,
+    },
+    /// An upload was larger than its limit. It was dropped.
+    UploadTooLarge {
+        /// What the caller has proved.
+        from: NodeProof,
+        /// Of which job.
+        job_id: JobId,
+        /// What was uploaded.
+        upload: Upload,
     },
     /// The event log has everything up to this number, safely.
     EventsWritten(u64),

@@ -201,3 +201,30 @@ impl Kernel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vocab::{AllocationId, Guid, OperationId};
+
+    /// S7: nodes keep tickets over updates of the server, and jobs with other tickets are run again. The code of the bytes that
+    /// [`bytes_of`] describes, made by another program.
+    #[test]
+    fn tickets_of_jobs_that_run_stay_good() {
+        let identity = JobIdentity {
+            job_id: JobId(Guid([1, 2, 3, 4])),
+            allocation_id: AllocationId(Guid([5, 6, 7, 8])),
+            operation_id: OperationId(Guid([9, 10, 11, 12])),
+            tree: "default".into(),
+            task: "map".into(),
+            cookie: 3,
+            job_index: 4,
+            task_job_index: 5,
+            ticket: None,
+        };
+        let made = ticket(&JobTicketKey([1; 32]), &identity, "node:1");
+        let known = [25, 107, 138, 231, 253, 214, 161, 165, 172, 175, 236, 15, 233, 133, 198, 247];
+        assert_eq!(made, JobTicket(known));
+        assert_ne!(ticket(&JobTicketKey([1; 32]), &identity, "node:2"), made);
+    }
+}

@@ -325,7 +325,7 @@ impl Kernel {
         let believed: Vec<JobId> =
             self.nodes.get(address).map(|n| n.jobs.iter().copied().collect()).unwrap_or_default();
         let there: BTreeSet<JobId> = reported.iter().map(|r| r.identity.job_id).collect();
-        self.note_jobs_elsewhere(now, address, &there);
+        self.note_jobs_elsewhere(now, address, &there, &reported);
         for report in reported {
             let job_id = report.identity.job_id;
             let known = self.jobs.get(job_id).filter(|job| job.node == address);

@@ -20,7 +20,7 @@ use vocab::planted::{Bug, strikes};
 use vocab::{
     AbortReason, Failure, InterruptionReason, JobId, JobIdentity, JobOutcome, OperationId, Span, Time,
 };
-use wire::{Hello, ServerMessage};
+use wire::{Hello, JobReport, ServerMessage};
 use yson::{Map, Value};
 
 /// Key of the time to which leases are extended, in `Table::Meta`.
@@ -105,6 +105,11 @@ impl Leases {
     /// The node that may still run a job that was given up.
     pub fn node_of_fence(&self, job_id: JobId) -> Option<&str> {
         self.fences.get(&job_id).map(|fence| fence.node.as_str())
+    }
+
+    /// The operation of a job that was given up and may still run.
+    pub fn operation_of_fence(&self, job_id: JobId) -> Option<OperationId> {
+        self.fences.get(&job_id).map(|fence| fence.operation)
     }
 
     fn insert(&mut self, job_id: JobId, fence: Fence) {
@@ -282,16 +287,29 @@ impl Kernel {
 
     /// A node reports jobs of another node: its agent was given another name, or has a copy of the other's data directory. They
     /// are aborted there. Until that is told, the reports are signs of life of the jobs, and of nothing else.
-    pub(crate) fn note_jobs_elsewhere(&mut self, now: Time, address: &str, there: &BTreeSet<JobId>) {
+    ///
+    /// Such an agent has the tickets of the jobs. A report without the right one says nothing (S7): a hostile node could keep the
+    /// units of a lost node waiting for ever.
+    pub(crate) fn note_jobs_elsewhere(
+        &mut self,
+        now: Time,
+        address: &str,
+        there: &BTreeSet<JobId>,
+        reported: &[JobReport],
+    ) {
         self.leases.elsewhere.retain(|job, (node, _)| node != address || there.contains(job));
         let own = self.nodes.get(address).map(|node| &node.jobs);
-        let strange: Vec<JobId> = own
-            .map_or_else(|| there.iter().copied().collect(), |own| there.difference(own).copied().collect());
-        for job_id in &strange {
-            let of_job = self.jobs.get(*job_id).filter(|job| job.lease.is_some()).map(|job| &job.node);
-            let node = of_job.or_else(|| self.leases.fences.get(job_id).map(|fence| &fence.node));
-            if node.is_some_and(|node| node != address) {
-                self.leases.elsewhere.insert(*job_id, (address.to_owned(), now));
+        let strange: BTreeSet<JobId> =
+            own.map_or_else(|| there.clone(), |own| there.difference(own).copied().collect());
+        if strange.is_empty() {
+            return;
+        }
+        for JobReport { identity, .. } in reported.iter().filter(|r| strange.contains(&r.identity.job_id)) {
+            let job_id = identity.job_id;
+            let of_job = self.jobs.get(job_id).filter(|job| job.lease.is_some()).map(|job| &job.node);
+            let node = of_job.or_else(|| self.leases.fences.get(&job_id).map(|fence| &fence.node));
+            if node.is_some_and(|node| node != address && self.is_job_of(identity, node)) {
+                self.leases.elsewhere.insert(job_id, (address.to_owned(), now));
             }
         }
     }

@@ -77,12 +77,14 @@ mod recover;
 mod retention;
 mod shared_value;
 mod shells;
+mod signatures;
 mod subjects;
 mod summary;
 mod table;
 mod transactions;
 mod tree;
 mod uids;
+mod uploads;
 mod usage_history;
 mod volumes;
 mod words;
@@ -116,6 +118,7 @@ pub use recover::{Records, RecoverError};
 pub use retention::Retention;
 pub use shared_value::SharedValue;
 pub use table::TableRows;
+pub use uploads::Upload;
 pub use usage_history::HistoryOf;
 
 use access::Who;
@@ -201,6 +204,7 @@ pub struct Kernel {
     pins: pins::Pins,
     owed: owed::Owed,
     foreign_reports: job_owners::ForeignReports,
+    oversized_uploads: uploads::OversizedUploads,
     mutations: Mutations,
     preemptions: preemption::Preemptions,
     events: events::Events,
@@ -341,6 +345,9 @@ impl Kernel {
                 if self.takes_upload(now, (&from, job_id), chunk.blob, out) {
                     self.rows_uploaded(job_id, table, *chunk, out);
                 }
+            }
+            Input::UploadTooLarge { from, job_id, upload } => {
+                self.note_oversized(now, &from, job_id, upload);
             }
             Input::EventsWritten(number) => self.events.written(number),
             Input::EventsFailing(why) => self.events.failing(why),
@@ -570,8 +577,8 @@ impl Kernel {
             Command::GetFileFromCache { md5, cache_path } => {
                 (Waits::Tree, self.get_file_from_cache(&md5, &cache_path).map(Body::Value))
             }
-            Command::LocateJobOutput { job_id, table } => {
-                (Waits::Nothing, Ok(Body::Value(self.locate_job_output(job_id, table))))
+            Command::LocateUpload { from, job_id, upload } => {
+                (Waits::Nothing, self.locate_upload(now, &from, job_id, upload).map(Body::Value))
             }
             Command::LocateJobInput { from, job_id } => {
                 let located =
@@ -603,8 +610,8 @@ impl Kernel {
             Command::Identify { proof, act_as } => {
                 (Waits::Tree, self.identify(now, &proof, act_as.as_deref()).map(Body::Value))
             }
-            Command::IdentifyNode { key_sha256, job_id } => {
-                (Waits::Nothing, self.identify_node(now, &key_sha256, job_id).map(Body::Value))
+            Command::IdentifyNode { from } => {
+                (Waits::Nothing, self.identify_node(now, &from).map(Body::Value))
             }
             Command::ListNodeIdentities => (Waits::All, Ok(Body::Value(self.list_node_identities(now)))),
             Command::PasswordHash { user } => (Waits::Tree, Ok(Body::Value(self.password_hash(&user)))),
@@ -829,6 +836,7 @@ impl Kernel {
         self.check_nodes(now, out);
         self.check_node_identities(now, out);
         self.forget_old_foreign_reports(now);
+        self.forget_old_oversized(now);
         self.check_deadlines(now, out);
         self.resume_tasks(now);
         self.copy_slow_jobs(now);

@@ -8,6 +8,7 @@
 //! A node may be killed after its token was used and before it has stored the certificate. It asks again with the same key
 //! then, and gets one: the key is what the token was exchanged for.
 
+use crate::signatures::Signatures;
 use crate::{Effect, Kernel, NodeKey, Topic};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -128,6 +129,8 @@ pub(crate) struct NodeIdentities {
     new_pending: VecDeque<Time>,
     /// What open connections have proved.
     links: BTreeMap<NodeKey, NodeProof>,
+    /// Certificates that identities had a short time ago.
+    signatures: Signatures,
 }
 
 /// First byte of a record's key; the digest follows.
@@ -359,6 +362,7 @@ impl Kernel {
                 )));
             }
             let before = identity.valid_until;
+            self.node_identities.signatures.demand(now, key, self.config.node_certificate_ttl)?;
             let answer = self.certify(now, key);
             if self.node_identities.identities.get(key).is_some_and(|identity| identity.valid_until != before)
             {
@@ -548,6 +552,7 @@ impl Kernel {
     /// The certificate of this identity is valid for as long as certificates are, from now on.
     fn certify(&mut self, now: Time, key_sha256: &str) -> Value {
         let ttl = self.config.node_certificate_ttl;
+        self.node_identities.signatures.count(now, key_sha256, ttl);
         let mut valid_until = now + ttl;
         if let Some(identity) = self.node_identities.identities.get_mut(key_sha256) {
             let same_end = SAME_END.min(Span(ttl.0 / 10));
@@ -563,29 +568,23 @@ impl Kernel {
             .into()
     }
 
-    /// A node wants the next certificate before the one that it has ends.
+    /// A node wants the next certificate before the one that it has ends. Unavailable if it had many a short time ago.
     pub(crate) fn renew_node(&mut self, now: Time, key_sha256: &str) -> Result<Value, Failure> {
         let name = self.valid_identity(now, key_sha256)?.name.clone();
+        self.node_identities.signatures.demand(now, key_sha256, self.config.node_certificate_ttl)?;
         let renewed = self.certify(now, key_sha256);
         Ok(renewed.as_map().cloned().unwrap_or_default().with("name", name).into())
     }
 
-    /// Name of the node with this key. With a job: refuses a job of another node; `is_expected` tells whether the job has
-    /// still something to hand in.
-    pub(crate) fn identify_node(
-        &self,
-        now: Time,
-        key_sha256: &str,
-        job: Option<vocab::JobId>,
-    ) -> Result<Value, Failure> {
-        let identity = self.valid_identity(now, key_sha256)?;
-        let name = identity.name.as_str();
-        let node = job.and_then(|job_id| self.node_of_job(job_id));
-        if let (Some(job_id), Some(_)) = (job, node.filter(|node| *node != name)) {
-            let text = format!("Job {job_id} is not a job of node {name}");
-            return Err(Failure::coded(code::ACCESS_DENIED, text).with("job_id", job_id));
+    /// Name of the node with this key; nothing for a node without an identity.
+    pub(crate) fn identify_node(&self, now: Time, from: &NodeProof) -> Result<Value, Failure> {
+        match from {
+            NodeProof::Certificate { key_sha256 } if self.config.node_identities => {
+                let identity = self.valid_identity(now, key_sha256)?;
+                Ok(yson::map! {"name" => identity.name.as_str()}.into())
+            }
+            _ => Ok(yson::map! {}.into()),
         }
-        Ok(yson::map! {"name" => name, "is_expected" => node.is_some()}.into())
     }
 
     /// `approve_node`.
@@ -798,6 +797,7 @@ impl Kernel {
             self.open.batch.delete(Table::NodeIdentities, key_of(IDENTITY, &key));
         }
         gone.iter().for_each(|key| self.forget_pending(key));
+        self.node_identities.signatures.forget_old(now);
         let shown = self.node_identities.links.values().filter_map(|proof| match proof {
             NodeProof::Certificate { key_sha256 } => Some(key_sha256),
             NodeProof::Insecure => None,

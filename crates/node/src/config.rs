@@ -37,8 +37,8 @@ pub struct NodeConfig {
     /// SHA-256 of the certificate of the server's authority, in hexadecimal: the server that a node trusts which joins without a
     /// token.
     pub authority_sha256: Option<String>,
-    /// Speak with the server in clear (or, with `https`, by the public certificate), with the token that all nodes share. Whoever
-    /// gets at the line or at the token can take this node's place.
+    /// Speak with the server in clear (or, with `https`, by the public certificate), with the token that all nodes share. An
+    /// attacker who reads the line or has the token can take this node's place.
     pub insecure_plaintext: bool,
     /// File with that token, if the server asks for one.
     pub token_file: Option<PathBuf>,

@@ -122,17 +122,15 @@ impl Holder {
     /// the cluster trust each other, which may have changed. A node that has not looked whether it can keep them apart says
     /// nothing then.
     pub async fn prepare(&self, client: &mut Client) -> Result<(), Unprepared> {
-        match self.renew(client).await {
-            Ok(()) => {}
-            Err(Unrenewed::Answered(status)) if status.code() == Code::Unauthenticated => {
-                return Err(Unprepared::Refused(status.message().to_owned()));
-            }
-            // Nothing else will be answered either.
-            Err(Unrenewed::Answered(status)) if status.code() == Code::Unavailable => {
-                tracing::debug!("the certificate of this node was not renewed: {}", status.message());
+        if let Err(why) = self.renew(client).await {
+            if let Some(refused) = why.refusal() {
+                return Err(Unprepared::Refused(refused.to_owned()));
             }
             // The identity is still good. The server refuses it if it was made for other users.
-            Err(why) => self.tell_unrenewed(&why),
+            match why.is_for_now() {
+                true => tracing::debug!("the certificate of this node was not renewed: {}", why.text()),
+                false => self.tell_unrenewed(&why),
+            }
         }
         match self.wants_restart() {
             true => Err(Unprepared::Lost("this node must be started again".to_owned())),
@@ -142,11 +140,7 @@ impl Holder {
 
     fn tell_unrenewed(&self, why: &Unrenewed) {
         let valid_until = self.identity().valid_until;
-        let why = match why {
-            Unrenewed::Answered(status) => status.message(),
-            Unrenewed::Failed(why) => why,
-        };
-        tracing::warn!(%valid_until, "the certificate of this node was not renewed: {why}");
+        tracing::warn!(%valid_until, "the certificate of this node was not renewed: {}", why.text());
     }
 
     /// Renews the certificate when half of its life is over; for ever. New connections renew it, too.
@@ -176,7 +170,7 @@ impl Holder {
             }
             if due <= wall_clock() {
                 let left = Duration::from_micros(self.identity().valid_until.since(wall_clock()).as_micros());
-                let pause = (left / 8).clamp(SHORTEST_RETRY, RETRY);
+                let pause = pause(left);
                 due = wall_clock()
                     + vocab::Span::from_micros(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
             }
@@ -213,10 +207,57 @@ enum Unrenewed {
     Failed(String),
 }
 
+impl Unrenewed {
+    fn text(&self) -> &str {
+        match self {
+            Unrenewed::Answered(status) => status.message(),
+            Unrenewed::Failed(why) => why,
+        }
+    }
+
+    /// What the server says if it does not want this identity any more.
+    fn refusal(&self) -> Option<&str> {
+        match self {
+            Unrenewed::Answered(status) if status.code() == Code::Unauthenticated => Some(status.message()),
+            _ => None,
+        }
+    }
+
+    /// The server answers nothing at the moment, or this node had many certificates a short time ago.
+    fn is_for_now(&self) -> bool {
+        matches!(self, Unrenewed::Answered(status) if status.code() == Code::Unavailable)
+    }
+}
+
+/// Time to wait after a failed renewal, when the certificate is good for `left`.
+fn pause(left: Duration) -> Duration {
+    (left / 8).clamp(SHORTEST_RETRY, RETRY)
+}
+
 /// Why a node must not speak on a new connection.
 pub(crate) enum Unprepared {
     /// The server refuses its identity.
     Refused(String),
     /// The connection is of no use: the next one may be.
     Lost(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7: a server that gives no more certificates for the moment is not one that has revoked the identity, and is not asked
+    /// without a pause.
+    #[test]
+    fn a_renewal_that_comes_too_often_is_tried_later_with_the_same_identity() {
+        let answered = |status| Unrenewed::Answered(Box::new(status));
+        let later = answered(tonic::Status::unavailable("try again in 60 s"));
+        assert!(later.refusal().is_none() && later.is_for_now());
+        let revoked = answered(tonic::Status::unauthenticated("it was revoked"));
+        assert!(revoked.refusal() == Some("it was revoked") && !revoked.is_for_now());
+        let failed = Unrenewed::Failed("it does not answer".to_owned());
+        assert!(failed.refusal().is_none() && !failed.is_for_now() && failed.text() == "it does not answer");
+        let pauses = [0, 4, 80, 10_000].map(|left| pause(Duration::from_secs(left)).as_secs());
+        assert_eq!(pauses, [1, 1, 10, 60]);
+    }
 }

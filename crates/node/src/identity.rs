@@ -3,8 +3,6 @@
 //! All of it lies in one file of the data directory, replaced by rename: after a crash there is the old one or the new one.
 //! The key never leaves the node.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData};
@@ -252,28 +250,18 @@ fn other(error: rcgen::Error) -> std::io::Error {
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, NodeError> {
-    match datadir::read_secret(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(datadir::SecretError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(datadir::read_secret_if_there(path)?)
 }
 
-/// By rename, readable for the owner alone from the first moment. What it says may be all that the server's record is good for, so
-/// it is on the disk before it is used.
+/// What it says may be all that the server's record is good for, so it is on the disk before it is used.
 fn write(path: &Path, text: &str) -> Result<(), NodeError> {
-    let draft = path.with_extension("draft");
-    let write = || -> std::io::Result<()> {
-        let _ = std::fs::remove_file(&draft);
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&draft, path)?;
-        std::fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write().map_err(NodeError::io("write", path))
+    // Also those of earlier versions, which had other names: they hold the key.
+    for (draft, removed) in datadir::remove_drafts(path) {
+        if let Err(error) = removed {
+            tracing::warn!(file = %draft.display(), %error, "this file may hold a key, and cannot be removed");
+        }
+    }
+    datadir::write_secret(path, text).map_err(NodeError::io("write", path))
 }
 
 #[cfg(test)]

@@ -284,8 +284,8 @@ async fn with_environment(
         settings.alerts.push(Failure::new(text).with("alert_type", "jobs_run_as_root"));
     }
     if config.insecure_plaintext {
-        let text = "--insecure-plaintext: this node speaks with the server in clear, by the token that all nodes share: whoever gets \
-                    at either can take its place, or give it jobs as the server would";
+        let text = "--insecure-plaintext: this node speaks with the server in clear, by the token that all nodes share. An \
+                    attacker who has either can take its place, or give it jobs as the server would";
         tracing::warn!("{text}");
         settings.alerts.push(Failure::new(text).with("alert_type", "insecure_node_link"));
     }

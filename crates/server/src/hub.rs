@@ -35,13 +35,17 @@ type StderrAnswer = oneshot::Sender<Result<Vec<u8>, Failure>>;
 type ShellReply = oneshot::Sender<Result<ShellAnswer, Failure>>;
 type Answer = oneshot::Sender<Result<Body, Failure>>;
 
+/// Longest answer of a node to a question about a stderr or a shell. Nodes answer with at most 8 MiB at a time.
+const LONGEST_ANSWER: u64 = 16 << 20;
+
 /// Shared by the kernel's thread (which delivers), the API and the node service.
 #[derive(Default)]
 pub struct Hub {
     next: AtomicU64,
     requests: Mutex<HashMap<u64, Answer>>,
     nodes: Mutex<HashMap<NodeKey, NodeStream>>,
-    stderr_requests: Mutex<HashMap<u64, (NodeKey, StderrAnswer)>>,
+    /// With the bytes that were asked for at most.
+    stderr_requests: Mutex<HashMap<u64, (NodeKey, (u64, StderrAnswer))>>,
     shell_requests: Mutex<HashMap<u64, (NodeKey, ShellReply)>>,
     /// Open connections by SHA-256 of the public key that they have proved to have.
     connections: Mutex<HashMap<String, Vec<Weak<Hangup>>>>,
@@ -171,7 +175,7 @@ impl Hub {
     ) -> Option<oneshot::Receiver<Result<Vec<u8>, Failure>>> {
         let request_id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
-        lock(&self.stderr_requests).insert(request_id, (node, sender));
+        lock(&self.stderr_requests).insert(request_id, (node, (limit.min(LONGEST_ANSWER), sender)));
         let message = ServerMessage::ReadStderr { request_id, job_id, offset, limit };
         let sent = lock(&self.nodes).get(&node).is_some_and(|stream| stream.send(message));
         if !sent {
@@ -183,7 +187,14 @@ impl Hub {
 
     /// The answer of a node. It counts only if this node was asked.
     pub fn stderr_answer(&self, node: NodeKey, request_id: u64, result: Result<Vec<u8>, Failure>) {
-        if let Some(answer) = take_of(&self.stderr_requests, node, request_id) {
+        if let Some((limit, answer)) = take_of(&self.stderr_requests, node, request_id) {
+            let result = result.and_then(|bytes| match bytes.len() as u64 > limit {
+                false => Ok(bytes),
+                true => Err(Failure::new(format!(
+                    "The node has answered with {} bytes of stderr, and was asked for at most {limit}",
+                    bytes.len()
+                ))),
+            });
             let _ = answer.send(result);
         }
     }
@@ -211,6 +222,14 @@ impl Hub {
     /// The answer of a node. It counts only if this node was asked.
     pub fn shell_answer(&self, node: NodeKey, request_id: u64, result: Result<ShellAnswer, Failure>) {
         if let Some(answer) = take_of(&self.shell_requests, node, request_id) {
+            let is_long = |answer: &ShellAnswer| answer.output.len() as u64 > LONGEST_ANSWER;
+            let result = match result {
+                Ok(answer) if is_long(&answer) => {
+                    let text = format!("The node has answered with more than {LONGEST_ANSWER} bytes");
+                    Err(Failure::new(text))
+                }
+                result => result,
+            };
             let _ = answer.send(result);
         }
     }
@@ -283,6 +302,13 @@ mod tests {
         assert!(answer.try_recv().is_err(), "nobody has answered yet");
         hub.stderr_answer(asked, request_id, Ok(b"the truth".to_vec()));
         assert_eq!(answer.try_recv().expect("an answer").expect("bytes"), b"the truth");
+        // S7: nor does it count if it is longer than what was asked for.
+        let mut answer = hub.ask_stderr(asked, job_id, 0, 3).expect("the node is there");
+        let question = of_asked.orders.try_recv().expect("the question");
+        let ServerMessage::ReadStderr { request_id, .. } = question else { panic!("{question:?}") };
+        hub.stderr_answer(asked, request_id, Ok(b"four".to_vec()));
+        let refused = answer.try_recv().expect("an answer").expect_err("it is too long").to_string();
+        assert!(refused.contains("asked for at most 3"), "{refused}");
         // The same for shells.
         let (sender, mut shell) = oneshot::channel();
         lock(&hub.shell_requests).insert(99, (asked, sender));

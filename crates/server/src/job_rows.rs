@@ -6,6 +6,7 @@ use crate::merged_rows::MergedRows;
 use crate::room::Room;
 use crate::rows::{Rows, Slice, Step};
 use crate::streams;
+use crate::uploads::Permit;
 use ::tables::{Columns, Control, Printer, Summary, TRAILER};
 use api::ByteStream;
 use kernel::{Body, Chunk, Command, NOT_KEPT, NodeProof};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use store::Store;
 use tonic::{Status, Streaming};
 use vocab::{Failure, JobId, code};
-use wire::proto::{id_from, pb};
+use wire::proto::pb;
 use yson::{Format, Value};
 
 /// Rows of a unit of work.
@@ -117,37 +118,51 @@ impl JobInput {
     }
 }
 
-/// Takes a chunk that a job has written; whose it is, and of which table. `first` is its first piece.
+/// Longest summary of a chunk, which the store keeps: a few numbers, and two keys of at most 16 KiB each.
+const SUMMARY_MAX: usize = 256 << 10;
+
+/// Takes a chunk that a job has written; `None` if it is larger than the permit allows. `first` is its first piece.
 pub async fn receive(
     backend: &ServerBackend,
     store: &Arc<dyn Store>,
+    permit: &mut Permit,
     first: pb::RowsChunk,
     mut incoming: Streaming<pb::RowsChunk>,
-) -> Result<(JobId, u32, Chunk, Option<Room>), Status> {
+) -> Result<Option<(Chunk, Option<Room>)>, Status> {
     let unavailable = |e: store::StoreError| Status::unavailable(e.to_string());
-    let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
+    let (job_id, table) = (permit.job_id(), first.table);
+    // The store keeps it: the bound comes before the parsing.
+    if first.summary.len() > SUMMARY_MAX {
+        let found = first.summary.len();
+        let text = format!("summary: expected at most {SUMMARY_MAX} bytes, found {found}");
+        return Err(Status::invalid_argument(text));
+    }
     let summary = yson::parse_record(&first.summary).ok().as_ref().and_then(Summary::from_value);
     let summary = summary.ok_or_else(|| Status::invalid_argument("Malformed summary of a chunk"))?;
-    let mut room = room(backend, job_id, table).await?;
+    let path = format!("output table {table} of job {job_id}");
+    let mut room = backend.files.rooms().open(path, permit.room(), 0);
     let mut writer = store.begin_blob().map_err(unavailable)?;
     let mut next = Some(first);
     while let Some(piece) = next {
+        if !permit.allows(writer.len(), piece.data.len()) {
+            return Ok(None);
+        }
         let size = writer.len() + piece.data.len() as u64;
         if room.grow_to(size).is_err() {
             // The kernel hears of rows that are too many, and fails the job.
             drop((writer, room));
-            let size = drain(incoming, size).await?;
-            return Ok((job_id, table, chunk_of(summary, NOT_KEPT, size), None));
+            let drained = drain(permit, incoming, size).await?;
+            return Ok(drained.map(|size| (chunk_of(summary, NOT_KEPT, size), None)));
         }
         // The disk may be slow, and who else is served by this thread must not wait for it.
         let appended = tokio::task::spawn_blocking(move || writer.append(&piece.data).map(|()| writer)).await;
         writer = appended.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
-        next = incoming.message().await?;
+        next = permit.unless_displaced(incoming.message()).await?;
     }
     let size = writer.len();
     let finished = tokio::task::spawn_blocking(move || writer.finish()).await;
     let blob = finished.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
-    Ok((job_id, table, chunk_of(summary, blob, size), Some(room)))
+    Ok(Some((chunk_of(summary, blob, size), Some(room))))
 }
 
 fn chunk_of(summary: Summary, blob: u64, size: u64) -> Chunk {
@@ -155,22 +170,17 @@ fn chunk_of(summary: Summary, blob: u64, size: u64) -> Chunk {
     Chunk { blob, size, rows, row_bytes, weight, bounds }
 }
 
-/// Reads the rest of an upload that is not kept; how many bytes it has in all.
-async fn drain(mut incoming: Streaming<pb::RowsChunk>, mut size: u64) -> Result<u64, Status> {
-    while let Some(piece) = incoming.message().await? {
+/// Reads the rest of an upload that is not kept; how many bytes it has in all. `None` if they are more than the permit allows.
+async fn drain(
+    permit: &mut Permit,
+    mut incoming: Streaming<pb::RowsChunk>,
+    mut size: u64,
+) -> Result<Option<u64>, Status> {
+    while let Some(piece) = permit.unless_displaced(incoming.message()).await? {
+        if !permit.allows(size, piece.data.len()) {
+            return Ok(None);
+        }
         size += piece.data.len() as u64;
     }
-    Ok(size)
-}
-
-/// The room that the rows of an output table have.
-async fn room(backend: &ServerBackend, job_id: JobId, table: u32) -> Result<Room, Status> {
-    let unavailable = |f: Failure| Status::unavailable(f.to_string());
-    let command = Command::LocateJobOutput { job_id, table };
-    let answer = backend.ask("root".into(), None, command).map_err(unavailable)?;
-    let path = format!("output table {table} of job {job_id}");
-    match wait(answer).await.map_err(unavailable)? {
-        Body::Value(told) => Ok(backend.files.rooms().open(path, told.get("room"), 0)),
-        _ => Err(Status::internal("not a location")),
-    }
+    Ok(Some(size))
 }

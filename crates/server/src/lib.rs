@@ -50,6 +50,7 @@ mod shells;
 mod start;
 mod streams;
 mod tables;
+mod uploads;
 mod vaults;
 
 pub use api::{InFlightLimits, RequestLimits};

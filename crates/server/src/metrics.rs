@@ -34,6 +34,7 @@ pub struct Measures {
     latencies: Family<Labels<1>, Histogram>,
     requests: Family<Labels<2>, Counter>,
     refused: Family<Labels<2>, Counter>,
+    uploads_refused: Family<Labels<1>, Counter>,
 }
 
 /// From 10 microseconds to 20 seconds.
@@ -52,6 +53,7 @@ impl Measures {
             latencies: Family::new_with_constructor(histogram),
             requests: Family::default(),
             refused: Family::default(),
+            uploads_refused: Family::default(),
         };
         let mut registry = Registry::default();
         let phases = measures.phases.clone();
@@ -73,6 +75,11 @@ impl Measures {
             "millpond_refused_sign_ins",
             "Requests without a right password or token, by what was shown and why",
             measures.refused.clone(),
+        );
+        registry.register(
+            "millpond_refused_uploads",
+            "Uploads of nodes that were larger than the job allows, by what was uploaded",
+            measures.uploads_refused.clone(),
         );
         let version = Family::<Labels<1>, Gauge>::default();
         version.get_or_create(&[("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
@@ -116,6 +123,11 @@ impl Measures {
     pub fn refused(&self, shown: &'static str, reason: &'static str) {
         let labels = [("shown", shown.to_owned()), ("reason", reason.to_owned())];
         self.refused.get_or_create(&labels).inc();
+    }
+
+    /// A node has uploaded more than its job can have.
+    pub fn upload_refused(&self, upload: &'static str) {
+        self.uploads_refused.get_or_create(&[("upload", upload.to_owned())]).inc();
     }
 
     /// Everything, in the text form.

@@ -6,9 +6,9 @@
 //! The store has the digest of the authority. A server whose file is lost, or is that of another cluster, does not start: with a
 //! new authority no node could connect any more, and each would have to join again.
 
-use crate::secret_file::{read_if_there, write_secret};
 use anyhow::{Context, bail};
 use api::secrets::sha256_of_bytes;
+use datadir::{read_secret_if_there, write_secret};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
@@ -106,7 +106,7 @@ impl NodeAuthority {
         );
         let advice = "put back the file from a backup; to let all nodes join again, by tokens of `millpond node token create --name NAME \
                       --replace`, start the server once with --new-node-authority";
-        match read_if_there(&file).context("cannot read the authority of nodes")? {
+        match read_secret_if_there(&file).context("cannot read the authority of nodes")? {
             Some(text) => {
                 let authority = NodeAuthority::parse(&text).with_context(|| {
                     format!("cannot use the authority of nodes in {}: put back the file from a backup, or remove it", file.display())

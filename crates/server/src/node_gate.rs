@@ -17,10 +17,15 @@ use wire::proto::pb::node_service_server::NodeServiceServer;
 const SERVICE: &str = "/millpond.node.v1.NodeService/";
 /// The only call without a certificate.
 const JOIN: &str = "/millpond.node.v1.NodeService/Join";
-/// Calls with one small message. Others send streams, whose messages carry the output of jobs.
+/// Calls with one small message.
 const SMALL_CALLS: [&str; 4] = ["Join", "Renew", "FetchFile", "FetchRows"];
 /// Largest message of a small call: a join token and a request for a certificate take a few thousand bytes.
 const LARGEST_SMALL: usize = 32 << 10;
+
+/// Calls with a stream of pieces.
+const UPLOADS: [&str; 3] = ["UploadStderr", "UploadFailContext", "UploadRows"];
+/// Largest piece. Nodes send 256 KiB at a time, and with the first rows a summary that is not longer.
+const LARGEST_PIECE: usize = 4 << 20;
 
 /// Adds the calls of nodes to a router.
 pub(crate) fn with_calls(router: Router, nodes: &Arc<Nodes>, entrance: &Entrance) -> Router {
@@ -32,8 +37,10 @@ pub(crate) fn with_calls(router: Router, nodes: &Arc<Nodes>, entrance: &Entrance
         InterceptedService::new(calls, admission(entrance.clone(), refusals, hub))
     };
     let router = router.route_service(&format!("{SERVICE}{{method}}"), service(MAX_MESSAGE_SIZE));
-    SMALL_CALLS.into_iter().fold(router, |router, call| {
-        router.route_service(&format!("{SERVICE}{call}"), service(LARGEST_SMALL))
+    let bounded = SMALL_CALLS.map(|call| (call, LARGEST_SMALL)).into_iter();
+    let bounded = bounded.chain(UPLOADS.map(|call| (call, LARGEST_PIECE)));
+    bounded.fold(router, |router, (call, largest)| {
+        router.route_service(&format!("{SERVICE}{call}"), service(largest))
     })
 }
 

@@ -7,8 +7,9 @@ use crate::job_rows::{self, JobInput};
 use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
 use crate::room::Room;
+use crate::uploads::{Permit, Uploads};
 use api::secrets::{same_secret, sha256};
-use kernel::{Body, Command, FailContext, Input, JoinRequest, NodeKey, NodeProof};
+use kernel::{Body, Command, FailContext, Input, JoinRequest, NodeKey, NodeProof, Upload};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Response, Status, Streaming};
 use vocab::{Failure, JobId, ObjectId, Span, Time, code};
 use wire::proto::pb::node_service_server::NodeService;
-use wire::proto::{id_from, pb};
+use wire::proto::{encoded_size, id_from, pb};
 use wire::{NodeMessage, PROTOCOL_VERSION};
 use yson::{Format, Style, Value};
 
@@ -30,10 +31,15 @@ pub struct Nodes {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) authority: Arc<NodeAuthority>,
     pub(crate) refusals: Arc<Refusals>,
+    pub(crate) uploads: Arc<Uploads>,
 }
 
 /// When a node that waits for an approval asks again.
 const PENDING_PERIOD: Span = Span::from_secs(3);
+
+/// Bytes of messages that one stream of a node may have in the mailbox of the kernel, beside the last one. A Hello of a node with a
+/// thousand finished jobs is as large.
+const AHEAD: usize = 64 << 20;
 
 /// How calls come in.
 #[derive(Clone)]
@@ -135,8 +141,8 @@ impl Nodes {
         let key_sha256 = key_of_certificate(certificate).map_err(Status::unauthenticated)?;
         let proof = NodeProof::Certificate { key_sha256: key_sha256.clone() };
         self.backend.hub.connected(&key_sha256, &link.hangup);
-        match self.identify(&proof, None).await {
-            Ok(_) => Ok(proof),
+        match self.identify(&proof).await {
+            Ok(()) => Ok(proof),
             Err(failure) => {
                 if failure.code == code::INVALID_CREDENTIALS {
                     self.refusals.refused_node(from, &failure);
@@ -147,27 +153,46 @@ impl Nodes {
         }
     }
 
-    /// Refuses a key that the kernel does not know or does not want, and a job of another node. Tells whether the job has still
-    /// something to hand in.
-    async fn identify(&self, proof: &NodeProof, job_id: Option<JobId>) -> Result<bool, Failure> {
-        let NodeProof::Certificate { key_sha256 } = proof else { return Ok(true) };
-        let command = Command::IdentifyNode { key_sha256: key_sha256.clone(), job_id };
-        let identified = self.backend.value("root".into(), command).await?;
-        Ok(identified.get("is_expected").and_then(Value::as_bool).unwrap_or(false))
+    /// Refuses a key that the kernel does not know or does not want.
+    async fn identify(&self, proof: &NodeProof) -> Result<(), Failure> {
+        let command = Command::IdentifyNode { from: proof.clone() };
+        self.backend.value("root".into(), command).await.map(drop)
     }
 
     /// The stream of a node was closed. If its identity is refused, other connections with it must not go on either.
     async fn hang_up_if_refused(&self, proof: &NodeProof) {
         let NodeProof::Certificate { key_sha256 } = proof else { return };
-        let refused = self.identify(proof, None).await.err();
+        let refused = self.identify(proof).await.err();
         if refused.is_some_and(|failure| failure.code == code::INVALID_CREDENTIALS) {
             self.backend.hub.hang_up(key_sha256);
         }
     }
 
-    /// Refuses an upload for a job of another node. False if nobody waits for it: the job was given up.
-    async fn may_hand_in(&self, proof: &NodeProof, job_id: JobId) -> Result<bool, Status> {
-        self.identify(proof, Some(job_id)).await.map_err(|failure| refusal(&failure))
+    /// Refuses an upload for a job of another node. `None` if nobody waits for it: the job was given up.
+    async fn may_hand_in(
+        &self,
+        proof: &NodeProof,
+        job_id: JobId,
+        upload: Upload,
+    ) -> Result<Option<Permit>, Status> {
+        let command = Command::LocateUpload { from: proof.clone(), job_id, upload };
+        let told = self.backend.value("root".into(), command).await.map_err(|failure| refusal(&failure))?;
+        Ok(self.uploads.begin(&told, job_id, upload))
+    }
+
+    /// An upload was larger than its limit. The node gives it up: to send it again would not help.
+    fn too_large(&self, from: &NodeProof, permit: &Permit) -> Status {
+        let (job_id, upload, limit) = (permit.job_id(), permit.upload(), permit.limit());
+        tracing::warn!(
+            %job_id, upload = upload.as_str(), limit,
+            "a node has uploaded more for a job than the job can have: dropped"
+        );
+        self.backend.measures.upload_refused(upload.as_str());
+        self.backend.mailbox.send(Input::UploadTooLarge { from: from.clone(), job_id, upload });
+        Status::out_of_range(format!(
+            "{} of job {job_id}: expected at most {limit} bytes, found more; nothing of it was kept",
+            upload.as_str()
+        ))
     }
 
     /// The certificate that the kernel allows.
@@ -204,31 +229,65 @@ impl Nodes {
     async fn receive_text(
         &self,
         proof: &NodeProof,
+        upload: Upload,
         mut incoming: Streaming<pb::TextChunk>,
     ) -> Result<Option<(JobId, u64, u64)>, Status> {
-        let mut job_id = None;
+        let unavailable = |e: store::StoreError| Status::unavailable(e.to_string());
         let failures = self.backend.hub.failures();
-        let mut writer = self.store.begin_blob().map_err(|e| Status::unavailable(e.to_string()))?;
-        while let Some(chunk) = incoming.message().await? {
-            if job_id.is_none() {
-                let id = JobId(id_from("job_id", &chunk.job_id)?);
-                if !self.may_hand_in(proof, id).await? {
-                    return Ok(None);
-                }
-                job_id = Some(id);
+        let first = incoming.message().await?;
+        let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
+        let job_id = JobId(id_from("job_id", &first.job_id)?);
+        let Some(mut permit) = self.may_hand_in(proof, job_id, upload).await? else { return Ok(None) };
+        let mut writer = self.store.begin_blob().map_err(unavailable)?;
+        let mut next = Some(first);
+        while let Some(chunk) = next {
+            if !permit.allows(writer.len(), chunk.data.len()) {
+                return Err(self.too_large(proof, &permit));
             }
-            // A few megabytes in all: not worth a thread of their own.
-            writer.append(&chunk.data).map_err(|e| Status::unavailable(e.to_string()))?;
+            // The disk may be slow, and who else is served by this thread must not wait for it.
+            let appended =
+                tokio::task::spawn_blocking(move || writer.append(&chunk.data).map(|()| writer)).await;
+            writer = appended.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
+            next = permit.unless_displaced(incoming.message()).await?;
         }
-        let job_id = job_id.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
         let size = writer.len();
         let finish = tokio::task::spawn_blocking(move || writer.finish());
-        let blob = finish
-            .await
-            .map_err(|e| Status::internal(e.to_string()))?
-            .map_err(|e| Status::unavailable(e.to_string()))?;
+        let blob = finish.await.map_err(|e| Status::internal(e.to_string()))?.map_err(unavailable)?;
         self.demand_same_life(failures)?;
         Ok(Some((job_id, blob, size)))
+    }
+
+    /// Hands on what a node says, until its stream ends.
+    async fn listen(
+        &self,
+        proof: &NodeProof,
+        key: NodeKey,
+        incoming: &mut Streaming<pb::NodeMessage>,
+    ) -> Result<(), Status> {
+        let backend = &self.backend;
+        let mut ahead = 0;
+        while let Some(message) = incoming.message().await? {
+            let size = encoded_size(&message);
+            match NodeMessage::try_from(message)? {
+                NodeMessage::Stderr { request_id, result } => {
+                    backend.hub.stderr_answer(key, request_id, result);
+                }
+                NodeMessage::Shell { request_id, result } => {
+                    backend.hub.shell_answer(key, request_id, result);
+                }
+                message => {
+                    backend.mailbox.send(Input::Node { node: key, message });
+                    ahead += size;
+                }
+            }
+            // The mailbox takes everything. A node that speaks faster than the kernel reads waits for an answer, which comes
+            // after all that was sent before.
+            if ahead > AHEAD {
+                self.identify(proof).await.map_err(|failure| refusal(&failure))?;
+                ahead = 0;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses an upload that began before a failure of the store: the next kernel does not know what it belongs to.
@@ -264,7 +323,7 @@ impl NodeService for Nodes {
                 // What comes after the end does not count.
                 biased;
                 _ = closed => tracing::debug!(node = key.0, "stream of a node was closed"),
-                ended = listen(backend, key, &mut incoming) => {
+                ended = nodes.listen(&proof, key, &mut incoming) => {
                     if let Err(status) = ended {
                         tracing::debug!(node = key.0, %status, "stream of a node ended");
                     }
@@ -314,7 +373,7 @@ impl NodeService for Nodes {
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let proof = Caller::of(&request).admitted()?;
-        let received = self.receive_text(&proof, request.into_inner()).await?;
+        let received = self.receive_text(&proof, Upload::Stderr, request.into_inner()).await?;
         let Some((job_id, blob, size)) = received else { return Ok(Response::new(pb::Empty {})) };
         // The end of the job comes later on the stream of the node, so the kernel knows this first.
         self.backend.mailbox.send(Input::StderrUploaded { from: proof, job_id, blob, size });
@@ -326,7 +385,7 @@ impl NodeService for Nodes {
         request: Request<Streaming<pb::TextChunk>>,
     ) -> Result<Response<pb::Empty>, Status> {
         let proof = Caller::of(&request).admitted()?;
-        let received = self.receive_text(&proof, request.into_inner()).await?;
+        let received = self.receive_text(&proof, Upload::FailContext, request.into_inner()).await?;
         let Some((job_id, blob, size)) = received else { return Ok(Response::new(pb::Empty {})) };
         let context = FailContext { blob, size };
         // As with stderr.
@@ -358,11 +417,13 @@ impl NodeService for Nodes {
         let mut incoming = request.into_inner();
         let first = incoming.message().await?;
         let first = first.ok_or_else(|| Status::invalid_argument("An upload without a chunk"))?;
-        if !self.may_hand_in(&proof, JobId(id_from("job_id", &first.job_id)?)).await? {
+        let (job_id, table) = (JobId(id_from("job_id", &first.job_id)?), first.table);
+        let upload = Upload::Rows { table };
+        let Some(mut permit) = self.may_hand_in(&proof, job_id, upload).await? else {
             return Ok(Response::new(pb::Empty {}));
-        }
-        let (job_id, table, chunk, room) =
-            job_rows::receive(&self.backend, &self.store, first, incoming).await?;
+        };
+        let received = job_rows::receive(&self.backend, &self.store, &mut permit, first, incoming).await?;
+        let Some((chunk, room)) = received else { return Err(self.too_large(&proof, &permit)) };
         self.demand_same_life(failures)?;
         // As with stderr: the end of the job comes later.
         let chunk = Box::new(chunk);
@@ -433,19 +494,4 @@ fn refusal(failure: &Failure) -> Status {
 
 fn status(failure: vocab::Failure) -> Status {
     Status::invalid_argument(failure.to_string())
-}
-
-async fn listen(
-    backend: &ServerBackend,
-    key: NodeKey,
-    incoming: &mut Streaming<pb::NodeMessage>,
-) -> Result<(), Status> {
-    while let Some(message) = incoming.message().await? {
-        match NodeMessage::try_from(message)? {
-            NodeMessage::Stderr { request_id, result } => backend.hub.stderr_answer(key, request_id, result),
-            NodeMessage::Shell { request_id, result } => backend.hub.shell_answer(key, request_id, result),
-            message => backend.mailbox.send(Input::Node { node: key, message }),
-        }
-    }
-    Ok(())
 }

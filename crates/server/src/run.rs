@@ -73,7 +73,7 @@ pub struct ServerConfig {
     /// File with tokens that nobody had to issue: lines `USER TOKEN`.
     pub tokens_file: Option<PathBuf>,
     /// Let nodes in that come in clear, with the token that all of them share: for nodes of release 0.1 while they are
-    /// given identities. Whoever gets that token gets the jobs of all users.
+    /// given identities. A thief of that token gets the jobs of all users.
     pub insecure_plaintext_nodes: bool,
     /// May nodes without a join token ask for an approval?
     pub node_approval: bool,
@@ -301,6 +301,7 @@ async fn serve(
         store: Arc::clone(&store),
         authority: Arc::clone(&authority),
         refusals: Arc::clone(&refusals),
+        uploads: Arc::default(),
     });
     let in_clear = match config.insecure_plaintext_nodes {
         true => Entrance::Insecure(node_token),
@@ -346,7 +347,7 @@ async fn serve(
 
 /// `insecure_plaintext_nodes`, as long as the option is on.
 pub(crate) fn insecure_plaintext_nodes() -> Failure {
-    let text = "--insecure-plaintext-nodes: nodes are let in without TLS, by the token that all of them share. Whoever gets that \
+    let text = "--insecure-plaintext-nodes: nodes are let in without TLS, by the token that all of them share. A thief of that \
                 token can register as any node without an identity and gets jobs and vaults of all users. Give each node an \
                 identity with `millpond node join`, and start the server without the option";
     Failure::new(text).with("alert_type", "insecure_plaintext_nodes")

@@ -34,7 +34,8 @@ pub struct JobIdentity {
 }
 
 /// A message authentication code of the server over a job's identity and the name of its node. A restarted server adopts a job
-/// from the node that has the ticket, and from no other one. It is of no use to other nodes, so it is no secret.
+/// from the node that has the ticket, and from no other one. Only the server and the node of the job have it: a report with it
+/// tells that the job lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobTicket(pub [u8; 16]);
 

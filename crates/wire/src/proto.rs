@@ -4,6 +4,7 @@
 //! `pb::node_service_server`. Plain types go out by `From` and come in by `TryFrom`: nothing that
 //! arrives is trusted, and [`Malformed`] names the field.
 
+pub mod bounds;
 mod failure;
 mod job;
 mod message;
@@ -61,6 +62,16 @@ pub enum Malformed {
     /// Bytes that should be a YSON value.
     #[error("Field {0:?} of the node protocol is not a YSON value")]
     Yson(&'static str),
+    /// More than any node has.
+    #[error("Field {field:?} of the node protocol: expected at most {limit} bytes, found {found}")]
+    TooLong {
+        /// Which field.
+        field: &'static str,
+        /// Bytes that are allowed.
+        limit: usize,
+        /// Bytes that were there.
+        found: usize,
+    },
     /// Values in values without end.
     #[error("A value or error of the node protocol is nested deeper than {0} levels")]
     TooDeep(usize),
@@ -70,6 +81,11 @@ impl From<Malformed> for tonic::Status {
     fn from(error: Malformed) -> tonic::Status {
         tonic::Status::invalid_argument(error.to_string())
     }
+}
+
+/// Bytes of a message in its protobuf form.
+pub fn encoded_size(message: &pb::NodeMessage) -> usize {
+    prost::Message::encoded_len(message)
 }
 
 /// An id as bytes.

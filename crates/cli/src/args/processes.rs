@@ -42,7 +42,7 @@ pub struct UpArgs {
     /// reached from other machines]
     #[arg(long)]
     pub auth: bool,
-    /// Let everybody in as root, whoever can reach the address
+    /// Let everybody in as root who can reach the address
     #[arg(long, conflicts_with = "auth")]
     pub no_auth: bool,
     /// If the server's part of the data does not hold one whole cluster: move what is there into a folder of its own,
@@ -100,11 +100,11 @@ pub struct ServerArgs {
     /// reached from other machines]
     #[arg(long)]
     pub auth: bool,
-    /// Let everybody in as root, whoever can reach the address
+    /// Let everybody in as root who can reach the address
     #[arg(long, conflicts_with = "auth")]
     pub no_auth: bool,
-    /// Let nodes in that come in clear with node.token, the token that all of them share, as release 0.1 did: whoever
-    /// gets that token gets the jobs and vaults of all users. Only while nodes are given identities
+    /// Let nodes in that come in clear with node.token, the token that all of them share, as release 0.1 did. A thief of
+    /// that token gets the jobs and vaults of all users. Use this only while nodes are given identities
     #[arg(long)]
     pub insecure_plaintext_nodes: bool,
     /// If the data directory does not hold one whole cluster: move what is there into a folder of its own, and begin a
@@ -210,8 +210,8 @@ pub struct NodeArgs {
     /// trusts which has no join token and waits for an approval
     #[arg(long, value_name = "SHA256", value_parser = parse_sha256)]
     pub authority_sha256: Option<String>,
-    /// Speak with the server in clear, with the token that all nodes share, as release 0.1 did: whoever gets at the line
-    /// or at the token can take this node's place. The server needs --insecure-plaintext-nodes
+    /// Speak with the server in clear, with the token that all nodes share, as release 0.1 did. An attacker who reads the
+    /// line or has the token can take this node's place. The server needs --insecure-plaintext-nodes
     #[arg(long)]
     pub insecure_plaintext: bool,
     /// With --insecure-plaintext: file with the token that the server asks all nodes for, a copy of its node.token

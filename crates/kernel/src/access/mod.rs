@@ -325,7 +325,7 @@ impl Kernel {
             // Only the server itself asks these, as `root`.
             Command::LocateArtifact { .. }
             | Command::LocateJobInput { .. }
-            | Command::LocateJobOutput { .. }
+            | Command::LocateUpload { .. }
             | Command::LocateInput { .. }
             | Command::JoinNode(_)
             | Command::RenewNode { .. }

@@ -444,11 +444,9 @@ impl Kernel {
         Some(tables.outputs.get(*place as usize)?.table)
     }
 
-    /// `{room}`: bytes that a running job may still write to one of its output tables, by limit. The server asks this
-    /// before rows come.
-    pub(crate) fn locate_job_output(&self, job_id: JobId, number: u32) -> Value {
-        let room = self.output_of_job(job_id, number).map_or(Map::new(), |(_, table)| self.disk_room(table));
-        yson::map! {"room" => room}.into()
+    /// Bytes that a running job may still write to one of its output tables, by limit; `None` if it has no such table.
+    pub(crate) fn room_of_output(&self, job_id: JobId, number: u32) -> Option<Map> {
+        self.output_of_job(job_id, number).map(|(_, table)| self.disk_room(table))
     }
 
     /// The transaction of a running job's operation, and one of the job's output tables.

@@ -247,6 +247,7 @@ impl Kernel {
             .chain(self.alerts_of_leases())
             .chain(self.insecure_links_alert())
             .chain(self.alert_of_foreign_reports())
+            .chain(self.alert_of_oversized_uploads())
             .chain(self.unconfirmed_identities_alert(self.events.now()))
             .chain(self.alerts_of_accounts())
     }

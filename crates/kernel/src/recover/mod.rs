@@ -126,6 +126,7 @@ impl Kernel {
             nodes: Nodes::default(),
             node_identities: Default::default(),
             foreign_reports: Default::default(),
+            oversized_uploads: Default::default(),
             jobs: Jobs::default(),
             pins: Default::default(),
             owed: Default::default(),

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::world::proof_of;
-use kernel::{Body, Command, FailContext, Input, JobTicketKey, NodeProof};
+use kernel::{Body, Command, FailContext, Input, JobTicketKey, NodeProof, Upload};
 use vocab::batch::Table;
 use vocab::{Failure, JobId, JobOutcome, JobTicket, Resources, Span, Time};
 use wire::{FinishedJob, JobEvent, JobReport, NodeMessage};
@@ -81,10 +81,14 @@ fn ask(c: &mut Console, command: Command) -> Result<Value, Failure> {
 }
 
 fn alert(c: &mut Console) -> Option<String> {
+    alert_of(c, "foreign_job_reported")
+}
+
+fn alert_of(c: &mut Console, name: &str) -> Option<String> {
     let path = yson::ypath::YPath::parse(b"//sys/scheduler/@alerts").expect("a path");
     let alerts = ask(c, Command::Get { path, attributes: Vec::new(), max_size: None, fields: None });
     let text = String::from_utf8_lossy(&yson::to_text(&alerts.expect("a list"))).into_owned();
-    text.contains("foreign_job_reported").then_some(text)
+    text.contains(name).then_some(text)
 }
 
 /// The job runs on as before, and its own node may end it.
@@ -229,6 +233,118 @@ fn only_its_own_node_hands_something_in_for_a_job() {
     // The identity is looked at when the upload is handled, not only when it begins.
     ask(&mut c, Command::RevokeNode { name: "owner".into() }).expect("revoked");
     assert_eq!(upload(&mut c, proof_of("owner"), own), [false; 3]);
+}
+
+/// S7: an upload had no limit. It is asked about before its first byte, and only the job's own node gets a limit.
+#[test]
+fn an_upload_has_the_limit_of_its_job() {
+    let mut c = cluster();
+    let (own, unknown) = (job(&c), JobId(vocab::Guid([5, 0, 0, 5])));
+    let uploads = [Upload::Stderr, Upload::FailContext, Upload::Rows { table: 0 }];
+    let locate = |from: NodeProof, job_id, upload| Command::LocateUpload { from, job_id, upload };
+    let limit = |told: &Value| {
+        let is_expected = told.get("is_expected").and_then(Value::as_bool).expect("it is told");
+        (is_expected, told.get("limit").and_then(Value::as_u64).expect("a limit"))
+    };
+    for upload in uploads {
+        for from in [proof_of("other"), NodeProof::Insecure] {
+            let refused = ask(&mut c, locate(from, own, upload)).expect_err("not its own");
+            assert_eq!(refused.code, vocab::code::ACCESS_DENIED, "{refused}");
+        }
+        let refused = ask(&mut c, locate(proof_of("stranger"), own, upload)).expect_err("unknown");
+        assert_eq!(refused.code, vocab::code::INVALID_CREDENTIALS, "{refused}");
+        for from in [proof_of("owner"), NodeProof::Insecure] {
+            let told = ask(&mut c, locate(from, unknown, upload)).expect("nobody waits for it");
+            assert_eq!(limit(&told), (false, 0));
+        }
+    }
+    let told = |c: &mut Console, job_id, upload| ask(c, locate(proof_of("owner"), job_id, upload));
+    // The default, and the mark in the place of what was dropped.
+    let (is_expected, stderr) = limit(&told(&mut c, own, Upload::Stderr).expect("its own"));
+    assert!(is_expected && (5 << 20..6 << 20).contains(&stderr), "{stderr}");
+    let context = limit(&told(&mut c, own, Upload::FailContext).expect("its own"));
+    assert_eq!(context, (true, vocab::job::FAIL_CONTEXT_MAX));
+    let refused = told(&mut c, own, Upload::Rows { table: 0 }).expect_err("it writes to no table");
+    assert!(refused.message.contains("no output table 0"), "{refused}");
+    // The stderr of a job that was given up is still wanted, with the limit of its task; its rows are not.
+    said(&mut c, "finish o/0\nop start p stderr=1000 as short");
+    let short = job(&c);
+    let of_task = limit(&told(&mut c, short, Upload::Stderr).expect("its own"));
+    assert!(of_task.0 && (1000..2000).contains(&of_task.1), "{of_task:?}");
+    c.world.nodes.get_mut("owner").expect("there").slow = true;
+    said(&mut c, "op suspend short abort");
+    assert_eq!(limit(&told(&mut c, short, Upload::Stderr).expect("its own")), of_task);
+    assert_eq!(limit(&told(&mut c, short, Upload::Rows { table: 0 }).expect("its own")), (false, 0));
+}
+
+/// S7.
+#[test]
+fn a_node_that_uploads_too_much_is_named_by_an_alert_for_a_day() {
+    let mut c = cluster();
+    let job_id = job(&c);
+    for from in [proof_of("owner"), proof_of("stranger")] {
+        c.world.inputs.push_back(Input::UploadTooLarge { from, job_id, upload: Upload::Stderr });
+    }
+    c.world.settle();
+    let told = alert_of(&mut c, "oversized_upload").expect("an alert");
+    assert!(told.contains("nodes\"=[\"owner\";]") && told.contains("owner stderr of job"), "{told}");
+    c.world.pass(Span::from_secs(90_000));
+    assert_eq!(alert_of(&mut c, "oversized_upload"), None, "it goes after a day");
+}
+
+/// S7: a hostile node could keep an exclusive unit of a lost node waiting for ever, by reporting the job as its own. The agent of
+/// the lost node under another name has the ticket of the job, and is believed.
+#[test]
+fn a_report_without_the_ticket_does_not_keep_the_unit_of_a_lost_node_waiting() {
+    let stolen: [(&str, fn(&mut vocab::JobIdentity)); 4] = [
+        ("none", |identity| identity.ticket = None),
+        ("forged", |identity| identity.ticket = Some(JobTicket([7; 16]))),
+        ("of another job", |identity| identity.job_index += 1),
+        ("right", |_| {}),
+    ];
+    for (which, forge) in stolen {
+        let mut c = cluster();
+        said(&mut c, "node spare cpu=1\ndisconnect owner\ntick 65s");
+        let mut running = std::mem::take(&mut c.world.nodes.get_mut("owner").expect("there").running);
+        running.values_mut().for_each(|job| forge(&mut job.start.identity));
+        let other = c.world.nodes.get_mut("other").expect("there");
+        // It does not end the job, whatever it is told.
+        (other.running, other.slow) = (running, true);
+        let told = said(&mut c, "disconnect other\nconnect other\ntick 1s");
+        assert!(told.contains("other <- abort o/0#0"), "{which}: {told}");
+        assert!(alert(&mut c).is_some(), "{which}");
+        // It goes on to report the job with each heartbeat. A lease of five minutes and its margin.
+        said(&mut c, "tick 120s\ntick 120s\ntick 120s");
+        let ops = said(&mut c, "show ops");
+        let (running, aborted) = match which {
+            "right" => ("running=1", "aborted=0"),
+            _ => ("running=1", "aborted=1"),
+        };
+        assert!(ops.contains(running) && ops.contains(aborted), "{which}: {ops}");
+        let is_given_away = c.world.nodes["spare"].running.len() == 1;
+        assert_eq!(is_given_away, which != "right", "{which}");
+        let remove = Command::RemoveNode { address: "owner".to_owned(), lost: true };
+        if which == "right" {
+            let refused = ask(&mut c, remove).expect_err("the job lives");
+            assert!(refused.message.contains("node \"other\" reports its job"), "{refused}");
+        }
+    }
+}
+
+/// S7: nor does it keep an administrator from saying that the node is lost.
+#[test]
+fn a_report_without_the_ticket_does_not_keep_a_lost_node_from_being_removed() {
+    let mut c = cluster();
+    said(&mut c, "node spare cpu=1\ndisconnect owner\ntick 65s");
+    let mut forged = report(&c);
+    forged.identity.ticket = Some(JobTicket([7; 16]));
+    let mut heartbeat = c.world.nodes["other"].heartbeat();
+    heartbeat.jobs = vec![forged];
+    says(&mut c, "other", NodeMessage::Heartbeat(heartbeat));
+    ask(&mut c, Command::RemoveNode { address: "owner".to_owned(), lost: true }).expect("removed");
+    c.world.settle();
+    let ops = said(&mut c, "show ops");
+    assert!(ops.contains("aborted=1"), "{ops}");
 }
 
 /// S7: each node could fetch each file that any operation needs, and the rows of any job.

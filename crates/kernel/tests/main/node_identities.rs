@@ -259,6 +259,36 @@ fn renewals_in_a_row_are_not_written_down() {
     assert_ne!(end(&mut c), first);
 }
 
+/// S7: one node could make the server sign without end. It is told to try later, and stays what it is.
+#[test]
+fn an_identity_gets_one_certificate_a_minute_after_a_burst() {
+    let mut c = Cluster::new(|_| {});
+    for (name, secret, key) in [("one", 'a', '1'), ("two", 'b', '2')] {
+        c.ask("root", token(Some(name), secret)).expect("made");
+        c.join(name, key, Some(secret)).expect("joined");
+    }
+    // Killed before its certificate was stored, again and again: that counts, too.
+    let again = (0..100).filter(|_| c.join("one", '1', Some('a')).is_ok()).count();
+    assert!((9..=11).contains(&again), "{again}");
+    let node = c.welcomes("one", '1');
+    let renew = |c: &mut Cluster, key| c.ask("root", Command::RenewNode { key_sha256: digest(key) });
+    let refused = renew(&mut c, '1').expect_err("too many");
+    assert_eq!(refused.code, vocab::code::UNAVAILABLE, "{refused}");
+    assert!(refused.message.contains("try again in"), "{refused}");
+    renew(&mut c, '2').expect("another node is not concerned");
+    // Each turn takes a second.
+    let begin = c.now;
+    let given = (0..300).filter(|_| renew(&mut c, '1').is_ok()).count();
+    let minutes = c.now.since(begin).as_micros() / 60_000_000;
+    assert!((minutes..=minutes + 1).contains(&(given as u64)), "{given} in {minutes} minutes");
+    assert!(c.ask("root", Command::IdentifyNode { from: certificate('1') }).is_ok());
+    c.turn(Input::NodeDisconnected(node));
+    c.welcomes("one", '1');
+    c.now += Span::from_secs(1200);
+    let burst = (0..30).filter(|_| renew(&mut c, '1').is_ok()).count();
+    assert!((10..=11).contains(&burst), "{burst}");
+}
+
 /// S7.
 #[test]
 fn a_node_registers_under_its_own_name_only() {
@@ -304,7 +334,7 @@ fn a_revoked_node_is_cut_off_for_good() {
         c.does_not_welcome("one", Some(certificate('1')), "was revoked");
         c.refuses("one", '1', Some('a'), "was revoked");
         c.refuses("one", '1', None, "was revoked");
-        let identify = Command::IdentifyNode { key_sha256: digest('1'), job_id: None };
+        let identify = Command::IdentifyNode { from: certificate('1') };
         c.ask("root", identify).expect_err("revoked");
         c.ask("root", Command::RenewNode { key_sha256: digest('1') }).expect_err("revoked");
         c.restart();
@@ -613,7 +643,7 @@ fn only_administrators_deal_with_identities() {
         Command::ListNodeIdentities,
         Command::JoinNode(Box::new(request)),
         Command::RenewNode { key_sha256: digest('1') },
-        Command::IdentifyNode { key_sha256: digest('1'), job_id: None },
+        Command::IdentifyNode { from: certificate('1') },
     ] {
         let refused = c.ask("ann", command.clone()).expect_err("denied");
         assert_eq!(refused.code, vocab::code::ACCESS_DENIED, "{command:?}: {refused}");

@@ -26,9 +26,7 @@ use cli::error::exit;
 use cli::output::Screen;
 use client::{Client, Retries};
 use plan::{Options, Plan};
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,8 +292,7 @@ async fn write_join_tokens(options: &Options) -> Result<(), CliError> {
                 _ => {}
             }
             let token = client.create_join_token(Some(&options.node_name(number)), Some(TOKEN_TTL), true)?;
-            let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-            written.and_then(|mut out| writeln!(out, "{token}")).map_err(failed)?;
+            datadir::write_secret(&file, format!("{token}\n")).map_err(failed)?;
         }
         Ok(())
     };

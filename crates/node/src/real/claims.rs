@@ -5,8 +5,6 @@
 //! clusters never meet in one group, whatever their names are.
 
 use std::hash::BuildHasher;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path};
 
 use super::layout::Layout;
@@ -109,15 +107,7 @@ fn is_uuid(text: &str) -> bool {
 
 /// All of the text, or nothing.
 fn write(path: &Path, text: &str) -> Result<(), NodeError> {
-    let draft = path.with_extension("draft");
-    let write = || -> std::io::Result<()> {
-        let mut file =
-            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        writeln!(file, "{text}")?;
-        file.sync_all()?;
-        std::fs::rename(&draft, path)
-    };
-    write().map_err(NodeError::io("write", path))
+    datadir::write_secret(path, format!("{text}\n")).map_err(NodeError::io("write", path))
 }
 
 fn checked(name: &str, path: &Path) -> Result<String, NodeError> {

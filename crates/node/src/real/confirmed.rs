@@ -3,8 +3,7 @@
 //! The clock of leases starts with the host, so the file means nothing after a restart of the host. It is written with every
 //! confirmation while exclusive jobs run, and need not reach the disk: what the kernel holds survives the death of the agent.
 
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 
 use vocab::Span;
@@ -12,11 +11,7 @@ use vocab::lease::MAX_LEASE;
 
 /// Writes the file.
 pub(crate) fn write(path: &Path, boot_id: &str, from: Span) -> io::Result<()> {
-    let draft = path.with_extension("draft");
-    let mut file =
-        std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    writeln!(file, "{boot_id} {}", from.0)?;
-    std::fs::rename(&draft, path)
+    datadir::write_closed(path, format!("{boot_id} {}\n", from.0))
 }
 
 /// What the agent before this one has written on the same boot of the host; `None` if it has not, or if nobody can have

@@ -205,7 +205,7 @@ async fn upload_fail_context(current: CurrentClient, job_id: JobId, path: PathBu
     });
     let sent = client.upload_fail_context(ReceiverStream::new(receiver)).await;
     reader.await.map_err(|e| Failure::new(e.to_string()))??;
-    sent.map(drop).map_err(|status| Failure::new(status.message().to_owned()))
+    stderr::settled(sent)
 }
 
 fn local(path: &Path, error: &std::io::Error) -> Failure {

@@ -6,6 +6,7 @@ use jobproxy::protocol::ToProxy;
 use nodecore::{KeptStderr, Remains};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Response, Status};
 use vocab::{Failure, JobId};
 use wire::NodeMessage;
 use wire::proto::{CHUNK_SIZE, id_bytes, pb};
@@ -64,7 +65,20 @@ pub(crate) async fn upload(
     let reader = tokio::task::spawn_blocking(move || read_all(&source, job_id, &sender));
     let sent = client.upload_stderr(ReceiverStream::new(receiver)).await;
     reader.await.map_err(|e| Failure::new(e.to_string()))??;
-    sent.map(|_| ()).map_err(|s| Failure::new(s.message().to_owned()))
+    settled(sent)
+}
+
+/// What the answer of the server means for the upload of a text. One that is larger than the server allows is given up: it would be
+/// as large the next time, and the end of the job must be told.
+pub(super) fn settled(sent: Result<Response<pb::Empty>, Status>) -> Result<(), Failure> {
+    match sent {
+        Ok(_) => Ok(()),
+        Err(status) if status.code() == Code::OutOfRange => {
+            tracing::warn!("the server does not keep what a job has left: {}", status.message());
+            Ok(())
+        }
+        Err(status) => Err(Failure::new(status.message().to_owned())),
+    }
 }
 
 fn read_all(source: &StderrSource, job_id: JobId, sender: &Sender<pb::TextChunk>) -> Result<(), Failure> {
@@ -107,5 +121,20 @@ impl RealHands {
             let result = source.map_or(Ok(Vec::new()), |source| source.read(offset, limit));
             RealNews::Send(NodeMessage::Stderr { request_id, result })
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7: a text that is larger than the server allows would be uploaded again and again, and the job would never end.
+    #[test]
+    fn an_upload_that_is_too_large_is_given_up_and_others_are_tried_again() {
+        assert!(settled(Ok(Response::new(pb::Empty {}))).is_ok());
+        assert!(settled(Err(Status::out_of_range("at most 5 bytes"))).is_ok());
+        for status in [Status::unavailable("later"), Status::aborted("displaced"), Status::unknown("lost")] {
+            assert!(settled(Err(status)).is_err());
+        }
     }
 }

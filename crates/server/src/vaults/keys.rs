@@ -4,8 +4,7 @@
 //! store have. Empty lines, and lines that begin with `#`, are comments.
 
 use super::seal::{KEY_LEN, Key, KeyId, NoRandomNumbers, key_of, random_key};
-use crate::secret_file::{read_if_there, refuse_link, write_secret};
-use datadir::SecretError;
+use datadir::{SecretError, read_secret_if_there, refuse_link, write_secret};
 use kernel::JobTicketKey;
 use ring::hmac;
 use std::collections::BTreeSet;
@@ -22,6 +21,9 @@ pub const FILE: &str = "vault.key";
 
 /// Keys that are kept for backups. A service that always starts with a new key must not let the file grow for ever.
 pub const KEPT: usize = 1000;
+
+/// What the key of tickets is made for. Another key that follows from the same file needs another label (S7).
+const OF_TICKETS: &[u8] = b"millpond tickets of jobs";
 
 /// How the file begins that the server writes.
 const ABOUT: &str = "# Keys of secure vaults. The first one encrypts, the others are for older records and backups of the store.\n\
@@ -74,7 +76,7 @@ impl VaultKeys {
     /// The keys of a file; none without the file.
     pub fn read(path: &Path) -> Result<VaultKeys, KeyFileError> {
         let mut keys = VaultKeys::none(path, false);
-        let Some(bytes) = read_if_there(path)? else { return Ok(keys) };
+        let Some(bytes) = read_secret_if_there(path)? else { return Ok(keys) };
         let damaged = |line, found| KeyFileError::Damaged { path: path.to_owned(), line, found };
         let text = String::from_utf8_lossy(&bytes);
         for (number, line) in text.lines().enumerate() {
@@ -140,7 +142,7 @@ impl VaultKeys {
     /// store and not two.
     pub fn job_ticket_keys(&self) -> Vec<JobTicketKey> {
         let derive = |(_, key): &(Key, [u8; KEY_LEN])| {
-            let code = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), b"millpond tickets of jobs");
+            let code = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), OF_TICKETS);
             let mut derived = [0; 32];
             derived.copy_from_slice(code.as_ref());
             JobTicketKey(derived)
@@ -253,6 +255,16 @@ mod tests {
         let failure = keys.open(b"r", &both.seal(b"r", b"clear").expect("sealed")).expect_err("another key");
         assert!(failure.message.contains(FILE), "{failure}");
         assert!(keys.open(b"r", b"{clear=vault}").expect_err("not encrypted").message.contains("damaged"));
+    }
+
+    /// S7: tickets that nodes have are good after an update of the server. The code was made by another program.
+    #[test]
+    fn the_key_of_tickets_that_nodes_have_does_not_change() {
+        let mut keys = VaultKeys::none(Path::new(FILE), false);
+        keys.keys.push((Key::new(&[1; KEY_LEN]), [1; KEY_LEN]));
+        let [JobTicketKey(derived)] = keys.job_ticket_keys()[..] else { panic!("one key") };
+        let hex = derived.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(hex, "8c70e53a5a714d379ae8f5892f125dde90c971c204b286d19c98929d18069361");
     }
 
     #[test]

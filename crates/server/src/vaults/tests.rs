@@ -159,7 +159,7 @@ fn a_server_without_the_key_of_a_vault_does_not_start() {
         assert!(refusal.contains(part), "{part:?} is not in {refusal:?}");
     }
     assert!(!file.exists(), "no key is made that would hide the loss");
-    crate::secret_file::write_secret(&file, &"ab".repeat(32)).expect("another key");
+    datadir::write_secret(&file, &"ab".repeat(32)).expect("another key");
     let refusal = started(path, USUAL).err().expect("refused").to_string();
     assert!(refusal.contains("does not have that key"), "{refusal:?}");
     // A new key would not help, and must not cost the operations.
@@ -167,11 +167,11 @@ fn a_server_without_the_key_of_a_vault_does_not_start() {
     let refusal = started(path, ROTATE).err().expect("refused").to_string();
     assert!(refusal.contains("--abandon-locked-vaults"), "{refusal:?}");
     assert_eq!(std::fs::read(&file).expect("there"), keys, "nothing was changed");
-    crate::secret_file::write_secret(&file, &right[..right.len() - 10]).expect("a damaged file");
+    datadir::write_secret(&file, &right[..right.len() - 10]).expect("a damaged file");
     let refusal = started(path, USUAL).err().expect("refused").to_string();
     assert!(refusal.contains("line 3") && refusal.contains("--abandon-locked-vaults"), "{refusal:?}");
     // The right file again, and all is well.
-    crate::secret_file::write_secret(&file, &right).expect("restored");
+    datadir::write_secret(&file, &right).expect("restored");
     let (store, keys) = started(path, USUAL).expect("started");
     let of_vault = key(id(1), b'v');
     let lies = store.get(Table::Operations, &of_vault).expect("read").expect("there");
@@ -183,7 +183,7 @@ fn a_lost_key_is_given_up_on_demand() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
     with_vault(path);
-    crate::secret_file::write_secret(&path.join(FILE), "damaged").expect("written");
+    datadir::write_secret(&path.join(FILE), "damaged").expect("written");
     let (store, keys) = started(path, ABANDON).expect("started");
     let of_vault = key(id(1), b'v');
     let lies = store.get(Table::Operations, &of_vault).expect("read").expect("there");

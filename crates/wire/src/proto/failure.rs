@@ -3,7 +3,7 @@
 use vocab::Failure;
 use yson::{Map, Value};
 
-use super::{Malformed, pb, required};
+use super::{Malformed, bounds, pb, required};
 
 /// Deepest nesting that is accepted, of values as of errors. A map in a map is three messages deep, and
 /// protobuf decoders stop at 100.
@@ -31,7 +31,7 @@ fn to_failure(f: &Failure, depth: usize) -> pb::Failure {
 impl TryFrom<pb::Failure> for Failure {
     type Error = Malformed;
     fn try_from(f: pb::Failure) -> Result<Failure, Malformed> {
-        failure(f, MAX_DEPTH)
+        failure(bounds::cut_failure(f), MAX_DEPTH)
     }
 }
 

@@ -6,7 +6,7 @@ use vocab::{
 };
 
 use super::failure::{MAX_DEPTH, SENT_DEPTH, entries, map};
-use super::{Malformed, id_bytes, id_from, name_from, pb, required};
+use super::{Malformed, bounds, id_bytes, id_from, name_from, pb, required};
 use crate::{FinishedJob, JobReport, StartJob};
 
 impl From<&JobIdentity> for pb::JobIdentity {
@@ -220,7 +220,7 @@ impl TryFrom<pb::JobReport> for JobReport {
             phase: name_from("phase", &r.phase)?,
             accepted_time: Time(r.accepted_time),
             start_time: r.start_time.map(Time),
-            statistics: r.statistics.map(Into::into),
+            statistics: r.statistics.map(|s| bounds::cut_statistics(s).map(Into::into)).transpose()?,
             stderr_size: r.stderr_size,
             slot_index: r.slot_index,
         })
@@ -246,13 +246,14 @@ impl From<&FinishedJob> for pb::FinishedJob {
 impl TryFrom<pb::FinishedJob> for FinishedJob {
     type Error = Malformed;
     fn try_from(f: pb::FinishedJob) -> Result<FinishedJob, Malformed> {
+        bounds::check_inline_stderr(f.stderr.as_ref())?;
         Ok(FinishedJob {
             identity: required("identity", f.identity)?.try_into()?,
             granted: f.granted.map(Into::into).unwrap_or_default(),
             outcome: required("outcome", f.outcome)?.try_into()?,
             start_time: f.start_time.map(Time),
             finish_time: Time(f.finish_time),
-            statistics: f.statistics.unwrap_or_default().into(),
+            statistics: bounds::cut_statistics(f.statistics.unwrap_or_default())?.into(),
             stderr_size: f.stderr_size,
             stderr: f.stderr,
             fail_context_size: f.fail_context_size,

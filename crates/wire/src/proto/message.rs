@@ -2,7 +2,7 @@
 
 use vocab::{Failure, JobId, Span, Time, UidRange};
 
-use super::{Malformed, id_bytes, id_from, name_from, pb, required, shell};
+use super::{Malformed, bounds, id_bytes, id_from, name_from, pb, required, shell};
 use crate::{AbortJob, Heartbeat, Hello, JobEvent, JobUids, NodeMessage, ServerMessage};
 
 fn failures(list: &[Failure]) -> Vec<pb::Failure> {
@@ -85,6 +85,7 @@ impl From<&Hello> for pb::Hello {
 impl TryFrom<pb::Hello> for Hello {
     type Error = Malformed;
     fn try_from(h: pb::Hello) -> Result<Hello, Malformed> {
+        bounds::check_hello(&h)?;
         Ok(Hello {
             protocol_version: h.protocol_version,
             address: h.address,
@@ -120,6 +121,7 @@ impl From<&Heartbeat> for pb::Heartbeat {
 impl TryFrom<pb::Heartbeat> for Heartbeat {
     type Error = Malformed;
     fn try_from(h: pb::Heartbeat) -> Result<Heartbeat, Malformed> {
+        bounds::check_alerts(&h.alerts)?;
         Ok(Heartbeat {
             resource_limits: required("resource_limits", h.resource_limits)?.into(),
             resource_usage: required("resource_usage", h.resource_usage)?.into(),

@@ -388,6 +388,7 @@ impl Console {
                 "jobs" => drop(task.insert("job_count", value_of(value))),
                 "cpu" => drop(task.insert("cpu_limit", value_of(value))),
                 "file" => drop(task.insert("file_paths", vec![value])),
+                "stderr" => drop(task.insert("max_stderr_size", value_of(value))),
                 "signal" => drop(task.insert("interruption_signal", value)),
                 "gang" => drop(task.insert("gang_options", yson::map! { "size" => value_of(value) })),
                 "mid" => mutation_id = Some(Guid([value.parse().expect("a number"), 0, 0, 0])),
