@@ -65,7 +65,6 @@ mod orchid;
 mod owed;
 mod parameters;
 mod pass;
-mod pins;
 mod places;
 mod pool_history;
 mod pool_savings;
@@ -197,7 +196,6 @@ pub struct Kernel {
     nodes: Nodes,
     node_identities: node_identities::NodeIdentities,
     jobs: Jobs,
-    pins: pins::Pins,
     owed: owed::Owed,
     foreign_reports: job_owners::ForeignReports,
     mutations: Mutations,

@@ -127,7 +127,6 @@ impl Kernel {
             node_identities: Default::default(),
             foreign_reports: Default::default(),
             jobs: Jobs::default(),
-            pins: Default::default(),
             owed: Default::default(),
             mutations: Mutations::default(),
             preemptions: Default::default(),
