@@ -52,7 +52,9 @@ impl Holders {
 impl Branch {
     /// Contents that the branch holds.
     pub(super) fn holds(&self) -> Vec<Hold> {
-        let Some(node) = self.node() else { return Vec::new() };
+        let Some(node) = self.node().filter(|node| node.contents().next().is_some()) else {
+            return Vec::new();
+        };
         let payer = Arc::new(Payer::of(node));
         node.contents().map(|(blob, size)| Hold { blob, size, payer: Arc::clone(&payer) }).collect()
     }

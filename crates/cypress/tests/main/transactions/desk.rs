@@ -117,7 +117,9 @@ impl Desk {
         }
         let usage = |forest: &Forest| {
             let trunk = forest.trunk();
-            let of = |account: &str| (account.to_owned(), trunk.account_usage(account));
+            // What a branch adds in memory depends on the version of the trunk when it was made.
+            let of =
+                |account: &str| (account.to_owned(), Usage { memory: 0, ..trunk.account_usage(account) });
             trunk.used_accounts().into_iter().map(of).collect::<BTreeMap<_, _>>()
         };
         let charged = usage(&self.forest);
