@@ -110,9 +110,10 @@ fn a_content_of_a_transaction_stays_charged_when_one_inside_has_it_locked() {
 fn a_content_that_was_removed_is_charged_to_its_copy_alone() {
     let mut desk = with_room(1);
     file(&mut desk, 1);
+    let id = place(&desk.forest, "//tmp/f", Last::Stay).expect("it is there").node;
     let tx = snapshot(&mut desk, None);
     desk.remove(None, "//tmp/f").expect("locks of this kind do not keep the node");
-    copy(&mut desk, Some(tx), "//tmp/f", "//tmp/g").expect("it needs no more room");
+    copy(&mut desk, Some(tx), &format!("#{id}"), "//tmp/g").expect("it needs no more room");
     assert_eq!(disk(&desk, "team"), 1);
     desk.commit(tx).expect("nothing is in the way");
     assert_eq!((disk(&desk, "team"), desk.forest.trunk().uncommitted("team")), (1, Usage::NONE));
