@@ -53,11 +53,8 @@ fn a_content_that_snapshot_locks_need_stays_charged_once() {
     desk.write(None, "//tmp/g", 2).expect("room for one more");
     desk.create(None, NodeType::File, "//tmp/h").expect("a file");
     assert_eq!(code(desk.write(None, "//tmp/h", 3)), ACCOUNT_LIMIT);
-    let account = desk.run(None, |forest, context| {
-        let account = place(forest, "//sys/accounts/team", Last::Stay)?;
-        forest.edit(context, |edit| edit.remove(&account, RemoveOptions { recursive: true, force: false }))
-    });
-    assert!(account.expect_err("nodes belong to it").message.contains("cannot be removed"));
+    let refused = desk.remove(None, "//sys/accounts/team").expect_err("nodes belong to it");
+    assert!(refused.message.contains("cannot be removed"), "{refused}");
     desk.abort(first);
     assert_eq!(disk(&desk, "team"), 2);
     desk.commit(second).expect("it has changed nothing");
