@@ -739,7 +739,10 @@ impl WorkTables {
                 payers.iter().map(payer).collect::<Option<_>>()?
             }
             // Not in records of a version that charged nobody.
-            None => vec![Arc::new(unknown_payer(user)); columns.len()],
+            None => {
+                let payer = Arc::new(unknown_payer(user));
+                columns.iter().map(|_| Arc::clone(&payer)).collect()
+            }
         };
         if payers.len() != columns.len() {
             return None;
