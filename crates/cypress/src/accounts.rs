@@ -2,10 +2,11 @@
 //!
 //! The sums are part of the tree and change with every node, so that nothing is counted when a limit is checked. A
 //! content that several nodes have counts at each of them. What transactions have made counts from the moment when they
-//! make it ([`Tree::uncommitted`]), not from their commit.
+//! make it ([`Tree::uncommitted`]), not from their commit. A content that a snapshot lock or an operation still needs when its
+//! node is removed or written anew stays charged ([`crate::transactions::Hold`]).
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, AddAssign, Neg, Sub};
 
 use vocab::{Failure, ObjectId, code};
@@ -105,17 +106,19 @@ impl Sub for Usage {
 
 /// The account and the owner that a node counts for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Payer {
+pub struct Payer {
+    /// Name of the account.
     pub account: String,
+    /// Name of the owner.
     pub owner: String,
 }
 
 impl Payer {
-    pub fn of(node: &Node) -> Payer {
+    pub(crate) fn of(node: &Node) -> Payer {
         Payer { account: node.account.clone(), owner: node.owner.clone() }
     }
 
-    pub fn is_in_shared_account(&self) -> bool {
+    pub(crate) fn is_in_shared_account(&self) -> bool {
         SHARED.contains(&self.account.as_str())
     }
 }
@@ -179,8 +182,8 @@ impl Tree {
         self.usage.get(account).copied().unwrap_or_default()
     }
 
-    /// What transactions have made for an account that is not in the tree yet, and what the jobs of operations have
-    /// written that have not ended.
+    /// What transactions have made for an account that is not in the tree yet, what the jobs of operations have
+    /// written that have not ended, and the contents that are held and no longer in the tree.
     pub fn uncommitted(&self, account: &str) -> Usage {
         self.uncommitted.get(account).copied().unwrap_or_default()
     }
@@ -190,9 +193,9 @@ impl Tree {
         self.committed_usage(account) + self.uncommitted(account)
     }
 
-    /// Names of the accounts whose nodes are counted.
-    pub fn used_accounts(&self) -> impl Iterator<Item = &str> {
-        self.usage.keys().map(String::as_str)
+    /// Names of the accounts that are charged for something.
+    pub fn used_accounts(&self) -> BTreeSet<&str> {
+        self.usage.keys().chain(self.uncommitted.keys()).map(String::as_str).collect()
     }
 
     /// What [`Tree::committed_usage`] must be of each account, counted from all nodes.
@@ -323,10 +326,15 @@ impl Tree {
         if account.node_type != NodeType::Account || usage == Usage::NONE {
             return Ok(());
         }
-        let message = format!(
-            "Account \"{name}\" cannot be removed: {} nodes belong to it; remove them, or set their @account first",
-            usage.nodes
-        );
+        let message = match usage.nodes {
+            0 => format!(
+                "Account \"{name}\" cannot be removed: it is charged for contents of removed nodes that snapshot locks or \
+                 running operations need; end those first"
+            ),
+            nodes => format!(
+                "Account \"{name}\" cannot be removed: {nodes} nodes belong to it; remove them, or set their @account first"
+            ),
+        };
         Err(Failure::new(message).with("account", name).with("node_count", usage.nodes))
     }
 

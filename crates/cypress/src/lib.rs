@@ -53,7 +53,7 @@ pub mod walk;
 mod tree;
 mod weigh;
 
-pub use accounts::Usage;
+pub use accounts::{Payer, Usage};
 pub use acl::{Ace, Acl, AclLink, Action, Decision, InheritanceMode, Permission, Subjects};
 pub use edit::{
     Committed, Context, CopyOptions, CreateOptions, Edit, LinkOptions, RemoveOptions, SetOptions,
@@ -65,6 +65,6 @@ pub use node::{Body, Chunk, Content, Node, TableContent};
 pub use read::{GetOptions, list_reply};
 pub use record::{Change, RestoreError};
 pub use resolve::{Foreign, Last, MountId, Mounted, Place, Resolved};
-pub use transactions::{Forest, LockOptions, Locked, StartOptions};
+pub use transactions::{Forest, Hold, LockOptions, Locked, StartOptions};
 pub use tree::Tree;
 pub use types::NodeType;

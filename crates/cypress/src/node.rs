@@ -147,6 +147,13 @@ impl Node {
         self.content().map(|c| c.blob).into_iter().chain(chunks.iter().map(|c| c.blob))
     }
 
+    /// Numbers of the blobs with its content, each with its bytes; one may be there twice.
+    pub fn contents(&self) -> impl Iterator<Item = (u64, u64)> + use<'_> {
+        let chunks = self.table().map(|table| table.chunks.as_slice()).unwrap_or_default();
+        let of_file = self.content().map(|content| (content.blob, content.size));
+        of_file.into_iter().chain(chunks.iter().map(|chunk| (chunk.blob, chunk.size)))
+    }
+
     /// Content of a table.
     pub(crate) fn table(&self) -> Option<&TableContent> {
         match &self.body {

@@ -1,9 +1,10 @@
 //! Files of jobs: `file_paths` of a spec become contents that nodes can fetch.
 
-use crate::operation::{Operation, Pinned};
+use crate::operation::{Pinned, unknown_payer};
 use crate::{Kernel, NodeProof};
 use controller::spec::FileRequest;
 use cypress::{Body, Content};
+use std::sync::Arc;
 use vocab::{Artifact, Failure, ObjectId, Time, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
@@ -19,7 +20,7 @@ impl Kernel {
         let mut pinned = Vec::new();
         for request in files {
             self.demand_file(user, &request.path)?;
-            pinned.push(self.resolve_file(task, request)?);
+            pinned.push(self.resolve_file(user, task, request)?);
         }
         Ok(pinned)
     }
@@ -40,7 +41,7 @@ impl Kernel {
         Ok(())
     }
 
-    fn resolve_file(&self, task: u32, request: &FileRequest) -> Result<Pinned, Failure> {
+    fn resolve_file(&self, user: &str, task: u32, request: &FileRequest) -> Result<Pinned, Failure> {
         let located = self.locate_file(&request.path)?;
         let number = |key: &str| located.get(key).and_then(Value::as_u64).unwrap_or_default();
         let text = |key: &str| located.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -59,7 +60,8 @@ impl Kernel {
             executable,
             bypass_cache: request.bypass_artifact_cache,
         };
-        Ok(Pinned { task, artifact, blob: number("blob") })
+        let payer = self.tree.payer(file_id).unwrap_or_else(|| Arc::new(unknown_payer(user)));
+        Ok(Pinned { task, artifact, blob: number("blob"), payer })
     }
 
     /// A file by its path, and its content if it was ever written.
@@ -123,14 +125,8 @@ impl Kernel {
         Ok(Value::Map(yson::map! { "blob" => found.blob, "size" => found.artifact.size }))
     }
 
-    /// Contents that files of the tree refer to: what else is in the store is garbage.
+    /// Contents that files and tables, transactions and unfinished operations refer to: the others in the store are garbage.
     pub fn blobs(&self) -> impl Iterator<Item = u64> {
-        let pinned = self.operations.values().flat_map(Operation::pinned_blobs);
-        self.tree.all_blobs().chain(pinned)
-    }
-
-    /// Does an unfinished operation still need this content?
-    pub(crate) fn is_pinned(&self, blob: u64) -> bool {
-        self.pins.holds(blob)
+        self.tree.all_blobs()
     }
 }

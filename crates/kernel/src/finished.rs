@@ -117,12 +117,8 @@ impl Kernel {
             return;
         }
         if let Some(operation) = self.operations.remove(&id) {
-            self.pins.remove(operation.pinned_blobs());
-            let pinned: BTreeSet<u64> = operation.pinned_blobs().collect();
-            for blob in pinned {
-                if blob != 0 && !self.is_pinned(blob) && !self.tree.holds_blob(blob) {
-                    self.delete_blob(blob, out);
-                }
+            for blob in self.tree.let_go(operation.holds()) {
+                self.delete_blob(blob, out);
             }
         }
     }

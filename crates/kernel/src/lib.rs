@@ -66,7 +66,6 @@ mod output_room;
 mod owed;
 mod parameters;
 mod pass;
-mod pins;
 mod places;
 mod pool_history;
 mod pool_savings;
@@ -201,7 +200,6 @@ pub struct Kernel {
     nodes: Nodes,
     node_identities: node_identities::NodeIdentities,
     jobs: Jobs,
-    pins: pins::Pins,
     owed: owed::Owed,
     foreign_reports: job_owners::ForeignReports,
     oversized_uploads: uploads::OversizedUploads,

@@ -6,6 +6,8 @@ use crate::operations::tables::WorkTables;
 use crate::summary::Summary;
 use controller::OperationController;
 use controller::spec::ParsedSpec;
+use cypress::{Hold, Payer};
+use std::sync::Arc;
 use vocab::{Artifact, Failure, ObjectId, OperationId, OperationState, OperationType, Span, Time};
 use yson::{Map, Value};
 
@@ -83,6 +85,13 @@ pub(crate) struct Pinned {
     pub task: u32,
     pub artifact: Artifact,
     pub blob: u64,
+    /// Is charged for the content when the file has it no more.
+    pub payer: Arc<Payer>,
+}
+
+/// Is charged for contents that a user's operation needs and whose node is not known.
+pub(crate) fn unknown_payer(user: &str) -> Payer {
+    Payer { account: cypress::accounts::DEFAULT_ACCOUNT.to_owned(), owner: user.to_owned() }
 }
 
 /// A transition.
@@ -105,9 +114,12 @@ impl Operation {
     }
 
     /// Contents of files and tables that must stay.
-    pub fn pinned_blobs(&self) -> impl Iterator<Item = u64> {
-        let files = self.pinned.iter().map(|p| p.blob);
-        files.chain(self.tables.iter().flat_map(WorkTables::blobs))
+    pub fn holds(&self) -> impl Iterator<Item = Hold> {
+        let of_file = |file: &Pinned| {
+            let payer = Arc::clone(&file.payer);
+            Hold { blob: file.blob, size: file.artifact.size, payer }
+        };
+        self.pinned.iter().map(of_file).chain(self.tables.iter().flat_map(WorkTables::holds))
     }
 
     /// Enters a state; every one is recorded.

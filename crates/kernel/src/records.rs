@@ -10,9 +10,11 @@
 //! `list_operations` shows unless it is asked for others: a page of a thousand reads little; `id + 'i'` where
 //! the rows were that its jobs have read.
 
-use crate::operation::{Event, InTree, Operation, Pinned};
+use crate::operation::{Event, InTree, Operation, Pinned, unknown_payer};
 use crate::operations::tables::WorkTables;
+use cypress::Payer;
 use std::ops::Range;
+use std::sync::Arc;
 use vocab::batch::Table;
 use vocab::{Artifact, Failure, Guid, JobId, OperationId, Time};
 use yson::{Map, Value};
@@ -142,6 +144,7 @@ fn pinned_value(pinned: &Pinned) -> Value {
         "executable" => file.executable,
         "bypass_cache" => file.bypass_cache,
         "blob" => pinned.blob,
+        "payer" => payer_value(&pinned.payer),
     }
     .into()
 }
@@ -151,7 +154,19 @@ fn plain(name: &str) -> String {
     vocab::sandbox_path::plain_directory(name).unwrap_or_else(|_| name.to_owned())
 }
 
-pub(crate) fn pinned_from_value(value: &Value) -> Option<Pinned> {
+pub(crate) fn payer_value(payer: &Payer) -> Value {
+    Value::List(vec![payer.account.as_str().into(), payer.owner.as_str().into()])
+}
+
+/// Records of older versions have none.
+pub(crate) fn payer_from_value(value: Option<&Value>, user: &str) -> Option<Payer> {
+    let Some(value) = value else { return Some(unknown_payer(user)) };
+    let [account, owner] = value.as_list()? else { return None };
+    Some(Payer { account: account.as_str()?.to_owned(), owner: owner.as_str()?.to_owned() })
+}
+
+/// `user` is that of the operation.
+pub(crate) fn pinned_from_value(value: &Value, user: &str) -> Option<Pinned> {
     let number = |key: &str| value.get(key).and_then(Value::as_u64);
     let artifact = Artifact {
         file_id: value.get("file_id")?.as_str()?.parse().ok()?,
@@ -162,7 +177,8 @@ pub(crate) fn pinned_from_value(value: &Value) -> Option<Pinned> {
         // Not in records of older versions.
         bypass_cache: value.get("bypass_cache").and_then(Value::as_bool).unwrap_or(false),
     };
-    Some(Pinned { task: number("task")?.try_into().ok()?, artifact, blob: number("blob")? })
+    let payer = Arc::new(payer_from_value(value.get("payer"), user)?);
+    Some(Pinned { task: number("task")?.try_into().ok()?, artifact, blob: number("blob")?, payer })
 }
 
 /// The part of an operation that changes with its life cycle.

@@ -390,9 +390,7 @@ impl Kernel {
             self.open.tree_seq = self.open.seq;
         }
         for blob in done.released_blobs {
-            if !self.is_pinned(blob) {
-                self.delete_blob(blob, out);
-            }
+            self.delete_blob(blob, out);
         }
         done.value
     }

@@ -6,6 +6,7 @@ use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
 use crate::metrics::Measures;
+use crate::readers::Readers;
 use crate::tables::Tables;
 use api::{
     Answer, Backend, BoxFuture, ByteStream, FileContent, JobData, JobDataRequest, JobShellRequest, ReadFile,
@@ -34,6 +35,8 @@ pub struct ServerBackend {
     pub(crate) archive: Archive,
     pub(crate) files: Files,
     pub(crate) tables: Tables,
+    /// What is being read.
+    pub(crate) readers: Readers,
     /// Where the event log is, if there is one.
     pub(crate) event_log: Option<Reader>,
     /// What has changed, as the kernel says after each turn.
@@ -109,6 +112,8 @@ impl ServerBackend {
         match data {
             JobData::Input => self.job_input(user, JobDataRequest { operation, job_id, data }).await,
             JobData::FailContext => {
+                // The operation may be forgotten at any time.
+                let reading = self.readers.begin();
                 let command = |operation, job_id| Command::GetJobFailContext { operation, job_id };
                 let Body::FailContext { operation_id, job_id } =
                     self.ask_about_job(user.clone(), (operation, job_id), command).await?
@@ -119,7 +124,7 @@ impl ServerBackend {
                 let archive = self.archive.clone();
                 let found = tokio::task::spawn_blocking(move || archive.fail_context(operation_id, job_id));
                 let FailContext { blob, size } = found.await.map_err(|e| Failure::new(e.to_string()))??;
-                Ok(self.files.stream(blob, 0, size))
+                Ok(reading.of([blob]).guard(self.files.stream(blob, 0, size)))
             }
         }
     }

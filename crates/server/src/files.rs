@@ -2,6 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, is_unknown, stopping};
+use crate::readers::Readers;
 use crate::room::{Room, Rooms};
 use crate::streams::{self, Sink, Source, pump};
 use api::{ByteStream, FileContent, ReadFile, WriteFile};
@@ -35,6 +36,7 @@ pub(crate) async fn turn(file: ObjectId) -> MutexGuard<'static, ()> {
 pub struct Files {
     store: Arc<dyn Store>,
     rooms: Rooms,
+    readers: Readers,
 }
 
 /// Where a file's content is.
@@ -49,8 +51,8 @@ struct Located {
 
 impl Files {
     /// Over this store.
-    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms) -> Files {
-        Files { store, rooms }
+    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms, readers: Readers) -> Files {
+        Files { store, rooms, readers }
     }
 
     /// What other contents on their way to the disk are counted in, too.
@@ -175,21 +177,14 @@ impl Files {
         request: ReadFile,
     ) -> Result<FileContent, Failure> {
         let ReadFile { path, offset, length, transaction } = request;
-        let mut tried = None;
-        loop {
-            let located = locate(backend, &user, &path, transaction, false).await?;
-            let offset = offset.min(located.size);
-            let length = length.unwrap_or(u64::MAX).min(located.size - offset);
-            let mut rest = self.content(located.blob, offset, length);
-            let (first, rest) = streams::blocking(move || Ok((rest.next(), rest))).await?;
-            // A writer may have replaced the content since it was located, and its blob is gone.
-            if first.is_err() && tried != Some(located.blob) {
-                tried = Some(located.blob);
-                continue;
-            }
-            let body = streams::stream(Begun { first: Some(first), rest });
-            return Ok(FileContent { id: located.id, revision: located.revision, length, body });
-        }
+        // A writer may replace the content at any time from now on.
+        let reading = self.readers.begin();
+        let located = locate(backend, &user, &path, transaction, false).await?;
+        let reading = reading.of([located.blob]);
+        let offset = offset.min(located.size);
+        let length = length.unwrap_or(u64::MAX).min(located.size - offset);
+        let body = reading.guard(self.stream(located.blob, offset, length));
+        Ok(FileContent { id: located.id, revision: located.revision, length, body })
     }
 
     /// Bytes of a blob, piece by piece. Blob 0 is the content of a file that was never written.
@@ -223,18 +218,6 @@ impl Source for Content {
         }
         self.at += chunk.len() as u64;
         Ok(Some(chunk.into()))
-    }
-}
-
-/// A content whose first piece was read already.
-struct Begun {
-    first: Option<Result<Option<Bytes>, Failure>>,
-    rest: Content,
-}
-
-impl Source for Begun {
-    fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        self.first.take().unwrap_or_else(|| self.rest.next())
     }
 }
 

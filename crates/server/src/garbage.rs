@@ -2,11 +2,13 @@
 //! any point: what is left is found again at the next start.
 
 use crate::hub::Errand;
+use crate::readers::Readers;
 use kernel::{FailContext, GarbageDecision, STDERR_BLOB};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 use store::{Batch, Store, StoreError, Table, life_of_blob, prefix_end};
 use vocab::{Guid, OperationId};
 
@@ -17,15 +19,21 @@ pub struct Garbage {
 
 impl Garbage {
     /// Starts the thread. `held` are the blobs that the start has not removed: they go when an administrator has
-    /// confirmed it ([`Errand::CollectGarbage`]), and then `collected` is called.
-    pub fn start(store: Arc<dyn Store>, held: Vec<u64>, collected: impl Fn() + Send + 'static) -> Garbage {
+    /// confirmed it ([`Errand::CollectGarbage`]), and then `collected` is called. Blobs that are read are removed when
+    /// `readers` says so.
+    pub fn start(
+        store: Arc<dyn Store>,
+        readers: Readers,
+        held: Vec<u64>,
+        collected: impl Fn() + Send + 'static,
+    ) -> Garbage {
         let (sender, receiver) = channel();
         let mut held = held;
         let spawned = std::thread::Builder::new().name("garbage".into()).spawn(move || {
-            while let Ok(first) = receiver.recv() {
+            while let Ok(first) = next_errand(&receiver, &readers) {
                 // What came meanwhile is done with it: the store takes one change at a time.
                 let mut errands: Vec<Errand> =
-                    std::iter::once(first).chain(receiver.try_iter().take(ERRANDS_AT_ONCE)).collect();
+                    first.into_iter().chain(receiver.try_iter().take(ERRANDS_AT_ONCE)).collect();
                 let before = errands.len();
                 errands.retain(|errand| !matches!(errand, Errand::CollectGarbage));
                 if errands.len() < before {
@@ -37,10 +45,12 @@ impl Garbage {
                     blobs.into_iter().for_each(|blob| delete_blob(&*store, blob));
                     collected();
                 }
-                if let Err(error) = carry_out(&*store, errands) {
+                if let Err(error) = carry_out(&*store, &readers, errands) {
                     tracing::warn!(%error, "cannot remove what is not needed any more");
                 }
+                readers.due(Instant::now()).into_iter().for_each(|blob| delete_blob(&*store, blob));
             }
+            readers.all().into_iter().for_each(|blob| delete_blob(&*store, blob));
         });
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for removing garbage");
@@ -54,31 +64,44 @@ impl Garbage {
     }
 }
 
+/// The next errand; none if it is time to look whether blobs are still read.
+fn next_errand(receiver: &Receiver<Errand>, readers: &Readers) -> Result<Option<Errand>, RecvTimeoutError> {
+    if !readers.delays_any() {
+        return receiver.recv().map(Some).map_err(|_| RecvTimeoutError::Disconnected);
+    }
+    match receiver.recv_timeout(LOOK_AGAIN) {
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        next => next.map(Some),
+    }
+}
+
+/// How often it is looked whether blobs are still read that are to be removed.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Errands that are done together.
 const ERRANDS_AT_ONCE: usize = 256;
 /// Rows that are removed in one change of the store: everybody else's changes wait for it.
 const ROWS_AT_ONCE: usize = 2_000;
 
-fn carry_out(store: &dyn Store, errands: Vec<Errand>) -> Result<(), StoreError> {
+fn carry_out(store: &dyn Store, readers: &Readers, errands: Vec<Errand>) -> Result<(), StoreError> {
     let mut forgotten = Vec::new();
     for errand in errands {
         match errand {
-            Errand::DeleteBlob(blob) => delete_blob(store, blob),
+            Errand::DeleteBlob(blob) => delete_unread(store, readers, blob),
             Errand::ForgetOperation(id) => forgotten.push(id),
             // The event log has a thread of its own; blobs that were held back are removed above.
             Errand::Log(..) | Errand::CollectGarbage => {}
         }
     }
-    forget(store, &forgotten)
+    forget(store, readers, &forgotten)
 }
 
 /// What there is of finished jobs, by operation and job.
 const OF_JOBS: [Table; 3] = [Table::JobArchive, Table::Stderr, Table::FailContext];
 
 /// Removes the archived jobs of operations, then the blobs that they have left.
-fn forget(store: &dyn Store, ids: &[OperationId]) -> Result<(), StoreError> {
+fn forget(store: &dyn Store, readers: &Readers, ids: &[OperationId]) -> Result<(), StoreError> {
     let blobs = forget_rows(store, ids)?;
-    blobs.into_iter().for_each(|blob| delete_blob(store, blob));
+    blobs.into_iter().for_each(|blob| delete_unread(store, readers, blob));
     Ok(())
 }
 
@@ -105,6 +128,13 @@ fn forget_rows(store: &dyn Store, ids: &[OperationId]) -> Result<BTreeSet<u64>, 
         store.write(&[batch])?;
     }
     Ok(blobs)
+}
+
+/// Removes a blob, or has it removed when it is not read any more.
+fn delete_unread(store: &dyn Store, readers: &Readers, blob: u64) {
+    if !readers.postpones(Instant::now(), blob, || store.blob_len(blob).unwrap_or_default()) {
+        delete_blob(store, blob);
+    }
 }
 
 /// One that cannot be removed now stays until the next start; the others need not.
@@ -314,7 +344,7 @@ mod tests {
         with_jobs(&store, 1, 2 * ROWS_AT_ONCE as u32 + 5);
         with_jobs(&store, 2, 10);
         with_jobs(&store, 3, 10);
-        forget(&store, &[operation(1), operation(3)]).expect("a store without faults");
+        forget(&store, &Readers::default(), &[operation(1), operation(3)]).expect("a store without faults");
         assert_eq!(counts(&store), [10, 1, 1, 10, 1]);
     }
 

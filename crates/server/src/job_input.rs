@@ -113,6 +113,8 @@ impl ServerBackend {
         request: JobDataRequest,
     ) -> Result<ByteStream, Failure> {
         let job_id = request.job_id;
+        // The operation may end, and its tables may be written anew, at any time.
+        let reading = self.readers.begin();
         let (operation, located) = self.input_of_job(user.clone(), request).await?;
         self.demand_tables(&user, operation, &located).await?;
         let malformed = || Failure::new(format!("The description of the input of job {job_id} is malformed"));
@@ -120,9 +122,10 @@ impl ServerBackend {
         let format = located.get("format").ok_or_else(malformed)?;
         let format = Format::from_value(format)
             .map_err(|e| Failure::new(format!("Bad input format of job {job_id}: {e}")))?;
+        let reading = reading.of(input.blobs());
         let store = self.tables.store();
         blocking(move || match input.lost_table(&*store) {
-            None => input.stream(store, format),
+            None => input.stream(store, format).map(|rows| reading.guard(rows)),
             Some(table) => {
                 let path = located.get("paths").and_then(Value::as_list).and_then(|paths| paths.get(table));
                 let path = path.and_then(Value::as_str).unwrap_or("a table").to_owned();

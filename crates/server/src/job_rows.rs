@@ -73,6 +73,11 @@ impl JobInput {
         })
     }
 
+    /// Contents that the rows are in.
+    pub fn blobs(&self) -> BTreeSet<u64> {
+        self.pieces.iter().map(|piece| piece.slice.blob).collect()
+    }
+
     /// The number of an input table of which rows are gone: those of an operation that is over are there as long
     /// as somebody else has them.
     pub fn lost_table(&self, store: &dyn Store) -> Option<usize> {

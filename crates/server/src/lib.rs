@@ -40,6 +40,7 @@ mod other_family;
 mod outbox;
 mod page;
 mod password_checks;
+mod readers;
 mod refusals;
 mod room;
 mod rows;

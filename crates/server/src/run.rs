@@ -16,6 +16,7 @@ use crate::node_gate;
 use crate::node_service::{Entrance, Nodes};
 use crate::other_family::hold_other_family;
 use crate::page::with_page;
+use crate::readers::Readers;
 use crate::refusals::Refusals;
 use crate::room::Rooms;
 use crate::security_headers::with_security_headers;
@@ -211,9 +212,11 @@ async fn serve(
         }
         None => None,
     };
+    let readers = Readers::default();
     let errands = {
         let mailbox = mailbox.clone();
-        Garbage::start(Arc::clone(&store), kept.blobs, move || mailbox.send(Input::GarbageCollected))
+        let collected = move || mailbox.send(Input::GarbageCollected);
+        Garbage::start(Arc::clone(&store), readers.clone(), kept.blobs, collected)
     };
     let measures = Arc::new(Measures::new());
     let (tell_changes, changes) = tokio::sync::watch::channel(kernel::Versions::default());
@@ -257,8 +260,9 @@ async fn serve(
         event_log: event_log.as_ref().map(|log| log.reader()),
         hub: Arc::clone(&hub),
         archive: Archive::new(Arc::clone(&store)),
-        files: Files::new(Arc::clone(&store), rooms.clone()),
-        tables: Tables::new(Arc::clone(&store), rooms),
+        files: Files::new(Arc::clone(&store), rooms.clone(), readers.clone()),
+        tables: Tables::new(Arc::clone(&store), rooms, readers.clone()),
+        readers,
         changes,
         subjects_changed,
         measures: Arc::clone(&measures),

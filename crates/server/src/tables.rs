@@ -2,6 +2,7 @@
 
 use crate::archive::unreadable;
 use crate::backend::{ServerBackend, is_unknown, stopping};
+use crate::readers::Readers;
 use crate::room::{Room, Rooms};
 use crate::rows::{Rows, Step, slices};
 use crate::streams::{self, Sink, pump};
@@ -19,6 +20,7 @@ use yson::ypath::YPath;
 pub struct Tables {
     store: Arc<dyn Store>,
     rooms: Rooms,
+    readers: Readers,
 }
 
 /// What the kernel says of a table.
@@ -34,8 +36,8 @@ struct Located {
 
 impl Tables {
     /// Over this store.
-    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms) -> Tables {
-        Tables { store, rooms }
+    pub(crate) fn new(store: Arc<dyn Store>, rooms: Rooms, readers: Readers) -> Tables {
+        Tables { store, rooms, readers }
     }
 
     /// Where the chunks are.
@@ -102,7 +104,9 @@ impl Tables {
         let ReadTable { path, format, control, transaction, omit_inaccessible_columns, start_row_index_only } =
             request;
         let control = Control::parse(&control)?;
+        let reading = self.readers.begin();
         let located = locate(backend, &user, &path, transaction, false).await?;
+        let reading = reading.of(located.chunks.iter().map(|chunk| chunk.blob));
         let row_count = located.chunks.iter().map(|c| c.rows).sum();
         let Selection { mut columns, mut ranges } = Selection::of(&path, row_count)?;
         let start_row_index = ranges.first().map_or(0, |r| r.start);
@@ -127,8 +131,8 @@ impl Tables {
                 let slices = slices(&located.chunks, range).into_iter();
                 slices.map(move |slice| Step { printer: 0, marks: std::mem::take(&mut marks), slice })
             });
-        let body =
-            streams::stream(Rows::new(self.store, vec![Printer::new(format, columns)], steps.collect()));
+        let rows = Rows::new(self.store, vec![Printer::new(format, columns)], steps.collect());
+        let body = reading.guard(streams::stream(rows));
         Ok(TableContent { start_row_index, row_count: wanted, omitted_columns, body })
     }
 }

@@ -2,16 +2,17 @@
 //!
 //! A branch is charged for what it adds to the node of the trunk: all of a node that is new, and of another one the
 //! contents and values that the trunk's version has not. Its account is that of the branch. The charge ends with the
-//! branch: after a commit the node of the trunk is counted instead.
+//! branch: after a commit the node of the trunk is counted instead. Contents that lose their node are in `held`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use vocab::{Failure, ObjectId};
 
-use super::Forest;
 use super::locks::{Mode, Part};
 use super::transaction::{Branch, Transaction};
+use super::{Forest, Hold};
 use crate::accounts::{Payer, Usage};
 use crate::edit::journal::{Difference, Journal};
 use crate::node::{Body, Chunk, Node};
@@ -34,11 +35,40 @@ pub(super) fn grown_accounts(journal: &Journal, tree: &Tree) -> BTreeMap<Payer, 
     grown
 }
 
-/// What a branch adds to the node of the trunk, which may have rows of others that the branch has not.
-fn added(node: &Node, below: Option<&Node>) -> Usage {
+/// What a branch or the running jobs of an operation add to the usage of an account.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Charge {
+    pub payer: Payer,
+    pub usage: Usage,
+    /// The contents among it, and how often they are there.
+    pub contents: BTreeMap<u64, usize>,
+}
+
+impl Charge {
+    fn nothing(payer: Payer) -> Charge {
+        Charge { payer, usage: Usage::NONE, contents: BTreeMap::new() }
+    }
+
+    /// Of a branch with this version of a node over that one.
+    fn of(node: &Node, below: Option<&Node>) -> Charge {
+        let known: BTreeSet<u64> = below.iter().flat_map(|below| below.blobs()).collect();
+        let mut contents = BTreeMap::new();
+        for blob in node.blobs().filter(|blob| !known.contains(blob)) {
+            *contents.entry(blob).or_default() += 1;
+        }
+        Charge { payer: Payer::of(node), usage: added(node, below, &known), contents }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.usage == Usage::NONE && self.contents.is_empty()
+    }
+}
+
+/// What a branch adds to the node of the trunk, which may have rows of others that the branch has not. `known` are the
+/// contents of the latter.
+fn added(node: &Node, below: Option<&Node>, known: &BTreeSet<u64>) -> Usage {
     let usage = node.usage();
     let Some(below) = below else { return usage };
-    let known: BTreeSet<u64> = below.blobs().collect();
     let is_new = |blob: u64| !known.contains(&blob);
     let (disk_space, chunks) = match &node.body {
         Body::Table(table) => {
@@ -66,6 +96,21 @@ pub(super) fn changed_nodes(journal: &Journal, tree: &Tree) -> Vec<Changed> {
     changed.map(|d| Changed { id: d.id, new: d.new.cloned(), is_new: d.old.is_none() }).collect()
 }
 
+/// By how much the usage of an account or an owner grows.
+#[derive(Clone, Copy, Default)]
+struct Growth {
+    more: Usage,
+    /// The part of it that is not charged yet.
+    pending: Usage,
+}
+
+impl AddAssign for Growth {
+    fn add_assign(&mut self, other: Growth) {
+        self.more += other.more;
+        self.pending += other.pending;
+    }
+}
+
 /// Counts `count` less under a name.
 pub(super) fn fewer(counts: &mut BTreeMap<String, usize>, name: &str, count: usize) {
     let Some(left) = counts.get_mut(name) else { return };
@@ -76,45 +121,64 @@ pub(super) fn fewer(counts: &mut BTreeMap<String, usize>, name: &str, count: usi
 }
 
 impl Forest {
-    /// By how much the charges of a transaction grow when an edit becomes its branches.
-    pub(super) fn grown_charges(&self, transaction: ObjectId, changed: &[Changed]) -> BTreeMap<Payer, Usage> {
+    /// By how much the charges of a transaction grow when an edit becomes its branches, and those for contents that
+    /// are held.
+    pub(super) fn grown_charges(
+        &self,
+        transaction: ObjectId,
+        changed: &[Changed],
+    ) -> (BTreeMap<Payer, Usage>, BTreeMap<Payer, Usage>) {
         let mut grown: BTreeMap<Payer, Usage> = BTreeMap::new();
+        let mut contents = Vec::new();
         let branches = self.transactions.get(&transaction).map(|entry| &entry.branches);
-        for Changed { id, new, is_new } in changed {
+        for node @ Changed { id, new, is_new } in changed {
             let branch = branches.and_then(|branches| branches.get(id));
             let created = *is_new || matches!(branch, Some(Branch::Changed { created: true, .. }));
             if new.is_some() && self.is_exempt(*id) {
                 continue;
             }
-            if let Some(node) = new {
+            let mut charged = BTreeMap::new();
+            if let Some(new) = new {
                 let below = self.below(transaction, *id).filter(|_| !created);
-                *grown.entry(Payer::of(node)).or_default() += added(node, below);
+                let charge = Charge::of(new, below);
+                *grown.entry(charge.payer).or_default() += charge.usage;
+                charged = charge.contents;
             }
-            if let Some((payer, usage)) = self.charges.get(&(transaction, *id)) {
-                *grown.entry(payer.clone()).or_default() += -*usage;
+            if let Some(charge) = self.charges.get(&(transaction, *id)) {
+                *grown.entry(charge.payer.clone()).or_default() += -charge.usage;
             }
+            contents.push((node, charged));
         }
-        grown
+        (grown, self.grown_held_by_branches(transaction, &contents))
     }
 
     /// 902 if an edit would give an account more than it may have. The trunk has the edit already, a transaction's
-    /// branches have not.
+    /// branches have not; nobody is charged yet for `held`, what it adds to the charges for contents that are held.
     pub(super) fn refuse_growth(
         &self,
         here: Option<ObjectId>,
         grown: &BTreeMap<Payer, Usage>,
+        held: BTreeMap<Payer, Usage>,
     ) -> Result<(), Failure> {
-        let with = |total: Usage, more: Usage| if here.is_some() { total + more } else { total };
-        let mut accounts: BTreeMap<&str, Usage> = BTreeMap::new();
+        let disk: i64 = grown.values().chain(held.values()).map(|more| more.disk_space).sum();
+        let mut all: BTreeMap<&Payer, Growth> = BTreeMap::new();
         for (payer, more) in grown {
-            *accounts.entry(payer.account.as_str()).or_default() += *more;
+            let pending = if here.is_some() { *more } else { Usage::NONE };
+            *all.entry(payer).or_default() += Growth { more: *more, pending };
         }
-        for (account, more) in accounts {
-            let total = with(self.trunk.account_usage(account), more);
-            self.trunk.check_account(account, more, total)?;
+        // A removal is not refused because another account was charged when the content was taken hold of.
+        for (payer, more) in held.iter().filter(|(_, more)| disk > 0 || more.disk_space < 0) {
+            *all.entry(payer).or_default() += Growth { more: *more, pending: *more };
         }
-        for (payer, more) in grown {
-            self.trunk.check_share(payer, *more, with(self.trunk.share(payer), *more))?;
+        let mut accounts: BTreeMap<&str, Growth> = BTreeMap::new();
+        for (payer, growth) in &all {
+            *accounts.entry(payer.account.as_str()).or_default() += *growth;
+        }
+        for (account, Growth { more, pending }) in accounts {
+            self.trunk.check_account(account, more, self.trunk.account_usage(account) + pending)?;
+        }
+        for (payer, Growth { more, pending }) in all {
+            self.trunk.check_share(payer, more, self.trunk.share(payer) + pending)?;
         }
         Ok(())
     }
@@ -142,24 +206,42 @@ impl Forest {
         let charge = match branch {
             Some(Branch::Changed { node: version, created }) => {
                 let below = self.below(transaction, node).filter(|_| !created);
-                Some((Payer::of(version), added(version, below)))
+                Some(Charge::of(version, below))
             }
             Some(Branch::Removed | Branch::Pinned { .. }) | None => None,
         };
         self.put_charge((transaction, node), charge);
     }
 
-    fn put_charge(&mut self, key: (ObjectId, ObjectId), charge: Option<(Payer, Usage)>) {
-        let charge = charge.filter(|(_, usage)| *usage != Usage::NONE);
-        if let Some((payer, usage)) = &charge {
+    fn put_charge(&mut self, key: (ObjectId, ObjectId), charge: Option<Charge>) {
+        let charge = charge.filter(|charge| !charge.is_nothing());
+        let mut contents = BTreeSet::new();
+        if let Some(Charge { payer, usage, contents: new }) = &charge {
             self.trunk.charge_uncommitted(payer, *usage);
+            for (blob, count) in new {
+                *self.charged.entry(*blob).or_default() += count;
+                contents.insert(*blob);
+            }
         }
         let before = match charge {
             Some(charge) => self.charges.insert(key, charge),
             None => self.charges.remove(&key),
         };
-        if let Some((payer, usage)) = before {
+        if let Some(Charge { payer, usage, contents: old }) = before {
             self.trunk.charge_uncommitted(&payer, -usage);
+            for (blob, count) in old {
+                self.uncount(blob, count);
+                contents.insert(blob);
+            }
+        }
+        contents.into_iter().for_each(|blob| self.settle_content(blob));
+    }
+
+    fn uncount(&mut self, blob: u64, count: usize) {
+        let Some(left) = self.charged.get_mut(&blob) else { return };
+        *left = left.saturating_sub(count);
+        if *left == 0 {
+            self.charged.remove(&blob);
         }
     }
 
@@ -169,18 +251,33 @@ impl Forest {
         else {
             return;
         };
-        let (key, payer) = ((transaction, table), Payer::of(node));
-        let before = self.charges.get(&key).map_or(Usage::NONE, |(_, usage)| *usage);
-        let more = before + Usage::of_chunk(chunk);
-        self.put_charge(key, Some((payer, more)));
+        let (payer, more) = (Payer::of(node), Usage::of_chunk(chunk));
+        let charge = self.charges.entry((transaction, table)).or_insert_with(|| Charge::nothing(payer));
+        charge.usage += more;
+        *charge.contents.entry(chunk.blob).or_default() += 1;
+        self.trunk.charge_uncommitted(&charge.payer, more);
+        *self.charged.entry(chunk.blob).or_default() += 1;
+        self.settle_content(chunk.blob);
     }
 
     /// The chunk will not be one of the table.
     pub fn release_chunk(&mut self, transaction: ObjectId, table: ObjectId, chunk: &Chunk) {
         let key = (transaction, table);
-        if let Some((payer, usage)) = self.charges.get(&key).cloned() {
-            self.put_charge(key, Some((payer, usage - Usage::of_chunk(chunk))));
+        let Some(charge) = self.charges.get_mut(&key) else { return };
+        // The owner of the transaction may have written the table in it, which has replaced the charge.
+        let Some(count) = charge.contents.get_mut(&chunk.blob) else { return };
+        *count -= 1;
+        if *count == 0 {
+            charge.contents.remove(&chunk.blob);
         }
+        let less = Usage::of_chunk(chunk);
+        charge.usage += -less;
+        self.trunk.charge_uncommitted(&charge.payer, -less);
+        if charge.is_nothing() {
+            self.charges.remove(&key);
+        }
+        self.uncount(chunk.blob, 1);
+        self.settle_content(chunk.blob);
     }
 
     /// What jobs have written is about to become rows of tables: these are charged for it. Also the end of a transaction.
@@ -278,9 +375,11 @@ impl Forest {
             .with("option", "max_locks_per_user"))
     }
 
-    /// Compares what is kept of users and accounts with what there is; names what differs.
-    pub fn check_sums(&self) -> Vec<String> {
+    /// Compares what is kept of users and accounts with what there is; names what differs. `held` are the contents that
+    /// operations need.
+    pub fn check_sums(&self, held: impl IntoIterator<Item = Hold>) -> Vec<String> {
         let mut found = Vec::new();
+        let held = self.recount_held(held, &mut found);
         let recounted = self.trunk.recounted_usage();
         let accounts: BTreeSet<&str> =
             recounted.keys().map(String::as_str).chain(self.trunk.used_accounts()).collect();
@@ -293,7 +392,8 @@ impl Forest {
         }
         let mut uncommitted: BTreeMap<&str, Usage> = BTreeMap::new();
         let mut shares = self.trunk.recounted_shares();
-        for (payer, usage) in self.charges.values() {
+        let charges = self.charges.values().map(|charge| (&charge.payer, &charge.usage));
+        for (payer, usage) in charges.chain(&held) {
             *uncommitted.entry(payer.account.as_str()).or_default() += *usage;
             *shares.entry(payer.clone()).or_default() += *usage;
         }

@@ -53,12 +53,12 @@ impl Forest {
         let refused = match here {
             None => {
                 let grown = grown_accounts(&journal, tree);
-                self.refuse_growth(None, &grown)
+                self.refuse_growth(None, &grown, self.grown_held(&journal))
             }
             Some(transaction) => {
                 let changed = changed_nodes(&journal, tree);
-                let grown = self.grown_charges(transaction, &changed);
-                self.refuse_growth(here, &grown)
+                let (grown, held) = self.grown_charges(transaction, &changed);
+                self.refuse_growth(here, &grown, held)
                     .and_then(|()| self.refuse_more_branches(transaction, changed.iter().map(|c| c.id)))
                     .and_then(|()| self.refuse_more_locks(transaction, &wanted))
             }
@@ -71,7 +71,7 @@ impl Forest {
             None => {
                 self.note_trunk(&journal);
                 let mut done = journal.settle(&mut self.trunk, value);
-                done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
+                done.released_blobs.retain(|blob| !self.holders.contains_key(blob));
                 Ok(done)
             }
             Some(transaction) => {
@@ -103,15 +103,17 @@ impl Forest {
         let (value, journal) = self.trunk.run(context, commands)?;
         self.note_trunk(&journal);
         let mut done = journal.settle(&mut self.trunk, value);
-        done.released_blobs.retain(|blob| !self.blobs.contains_key(blob));
+        done.released_blobs.retain(|blob| !self.holders.contains_key(blob));
         Ok(done)
     }
 
-    /// Views are to see what an edit of the trunk has changed.
+    /// Views are to see what an edit of the trunk has changed, and accounts are charged for contents that it has dropped
+    /// and that are held.
     pub(super) fn note_trunk(&mut self, journal: &Journal) {
         let changed: Vec<ObjectId> =
             journal.differences(&self.trunk).map(|difference| difference.id).collect();
         changed.into_iter().for_each(|id| self.note(None, id));
+        self.settle_contents(journal);
     }
 
     /// What an edit of the view has changed becomes branches of the transaction, under the locks that it has

@@ -21,6 +21,7 @@
 mod charges;
 mod edit;
 mod end;
+mod held;
 mod locking;
 pub mod locks;
 pub(crate) mod node_locks;
@@ -35,16 +36,19 @@ use std::ops::Deref;
 use vocab::{Failure, ObjectId, Time, code};
 use yson::Map;
 
-use crate::accounts::{Payer, Usage};
 use crate::edit::{Committed, Context};
 use crate::layout::Layout;
+use crate::node::Node;
 use crate::resolve::MountId;
 use crate::tree::Tree;
+use charges::Charge;
+use held::Holders;
 use locks::Lock;
 use node_locks::Turn;
 use transaction::{Branch, Transaction};
 use view::{Trail, View};
 
+pub use held::Hold;
 pub use locking::{LockOptions, Locked};
 pub use start::StartOptions;
 
@@ -58,10 +62,12 @@ pub struct Forest {
     expiry: BTreeSet<(Time, ObjectId)>,
     /// Nodes of locks and their places there, by the locks' ids.
     lock_nodes: BTreeMap<ObjectId, (ObjectId, Turn)>,
-    /// Contents that branches refer to, and how many do.
-    blobs: BTreeMap<u64, usize>,
+    /// Contents that branches and operations need.
+    holders: BTreeMap<u64, Holders>,
     /// What branches and running jobs add to the usage of accounts, by transaction and node.
-    charges: BTreeMap<(ObjectId, ObjectId), (Payer, Usage)>,
+    charges: BTreeMap<(ObjectId, ObjectId), Charge>,
+    /// Contents in these charges, and how often they are there.
+    charged: BTreeMap<u64, usize>,
     /// Transactions of operations, whose locks have no limit.
     of_operations: BTreeSet<ObjectId>,
     /// Transactions of each user.
@@ -98,8 +104,9 @@ impl Forest {
             transactions: BTreeMap::new(),
             expiry: BTreeSet::new(),
             lock_nodes: BTreeMap::new(),
-            blobs: BTreeMap::new(),
+            holders: BTreeMap::new(),
             charges: BTreeMap::new(),
+            charged: BTreeMap::new(),
             of_operations: BTreeSet::new(),
             started_by: BTreeMap::new(),
             locked_by: BTreeMap::new(),
@@ -193,14 +200,14 @@ impl Forest {
         self.lock_nodes.keys().copied()
     }
 
-    /// Contents that must be kept: of the trunk and of transactions.
+    /// Contents that must be kept: of the trunk, of transactions and of operations.
     pub fn all_blobs(&self) -> impl Iterator<Item = u64> {
-        self.trunk.blobs().chain(self.blobs.keys().copied().filter(|blob| !self.trunk.has_blob(*blob)))
+        self.trunk.blobs().chain(self.holders.keys().copied().filter(|blob| !self.trunk.has_blob(*blob)))
     }
 
     /// Is a content still in use?
     pub fn holds_blob(&self, blob: u64) -> bool {
-        self.trunk.has_blob(blob) || self.blobs.contains_key(&blob)
+        self.trunk.has_blob(blob) || self.holders.contains_key(&blob)
     }
 
     fn expect(&self, id: ObjectId) -> Result<&Transaction, Failure> {
@@ -236,29 +243,20 @@ impl Forest {
             return;
         }
         self.charge_branch(transaction, node, branch.as_ref());
-        let Some(entry) = self.transactions.get_mut(&transaction) else { return };
-        for blob in branch.iter().flat_map(Branch::blobs) {
-            *self.blobs.entry(blob).or_default() += 1;
+        for hold in branch.iter().flat_map(Branch::holds) {
+            self.add_hold(hold);
         }
+        let held: Vec<u64> = branch.iter().flat_map(Branch::node).flat_map(Node::blobs).collect();
+        let Some(entry) = self.transactions.get_mut(&transaction) else { return };
         let old = match branch {
             Some(branch) => entry.branches.insert(node, branch),
             None => entry.branches.remove(&node),
         };
-        for blob in old.iter().flat_map(Branch::blobs) {
-            self.release_blob(blob, released);
+        for hold in old.iter().flat_map(Branch::holds) {
+            self.remove_hold(&hold, released);
         }
+        held.into_iter().for_each(|blob| self.settle_content(blob));
         self.note(Some(transaction), node);
-    }
-
-    fn release_blob(&mut self, blob: u64, released: &mut Vec<u64>) {
-        let Some(count) = self.blobs.get_mut(&blob) else { return };
-        *count -= 1;
-        if *count == 0 {
-            self.blobs.remove(&blob);
-            if !self.trunk.has_blob(blob) && !released.contains(&blob) {
-                released.push(blob);
-            }
-        }
     }
 }
 

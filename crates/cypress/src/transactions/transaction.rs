@@ -65,11 +65,6 @@ impl Branch {
             Branch::Removed => None,
         }
     }
-
-    /// Contents that must be kept.
-    pub fn blobs(&self) -> impl Iterator<Item = u64> + use<'_> {
-        self.node().into_iter().flat_map(Node::blobs)
-    }
 }
 
 impl Transaction {

@@ -18,6 +18,7 @@ use crate::operation::{InTree, Operation};
 use crate::{Effect, Kernel};
 use controller::spec::ParsedSpec;
 use controller::{JobVerdict, OperationController, OperationEvent};
+use cypress::Hold;
 use scheduler::{Admission, DemandGroup, Joined};
 use vocab::{AbortReason, Failure, OperationId, OperationState, Time, code, object_type};
 use yson::{Map, Value};
@@ -150,9 +151,11 @@ impl Kernel {
         }
         self.note_use_of(pinned.iter().map(|file| file.artifact.file_id).collect());
         let Some(operation) = self.operations.get_mut(&id) else { return Ok(()) };
-        self.pins.remove(operation.pinned_blobs());
+        // Those that it has already are held for their tables.
+        let before: Vec<Hold> = operation.holds().collect();
         let done = operation.pin(pinned);
-        self.pins.add(operation.pinned_blobs());
+        self.tree.hold(operation.holds());
+        self.tree.let_go(before);
         done
     }
 

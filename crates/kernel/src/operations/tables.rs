@@ -10,16 +10,17 @@
 use crate::command::LockMode;
 use crate::job_input::pieces_of;
 use crate::jobs::Uploaded;
-use crate::operation::Operation;
-use crate::records::{OUTPUT, operation_key};
+use crate::operation::{Operation, unknown_payer};
+use crate::records::{OUTPUT, operation_key, payer_from_value, payer_value};
 use crate::table::TableRows;
 use crate::{Effect, Kernel};
 use controller::cut::{Piece, cut};
 use controller::spec::{MapSpec, OperationSpec, TaskSpec};
 use cypress::transactions::locks::Part;
-use cypress::{Chunk, Context, LockOptions, Permission, StartOptions};
+use cypress::{Chunk, Context, Hold, LockOptions, Payer, Permission, StartOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Add, Range};
+use std::sync::Arc;
 use tables::{Columns, Selection, about};
 use vocab::batch::Table;
 use vocab::code;
@@ -34,6 +35,8 @@ pub(crate) struct WorkTables {
     pub transaction: ObjectId,
     /// Rows to read, in order.
     pub pieces: Vec<InputPiece>,
+    /// Of each input table: is charged for chunks in `pieces` that the table has no more.
+    pub payers: Vec<Arc<Payer>>,
     /// Of each input table.
     pub columns: Vec<Columns>,
     /// In the order of which columns the rows of all pieces are read; none: as they lie.
@@ -71,6 +74,8 @@ pub(crate) struct InputPiece {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Target {
     pub table: ObjectId,
+    /// Is charged for chunks in `done` when the transaction is gone.
+    pub payer: Arc<Payer>,
     pub append: bool,
     /// The table gets this schema; else it has it.
     pub replace_schema: bool,
@@ -81,6 +86,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// A chunk that jobs have written.
+    fn hold(&self, chunk: &Chunk) -> Hold {
+        Hold { blob: chunk.blob, size: chunk.size, payer: Arc::clone(&self.payer) }
+    }
+
     /// Rows behind others, in no order, come from as many operations as want to.
     fn lock_mode(&self) -> LockMode {
         match self.append && !self.replace_schema && self.sorted_by.is_empty() {
@@ -147,7 +157,9 @@ impl Kernel {
         }
         let input = map.as_ref().map(|map| self.input_pieces(map)).transpose()?;
         let (pieces, weights, columns) = input.unwrap_or_default();
-        let targets = paths.iter().map(|path| self.target(path));
+        let payers = map.iter().flat_map(|map| &map.inputs).map(|path| self.payer_of_table(&user, path));
+        let payers = payers.collect::<Result<Vec<_>, _>>()?;
+        let targets = paths.iter().map(|path| self.target(&user, path));
         let mut outputs = targets.collect::<Result<Vec<_>, _>>()?;
         if let (Some(merge), [target]) = (&merge, outputs.as_mut_slice())
             && let Some(schema) = self.inferred_schema(merge)?
@@ -209,6 +221,7 @@ impl Kernel {
             let tables = WorkTables {
                 transaction,
                 pieces,
+                payers,
                 columns,
                 merge_by,
                 ends,
@@ -217,7 +230,7 @@ impl Kernel {
                 done,
                 written,
             };
-            self.pins.add(tables.blobs());
+            self.tree.hold(tables.holds());
             operation.set_tables(tables);
         }
         Ok(())
@@ -313,7 +326,12 @@ impl Kernel {
         Ok((pieces, weights, columns))
     }
 
-    fn target(&self, path: &YPath) -> Result<Target, Failure> {
+    fn payer_of_table(&self, user: &str, path: &YPath) -> Result<Arc<Payer>, Failure> {
+        let (table, _) = self.table(path)?;
+        Ok(self.tree.payer(table).unwrap_or_else(|| Arc::new(unknown_payer(user))))
+    }
+
+    fn target(&self, user: &str, path: &YPath) -> Result<Target, Failure> {
         let (table, content) = self.table(path)?;
         Selection::refuse_ranges(path)?;
         let append = super::merge::is_append(path)?;
@@ -338,7 +356,8 @@ impl Kernel {
         };
         let schema = if parsed.is_some() { schema } else { Value::Entity };
         let row_count_limit = super::merge::row_count_limit(path)?;
-        Ok(Target { table, append, replace_schema, schema, sorted_by, row_count_limit })
+        let payer = self.payer_of_table(user, path)?;
+        Ok(Target { table, payer, append, replace_schema, schema, sorted_by, row_count_limit })
     }
 
     /// The end of an operation that completes: what its jobs have written becomes rows of its outputs.
@@ -513,17 +532,17 @@ impl Kernel {
                 operation_key(id, OUTPUT, &key),
                 yson::to_binary(&chunk.to_value()),
             );
-            let target = tables.outputs.get(table as usize).map(|target| target.table);
+            let target = tables.outputs.get(table as usize);
             if let Some(target) = target {
-                self.tree.reserve_chunk(tables.transaction, target, &chunk);
+                self.tree.reserve_chunk(tables.transaction, target.table, &chunk);
+                self.tree.hold([target.hold(&chunk)]);
             }
             let rows = chunk.rows;
-            self.pins.add([chunk.blob]);
             let replaced = tables.done.insert((place, table), chunk);
             if let (Some(target), Some(replaced)) = (target, &replaced) {
-                self.tree.release_chunk(tables.transaction, target, replaced);
+                self.tree.release_chunk(tables.transaction, target.table, replaced);
+                self.tree.let_go([target.hold(replaced)]);
             }
-            self.pins.remove(replaced.iter().map(|chunk| chunk.blob));
             let before = replaced.map_or(0, |chunk| chunk.rows);
             if let Some(written) = tables.written.get_mut(table as usize) {
                 *written = *written + rows - before;
@@ -647,8 +666,14 @@ impl WorkTables {
     }
 
     /// Contents that must stay.
-    pub fn blobs(&self) -> impl Iterator<Item = u64> {
-        self.pieces.iter().map(|p| p.blob).chain(self.done.values().map(|chunk| chunk.blob))
+    pub fn holds(&self) -> impl Iterator<Item = Hold> {
+        let of_piece = |piece: &InputPiece| {
+            let payer = Arc::clone(self.payers.get(piece.table as usize)?);
+            Some(Hold { blob: piece.blob, size: piece.size, payer })
+        };
+        let of_output =
+            |((_, table), chunk): (&(u64, u32), &Chunk)| Some(self.outputs.get(*table as usize)?.hold(chunk));
+        self.pieces.iter().filter_map(of_piece).chain(self.done.iter().filter_map(of_output))
     }
 
     /// The part that never changes.
@@ -656,6 +681,7 @@ impl WorkTables {
         let target = |t: &Target| -> Map {
             yson::map! {
                 "table" => t.table,
+                "payer" => payer_value(&t.payer),
                 "append" => t.append,
                 "replace_schema" => t.replace_schema,
                 "schema" => t.schema.clone(),
@@ -666,6 +692,7 @@ impl WorkTables {
         yson::map! {
             "transaction_id" => self.transaction,
             "pieces" => self.pieces.iter().map(InputPiece::to_value).collect::<Vec<_>>(),
+            "payers" => self.payers.iter().map(|payer| payer_value(payer)).collect::<Vec<_>>(),
             "columns" => self.columns.iter().map(Columns::to_value).collect::<Vec<_>>(),
             "merge_by" => self.merge_by.clone(),
             "ends" => self.ends.iter().map(|end| Value::from(*end)).collect::<Vec<_>>(),
@@ -675,8 +702,8 @@ impl WorkTables {
         .into()
     }
 
-    /// The inverse, with what is done so far.
-    pub fn from_value(value: &Value, done: BTreeMap<(u64, u32), Chunk>) -> Option<WorkTables> {
+    /// The inverse, with what is done so far. `user` is that of the operation.
+    pub fn from_value(value: &Value, user: &str, done: BTreeMap<(u64, u32), Chunk>) -> Option<WorkTables> {
         let list = |key: &str| value.get(key).and_then(Value::as_list);
         let names = |value: &Value| -> Option<Vec<String>> {
             value.as_list()?.iter().map(|n| n.as_str().map(str::to_owned)).collect()
@@ -684,6 +711,7 @@ impl WorkTables {
         let target = |v: &Value| {
             Some(Target {
                 table: v.get("table")?.as_str()?.parse().ok()?,
+                payer: Arc::new(payer_from_value(v.get("payer"), user)?),
                 append: v.get("append")?.as_bool()?,
                 replace_schema: v.get("replace_schema")?.as_bool()?,
                 schema: v.get("schema")?.clone(),
@@ -701,10 +729,27 @@ impl WorkTables {
         for ((_, table), chunk) in &done {
             *written.get_mut(*table as usize)? += chunk.rows;
         }
+        let columns: Vec<Columns> =
+            list("columns")?.iter().map(Columns::from_value).collect::<Option<_>>()?;
+        let payers: Vec<Arc<Payer>> = match list("payers") {
+            Some(payers) => {
+                let payer = |value| payer_from_value(Some(value), user).map(Arc::new);
+                payers.iter().map(payer).collect::<Option<_>>()?
+            }
+            // Not in records of a version that charged nobody.
+            None => {
+                let payer = Arc::new(unknown_payer(user));
+                columns.iter().map(|_| Arc::clone(&payer)).collect()
+            }
+        };
+        if payers.len() != columns.len() {
+            return None;
+        }
         Some(WorkTables {
             transaction: value.get("transaction_id")?.as_str()?.parse().ok()?,
             pieces: list("pieces")?.iter().map(InputPiece::from_value).collect::<Option<_>>()?,
-            columns: list("columns")?.iter().map(Columns::from_value).collect::<Option<_>>()?,
+            payers,
+            columns,
             // Not in records of a version without it.
             merge_by: value.get("merge_by").map_or(Some(Vec::new()), names)?,
             ends: list("ends")?.iter().map(Value::as_u64).collect::<Option<_>>()?,

@@ -128,7 +128,6 @@ impl Kernel {
             foreign_reports: Default::default(),
             oversized_uploads: Default::default(),
             jobs: Jobs::default(),
-            pins: Default::default(),
             owed: Default::default(),
             mutations: Mutations::default(),
             preemptions: Default::default(),

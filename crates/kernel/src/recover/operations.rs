@@ -95,7 +95,7 @@ impl Kernel {
                     if let Some(alias) = operation.alias() {
                         self.aliases.insert(alias.to_owned(), *id);
                     }
-                    self.pins.add(operation.pinned_blobs());
+                    self.tree.hold(operation.holds());
                     self.operations.insert(*id, operation);
                     descriptions.push(description);
                 }
@@ -121,7 +121,8 @@ impl Kernel {
                 }
                 Err(why) => {
                     if let Some(operation) = self.operations.remove(&id) {
-                        self.pins.remove(operation.pinned_blobs());
+                        // What nothing else needs is removed as garbage of the start.
+                        self.tree.let_go(operation.holds());
                     }
                     self.fail_broken(now, id, Broken { record: &record, why });
                 }
@@ -258,7 +259,7 @@ impl Kernel {
         let changing = &record.changing;
         let list = |key: &str| changing.get(key).and_then(Value::as_list).unwrap_or_default();
         let pinned = record.fixed.get("files").and_then(Value::as_list).unwrap_or_default();
-        let pinned: Option<Vec<_>> = pinned.iter().map(pinned_from_value).collect();
+        let pinned: Option<Vec<_>> = pinned.iter().map(|file| pinned_from_value(file, &user)).collect();
         let stored_lease = record.fixed.get("lease_period").and_then(Value::as_u64).map(Span);
         // Records of release 0.1 have none. The lease that is chosen now is written with the next change of the operation, before
         // any job has it: the configuration may be another one at the next start.
@@ -317,7 +318,7 @@ impl Kernel {
         };
         operation.pin(pinned.ok_or_else(|| broken("files"))?)?;
         if let Some(value) = record.fixed.get("tables") {
-            let tables = WorkTables::from_value(value, record.outputs.clone());
+            let tables = WorkTables::from_value(value, &operation.user, record.outputs.clone());
             operation.set_tables(tables.ok_or_else(|| broken("tables"))?);
         }
         Ok(operation)

@@ -1,8 +1,8 @@
 //! Accounts: what they use is shown, and more than they may use is refused.
 
 use crate::console::Console;
-use kernel::{Body, Command, TreeLimits};
-use vocab::{Failure, code};
+use kernel::{Body, Chunk, Command, OperationRef, TableRows, TreeLimits};
+use vocab::{Failure, OperationType, code};
 use yson::ypath::YPath;
 use yson::{Map, Value};
 
@@ -109,4 +109,67 @@ fn a_large_removal_goes_on_after_a_crash() {
     }
     assert_eq!(full - usage(&mut c), 1 + 40 * 41, "all of it is removed");
     assert_eq!(c.world.kernel().check_invariants(), [""; 0]);
+}
+
+/// S15: contents that an operation needs were charged to nobody once the user had removed or replaced their nodes.
+#[test]
+fn what_an_operation_needs_stays_charged_until_its_end() {
+    let mut c = Console::new();
+    c.run("node n1 cpu=4\npool create p");
+    let make = |c: &mut Console, name: &str| {
+        let attributes = yson::map! {"name" => name};
+        let command = Command::Create {
+            object_type: "account".into(),
+            path: None,
+            attributes,
+            recursive: false,
+            ignore_existing: false,
+            force: false,
+            ignore_type_mismatch: false,
+            lock_existing: false,
+        };
+        ask(c, command).expect("a new name");
+    };
+    make(&mut c, "team");
+    for (at, object_type) in [("//tmp/f", "file"), ("//tmp/in", "table"), ("//tmp/out", "table")] {
+        create(&mut c, at, object_type).expect("nothing is there");
+        set(&mut c, &format!("{at}/@account"), "team".into()).expect("an account");
+    }
+    ask(&mut c, written("//tmp/f", 5, 1000)).expect("a content");
+    let rows = |blob: u64, size: u64| {
+        let chunk = Chunk { blob, size, rows: 5, row_bytes: 10, weight: 10, bounds: None };
+        let rows = TableRows { chunks: vec![chunk], ..TableRows::default() };
+        Command::TableWritten { path: path("//tmp/in"), rows: Box::new(rows) }
+    };
+    ask(&mut c, rows(6, 100)).expect("rows");
+    let mapper = yson::map! {"command" => "cat", "format" => "json", "file_paths" => vec!["//tmp/f"]};
+    let spec = yson::map! {
+        "pool" => "p", "mapper" => mapper,
+        "input_table_paths" => vec!["//tmp/in"], "output_table_paths" => vec!["//tmp/out"],
+    };
+    let command = Command::StartOperation { operation_type: OperationType::Map, spec };
+    let started = ask(&mut c, command).expect("a good operation");
+    let id = started.get("operation_id").and_then(Value::as_str).expect("an id").to_owned();
+    let disk = |c: &mut Console| {
+        let usage = get(c, "//sys/accounts/team/@resource_usage/disk_space");
+        assert_eq!(c.world.kernel().check_invariants(), [""; 0]);
+        usage.as_i64().expect("an amount")
+    };
+    assert_eq!(disk(&mut c), 1100);
+    let remove = |at: &str| Command::Remove { path: path(at), recursive: true, force: false };
+    ask(&mut c, remove("//tmp/f")).expect("an operation locks no files");
+    ask(&mut c, rows(7, 10)).expect("an operation locks no inputs");
+    assert_eq!(disk(&mut c), 1110, "both are needed by the operation");
+    // Room for nothing: what is removed gives none while it is needed.
+    set(&mut c, "//sys/accounts/team/@resource_limits", yson::map! {"disk_space" => 1110i64}.into())
+        .expect("good limits");
+    create(&mut c, "//tmp/g", "file").expect("a file");
+    set(&mut c, "//tmp/g/@account", "team".into()).expect("an account");
+    assert_eq!(ask(&mut c, written("//tmp/g", 8, 1)).expect_err("no room").code, code::ACCOUNT_LIMIT);
+    c.run("crash\nrestart\nconnect n1");
+    assert_eq!(disk(&mut c), 1110, "a restart changes nothing");
+    assert_eq!(ask(&mut c, written("//tmp/g", 8, 1)).expect_err("no room").code, code::ACCOUNT_LIMIT);
+    let operation = OperationRef::Id(id.parse().expect("an id"));
+    ask(&mut c, Command::AbortOperation { operation, message: None }).expect("it runs");
+    assert_eq!(disk(&mut c), 10, "nothing needs them any more");
 }

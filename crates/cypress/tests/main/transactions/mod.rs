@@ -4,6 +4,7 @@ mod append;
 mod bounds;
 mod desk;
 mod expiration;
+mod held;
 mod model;
 mod waiting;
 
