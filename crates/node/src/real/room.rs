@@ -117,6 +117,9 @@ const NOT_ISOLATED_NOW: &str = "Job environment is disabled: jobs cannot be isol
      it is tried again every few seconds";
 const NOT_ISOLATED_HERE: &str = "Job environment is disabled: this node cannot isolate jobs, and with authentication it starts \
      none without isolation; it is tried again every few seconds; --isolation none starts jobs as the user of the node";
+const NOT_ISOLATED_AS_ROOT: &str = "Job environment is disabled: this node runs as root and cannot isolate jobs, which would run as \
+     root of this host; it is tried again every few seconds; run the node as another user, or give --isolation none to start jobs \
+     as root";
 
 /// What became of the wish to isolate jobs.
 #[derive(Debug, Default)]
@@ -241,12 +244,22 @@ const RUN: &str = "/run";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 impl Isolator {
-    /// As the options want it and this host can. A node that has a token is one of a cluster whose users need not trust each
-    /// other: it starts no job that it cannot isolate, unless `--isolation none` says so.
+    /// As the options want it and this host can. Two kinds of nodes start no job that they cannot isolate, unless
+    /// `--isolation none` says so: those of a cluster with authentication, whose users need not trust each other, and those of
+    /// root, whose jobs would be root of the host.
     pub fn choose(
         config: &NodeConfig,
         layout: &Layout,
         environment: &dyn JobEnvironment,
+    ) -> Result<Chosen, CageError> {
+        Isolator::choose_as(config, layout, environment, rustix::process::geteuid().is_root())
+    }
+
+    fn choose_as(
+        config: &NodeConfig,
+        layout: &Layout,
+        environment: &dyn JobEnvironment,
+        is_root: bool,
     ) -> Result<Chosen, CageError> {
         let options = &config.room;
         let is_authenticated = config.authentication || config.token_file.is_some();
@@ -257,7 +270,7 @@ impl Isolator {
             return Err(CageError::Unsupported { driver: cage::Driver::Oci, missing });
         }
         if options.isolation == IsolationChoice::None
-            || (simple && options.isolation == IsolationChoice::Auto && !is_authenticated)
+            || (simple && options.isolation == IsolationChoice::Auto && !is_authenticated && !is_root)
         {
             return Ok(Chosen::default());
         }
@@ -281,6 +294,9 @@ impl Isolator {
             Err(e) if is_beyond_this_host(&e) || (own_users && no_user_namespaces(&e)) => {
                 if is_authenticated {
                     return Ok(disabled(NOT_ISOLATED_HERE, &e));
+                }
+                if is_root {
+                    return Ok(disabled(NOT_ISOLATED_AS_ROOT, &e));
                 }
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());

@@ -160,7 +160,7 @@ fn with_authentication_a_node_that_cannot_isolate_is_disabled() {
             let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
             config.room.isolation = isolation;
             config.token_file = token.map(PathBuf::from);
-            Isolator::choose(&config, &layout, &environment)
+            Isolator::choose_as(&config, &layout, &environment, false)
         };
         let chosen = choose(IsolationChoice::Auto, Some("/token")).expect("an answer");
         assert!(chosen.disabled && chosen.isolator.is_some(), "{driver}: {chosen:?}");
@@ -171,6 +171,33 @@ fn with_authentication_a_node_that_cannot_isolate_is_disabled() {
         assert!(!asked_for.disabled && asked_for.isolator.is_none());
         let trusting = choose(IsolationChoice::Auto, None).expect("an answer");
         assert!(!trusting.disabled && trusting.isolator.is_none(), "{driver}: {trusting:?}");
+    }
+}
+
+/// S9: without authentication, too, no job of a node of root is root of the host, unless that was asked for.
+#[test]
+fn s9_a_node_of_root_that_cannot_isolate_is_disabled() {
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    for driver in [cage::Driver::Simple, cage::Driver::Hybrid] {
+        let config = cage::EnvironmentConfig::new("millpond/unused");
+        let simple = cage::open(cage::Driver::Simple, &config).expect("it needs nothing");
+        let environment = CannotIsolate(driver, simple);
+        let choose = |isolation, is_root| {
+            let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
+            config.room.isolation = isolation;
+            Isolator::choose_as(&config, &layout, &environment, is_root).expect("an answer")
+        };
+        let chosen = choose(IsolationChoice::Auto, true);
+        assert!(chosen.disabled && chosen.isolator.is_some(), "{driver}: {chosen:?}");
+        let alert = chosen.alert.expect("it says why").to_string();
+        for words in ["as root of this host", "--isolation none", "make namespaces"] {
+            assert!(alert.contains(words), "{driver}: {alert}");
+        }
+        let asked_for = choose(IsolationChoice::None, true);
+        assert!(!asked_for.disabled && asked_for.isolator.is_none(), "{driver}: {asked_for:?}");
+        let of_a_user = choose(IsolationChoice::Auto, false);
+        assert!(!of_a_user.disabled && of_a_user.isolator.is_none(), "{driver}: {of_a_user:?}");
     }
 }
 
