@@ -234,6 +234,9 @@ class Cluster:
              *server_arguments, *self.configuration("server", server_config)],
             self.directory / "server.log", self.mark,
         )
+        if environment == "simple" and "isolation" not in (node_config or ""):
+            # Tests and benches of this environment are those of jobs without namespaces, also for root.
+            node_config = f'isolation = "none"\n{node_config or ""}'
         self.nodes = []
         for i in range(nodes):
             name = f"{self.name}-{i}"

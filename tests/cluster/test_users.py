@@ -82,6 +82,78 @@ def test_s9_a_uid_is_never_root(people):
         assert uid in DEFAULTS and uid == cluster.get("//sys/users/root/@job_uid")
 
 
+def test_s9_no_job_is_root_without_control_groups():
+    """S9: a node of root with the job environment "simple", whose cluster has no authentication, ran jobs as root of the host.
+    All that a job needs is its user's: files, a memory file system, a shell; and its processes end with it."""
+    with make_cluster(nodes=1, environment="simple", node_config='isolation = "auto"\n') as cluster:
+        cluster.create_pool("p")
+        begun = cluster.shared / "begun"
+        command = f"""
+            set -e; id -u >&2; stat -c %u . volume {cluster.shared}/mine >&2
+            echo x >made; echo x >volume/made; cat made volume/made >{cluster.shared}/out
+            (setsid sleep 1000 >/dev/null 2>&1 5>&- &); touch {begun}"""
+        mine = cluster.shared / "mine"
+        mine.touch()
+        volume = {"tmpfs_volumes": [{"path": "volume", "size": 1 << 20}]}
+        operation = cluster.run_vanilla(command, **volume)
+        [job] = cluster.jobs(operation)
+        uid = cluster.get("//sys/users/root/@job_uid")
+        assert uid in DEFAULTS
+        # The last file is not the job's: it shows what a node's own files look like.
+        assert [int(line) for line in cluster.stderr(operation, job["id"]).split()] == [uid, uid, uid, 0]
+        assert (cluster.shared / "out").read_text() == "x\nx\n" and (cluster.shared / "out").stat().st_uid == uid
+        wait_for(lambda: not cluster.job_processes(), what="background processes to be gone", seen=cluster.job_processes)
+        # A running one: shell and abort.
+        begun.unlink()
+        operation = cluster.start_vanilla(f"touch {begun}; exec sleep 1000", **volume)
+        [job] = cluster.wait_jobs(operation)
+        wait_for(begun.exists, what="the job to begin")
+        _, out, _ = cluster.millpond("job", "shell", job, "--", "id -u")
+        assert out.split() == [str(uid)], out
+        cluster.command("abort_operation", operation_id=operation)
+        wait_for(lambda: not cluster.job_processes(), what="the aborted job to be gone", seen=cluster.job_processes)
+        assert not any("jobs_run_as_root" in json.dumps(alert) for alert in cluster.get(f"//sys/cluster_nodes/{cluster.nodes[0].name}/@alerts"))
+
+
+@pytest.mark.parametrize("auth, environment, words", [
+    (True, "auto", "this node cannot isolate jobs, and with authentication it starts none without isolation"),
+    (False, "auto", "this node runs as root and cannot isolate jobs"),
+    (False, "simple", "this node runs as root and cannot isolate jobs"),
+])
+def test_s5_s9_a_root_node_without_the_right_to_isolate_starts_nothing(auth, environment, words):
+    """S5, S9: without CAP_SYS_ADMIN a node of root ran the jobs of all users as root of the host."""
+    with make_cluster(nodes=1, start=False, auth=auth, environment=environment, node_config='isolation = "auto"\n') as cluster:
+        [node] = cluster.nodes
+        node.arguments = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *node.arguments]
+        cluster.start()
+        capabilities = pathlib.Path(f"/proc/{node.popen.pid}/status").read_text()
+        effective = int(next(line.split()[1] for line in capabilities.splitlines() if line.startswith("CapEff")), 16)
+        assert effective and not effective >> 21 & 1, "the node has all rights but CAP_SYS_ADMIN"
+        path = f"//sys/cluster_nodes/{node.name}"
+        alerts = cluster.get(f"{path}/@alerts")
+        [alert] = [alert for alert in alerts if alert["attributes"].get("alert_type") == "job_environment_disabled"]
+        assert words in alert["message"] and "--isolation none" in alert["message"], alert
+        assert cluster.get(f"{path}/@resource_limits")["user_slots"] == 0
+        lines = [line for line in node.tail(1000).splitlines() if words in line]
+        assert len(lines) == 1 and "WARN" in lines[0], node.tail()
+        _, out, _ = cluster.millpond("node", "list")
+        assert f"{node.name}: Job environment is disabled: {words}" in out, out
+        cluster.create_pool("p")
+        begun = cluster.shared / "begun"
+        operation = cluster.start_vanilla(f"touch {begun}", pool="p")
+
+        def explained():
+            _, out, _ = cluster.millpond("op", "explain", operation)
+            return out if words in out else None
+        told = wait_for(explained, what="the reason of the node in the explanation", seen=lambda: cluster.millpond("op", "explain", operation))
+        assert f'Node "{node.name}" offers no slots: Job environment is disabled: {words}' in told, told
+        # What the system said.
+        assert alert["inner_errors"][0]["message"] in told, told
+        cluster.rounds()
+        assert not begun.exists() and cluster.jobs(operation) == []
+        cluster.command("abort_operation", operation_id=operation)
+
+
 def test_s9_a_uid_survives_everything(people):
     """S9: kept in the store, told to the nodes, and not given to another user when its user is gone."""
     cluster = people.cluster

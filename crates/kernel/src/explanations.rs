@@ -2,10 +2,11 @@
 
 use crate::command::OperationRef;
 use crate::leases::wait_text;
+use crate::nodes::Node;
 use crate::{Body, Kernel};
 use controller::Setback;
 use scheduler::{PreemptionRecord, StarvationNotice};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use vocab::{Failure, JobId, OperationId, Span, Time, code};
 use yson::{Map, Value, map};
@@ -105,6 +106,59 @@ fn tell_lease_waits(explanation: &mut Map, waits: Vec<Map>) {
     explanation.insert("lease_waits", waits.into_iter().map(Value::from).collect::<Vec<_>>());
 }
 
+/// Reasons of nodes without slots that are told of one operation, and the names of nodes with the same reason.
+const REASONS_SHOWN: usize = 5;
+const NODES_SHOWN: usize = 3;
+
+/// Adds `disabled_nodes`, and a sentence for each reason behind the first line of `text` (S5).
+fn tell_disabled_nodes<'a>(explanation: &mut Map, nodes: impl Iterator<Item = &'a Node>) {
+    let without_slots = |tree: &Value| {
+        tree.get("verdict").and_then(|v| v.get("reason")).and_then(Value::as_str) == Some(scheduler::NO_SLOTS)
+    };
+    let trees = explanation.get("trees").and_then(Value::as_map).cloned().unwrap_or_default();
+    let trees: Vec<&[u8]> =
+        trees.iter().filter(|(_, tree)| without_slots(tree)).map(|(name, _)| name).collect();
+    if trees.is_empty() {
+        return;
+    }
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for node in nodes.filter(|node| node.tree.as_deref().is_some_and(|tree| trees.contains(&tree.as_bytes())))
+    {
+        if let Some(why) = node.why_no_slots() {
+            reasons.entry(whole_message(&why)).or_default().push(&node.address);
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    let sentence = |(why, nodes): (&String, &Vec<&str>)| {
+        let names: Vec<String> = nodes.iter().take(NODES_SHOWN).map(|name| format!("\"{name}\"")).collect();
+        let more = match nodes.len().saturating_sub(NODES_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (nodes, offer) = if nodes.len() == 1 { ("Node", "offers") } else { ("Nodes", "offer") };
+        format!("  {nodes} {}{more} {offer} no slots: {why}", names.join(", "))
+    };
+    let mut sentences: Vec<String> = reasons.iter().take(REASONS_SHOWN).map(sentence).collect();
+    if let more @ 1.. = reasons.len().saturating_sub(REASONS_SHOWN) {
+        sentences.push(format!("  {more} more reasons of other nodes: `millpond node list` has them"));
+    }
+    let maps: Vec<Value> = reasons
+        .iter()
+        .take(REASONS_SHOWN)
+        .map(|(why, nodes)| {
+            let names: Vec<Value> = nodes.iter().take(NODES_SHOWN).map(|name| Value::from(*name)).collect();
+            map! {"reason" => why.as_str(), "nodes" => names, "node_count" => nodes.len()}.into()
+        })
+        .collect();
+    let mut text: Vec<Value> = explanation.get("text").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let at = text.len().min(1);
+    text.splice(at..at, sentences.into_iter().map(Value::from));
+    explanation.insert("text", text);
+    explanation.insert("disabled_nodes", maps);
+}
+
 fn setback_map(setback: &Setback<'_>) -> Map {
     let map = map! {"aborts" => i64::from(setback.aborts), "until" => setback.until};
     map.with_some("task_name", setback.task)
@@ -163,6 +217,7 @@ impl Kernel {
             map.insert("state", operation.state);
             tell_setbacks(map, now, &operation.controller.setbacks(now));
             tell_lease_waits(map, self.lease_waits(id));
+            tell_disabled_nodes(map, self.nodes.iter());
         }
         Ok(explanation)
     }

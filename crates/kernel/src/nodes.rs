@@ -33,6 +33,10 @@ pub(crate) struct Nodes {
 /// How long jobs that are asked to leave a node with disabled jobs may take (jobs-and-nodes.md 3.9).
 const DISABLED_JOBS_INTERRUPTION_TIMEOUT: Span = Span::from_secs(60);
 
+/// Types of the alerts of nodes that start no jobs.
+const DISABLING_ALERTS: [&str; 3] = ["job_environment_disabled", "job_uids_refused", JOB_UIDS_NOT_SUPPORTED];
+const JOB_UIDS_NOT_SUPPORTED: &str = "job_uids_not_supported";
+
 /// One exec node.
 pub(crate) struct Node {
     pub address: String,
@@ -154,6 +158,29 @@ impl Node {
         self.key.is_some() && !refuses
     }
 
+    /// Why it offers no slots, as far as that is known.
+    pub fn why_no_slots(&self) -> Option<Failure> {
+        if self.key.is_none() || self.report.resource_limits.user_slots != 0 {
+            return None;
+        }
+        if self.settings.banned {
+            let why = Some(&self.settings.ban_message).filter(|message| !message.is_empty());
+            let banned = Failure::new("It is banned");
+            return Some(match why {
+                Some(why) => banned.because(Failure::new(why.clone())),
+                None => banned,
+            });
+        }
+        if self.settings.disable_scheduler_jobs {
+            return Some(Failure::new("An administrator has disabled jobs on it"));
+        }
+        let disables = |alert: &&Failure| {
+            let kind = alert.attributes.get("alert_type").and_then(Value::as_str);
+            kind.is_some_and(|kind| DISABLING_ALERTS.contains(&kind))
+        };
+        self.alerts.iter().find(disables).cloned()
+    }
+
     /// Jobs that are accepted and have not got their resources yet.
     fn note_waiting(&mut self, jobs: &[JobReport]) {
         let waiting = jobs.iter().filter(|job| job.phase == JobPhase::Created);
@@ -168,7 +195,7 @@ impl Node {
         if self.lacks_job_uids {
             let text = "No jobs are started on this node: it is of an older version, which gives jobs the users of slots, so jobs of \
                         different users would have the same user of the host; update the node";
-            self.alerts.push(Failure::new(text).with("alert_type", "job_uids_not_supported"));
+            self.alerts.push(Failure::new(text).with("alert_type", JOB_UIDS_NOT_SUPPORTED));
         }
     }
 

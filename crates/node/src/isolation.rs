@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// Whether jobs get namespaces, users and a read-only view of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IsolationChoice {
-    /// As far as this host lets the node; what is not enforced is an alert. Not with the environment
-    /// `simple`, which is there to enforce nothing.
+    /// As far as this host lets the node. Without it no job starts on a node of root, or of a cluster with authentication; on
+    /// others what is not enforced is an alert, and jobs in the environment `simple` are not isolated.
     #[default]
     Auto,
     /// All of it, or no node.

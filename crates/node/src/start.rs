@@ -244,7 +244,13 @@ async fn with_environment(
     let data_id = data_id(&layout)?;
     let boot_id = cage::process::boot_id().unwrap_or_default();
     let confirmed = read_confirmed(&layout.confirmed(), &boot_id, since_start_of_host());
-    let is_isolated = chosen.isolator.is_some();
+    let as_nodes_user = match &chosen.isolator {
+        None => Some("as --isolation none says: nothing keeps them apart from it"),
+        Some(isolator) if !isolator.gives_users() => Some(
+            "as do_not_set_user_id says, without its capabilities: they can read and change what is root's",
+        ),
+        Some(_) => None,
+    };
     let found = recover(&layout, environment.as_ref(), kill_timeout)?;
     let (news, queue) = unbounded_channel();
     let current = CurrentClient::default();
@@ -277,9 +283,10 @@ async fn with_environment(
         settings.alerts.push(alert);
     }
     let is_root = rustix::process::geteuid().is_root();
-    if environment.driver() == Driver::Simple && is_root && !is_isolated {
-        let text = "Jobs run as root of this host: job environment simple keeps nothing apart; give --isolation full, or run \
-             this node as another user";
+    if let (true, Some(why)) = (is_root, as_nodes_user) {
+        let text = format!(
+            "Jobs run as root of this host, {why}; leave the option out, or run this node as another user"
+        );
         tracing::warn!("{text}");
         settings.alerts.push(Failure::new(text).with("alert_type", "jobs_run_as_root"));
     }
@@ -401,14 +408,16 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
     let missing = capabilities.missing();
     if !missing.is_empty() {
         // jobs-and-nodes.md 4.1: what is not enforced is an alert.
+        let text =
+            format!("Job environment {} does not enforce {}", environment.driver(), missing.join(", "));
+        if environment.driver() == Driver::Simple {
+            // It is never chosen by itself, and one job can take the whole machine (S8).
+            tracing::warn!("{text}");
+        }
         settings.alerts.push(
-            Failure::new(format!(
-                "Job environment {} does not enforce {}",
-                environment.driver(),
-                missing.join(", ")
-            ))
-            .with("job_environment", environment.driver().as_str())
-            .with("not_enforced", missing.iter().map(|what| Value::from(*what)).collect::<Vec<_>>()),
+            Failure::new(text)
+                .with("job_environment", environment.driver().as_str())
+                .with("not_enforced", missing.iter().map(|what| Value::from(*what)).collect::<Vec<_>>()),
         );
     }
     settings.waiting_jobs_timeout = config.waiting_jobs_timeout;

@@ -91,7 +91,7 @@ mod slab;
 pub use allocations::{AllocationState, GroupSizes};
 pub use amounts::Amounts;
 pub use explain::{
-    Advice, Explanation, LOSSES_SHOWN, NodeReasons, Numbers, Starving, TreeExplanation, Verdict,
+    Advice, Explanation, LOSSES_SHOWN, NO_SLOTS, NodeReasons, Numbers, Starving, TreeExplanation, Verdict,
 };
 pub use fairshare::IntegralOutput;
 pub use figures::PoolFigures;

@@ -11,25 +11,23 @@ const FIRST_PERSON: u32 = 1000;
 const NOBODY: u32 = 65_534;
 
 /// What a server without authentication lets others do: strangers if it listens on more than this host; else other people of
-/// the host, unless it was started with `--no-auth` (`is_wanted`). None: nobody but its own user can reach it.
-pub fn exposure(listen: SocketAddr, is_wanted: bool) -> Option<Failure> {
+/// the host. Also where `--no-auth` was given: accounts come later than a command line. `None`: only its own user can reach it.
+pub fn exposure(listen: SocketAddr) -> Option<Failure> {
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    exposed_to(listen, is_wanted, &accounts, rustix::process::geteuid().as_raw())
+    exposed_to(listen, &accounts, rustix::process::geteuid().as_raw())
 }
 
-fn exposed_to(listen: SocketAddr, is_wanted: bool, accounts: &str, own: u32) -> Option<Failure> {
+fn exposed_to(listen: SocketAddr, accounts: &str, own: u32) -> Option<Failure> {
     let text = if !listen.ip().to_canonical().is_loopback() {
         format!(
             "Authentication is off: everybody who reaches {listen} may do everything; start the server with --auth, \
              or let it listen on 127.0.0.1"
         )
-    } else if is_wanted {
-        return None;
     } else {
         let other = accounts.lines().find_map(|line| other_person(line, own))?;
         format!(
             "Authentication is off: other accounts of this host, {other} for one, may do everything in this cluster; \
-             start it with --auth, or with --no-auth if they may"
+             start it with --auth"
         )
     };
     Some(Failure::new(text).with("alert_type", "authentication_off"))
@@ -55,28 +53,24 @@ mod tests {
         service:x:1001:1001::/:/sbin/nologin\n\
         ann:x:1002:1002:Ann:/home/ann:/bin/bash\n";
 
-    fn told(listen: &str, is_wanted: bool, accounts: &str, own: u32) -> Option<String> {
+    fn told(listen: &str, accounts: &str, own: u32) -> Option<String> {
         let listen = listen.parse().expect("an address");
-        exposed_to(listen, is_wanted, accounts, own).map(|failure| failure.message)
+        exposed_to(listen, accounts, own).map(|failure| failure.message)
     }
 
     /// S8.
     #[test]
-    fn who_may_do_everything_is_told() {
-        for is_wanted in [false, true] {
-            let text = told("0.0.0.0:8000", is_wanted, "", 0).expect("strangers");
-            assert!(text.contains("everybody who reaches 0.0.0.0:8000"), "{text}");
+    fn s8_who_may_do_everything_is_told() {
+        for address in ["0.0.0.0:8000", "[::]:8000", "[::ffff:10.0.0.1]:8000"] {
+            let text = told(address, "", 0).expect("strangers");
+            assert!(text.contains(&format!("everybody who reaches {address}")), "{text}");
         }
-        let text = told("127.0.0.1:8000", false, ACCOUNTS, 0).expect("ann");
-        assert!(text.contains("ann for one"), "{text}");
-        assert_eq!(told("[::1]:8000", true, ACCOUNTS, 0), None, "it was asked for");
-        assert_eq!(
-            told("[::ffff:127.0.0.1]:8000", true, ACCOUNTS, 0),
-            None,
-            "the same address in a socket of IPv6"
-        );
-        assert!(told("[::ffff:10.0.0.1]:8000", true, ACCOUNTS, 0).is_some(), "strangers");
-        assert_eq!(told("127.0.0.1:8000", false, ACCOUNTS, 1002), None, "ann herself");
-        assert_eq!(told("127.0.0.1:8000", false, "broken\nroot:x:0:0:root:/root:/bin/sh", 0), None);
+        // The last one is the same address in a socket of IPv6.
+        for address in ["127.0.0.1:8000", "[::1]:8000", "[::ffff:127.0.0.1]:8000"] {
+            let text = told(address, ACCOUNTS, 0).expect("ann");
+            assert!(text.contains("ann for one") && text.contains("--auth"), "{text}");
+        }
+        assert_eq!(told("127.0.0.1:8000", ACCOUNTS, 1002), None, "ann herself");
+        assert_eq!(told("127.0.0.1:8000", "broken\nroot:x:0:0:root:/root:/bin/sh", 0), None);
     }
 }

@@ -129,7 +129,7 @@ impl ServerConfig {
     }
     /// What a server with these settings that listens there lets others do without asking who they are.
     pub fn exposure(&self, address: SocketAddr) -> Option<Failure> {
-        if self.is_authenticated() { None } else { exposure(address, self.authentication == Some(false)) }
+        if self.is_authenticated() { None } else { exposure(address) }
     }
 }
 

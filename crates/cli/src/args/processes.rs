@@ -35,7 +35,8 @@ pub struct UpArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
     /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
-    /// auto (as far as the host lets us), full or none [default: auto]
+    /// auto (as far as the host lets us; as root, or with authentication, no job starts without), full or none
+    /// [default: auto]
     #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
     pub isolation: Option<String>,
     /// Ask who people and nodes are, by tokens and passwords [default: only if the address can be
@@ -193,7 +194,8 @@ pub struct NodeArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_job_environment)]
     pub job_environment: Option<String>,
     /// Whether jobs are kept apart from the host by namespaces, users and a read-only view of it:
-    /// auto (as far as the host lets us), full or none [default: auto]
+    /// auto (as far as the host lets us; as root, or with authentication, no job starts without), full or none
+    /// [default: auto]
     #[arg(long, value_name = "HOW", value_parser = parse_isolation)]
     pub isolation: Option<String>,
     /// Added to the projects of disk quotas: nodes of one host should not share them

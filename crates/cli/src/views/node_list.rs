@@ -86,7 +86,10 @@ fn disabled(node: &Map) -> Option<&str> {
     let alerts = find(node, "alerts").and_then(Value::as_list)?;
     let is_it = |alert: &&Value| {
         let kind = alert.get("attributes").and_then(|attributes| attributes.get("alert_type"));
-        kind.and_then(Value::as_str) == Some("job_environment_disabled")
+        matches!(
+            kind.and_then(Value::as_str),
+            Some("job_environment_disabled" | "job_uids_refused" | "job_uids_not_supported")
+        )
     };
     alerts.iter().find(is_it)?.get("message")?.as_str()
 }

@@ -226,3 +226,41 @@ fn s20_a_file_without_content_fails_the_operation_with_its_path_and_blob() {
     let told = alerts(&mut c);
     assert!(!told.contains("file_content_lost"), "{told}");
 }
+
+/// S5: an operation that waits for a node which cannot isolate jobs was told to look at `millpond node list`.
+#[test]
+fn s5_explain_says_why_nodes_offer_no_slots() {
+    let mut c = Console::new();
+    let why = Failure::new("This node cannot isolate jobs").because(Failure::new("no namespaces"));
+    let limits = Resources { cpu: Cpu(5000), memory: 1 << 40, ..Resources::ZERO };
+    for (name, alert) in [
+        ("n1", Failure::new("Clock is late")),
+        ("n2", why.clone().with("alert_type", "job_environment_disabled")),
+        ("n3", why.with("alert_type", "job_environment_disabled")),
+        ("n4", Failure::new("uid 7 is taken").with("alert_type", "job_uids_refused")),
+    ] {
+        let alerts = vec![Failure::new("Another thing"), alert];
+        c.world.nodes.insert(name.to_owned(), Node { alerts, ..Node::new(name, limits) });
+        c.world.connect(name);
+    }
+    c.world.settle();
+    start(&mut c, "o", yson::map! { "job_count" => 1 }, Map::new()).expect("accepted");
+    c.world.pass(Span::from_secs(2));
+    let told = explanation(&mut c, "o");
+    let text = String::from_utf8_lossy(&yson::to_text(&told)).into_owned();
+    for words in [
+        r#"Nodes \"n2\", \"n3\" offer no slots: This node cannot isolate jobs: no namespaces"#,
+        r#"Node \"n4\" offers no slots: uid 7 is taken"#,
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!text.contains("Clock is late") && !text.contains("Another thing"), "{text}");
+    let reasons = told.get("disabled_nodes").and_then(Value::as_list).expect("a list");
+    let counts: Vec<_> =
+        reasons.iter().map(|reason| reason.get("node_count").and_then(Value::as_i64)).collect();
+    assert_eq!(counts, [Some(2), Some(1)]);
+    // A node that takes the job: nobody is to be blamed.
+    node(&mut c, "n5", None);
+    c.world.pass(Span::from_secs(2));
+    assert!(explanation(&mut c, "o").get("disabled_nodes").is_none());
+}

@@ -30,6 +30,8 @@ pub struct Node {
     pub dying: BTreeMap<JobId, JobOutcome>,
     /// The end of every job that it is told to start, before its process starts.
     pub prevents: Option<JobOutcome>,
+    /// What it reports of itself.
+    pub alerts: Vec<vocab::Failure>,
     /// Bytes of disk that it says it has.
     pub disk_capacity: Option<i64>,
     /// Its own clock; zero: it does not tell it.
@@ -79,6 +81,7 @@ impl Node {
             slow: false,
             dying: BTreeMap::new(),
             prevents: None,
+            alerts: Vec::new(),
             disk_capacity: None,
             stamp: vocab::Span::ZERO,
             leases_extended_until: Time::ZERO,
@@ -111,7 +114,7 @@ impl Node {
             resource_limits: self.limits,
             tags: Vec::new(),
             job_environment: "simple".into(),
-            alerts: Vec::new(),
+            alerts: self.alerts.clone(),
             disk_capacity: self.disk_capacity,
             stamp: self.stamp,
             data_id: self.data_id.clone(),
@@ -126,7 +129,7 @@ impl Node {
         Heartbeat {
             resource_limits: self.limits,
             resource_usage: self.running.values().fold(Resources::ZERO, |sum, job| sum + job.usage),
-            alerts: Vec::new(),
+            alerts: self.alerts.clone(),
             jobs: self.reports(),
             unreleased: self.finished.keys().copied().collect(),
             stamp: self.stamp,

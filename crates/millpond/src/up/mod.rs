@@ -160,7 +160,7 @@ async fn supervise(
     let (sender, mut events) = unbounded_channel();
     screen.tell(&format!("starting a cluster in {}", options.data.display()));
     if !options.is_authenticated()
-        && let Some(exposed) = server::exposure(options.listen, options.auth == Some(false))
+        && let Some(exposed) = server::exposure(options.listen)
     {
         screen.tell(&exposed.message);
     }

@@ -22,7 +22,9 @@ impl Cluster {
         let started = Instant::now();
         let data = tempfile::tempdir().expect("a directory");
         let mut up = Command::new(MILLPOND)
-            .args(["up", "--quiet", "--listen", "127.0.0.1:0", "--job-environment", "simple", "--data"])
+            .args(["up", "--quiet", "--listen", "127.0.0.1:0", "--job-environment", "simple"])
+            // On a host without namespaces root would get no slots.
+            .args(["--isolation", "none", "--data"])
             .arg(data.path())
             .args(["--node-resources", "cpu=4,memory=4GiB"])
             .stdout(Stdio::piped())

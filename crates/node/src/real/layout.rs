@@ -27,6 +27,7 @@ pub(crate) const PASSABLE: u32 = 0o711;
 /// slots/<index>/changes/    what such a job writes into it
 /// layers/<file>.<revision>/ unpacked layers of such root file systems
 /// skeleton/                 directories that they all have
+/// nothing/                  always empty: covers data directories in the shared directories of jobs
 /// ```
 ///
 /// A slot's directories are used again by the next job: making and removing them would cost more
@@ -43,7 +44,7 @@ impl Layout {
         // Paths in here go into the environment of jobs and into links: they must be absolute.
         std::fs::create_dir_all(root).map_err(NodeError::io("create", root))?;
         let root = root.canonicalize().map_err(NodeError::io("resolve", root))?;
-        for name in ["cache", "slots"] {
+        for name in ["cache", "slots", "nothing"] {
             let path = root.join(name);
             std::fs::DirBuilder::new()
                 .recursive(true)
@@ -99,6 +100,10 @@ impl Layout {
     /// Unpacked layers of root file systems.
     pub fn layers(&self) -> PathBuf {
         self.root.join("layers")
+    }
+    /// An empty directory.
+    pub fn nothing(&self) -> PathBuf {
+        self.root.join("nothing")
     }
     /// The directories that every root file system needs, empty.
     pub fn skeleton(&self) -> PathBuf {

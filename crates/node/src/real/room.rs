@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
-use cage::isolation::{SKELETON, cover_for, lets_others_pass};
+use cage::isolation::{PRIVATE, SKELETON, cover_for, lets_others_pass};
 use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, RootFs, volumes};
 use vocab::{Cpu, Failure, FileSystemRequest, JobId, TmpfsVolume, code};
 
@@ -117,6 +117,9 @@ const NOT_ISOLATED_NOW: &str = "Job environment is disabled: jobs cannot be isol
      it is tried again every few seconds";
 const NOT_ISOLATED_HERE: &str = "Job environment is disabled: this node cannot isolate jobs, and with authentication it starts \
      none without isolation; it is tried again every few seconds; --isolation none starts jobs as the user of the node";
+const NOT_ISOLATED_AS_ROOT: &str = "Job environment is disabled: this node runs as root and cannot isolate jobs, which would run as \
+     root of this host; it is tried again every few seconds; run the node as another user, or give --isolation none to start jobs \
+     as root";
 
 /// What became of the wish to isolate jobs.
 #[derive(Debug, Default)]
@@ -159,6 +162,67 @@ fn no_user_namespaces(error: &CageError) -> bool {
     matches!(error, CageError::Isolation { source, .. } if Errno::from_io_error(source) == Some(Errno::NOSPC))
 }
 
+/// A directory of the host that all jobs see.
+#[derive(Clone, Debug)]
+struct Shared {
+    bind: Bind,
+    /// Its path without links.
+    real: PathBuf,
+}
+
+impl Shared {
+    fn of(directory: &crate::SharedDirectory) -> Shared {
+        let path = &directory.path;
+        Shared {
+            bind: Bind { source: path.clone(), target: path.clone(), read_only: !directory.writable },
+            real: path.canonicalize().unwrap_or_else(|_| path.clone()),
+        }
+    }
+
+    /// Where a job sees a path of the host that lies in it.
+    fn place_of(&self, path: &Path) -> Option<PathBuf> {
+        // Without an empty last part, which would be one more way to write the same path.
+        Some(self.bind.target.join(path.strip_prefix(&self.real).ok()?).components().collect())
+    }
+}
+
+/// Refuses shared directories that are not there, or that would show what is this node's alone: the sandbox of a job lies in
+/// the node's data, so nothing can be put over that.
+fn check_shared(
+    options: &RoomOptions,
+    secrets: &[PathBuf],
+    layout: &Layout,
+    own_users: bool,
+) -> Result<(), CageError> {
+    // From jobs with users of their own a token is kept by its mode.
+    let has_our_user = own_users || options.do_not_set_user_id;
+    for shared in &options.shared_directories {
+        let refused = |source| {
+            let what = format!("share {} with jobs (shared_directories)", shared.path.display());
+            CageError::Isolation { what, source }
+        };
+        let real = fs::canonicalize(&shared.path).map_err(refused)?;
+        let data = layout.root();
+        if data.starts_with(&real) || real.starts_with(data) {
+            let text = format!(
+                "jobs must not see the node's data directory {}: share directories that neither contain it nor lie in it",
+                data.display()
+            );
+            return Err(refused(io::Error::other(text)));
+        }
+        let mut shown =
+            secrets.iter().filter(|_| has_our_user).filter_map(|secret| secret.canonicalize().ok());
+        if let Some(secret) = shown.find(|secret| secret.starts_with(&real)) {
+            let text = format!(
+                "it contains the token {}, which jobs with the node's user could read: move the file",
+                secret.display()
+            );
+            return Err(refused(io::Error::other(text)));
+        }
+    }
+    Ok(())
+}
+
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
@@ -168,7 +232,9 @@ pub(crate) struct Isolator {
     own_users: bool,
     /// The node's data and what lies around it that jobs could not enter anyway, and the host's sockets.
     covers: Vec<PathBuf>,
-    shared: Vec<Bind>,
+    shared: Vec<Shared>,
+    /// [`RESOLVER`], if it lies in a covered directory.
+    resolver: Option<Bind>,
     layout: Layout,
 }
 
@@ -178,12 +244,22 @@ const RUN: &str = "/run";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 impl Isolator {
-    /// As the options want it and this host can. A node that has a token is one of a cluster whose users need not trust each
-    /// other: it starts no job that it cannot isolate, unless `--isolation none` says so.
+    /// As the options want it and this host can. Two kinds of nodes start no job that they cannot isolate, unless
+    /// `--isolation none` says so: those of a cluster with authentication, whose users need not trust each other, and those of
+    /// root, whose jobs would be root of the host.
     pub fn choose(
         config: &NodeConfig,
         layout: &Layout,
         environment: &dyn JobEnvironment,
+    ) -> Result<Chosen, CageError> {
+        Isolator::choose_as(config, layout, environment, rustix::process::geteuid().is_root())
+    }
+
+    fn choose_as(
+        config: &NodeConfig,
+        layout: &Layout,
+        environment: &dyn JobEnvironment,
+        is_root: bool,
     ) -> Result<Chosen, CageError> {
         let options = &config.room;
         let is_authenticated = config.authentication || config.token_file.is_some();
@@ -194,19 +270,15 @@ impl Isolator {
             return Err(CageError::Unsupported { driver: cage::Driver::Oci, missing });
         }
         if options.isolation == IsolationChoice::None
-            || (simple && options.isolation == IsolationChoice::Auto && !is_authenticated)
+            || (simple && options.isolation == IsolationChoice::Auto && !is_authenticated && !is_root)
         {
             return Ok(Chosen::default());
-        }
-        // Without it every job would fail, whatever the host can do.
-        for shared in &options.shared_directories {
-            let what = format!("share {} with jobs", shared.path.display());
-            fs::metadata(&shared.path).map_err(|source| CageError::Isolation { what, source })?;
         }
         // Also for root of a user namespace: outside it is somebody else.
         let own_users = environment.driver() == cage::Driver::Rootless;
         let secrets: Vec<PathBuf> =
             config.token_file.iter().chain(&config.join_token_file).cloned().collect();
+        check_shared(options, &secrets, layout, own_users)?;
         let isolator = Isolator::new(options, &secrets, layout, own_users);
         let disabled = |text: &str, error: &CageError| {
             let alert = Failure::new(text)
@@ -222,6 +294,9 @@ impl Isolator {
             Err(e) if is_beyond_this_host(&e) || (own_users && no_user_namespaces(&e)) => {
                 if is_authenticated {
                     return Ok(disabled(NOT_ISOLATED_HERE, &e));
+                }
+                if is_root {
+                    return Ok(disabled(NOT_ISOLATED_AS_ROOT, &e));
                 }
                 let text = "Jobs are not isolated: they run as the user of the node and see all that it sees";
                 let cause = Failure::new(e.to_string());
@@ -243,11 +318,6 @@ impl Isolator {
             // Of root's only what is private: nearly all of a system is root's.
             false => private(layout.root()),
         };
-        let bind = |d: &crate::SharedDirectory| Bind {
-            source: d.path.clone(),
-            target: d.path.clone(),
-            read_only: !d.writable,
-        };
         // The outer one first.
         let mut covers = vec![PathBuf::from(RUN), cover];
         if !gives_users {
@@ -265,7 +335,8 @@ impl Isolator {
             gives_users,
             own_users,
             covers,
-            shared: options.shared_directories.iter().map(bind).chain(resolver).collect(),
+            shared: options.shared_directories.iter().map(Shared::of).collect(),
+            resolver,
             layout: layout.clone(),
         }
     }
@@ -280,8 +351,9 @@ impl Isolator {
     pub fn isolation(&self, tenant: Tenant<'_>) -> Isolation {
         let Tenant { slot, job_id, sandbox, memory_limit, linked, gpus, root } = tenant;
         let inside = if root.is_some() { PathBuf::from(SANDBOX_INSIDE) } else { sandbox.to_owned() };
+        let announced = datadir::announced();
         // The host's paths are not there in another root.
-        let mut binds = if root.is_some() { Vec::new() } else { self.shared.clone() };
+        let mut binds = if root.is_some() { Vec::new() } else { self.shared_binds(&announced) };
         if linked && root.is_none() {
             let files = self.layout.files(slot);
             binds.push(Bind { source: files.clone(), target: files, read_only: true });
@@ -295,27 +367,52 @@ impl Isolator {
         Isolation {
             hostname: format!("slot_{slot}-{prefix}"),
             root,
-            covers: self.covers_now(),
+            covers: self.covers_with(&announced),
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
             own_users: self.own_users,
         }
     }
 
-    /// With the data directories that other processes of this host have announced, also after this node had started: a job
-    /// with the node's own user could read them.
-    fn covers_now(&self) -> Vec<PathBuf> {
+    /// With the data directories that other processes of this host have announced, also after this node had started. Modes
+    /// keep jobs with users of their own out of these, and covers even if an operator has opened one.
+    fn covers_with(&self, announced: &[PathBuf]) -> Vec<PathBuf> {
+        let private = |path: &PathBuf| match self.own_users {
+            true => cover_for(path, &|path| !is_ours(path)),
+            false => cover_for(path, &lets_others_pass),
+        };
+        let mut others: Vec<PathBuf> = announced.iter().map(private).collect();
+        others.sort_by_key(|path| path.components().count());
         let mut covers = self.covers.clone();
-        if !self.gives_users {
-            let private = |path: PathBuf| match self.own_users {
-                true => cover_for(&path, &|path| !is_ours(path)),
-                false => cover_for(&path, &lets_others_pass),
-            };
-            covers.extend(datadir::announced().into_iter().map(private));
-            covers.sort_by_key(|path| path.components().count());
-            covers.dedup();
+        for other in others {
+            let is_hidden = |above: &Path| other.starts_with(above);
+            // Each cover is a mount in the view of each job.
+            if !covers.iter().any(|cover| is_hidden(cover))
+                && !PRIVATE.map(Path::new).into_iter().any(is_hidden)
+            {
+                covers.push(other);
+            }
         }
+        covers.sort_by_key(|path| path.components().count());
         covers
+    }
+
+    /// Shared directories, with an empty directory over each data directory in them.
+    fn shared_binds(&self, announced: &[PathBuf]) -> Vec<Bind> {
+        let mut binds: Vec<Bind> = self.shared.iter().map(|shared| shared.bind.clone()).collect();
+        let inside =
+            self.shared.iter().flat_map(|shared| announced.iter().filter_map(|path| shared.place_of(path)));
+        let mut hidden: Vec<PathBuf> = inside.filter(|path| path.is_dir()).collect();
+        hidden.sort();
+        hidden.dedup();
+        let nothing = self.layout.nothing();
+        binds.extend(hidden.into_iter().map(|target| Bind {
+            source: nothing.clone(),
+            target,
+            read_only: true,
+        }));
+        binds.extend(self.resolver.clone());
+        binds
     }
 
     /// By doing: a process as a job would have it (jobs-and-nodes.md 4.2).

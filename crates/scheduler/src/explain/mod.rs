@@ -8,6 +8,8 @@ mod find;
 mod value;
 mod words;
 
+pub use value::NO_SLOTS;
+
 use crate::preemption::{LimitedElement, PreemptionPriority, PreemptionRecord};
 use crate::reasons::Deactivation;
 use std::sync::Arc;

@@ -5,6 +5,9 @@ use crate::preemption::LimitedElement;
 use vocab::{Resource, Resources};
 use yson::{Map, Value, map};
 
+/// `verdict/reason` of [`Verdict::NoSlots`].
+pub const NO_SLOTS: &str = "no_slots";
+
 impl Explanation {
     /// `{operation_id; time; text; trees}`; `text` are the lines of the explanation in words.
     pub fn to_value(&self) -> Value {
@@ -86,7 +89,7 @@ impl Verdict {
             Verdict::BehindInFifo { .. } => "behind_in_fifo",
             Verdict::WaitsForUpdate => "waits_for_update",
             Verdict::NoNodes => "no_nodes",
-            Verdict::NoSlots { .. } => "no_slots",
+            Verdict::NoSlots { .. } => NO_SLOTS,
             Verdict::NoMatchingNode { .. } => "no_matching_node",
             Verdict::TooLarge { .. } => "too_large",
             Verdict::LimitTooSmall { .. } => "limit_too_small",

@@ -160,7 +160,7 @@ fn with_authentication_a_node_that_cannot_isolate_is_disabled() {
             let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
             config.room.isolation = isolation;
             config.token_file = token.map(PathBuf::from);
-            Isolator::choose(&config, &layout, &environment)
+            Isolator::choose_as(&config, &layout, &environment, false)
         };
         let chosen = choose(IsolationChoice::Auto, Some("/token")).expect("an answer");
         assert!(chosen.disabled && chosen.isolator.is_some(), "{driver}: {chosen:?}");
@@ -172,6 +172,122 @@ fn with_authentication_a_node_that_cannot_isolate_is_disabled() {
         let trusting = choose(IsolationChoice::Auto, None).expect("an answer");
         assert!(!trusting.disabled && trusting.isolator.is_none(), "{driver}: {trusting:?}");
     }
+}
+
+/// S9: without authentication, too, no job of a node of root is root of the host, unless that was asked for.
+#[test]
+fn s9_a_node_of_root_that_cannot_isolate_is_disabled() {
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    for driver in [cage::Driver::Simple, cage::Driver::Hybrid] {
+        let config = cage::EnvironmentConfig::new("millpond/unused");
+        let simple = cage::open(cage::Driver::Simple, &config).expect("it needs nothing");
+        let environment = CannotIsolate(driver, simple);
+        let choose = |isolation, is_root| {
+            let mut config = NodeConfig::new("s:1", "n", data.path(), vocab::Resources::ZERO);
+            config.room.isolation = isolation;
+            Isolator::choose_as(&config, &layout, &environment, is_root).expect("an answer")
+        };
+        let chosen = choose(IsolationChoice::Auto, true);
+        assert!(chosen.disabled && chosen.isolator.is_some(), "{driver}: {chosen:?}");
+        let alert = chosen.alert.expect("it says why").to_string();
+        for words in ["as root of this host", "--isolation none", "make namespaces"] {
+            assert!(alert.contains(words), "{driver}: {alert}");
+        }
+        let asked_for = choose(IsolationChoice::None, true);
+        assert!(!asked_for.disabled && asked_for.isolator.is_none(), "{driver}: {asked_for:?}");
+        let of_a_user = choose(IsolationChoice::Auto, false);
+        assert!(!of_a_user.disabled && of_a_user.isolator.is_none(), "{driver}: {of_a_user:?}");
+    }
+}
+
+/// S3: modes alone kept jobs with users of their own out of the data of the server and of other nodes.
+#[test]
+fn s3_announced_data_directories_are_covered_for_all_jobs() {
+    let data = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(data.path()).expect("made");
+    let announced: Vec<PathBuf> = ["/nowhere/up/node-1", "/nowhere/up", "/tmp/up", "/run/millpond", "/else"]
+        .map(PathBuf::from)
+        .to_vec();
+    for do_not_set_user_id in [false, true] {
+        for own_users in [false, true] {
+            let options = RoomOptions { do_not_set_user_id, ..RoomOptions::default() };
+            let covers = Isolator::new(&options, &[], &layout, own_users).covers_with(&announced);
+            // `/tmp` is every job's own; the node of this test may lie in it.
+            let mut of_others: Vec<PathBuf> = covers
+                .into_iter()
+                .filter(|path| path != Path::new("/tmp"))
+                .filter(|path| announced.iter().any(|other| other.starts_with(path)))
+                .collect();
+            of_others.sort();
+            // Others cannot enter a directory that is not there, and it is nobody's.
+            let nowhere = if own_users { "/nowhere/up" } else { "/nowhere" };
+            assert_eq!(of_others, ["/else", nowhere, "/run"].map(PathBuf::from));
+        }
+    }
+}
+
+/// S3: a shared directory is put over the covers, and showed what lies in it.
+#[test]
+fn s3_data_directories_in_a_shared_one_are_hidden() {
+    let (data, host) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let layout = Layout::create(data.path()).expect("made");
+    let real = host.path().canonicalize().expect("it is there");
+    let [server, link] = ["shared/a/server", "link"].map(|name| real.join(name));
+    fs::create_dir_all(&server).expect("made");
+    std::os::unix::fs::symlink(real.join("shared"), &link).expect("made");
+    let shared =
+        [real.join("shared"), link.clone()].map(|path| crate::SharedDirectory { path, writable: true });
+    let options = RoomOptions { shared_directories: shared.to_vec(), ..RoomOptions::default() };
+    let isolator = Isolator::new(&options, &[], &layout, false);
+    let announced = [server.clone(), real.join("shared/gone"), real.join("beside")];
+    let binds: Vec<(PathBuf, PathBuf, bool)> = isolator
+        .shared_binds(&announced)
+        .into_iter()
+        .filter(|bind| !bind.target.starts_with(RUN))
+        .map(|bind| (bind.source, bind.target, bind.read_only))
+        .collect();
+    let nothing = layout.nothing();
+    assert_eq!(
+        binds,
+        [
+            (real.join("shared"), real.join("shared"), false),
+            (link.clone(), link.clone(), false),
+            (nothing.clone(), link.join("a/server"), true),
+            (nothing.clone(), server, true),
+        ]
+    );
+    assert_eq!(fs::read_dir(nothing).expect("it is there").count(), 0);
+}
+
+/// S3: what lies in the node's own data cannot be covered inside of a shared directory, since the sandbox is there.
+#[test]
+fn s3_a_shared_directory_that_shows_the_nodes_data_is_refused() {
+    let host = tempfile::tempdir().expect("a directory");
+    let layout = Layout::create(&host.path().join("data")).expect("made");
+    let token = host.path().join("secret/token");
+    for name in ["beside", "secret"] {
+        fs::create_dir(host.path().join(name)).expect("made");
+    }
+    fs::write(&token, "").expect("written");
+    let check = |name: &str, own_users: bool, do_not_set_user_id: bool| {
+        let shared = crate::SharedDirectory { path: host.path().join(name), writable: false };
+        let options =
+            RoomOptions { do_not_set_user_id, shared_directories: vec![shared], ..RoomOptions::default() };
+        let checked = check_shared(&options, std::slice::from_ref(&token), &layout, own_users);
+        checked.err().map(|error| error.to_string())
+    };
+    for name in ["", "data", "data/slots"] {
+        let refused = check(name, false, false).expect("it shows the data");
+        for words in ["shared_directories", "data directory", layout.root().to_str().expect("text")] {
+            assert!(refused.contains(words), "{name:?}: {refused}");
+        }
+    }
+    assert_eq!(check("beside", false, false), None);
+    assert_eq!(check("secret", false, false), None, "its mode keeps it from other users");
+    assert!(check("secret", true, false).is_some_and(|refused| refused.contains("token")));
+    assert!(check("secret", false, true).is_some_and(|refused| refused.contains("token")));
+    assert!(check("missing", false, false).is_some_and(|refused| refused.contains("missing")));
 }
 
 /// Something in the way at the start must not be the end of isolation.
