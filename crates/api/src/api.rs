@@ -6,7 +6,7 @@ use crate::commands::{
 };
 use crate::job_commands::{dump_job_context, get_job_spec};
 use crate::limits::RequestLimits;
-use crate::transport::{Counted, InFlight, InFlightLimits, away_if, weight};
+use crate::transport::{Counted, InFlight, InFlightLimits, away_if};
 use crate::{Answer, Authenticator, Backend, BoxFuture, ByteStream, JobData, WriteTable, batch, secrets};
 use kernel::{Command, SharedValue};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub struct Api {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) authenticator: Arc<dyn Authenticator>,
     pub(crate) settings: Settings,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: InFlight,
     pub(crate) started: Time,
     requests: AtomicU64,
     /// True when streams that never end by themselves must.
@@ -136,6 +136,10 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    pub(crate) fn new(api: Arc<Api>, user: String, address: String, version: Version) -> Caller {
+        Caller { api, user, address, version, counted: Counted::default() }
+    }
+
     /// Runs a command with a structured result: alone or as an item of a batch. The result has the
     /// shape of the reply; none means an empty body.
     ///
@@ -306,19 +310,13 @@ impl Caller {
 impl Caller {
     /// The same for an item of a batch, whose bytes are counted by themselves.
     pub(crate) fn for_item(&self) -> Caller {
-        Caller {
-            api: Arc::clone(&self.api),
-            user: self.user.clone(),
-            address: self.address.clone(),
-            version: self.version,
-            counted: Counted::default(),
-        }
+        Caller::new(Arc::clone(&self.api), self.user.clone(), self.address.clone(), self.version)
     }
 
     /// A copy of a large value, which is counted before it is made: of those that are refused there is none.
     async fn copy(&self, shared: SharedValue) -> Result<Value, Failure> {
-        let in_flight = &self.api.in_flight;
-        self.counted.add(in_flight.reserve(&self.user, weight(shared.value()))?);
+        let bytes = shared.value().weight() as u64;
+        self.counted.add(self.api.in_flight.reserve(&self.user, bytes)?);
         Ok(away_if(true, move || shared.value().clone()).await)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::api::{Caller, fits_batch};
 use crate::commands::{Descriptor, Params, find, required};
-use crate::transport::{Reservation, weight};
+use crate::transport::Reservation;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ impl Results {
         counted_before: Vec<Reservation>,
         result: Option<Value>,
     ) -> Result<Option<Value>, Failure> {
-        let bytes = RESULT + result.as_ref().map_or(0, weight);
+        let bytes = RESULT + result.as_ref().map_or(0, |value| value.weight() as u64);
         let before: u64 = counted_before.iter().map(Reservation::bytes).sum();
         let mut reservation = self.reservation();
         counted_before.into_iter().for_each(|counted| reservation.absorb(counted));
@@ -57,6 +57,14 @@ impl Results {
                 let _ = self.refused.set(failure.clone());
                 Err(failure)
             }
+        }
+    }
+
+    /// The same for an error. It is the one that it was, unless it is long and there is no room for it.
+    fn count_failure(&self, failure: Failure) -> Failure {
+        match self.count(Vec::new(), Some(failure.to_value())) {
+            Ok(_) => failure,
+            Err(refused) => refused,
         }
     }
 }
@@ -104,7 +112,7 @@ pub(crate) async fn execute(
         results.push(finish(item).await);
     }
     let of_all = std::mem::replace(&mut *counted.reservation(), caller.api.in_flight.begin(&caller.user));
-    caller.counted.add(Some(of_all));
+    caller.counted.add(of_all);
     Ok(yson::map! {"results" => results}.into())
 }
 
@@ -136,8 +144,10 @@ fn start(
     let (caller, counted) = (Arc::new(caller.for_item()), Arc::clone(counted));
     let running = caller.run(descriptor, params, input, mutation_id);
     let item = async move {
-        let result = running.await?;
-        counted.count(caller.counted.take_all(), result)
+        match running.await {
+            Ok(result) => counted.count(caller.counted.take_all(), result),
+            Err(failure) => Err(counted.count_failure(failure)),
+        }
     };
     Ok((Box::pin(item), descriptor))
 }

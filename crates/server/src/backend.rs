@@ -20,12 +20,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::task::JoinError;
 use vocab::{Failure, Guid, JobId, ShellAnswer, code};
 use yson::Value;
 
 /// How long a node may take to hand out a part of a running job's stderr.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Answers from the archive, the event log and snapshots that are made at a time. The bytes of an answer are counted when
+/// it is there: this bounds those that are not counted yet.
+static MADE_AT_A_TIME: Semaphore = Semaphore::const_new(16);
+
+/// Work on a thread that may wait for the disk, one of [`MADE_AT_A_TIME`]. It must wait for no client and no node.
+async fn make<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+    let _turn = MADE_AT_A_TIME.acquire().await;
+    tokio::task::spawn_blocking(work).await
+}
 
 /// See the module page.
 #[derive(Clone)]
@@ -78,7 +89,7 @@ impl ServerBackend {
         }
         let archive = self.archive.clone();
         let event_log = self.event_log.clone();
-        let read = tokio::task::spawn_blocking(move || match body {
+        let read = make(move || match body {
             Body::Value(value) => Ok(value),
             Body::Shared(shared) => Ok(shared.value().clone()),
             Body::Snapshot(query) => Ok(query.answer()),
@@ -151,7 +162,7 @@ impl ServerBackend {
         }
         // Over, perhaps since a moment ago: then its node may have forgotten it.
         let archive = self.archive.clone();
-        let read = tokio::task::spawn_blocking(move || archive.stderr(operation, job_id, offset, limit));
+        let read = make(move || archive.stderr(operation, job_id, offset, limit));
         match (read.await.map_err(|e| Failure::new(e.to_string()))?, place) {
             (Ok(bytes), _) if !bytes.is_empty() => Ok(bytes.into()),
             (Err(failure), _) if failure.code != code::NO_SUCH_JOB => Err(failure),
@@ -313,7 +324,7 @@ impl Backend for ServerBackend {
                 return Err(Failure::new("The kernel has told something else than metrics"));
             };
             // Thousands of pools are some megabytes of text.
-            let text = tokio::task::spawn_blocking(move || this.measures.text(*told)).await;
+            let text = make(move || this.measures.text(*told)).await;
             text.map_err(|e| Failure::new(format!("Writing the metrics failed: {e}")))?
         })
     }

@@ -9,8 +9,8 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use vocab::Failure;
 
-/// Pieces that may wait for a slow client.
-const READ_AHEAD: usize = 4;
+/// Pieces that may wait for a slow client: there may be many of them.
+const READ_AHEAD: usize = 1;
 /// Pieces or batches for one client before it is the turn of another one.
 const IN_ONE_GO: usize = 64;
 /// Bytes that may wait for the disk, beside as many on their way there and those that are being written.

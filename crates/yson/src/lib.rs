@@ -32,6 +32,7 @@ mod scan;
 mod parse;
 mod rows;
 mod transcode;
+mod weight;
 pub mod write;
 
 pub mod dsv;

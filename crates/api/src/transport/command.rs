@@ -2,7 +2,6 @@
 
 use super::failure::{HttpFailure, panic_failure};
 use super::formats::{self, HeaderFormat};
-use super::in_flight::Counted;
 use super::reply::{self, LARGE, away_if};
 use super::serve::peer;
 use super::{body, headers, origin, query, session};
@@ -84,7 +83,7 @@ async fn handle(
     tracing::debug!(user, command = name, "request");
 
     let address = address(&api, &parts.headers);
-    let caller = Arc::new(Caller { api, user, address, version, counted: Counted::default() });
+    let caller = Arc::new(Caller::new(api, user, address, version));
     let exchange = Exchange { parts: &parts, header_format: &header_format, caller: &caller };
     match descriptor.run {
         Run::Stderr => exchange.stderr(params).await,
@@ -296,7 +295,7 @@ impl Exchange<'_> {
     async fn shell_command(self, params: Params) -> Result<Response<Body>, HttpFailure> {
         let request = run_job_shell_command(&params)?;
         let output = self.caller.api.backend.run_shell_command(self.caller.user.clone(), request).await?;
-        Ok(reply::streamed(self.reader(), output))
+        Ok(reply::streamed(self.reader(), output)?)
     }
 
     async fn read_file(self, params: Params) -> Result<Response<Body>, HttpFailure> {
@@ -342,7 +341,7 @@ impl Exchange<'_> {
 
     /// For bodies that come bit by bit.
     fn reader(&self) -> reply::Reader<'_> {
-        reply::Reader { api: &self.caller.api, version: self.parts.version, headers: &self.parts.headers }
+        reply::Reader { caller: self.caller, version: self.parts.version, headers: &self.parts.headers }
     }
 
     /// The format of a structured reply.

@@ -3,6 +3,7 @@
 //! Whatever goes wrong, a request is answered with a status of the 400s and an error tree: clients
 //! repeat 500 and 503 for minutes.
 
+use super::in_flight::Pieces;
 use crate::api::{Api, now};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -12,6 +13,9 @@ use yson::{Format, JsonFormat, Style, Value};
 
 /// The error travels in a header, and clients read lines of at most 64 KiB.
 const MAX_ERROR_BYTES: usize = 48 << 10;
+
+/// Where longer errors take too much memory: the clients do not read them.
+const SHORT_ERROR_BYTES: usize = 1 << 10;
 
 /// A failure and the status that it is answered with.
 #[derive(Debug)]
@@ -51,20 +55,22 @@ impl HttpFailure {
     pub fn into_response_in(self, api: &Api, style: Option<Style>) -> Response<Body> {
         let failure = if self.is_for_anybody { *self.failure } else { with_details(*self.failure, api) };
         let failure = fit(failure, MAX_ERROR_BYTES);
-        // A header is a line of text, whatever the body is.
-        let (line, line_type, body, body_type) = match style {
-            None => {
-                let json = ascii_json(&failure);
-                (json.clone(), "application/json", json.into_bytes(), "application/json")
-            }
-            Some(style) => {
-                let (value, text, format) =
-                    (failure.to_value(), Format::Yson(Style::Text), Format::Yson(style));
-                let line = String::from_utf8_lossy(&text.serialize(&value)).into_owned();
-                (line, text.mime(), format.serialize(&value), format.mime())
+        let written = Written::new(&failure, style);
+        // Nobody is denied an error, but a long one may become a short one.
+        let (failure, written, reservation) = match api.in_flight.reserve(NOBODY, written.size()) {
+            Ok(reservation) => (failure, written, Some(reservation)),
+            Err(_) => {
+                let failure = fit(failure, SHORT_ERROR_BYTES);
+                let written = Written::new(&failure, style);
+                (failure, written, None)
             }
         };
-        let mut response = Response::new(Body::from(body));
+        let Written { line, line_type, body, body_type } = written;
+        let body = match reservation {
+            Some(reservation) => Body::new(Pieces::new(reservation.hold(body))),
+            None => Body::from(body),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         say(headers, &failure, &line);
@@ -78,6 +84,42 @@ impl HttpFailure {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
         response
+    }
+}
+
+/// The user whose replies errors are counted with: many are not for a user that is known.
+const NOBODY: &str = "";
+
+/// An error as it is sent.
+struct Written {
+    /// A header is a line of text, whatever the body is.
+    line: String,
+    line_type: &'static str,
+    body: Vec<u8>,
+    body_type: &'static str,
+}
+
+impl Written {
+    /// In a style of YSON, or in JSON.
+    fn new(failure: &Failure, style: Option<Style>) -> Written {
+        match style {
+            None => {
+                let line = ascii_json(failure);
+                let body = line.clone().into_bytes();
+                Written { line, line_type: "application/json", body, body_type: "application/json" }
+            }
+            Some(style) => {
+                let (value, text, format) =
+                    (failure.to_value(), Format::Yson(Style::Text), Format::Yson(style));
+                let line = String::from_utf8_lossy(&text.serialize(&value)).into_owned();
+                let body = format.serialize(&value);
+                Written { line, line_type: text.mime(), body, body_type: format.mime() }
+            }
+        }
+    }
+
+    fn size(&self) -> u64 {
+        (self.line.len() + self.body.len()) as u64
     }
 }
 

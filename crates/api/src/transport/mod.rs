@@ -23,13 +23,14 @@ mod formats;
 
 mod failure;
 mod in_flight;
+mod metered;
 mod reply;
 mod trailers;
 
 pub use doors::{Doors, Hangup, NodeDoor, NodeLink};
 pub(crate) use failure::panic_failure;
 pub use in_flight::InFlightLimits;
-pub(crate) use in_flight::{Counted, InFlight, Reservation, weight};
+pub(crate) use in_flight::{Counted, InFlight, Reservation};
 pub(crate) use reply::away_if;
 pub use serve::{Grace, Peer, serve};
 pub use tls::Tls;

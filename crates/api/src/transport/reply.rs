@@ -1,13 +1,13 @@
 //! Successful replies (http-api.md 2.5, 2.6).
 
 use super::encoding::Encoding;
-use super::in_flight::{self, Pieces, Reservation};
+use super::in_flight::{Pieces, Reservation};
+use super::metered::{HELD, metered};
 use super::{headers, trailers};
-use crate::api::{Api, Caller};
+use crate::api::Caller;
 use crate::{ByteStream, FileContent};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, Version, header};
-use std::sync::Arc;
 use tokio_stream::StreamExt as _;
 use vocab::Failure;
 use yson::{Format, Value};
@@ -23,18 +23,12 @@ pub(super) async fn structured(
     value: Value,
 ) -> Result<Response<Body>, Failure> {
     let mime = HeaderValue::from_static(format.mime());
-    let large = looks_large(&value);
-    let reservation = match large {
-        true => {
-            let bytes = in_flight::weight(&value);
-            match caller.counted.take(bytes) {
-                Some(reservation) => Some(reservation),
-                None => caller.api.in_flight.reserve(&caller.user, bytes)?,
-            }
-        }
-        false => None,
+    let weight = value.weight();
+    let reservation = match caller.counted.take() {
+        Some(reservation) => reservation,
+        None => caller.api.in_flight.reserve(&caller.user, weight as u64)?,
     };
-    let body = away_if(large, move || format.serialize(&value)).await;
+    let body = away_if(weight > LARGE, move || format.serialize(&value)).await;
     Ok(buffered(request, mime, body, reservation).await)
 }
 
@@ -44,8 +38,17 @@ pub(super) async fn binary(
     request: &HeaderMap,
     body: Vec<u8>,
 ) -> Result<Response<Body>, Failure> {
+    text(caller, request, HeaderValue::from_static("application/octet-stream"), body).await
+}
+
+/// Bytes of a type. Refused as a value is.
+pub(super) async fn text(
+    caller: &Caller,
+    request: &HeaderMap,
+    mime: HeaderValue,
+    body: Vec<u8>,
+) -> Result<Response<Body>, Failure> {
     let reservation = caller.api.in_flight.reserve(&caller.user, body.len() as u64)?;
-    let mime = HeaderValue::from_static("application/octet-stream");
     Ok(buffered(request, mime, body, reservation).await)
 }
 
@@ -58,17 +61,13 @@ async fn buffered(
     request: &HeaderMap,
     mime: HeaderValue,
     body: Vec<u8>,
-    reservation: Option<Reservation>,
+    reservation: Reservation,
 ) -> Response<Body> {
     let accept = headers::text(request, header::ACCEPT_ENCODING.as_str());
     let encoding = Encoding::choose(accept, body.len());
     let large = body.len() > LARGE && encoding != Encoding::Identity;
     let body = away_if(large, move || encoding.compress(body)).await;
-    let body = match reservation {
-        None => Body::from(body),
-        Some(_) => Body::new(Pieces::new(body.into(), reservation)),
-    };
-    let mut response = common(Response::new(body));
+    let mut response = common(Response::new(Body::new(Pieces::new(reservation.hold(body)))));
     response.headers_mut().insert(header::CONTENT_TYPE, mime);
     if let Some(name) = encoding.name() {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
@@ -86,7 +85,7 @@ async fn begun(mut body: ByteStream) -> Result<ByteStream, Failure> {
 /// Who asks, and whom: how a body may end depends on both.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
-    pub api: &'a Arc<Api>,
+    pub caller: &'a Caller,
     /// Of the request.
     pub version: Version,
     /// Of the request.
@@ -95,20 +94,22 @@ pub(super) struct Reader<'a> {
 
 /// What was there when it was asked for.
 pub(super) async fn kept(reader: Reader<'_>, body: ByteStream) -> Result<Response<Body>, Failure> {
-    Ok(streamed(reader, begun(body).await?))
+    streamed(reader, begun(body).await?)
 }
 
-/// Bytes as they come.
-pub(super) fn streamed(reader: Reader<'_>, body: ByteStream) -> Response<Body> {
+/// Bytes as they come. Refused while this user, or all, have too many bodies that are under way.
+pub(super) fn streamed(reader: Reader<'_>, body: ByteStream) -> Result<Response<Body>, Failure> {
+    let Caller { api, user, .. } = reader.caller;
+    let body = metered(body, api.in_flight.open_stream(user, HELD)?);
     let with_trailers = trailers::are_read(reader.version, reader.headers);
-    let body = if with_trailers { trailers::body(body, reader.api) } else { Body::from_stream(body) };
+    let body = if with_trailers { trailers::body(body, api) } else { Body::from_stream(body) };
     let mut response = common(Response::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     if with_trailers {
         headers.insert(header::TRAILER, trailers::NAMES);
     }
-    response
+    Ok(response)
 }
 
 /// The content of a file, piece by piece.
@@ -161,33 +162,4 @@ pub(crate) async fn away_if<T: Send + 'static>(large: bool, work: impl FnOnce() 
         Ok(result) => result,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
-}
-
-/// A guess that stops counting early.
-fn looks_large(value: &Value) -> bool {
-    fn count(value: &Value, left: &mut usize) {
-        let own = match value {
-            Value::String(s) => s.len(),
-            _ => 8,
-        };
-        *left = left.saturating_sub(own);
-        if *left == 0 {
-            return;
-        }
-        match value {
-            Value::List(items) => items.iter().take_while(|v| descend(v, left)).count(),
-            Value::Map(map) => map.iter().take_while(|(_, v)| descend(v, left)).count(),
-            Value::Attributed(both) => both.0.iter().take_while(|(_, v)| descend(v, left)).count(),
-            _ => 0,
-        };
-    }
-    fn descend(value: &Value, left: &mut usize) -> bool {
-        count(value, left);
-        if let Value::Attributed(both) = value {
-            count(&both.1, left);
-        }
-        *left > 0
-    }
-    let mut left = LARGE;
-    !descend(value, &mut left)
 }

@@ -2,8 +2,8 @@
 
 use super::failure::HttpFailure;
 use super::serve::peer;
-use super::{command, own, session, stream};
-use crate::api::Api;
+use super::{command, own, reply, session, stream};
+use crate::api::{Api, Caller};
 use crate::commands::{Version, descriptors};
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +11,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::routing::{any, post};
+use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 use vocab::Failure;
 use yson::{Format, JsonFormat, Value};
@@ -56,9 +57,20 @@ async fn versions(State(api): Shared, method: Method) -> Response<Body> {
 async fn list(State(api): Shared, name: Named<String>, method: Method) -> Response<Body> {
     let Ok(Path(name)) = name else { return unreadable().into_response(&api) };
     match protocol(&name) {
-        Some(version) => simple(&api, &method, || Ok(json(&descriptors(version)))),
+        Some(version) => simple(&api, &method, || Ok(of_json(all_descriptors(version)))),
         None => no_version(&name).into_response(&api),
     }
+}
+
+/// One copy for all clients.
+fn all_descriptors(version: Version) -> Bytes {
+    static V3: OnceLock<Bytes> = OnceLock::new();
+    static V4: OnceLock<Bytes> = OnceLock::new();
+    let known = match version {
+        Version::V3 => &V3,
+        Version::V4 => &V4,
+    };
+    known.get_or_init(|| Format::Json(JsonFormat::utf8()).serialize(&descriptors(version)).into()).clone()
 }
 
 async fn run(State(api): Shared, names: Named<(String, String)>, request: Request) -> Response<Body> {
@@ -129,26 +141,24 @@ async fn metrics(State(api): Shared, request: Request) -> Response<Body> {
     }
     let told = async {
         let user = command::authenticate(&api, false, &parts.headers, peer(&parts.extensions)).await?;
-        Ok::<_, HttpFailure>(api.backend.metrics(user).await?)
+        let text = api.backend.metrics(user.clone()).await?;
+        let form = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+        let caller = Caller::new(Arc::clone(&api), user, String::new(), Version::V4);
+        Ok::<_, HttpFailure>(reply::text(&caller, &parts.headers, form, text.into_bytes()).await?)
     };
-    match told.await {
-        Ok(text) => {
-            let mut response = Response::new(Body::from(text));
-            let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form));
-            response
-        }
-        Err(failure) => failure.into_response(&api),
-    }
+    told.await.unwrap_or_else(|failure| failure.into_response(&api))
 }
 
 /// What is served, for programs. Nothing that must be asked for: it says no more than the descriptors do.
 async fn openapi(State(api): Shared, method: Method) -> Response<Body> {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    let document = || DOCUMENT.get_or_init(|| crate::openapi::document(&api.settings.version).into());
-    // Its `$ref` is not one of our words.
-    let format = JsonFormat { plain_keys: true, ..JsonFormat::utf8() };
-    simple(&api, &method, || Ok(json_as(format, document())))
+    // One copy for all clients.
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    let written = || {
+        // Its `$ref` is not one of our words.
+        let format = JsonFormat { plain_keys: true, ..JsonFormat::utf8() };
+        Format::Json(format).serialize(&crate::openapi::document(&api.settings.version).into()).into()
+    };
+    simple(&api, &method, || Ok(of_json(DOCUMENT.get_or_init(written).clone())))
 }
 
 async fn unknown_path(State(api): Shared, request: Request) -> Response<Body> {
@@ -186,12 +196,13 @@ fn simple(
     answer().unwrap_or_else(|failure| failure.into_response(api))
 }
 
+/// Of a few bytes: it does not count among the replies that wait for their readers.
 pub(super) fn json(value: &Value) -> Response<Body> {
-    json_as(JsonFormat::utf8(), value)
+    of_json(Format::Json(JsonFormat::utf8()).serialize(value).into())
 }
 
-fn json_as(format: JsonFormat, value: &Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(Format::Json(format).serialize(value)));
+fn of_json(text: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

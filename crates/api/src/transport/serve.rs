@@ -44,6 +44,11 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 const STRANGER_WINDOW: u32 = 64 << 10;
 /// Requests at a time on such a connection.
 const STRANGER_STREAMS: u32 = 4;
+/// Requests at a time on an HTTP/2 connection of a client, as many as the protocol asks for at least. Their replies are
+/// counted ([`super::in_flight`]); this bounds what the connection keeps beside them.
+const CLIENT_STREAMS: u32 = 100;
+/// The same of a node with a certificate: its link, and what it fetches and uploads for all of its jobs.
+const NODE_STREAMS: u32 = 200;
 /// After a failed accept (no file descriptors left) it is no use to try again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -179,12 +184,14 @@ async fn connection(
             Ok((stream, link)) => {
                 let router =
                     if link.is_some() { doors.nodes.as_ref().map(|door| &door.router) } else { None };
+                let is_node = link.is_some();
                 let is_stranger = link.as_ref().is_some_and(|link| link.certificate.is_none());
                 let hangup = link.as_ref().map(|link| Arc::clone(&link.hangup));
                 let router = served(router.unwrap_or(&doors.public), &member, peer, link);
                 // Agreed on in the handshake.
                 let language = match stream.get_ref().1.alpn_protocol() {
                     _ if is_stranger => Language::Stranger,
+                    Some(b"h2") if is_node => Language::Node,
                     Some(b"h2") => Language::Http2,
                     _ => Language::Http1,
                 };
@@ -245,6 +252,8 @@ enum Language {
     Any,
     Http1,
     Http2,
+    /// HTTP/2 of a node.
+    Node,
     /// HTTP/2 of a node that has shown no certificate: it gets little memory.
     Stranger,
 }
@@ -261,17 +270,22 @@ async fn speak(
     builder = match language {
         Language::Any => builder,
         Language::Http1 => builder.http1_only(),
-        Language::Http2 | Language::Stranger => builder.http2_only(),
+        Language::Http2 | Language::Node | Language::Stranger => builder.http2_only(),
     };
-    let (stream_window, connection_window) = match language {
-        Language::Stranger => (STRANGER_WINDOW, STRANGER_WINDOW),
-        Language::Any | Language::Http1 | Language::Http2 => (STREAM_WINDOW, CONNECTION_WINDOW),
+    let (stream_window, connection_window, streams) = match language {
+        Language::Stranger => (STRANGER_WINDOW, STRANGER_WINDOW, STRANGER_STREAMS),
+        Language::Any | Language::Http1 | Language::Http2 => {
+            (STREAM_WINDOW, CONNECTION_WINDOW, CLIENT_STREAMS)
+        }
+        Language::Node => (STREAM_WINDOW, CONNECTION_WINDOW, NODE_STREAMS),
     };
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
         .max_buf_size(MAX_HEADER_BYTES)
+        // Bytes of replies are not copied into a buffer of the connection, where they would not be counted.
+        .writev(true)
         .max_headers(MAX_HEADERS)
         .keep_alive(true);
     builder
@@ -279,10 +293,8 @@ async fn speak(
         .timer(TokioTimer::new())
         .initial_stream_window_size(stream_window)
         .initial_connection_window_size(connection_window)
+        .max_concurrent_streams(streams)
         .keep_alive_interval(Some(HTTP2_PING_PERIOD));
-    if let Language::Stranger = language {
-        builder.http2().max_concurrent_streams(STRANGER_STREAMS);
-    }
     let service = TowerToHyperService::new(router);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = pin!(connection);

@@ -19,7 +19,8 @@ use yson::ypath::YPath;
 ///
 /// - `//missing`: a resolve error; `//panic`, `//panic_later`: programmer's errors;
 /// - `//slow`: after 1.5 s; `//held`: once that is let go; `//big`: a large list; `//long_error`: a huge error;
-/// - anything that has been set: its value; else the path itself.
+/// - anything that has been set: its value; else the path itself. What was set at `//events` and `//metrics` is the answer
+///   about events and metrics.
 #[derive(Clone, Default)]
 pub struct Fake(Arc<Mutex<State>>);
 
@@ -116,6 +117,7 @@ impl Fake {
             },
             Command::DescribeUser { user } => yson::map! {"superuser" => user == "root"}.into(),
             Command::CheckPermission { .. } => yson::map! {"action" => "allow"}.into(),
+            Command::GetEvents { .. } => self.lock().values.get("//events").cloned().unwrap_or(Value::Entity),
             _ => Value::Entity,
         })
     }
@@ -193,7 +195,9 @@ impl Backend for Fake {
 
     fn metrics(&self, user: String) -> BoxFuture<Result<String, Failure>> {
         self.note(&user, None, &"metrics");
-        Box::pin(std::future::ready(Ok("# EOF\n".to_owned())))
+        let text =
+            self.lock().values.get("//metrics").and_then(Value::as_str).unwrap_or("# EOF\n").to_owned();
+        Box::pin(std::future::ready(Ok(text)))
     }
 
     fn read_stderr(&self, user: String, request: StderrRequest) -> BoxFuture<Result<Bytes, Failure>> {

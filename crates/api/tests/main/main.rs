@@ -14,4 +14,5 @@ mod panics;
 mod recorded;
 mod stream;
 mod tokens;
+mod unread;
 mod version3;

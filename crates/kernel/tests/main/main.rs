@@ -30,6 +30,7 @@ mod preemption;
 mod random;
 mod requests;
 mod restarts;
+mod shared_values;
 mod slow_store;
 mod stderrs;
 mod storm;
