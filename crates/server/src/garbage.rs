@@ -266,7 +266,7 @@ pub fn collect(
     if decision.is_none() && is_large_part(dead.len(), all.len()) {
         let blobs: Vec<String> = dead.iter().map(|blob| format!("{blob:016x}")).collect();
         tracing::warn!(
-            blobs = blobs.join(" "),
+            blobs = %blobs.join(" "),
             total = all.len(),
             "removing blobs that nothing refers to: more than a tenth of all, but few enough for what a crash leaves behind"
         );
