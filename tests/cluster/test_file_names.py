@@ -63,6 +63,7 @@ def test_s4_names_that_no_node_can_make_are_refused(cluster, pool, names, reason
 
 
 def test_s4_a_memory_file_system_in_the_place_of_a_file(cluster, pool):
+    """S4: it was accepted, and every run was aborted."""
     upload(cluster, "//tmp/names/data", b"x")
     with pytest.raises(ServerError) as refused:
         cluster.run_vanilla("true", pool=pool, file_paths=[named("v", "//tmp/names/data")], memory_limit=256 << 20,

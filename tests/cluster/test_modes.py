@@ -12,6 +12,7 @@ import urllib.request
 
 import pytest
 from harness import BINARY, cluster as make_cluster, free_port, wait_for
+from test_sandbox_pairs import base_of, busybox_for_layers
 
 
 def upload(cluster, path, data):
@@ -91,11 +92,22 @@ def test_s2_s3_everything_on_disk_is_closed_to_others():
         running = cluster.start_vanilla(f"{command}; touch {begun}; exec sleep 1000", file_paths=["//tmp/file", "//tmp/script"],
                                         tmpfs_volumes=[{"path": "volume", "size": 1 << 20}], **options)
         wait_for(begun.exists, what="the job that runs")
+        busybox = busybox_for_layers()
+        if busybox:
+            # Below the writable root there are a directory of changes and one of the kernel's own.
+            upload(cluster, "//tmp/base.tar.gz", base_of(busybox))
+            layered = cluster.start_vanilla("echo x >/of_the_root; echo x >of_the_job; exec /bin/busybox sleep 1000",
+                                            layer_paths=["//tmp/base.tar.gz"], make_rootfs_writable=True, **options)
+            cluster.wait_jobs(layered)
+            seen = lambda: [path for node in data_directories(cluster)[1] for path in node.rglob("slots/*/sandbox/of_the_job")]  # noqa: E731
+            wait_for(seen, what="the job with layers", seen=seen)
         server, nodes = data_directories(cluster)
         assert open_to_others(server) == []
         for node in nodes:
             assert any(path.name == "record" for path in node.rglob("slots/*/job/*")), "the walk sees the record of the job"
             assert any(path.name == "file" for path in node.rglob("slots/*/sandbox/made/deep/*")), "and what it wrote"
+            assert not busybox or any(path.name == "busybox" for path in node.glob("layers/*/bin/*")), "and the layers"
+            assert not busybox or [*node.rglob("of_the_root")], "and what it wrote into its root"
             assert open_to_others(node, permitted) == []
         for runtime in runtime_directories():
             # Other clusters of this host have files there, too.
@@ -106,15 +118,16 @@ def test_s2_s3_everything_on_disk_is_closed_to_others():
         # What a job writes into a directory that it shares with others is closed as well.
         if os.geteuid() == 0:
             assert begun.stat().st_mode & 0o077 == 0
-        cluster.command("abort_operation", operation_id=running)
+        for operation in [running, *([layered] if busybox else [])]:
+            cluster.command("abort_operation", operation_id=operation)
 
 
 def test_s2_s3_millpond_up_is_closed_to_others(tmp_path):
-    """S2, S3: the supervisor has logs and the directories of its processes."""
-    data = tmp_path / "data"
+    """S2, S3: the supervisor has logs and the directories of its processes. A job runs, and has written something."""
+    data, address = tmp_path / "data", f"127.0.0.1:{free_port()}"
     before = os.umask(0)
     try:
-        up = subprocess.Popen([str(BINARY), "up", "--data", str(data), "--listen", f"127.0.0.1:{free_port()}", "--no-auth"],
+        up = subprocess.Popen([str(BINARY), "up", "--data", str(data), "--listen", address, "--no-auth"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     finally:
         os.umask(before)
@@ -122,6 +135,12 @@ def test_s2_s3_millpond_up_is_closed_to_others(tmp_path):
         online = lambda: (data / "node-1" / "slots").is_dir() and (data / "node-1" / "group").exists() and (data / "logs").is_dir()  # noqa: E731
         wait_for(lambda: online() or up.poll() is not None, what="the node of up")
         assert up.poll() is None, up.stdout.read()
+        task = {"command": "mkdir made; echo x >made/file; echo x >&2; exec sleep 1000", "job_count": 1, "memory_limit": 64 << 20}
+        spec = {"spec": {"tasks": {"t": task}, "secure_vault": {"key": "secret"}}, "operation_type": "vanilla"}
+        request = urllib.request.Request(f"http://{address}/api/v4/start_operation", data=json.dumps(spec).encode(), method="POST",
+                                         headers={"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=60).read()
+        wait_for(lambda: [*data.glob("node-1/slots/*/sandbox/made/file")], what="the job")
         parts = {path.name: (permitted if path.name.startswith("node-") else lambda path: 0) for path in data.iterdir() if path.is_dir()}
         assert {"server", "node-1", "logs"} <= set(parts), parts
         found = [entry for name, may in parts.items() for entry in open_to_others(data / name, may)]

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from harness import BINARY, UID_OFFSET, cluster as make_cluster, error_text, find_error, wait_for
+from test_aborts import TOO_LONG
 from test_isolation import base, output  # noqa: F401
 
 STATE = pathlib.Path("/run/millpond-oci")
@@ -79,6 +80,20 @@ def test_the_runtime_makes_the_room(cluster, pool):
     cluster.command("abort_operation", operation_id=operation)
 
 
+def test_s2_what_the_runtime_notes_is_closed(cluster, pool):
+    """S2: descriptions of containers have the environments of jobs, with their vaults."""
+    operation = cluster.start_vanilla("exec sleep 2000.8125", pool=pool)
+    cluster.wait_jobs(operation)
+    wait_for(lambda: cluster.find_process("sleep", "2000.8125"), what="the job")
+    [node] = cluster.nodes
+    own = [path for path in STATE.glob(f"*{node.name}-*")]
+    assert len(own) == 1 and {path.name for path in own[0].iterdir()} == {"bundles", "containers"}, own
+    found = {str(path): oct(path.stat().st_mode) for path in [STATE, *own, *own[0].iterdir()] if path.stat().st_mode & 0o077}
+    assert not found
+    assert not [path for path in own[0].rglob("config.json") if path.is_file() and "bundles" in path.parts], "removed at the start"
+    cluster.command("abort_operation", operation_id=operation)
+
+
 def test_a_root_of_its_own(cluster, pool, base):  # noqa: F811
     script = "cat /etc/base; ls /; pwd; touch /new || echo ro"
     words = output(cluster, script, pool, layer_paths=[base]).split()
@@ -93,6 +108,25 @@ def test_a_root_without_the_program(cluster, pool):
                                     layer_paths=[layer(cluster, "no_shell.tar", {"etc": None})])
     text = error_text(cluster.result(operation))
     assert "/bin/bash" in text and "layers" in text, text
+
+
+@pytest.mark.parametrize("what", ["one variable", "the command"])
+def test_s4_a_command_or_environment_that_is_too_long_fails_the_job(cluster, pool, what):
+    """S4: the runtime executes the command, and would tell no more than that it has ended."""
+    task = {"command": "true", **TOO_LONG[what]}
+    operation = cluster.start_vanilla(pool=pool, spec={"max_failed_job_count": 1}, **task)
+    cluster.wait_state(operation, "failed")
+    counters = cluster.counters(operation)
+    assert (counters["failed"], counters["aborted"]) == (1, 0), counters
+    assert "too long for the system" in error_text(cluster.result(operation)), cluster.result(operation)
+
+
+def test_s4_an_environment_that_is_too_long_in_all_fails_the_job(cluster, pool):
+    """S4: no single variable is too long. How many fit is known to the kernel only, when the runtime executes the command."""
+    operation = cluster.start_vanilla(pool=pool, spec={"max_failed_job_count": 1}, **TOO_LONG["all variables"])
+    cluster.wait_state(operation, "failed")
+    counters = cluster.counters(operation)
+    assert (counters["failed"], counters["aborted"]) == (1, 0), counters
 
 
 def test_limits_and_signals(cluster, pool):

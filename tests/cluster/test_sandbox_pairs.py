@@ -1,29 +1,36 @@
 """Sandboxes of all kinds: every pair of options that change one, each in a slot that was never used and in a used one."""
 
+import contextlib
 import io
 import itertools
 import os
+import pathlib
 import random
 import shutil
 import subprocess
 import tarfile
 
 import pytest
+import yt.wrapper
 from harness import cluster as make_cluster, wait_for
 from test_jobs import upload
 
 SEED = 12
+ROWS = [{"n": n, "text": "a row " * 20} for n in range(100)]
 
 MIB = 1 << 20
 # All that changes a sandbox. The first value of each is the default.
 OPTIONS = {
     "copy_files": [False, True],
     "files": ["none", "plain", "executable in a directory", "bypass", "plain and bypass", "in memory"],
-    "tmpfs": ["none", "path", "volumes"],
+    # "sandbox": all of it is in memory, as the real client asks for with `mount_sandbox_in_tmpfs`.
+    "tmpfs": ["none", "path", "volumes", "sandbox"],
     "disk": ["none", "space", "space and inodes"],
     "root": ["host", "layers", "writable layers"],
     "ports": [0, 2],
     "redirect_stdout_to_stderr": [False, True],
+    # Rows of a table lie beside the sandbox before the job starts.
+    "rows": [False, True],
 }
 
 
@@ -53,7 +60,7 @@ def draw(options, seed):
 
 def test_every_pair_of_options_is_drawn():
     rows = draw(OPTIONS, SEED)
-    assert len(rows) <= 60, len(rows)
+    assert len(rows) <= 70, len(rows)
     assert rows == draw(OPTIONS, SEED), "the same rows in every run"
     for (a, first), (b, second) in itertools.combinations(OPTIONS.items(), 2):
         for x, y in itertools.product(first, second):
@@ -61,8 +68,8 @@ def test_every_pair_of_options_is_drawn():
                 assert any(row[a] == x and row[b] == y for row in rows), (a, x, b, y)
 
 
-def script_of(row):
-    """Options of a task, its command, and what it prints."""
+def script_of(row, name):
+    """Options of a task, its command, and what it prints. `name` marks the sandbox of the job."""
     task, expected = {"copy_files": row["copy_files"]}, ""
     paths = {
         "none": [],
@@ -81,9 +88,12 @@ def script_of(row):
         expected += "tool\n"
     if paths:
         task["file_paths"] = paths
-    volumes = {"none": [], "path": ["v"], "volumes": ["v", "w/x"]}[row["tmpfs"]]
+    volumes = {"none": [], "path": ["v"], "volumes": ["v", "w/x"], "sandbox": []}[row["tmpfs"]]
     if row["tmpfs"] == "path":
         task |= {"tmpfs_path": "v", "tmpfs_size": 4 * MIB}
+    elif row["tmpfs"] == "sandbox":
+        task |= {"tmpfs_path": ".", "tmpfs_size": 4 * MIB}
+        commands.append("[ $(stat -f -c %T .) = tmpfs ]")
     elif row["tmpfs"] == "volumes":
         task["tmpfs_volumes"] = [{"path": volume, "size": 4 * MIB} for volume in volumes]
     commands += [f"echo x > {volume}/written" for volume in volumes]
@@ -103,10 +113,14 @@ def script_of(row):
     if row["redirect_stdout_to_stderr"]:
         commands.append("echo out")
         expected += "out\n"
+    if row["rows"]:
+        # The first output table is the standard output, unless that is taken.
+        commands.append("cat >&4" if row["redirect_stdout_to_stderr"] else "cat")
     # It holds its slot until the test has seen all jobs.
     sleep = "sleep" if row["root"] == "host" else "/bin/busybox sleep"
-    hold = f": > .up; until [ -e .go ]; do {sleep} 0.05; done"
-    to_stderr = [f"{command} >&2" if command.startswith(("cat", "./", "echo $")) else command for command in commands]
+    hold = f"echo {name} > .up; until [ -e .go ]; do {sleep} 0.05; done"
+    to_stderr = [f"{command} >&2" if command.startswith(("cat ", "./", "echo $")) and ">" not in command else command
+                 for command in commands]
     return task, "; ".join([hold, "set -e", *to_stderr]), expected
 
 
@@ -114,29 +128,56 @@ def run_round(cluster, rows):
     """Runs all rows at once, each in a slot of its own. Gives the slots that they had."""
     operations = []
     for row in rows:
-        task, command, expected = script_of(row)
+        task, command, expected = script_of(row, cluster.name)
         if row["root"] != "host":
             task["layer_paths"] = ["//tmp/pairs/base.tar.gz"]
-        operations.append((row, expected, cluster.start_vanilla(command, pool="p", memory_limit=32 * MIB, **task)))
-    slots = cluster.directory / "node-0" / "slots"
+        task |= {"memory_limit": 32 * MIB}
+        if row["rows"]:
+            output = f"//tmp/pairs/out-{len(operations)}"
+            cluster.command("create", type="table", path=output, ignore_existing=True)
+            spec = {"pool": "p", "input_table_paths": ["//tmp/pairs/rows"], "output_table_paths": [output],
+                    "mapper": {"command": command, "format": "json", **task}}
+            operation = cluster.command("start_operation", operation_type="map", spec=spec)["operation_id"]
+        else:
+            operation = cluster.start_vanilla(command, pool="p", **task)
+        operations.append((row, expected, operation))
+
+    def holders():
+        """Working directories of the jobs that hold their slots. One in memory is seen through its processes only."""
+        found = {}
+        for directory in pathlib.Path("/proc").glob("[0-9]*/cwd"):
+            with contextlib.suppress(OSError):
+                if (directory / ".up").read_text().strip() == cluster.name:
+                    status = directory.stat()
+                    found[status.st_dev, status.st_ino] = directory
+        return list(found.values())
 
     def up():
         bad = [(row, cluster.counters(operation)) for row, _, operation in operations
                if cluster.state(operation) == "failed" or cluster.counters(operation)["aborted"]]
         assert not bad, bad
-        return sum(1 for _ in slots.glob("*/sandbox/.up")) == len(operations)
-    wait_for(up, timeout=360, what=f"{len(operations)} jobs to hold their slots", period=0.3,
-             seen=lambda: [str(path) for path in slots.glob("*/sandbox/.up")])
-    holders = sorted(path.parent.parent.name for path in slots.glob("*/sandbox/.up"))
-    for path in slots.glob("*/sandbox/.up"):
-        (path.parent / ".go").touch()
-    for row, expected, operation in operations:
+        return len(holders()) == len(operations)
+
+    def gone():
+        left = holders()
+        for directory in left:
+            # Of the processes of a job some live for a moment.
+            with contextlib.suppress(OSError):
+                (directory / ".go").touch()
+        return not left
+    wait_for(up, timeout=360, what=f"{len(operations)} jobs to hold their slots", period=0.3, seen=lambda: len(holders()))
+    wait_for(gone, timeout=360, what="the jobs to go on", period=0.3, seen=lambda: len(holders()))
+    slots = []
+    for number, (row, expected, operation) in enumerate(operations):
         cluster.wait_state(operation, "completed")
+        if row["rows"]:
+            assert cluster.get(f"//tmp/pairs/out-{number}/@row_count") == len(ROWS), row
         counters = cluster.counters(operation)
         assert (counters["aborted"], counters["failed"]) == (0, 0), (row, counters)
-        printed = cluster.stderr(operation, cluster.jobs(operation)[0]["id"]).decode()
-        assert printed == expected, row
-    return holders
+        [job] = cluster.jobs(operation)
+        assert cluster.stderr(operation, job["id"]).decode() == expected, row
+        slots.append(job["exec_attributes"]["slot_index"])
+    return slots
 
 
 # Sixty jobs, twice.
@@ -144,20 +185,17 @@ def run_round(cluster, rows):
 def test_s12_every_pair_of_options_in_a_fresh_and_in_a_used_slot():
     """S12: copied files in a slot that never held linked ones were aborted without end. Any two options may meet in a slot
     that another combination has left."""
-    busybox = shutil.which("busybox")
-    has_layers = os.geteuid() == 0 and busybox is not None and \
-        subprocess.run(["ldd", busybox], capture_output=True, check=False).returncode != 0
-    options = OPTIONS if has_layers else {**OPTIONS, "root": ["host"]}
-    if not has_layers:
-        print("SKIPPED: layers need root and a static busybox")
+    busybox = busybox_for_layers()
+    options = OPTIONS if busybox else {**OPTIONS, "root": ["host"]}
     rows = draw(options, SEED)
     with make_cluster(nodes=1, resources=f"cpu=100,memory=64GiB,user_slots={len(rows)}") as cluster:
         cluster.create_pool("p")
         upload(cluster, "//tmp/pairs/plain", b"plain\n")
         upload(cluster, "//tmp/pairs/own", b"own\n")
         upload(cluster, "//tmp/pairs/tool", b"#!/bin/sh\necho tool\n")
-        if has_layers:
-            make_base(cluster, busybox)
+        cluster.client().write_table("//tmp/pairs/rows", ROWS)
+        if busybox:
+            upload(cluster, "//tmp/pairs/base.tar.gz", base_of(busybox))
         fresh = run_round(cluster, rows)
         assert len(set(fresh)) == len(rows), "each has a slot that no other has had"
         # Another row than before in most of the slots, all of which are used now.
@@ -165,8 +203,50 @@ def test_s12_every_pair_of_options_in_a_fresh_and_in_a_used_slot():
         assert set(used) <= set(fresh), (used, fresh)
 
 
-def make_base(cluster, busybox):
-    """Uploads a root file system with a shell and a few tools."""
+def test_s12_the_real_client_mounts_the_sandbox_in_memory(tmp_path):
+    """S12: the client copies files into a sandbox in memory. In a slot that had never held linked files every run was
+    aborted. The same slot is fresh, used by such a job, and used by one with linked files."""
+    with make_cluster(nodes=1, resources="cpu=4,memory=4GiB,user_slots=1") as cluster:
+        cluster.create_pool("p")
+        client = cluster.client()
+        client.config["mount_sandbox_in_tmpfs"] = {"enable": True, "additional_tmpfs_size": MIB}
+        client.write_file("//tmp/pairs", b"stored\n")
+        local = tmp_path / "local"
+        local.write_text("local\n")
+
+        def run(client, command, slot):
+            builder = yt.wrapper.VanillaSpecBuilder().pool("p")
+            builder.begin_task("t").command(command).job_count(1).memory_limit(32 * MIB).cpu_limit(0.1) \
+                .file_paths(["//tmp/pairs", yt.wrapper.LocalFile(str(local))]).end_task()
+            operation = client.run_operation(builder)
+            counters = cluster.counters(operation.id)
+            assert (counters["aborted"], counters["failed"]) == (0, 0), (slot, counters)
+            told = cluster.operation(operation.id, "spec")["spec"]["tasks"]["t"]
+            [job] = cluster.jobs(operation.id)
+            return told, cluster.stderr(operation.id, job["id"]).decode().split()
+
+        in_memory = "stat -f -c %T . >&2; cat pairs local >&2; echo x > local; echo x > new"
+        for slot in ("fresh", "used", "after linked files"):
+            if slot == "after linked files":
+                told, printed = run(cluster.client(), "cat pairs local >&2", slot)
+                assert "tmpfs_path" not in told and printed == ["stored", "local"], (told, printed)
+            told, printed = run(client, in_memory, slot)
+            assert (told["tmpfs_path"], told["copy_files"]) == (".", True), told
+            assert printed == ["tmpfs", "stored", "local"], (slot, printed)
+        assert [path.name for path in (cluster.directory / "node-0" / "slots").iterdir() if path.name.isdigit()] == ["0"]
+
+
+def busybox_for_layers():
+    """Path of a program that is all a root file system needs; `None` where jobs cannot have layers."""
+    busybox = shutil.which("busybox")
+    if os.geteuid() == 0 and busybox and subprocess.run(["ldd", busybox], capture_output=True, check=False).returncode != 0:
+        return busybox
+    print("SKIPPED: layers need root and a static busybox")
+    return None
+
+
+def base_of(busybox):
+    """Archive of a root file system with a shell and a few tools."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         def add(name, content=None, link=None):
@@ -183,7 +263,7 @@ def make_base(cluster, busybox):
         with open(busybox, "rb") as file:
             add("bin/busybox", file.read())
         add("bin/bash", b'#!/bin/busybox sh\nexec /bin/sh "$@"\n')
-        for tool in ("sh", "cat", "touch", "echo", "mkdir"):
+        for tool in ("sh", "cat", "touch", "echo", "mkdir", "stat"):
             add(f"bin/{tool}", link="busybox")
-    upload(cluster, "//tmp/pairs/base.tar.gz", buffer.getvalue())
+    return buffer.getvalue()
 

@@ -1,6 +1,7 @@
 """A node of a user without privileges (jobs-and-nodes.md 4.10): jobs run, end, are measured and fail at their limits;
 what nobody enforces is said. Where the host lets users make user namespaces, jobs are kept apart by them."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,16 +11,22 @@ import tempfile
 
 import pytest
 from harness import BINARY, find_error, free_port, wait_for
+from test_modes import children
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: cannot become somebody else")
 NOBODY = 65534
 PROCESSES = 4096
 
 
+# Prefix of a command that looks into other processes, as root may; the rest of its rights are those of nobody.
+MAY_LOOK = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
+            "--inh-caps=+sys_ptrace", "--ambient-caps=+sys_ptrace"]
+
+
 class Up:
     """`millpond up` of the user nobody."""
 
-    def __init__(self):
+    def __init__(self, may_look=False):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="millpond-nobody-"))
         self.directory.chmod(0o755)
         self.binary = self.directory / "millpond"
@@ -31,10 +38,11 @@ class Up:
         self.home = home
         self.address = f"127.0.0.1:{free_port()}"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "MILLPOND_PROXY": self.address, "NO_COLOR": "1"}
+        user = {} if may_look else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         self.process = subprocess.Popen(
-            [str(self.binary), "up", "--listen", self.address, "--data", str(home / "data"),
+            [*(MAY_LOOK if may_look else []), str(self.binary), "up", "--listen", self.address, "--data", str(home / "data"),
              "--node-resources", "cpu=4,memory=2GiB,user_slots=8"],
-            user=NOBODY, group=NOBODY, extra_groups=[], cwd=home, env=self.environment,
+            **user, cwd=home, env=self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
     def millpond(self, *arguments):
@@ -45,6 +53,17 @@ class Up:
     def nodes(self):
         code, out, _ = self.millpond("get", "//sys/scheduler/orchid/scheduler/nodes", "--json")
         return [n for n in json.loads(out).values() if n["scheduler_state"] == "online"] if code == 0 else []
+
+    def process_of(self, role):
+        """Pid of the server or the node."""
+        below = {}
+        for pid in children(self.process.pid):
+            # Of those below them some live for a moment.
+            with contextlib.suppress(OSError):
+                below[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        found = [pid for pid, command in below.items() if command[:2] == [b"millpond", role.encode()]]
+        assert len(found) == 1, below
+        return found[0]
 
     def stop(self):
         self.process.terminate()
@@ -183,3 +202,54 @@ def test_memory_is_watched_though_no_kernel_limits_it(up):
     limit = find_error(error, 1200)
     assert limit["message"] == "Memory limit exceeded" and limit["attributes"]["limit"] == 100 << 20
     assert any(p["name"].startswith("python3") for p in limit["attributes"]["processes"])
+
+
+ATTACH = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+SEIZE = 0x4206
+if libc.ptrace(SEIZE, int(sys.argv[1]), None, None) != 0:
+    sys.exit(f"ptrace: {os.strerror(ctypes.get_errno())}")
+"""
+
+
+def looks_into(pid):
+    """What of a process the user nobody gets at: its memory, by reading it and as a debugger."""
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "capture_output": True, "text": True, "timeout": 180, "cwd": "/"}
+    reads = subprocess.run(["dd", f"if=/proc/{pid}/mem", "of=/dev/null", "count=0"], **as_nobody)
+    attaches = subprocess.run(["/usr/bin/python3", "-c", ATTACH, str(pid)], **as_nobody)
+    for done in (reads, attaches):
+        assert done.returncode == 0 or "ermission denied" in done.stderr or "not permitted" in done.stderr, done
+    return {name for name, done in (("memory", reads), ("debugger", attaches)) if done.returncode == 0}
+
+
+def is_closed(pid):
+    """The kernel gives what `/proc` has of a process with closed memory to root."""
+    return os.stat(f"/proc/{pid}/environ").st_uid == 0
+
+
+def test_memory_of_server_and_agent_is_closed(up):
+    """Tokens and vaults are in the memory of the server and of the agent: another process of their user does not get at it. A
+    process of nobody that does nothing about it shows that this host has no other bar. An agent closes its memory when it
+    may look into processes, as that of root may: otherwise it could not look after its job proxies."""
+    with subprocess.Popen(["sleep", "1000"], user=NOBODY, group=NOBODY, extra_groups=[]) as control:
+        try:
+            wait_for(lambda: pathlib.Path(f"/proc/{control.pid}/comm").read_text() == "sleep\n", what="the open process")
+            assert not is_closed(control.pid)
+            usual = looks_into(control.pid)
+        finally:
+            control.kill()
+    if usual != {"memory", "debugger"}:
+        print(f"SKIPPED: this host keeps processes of one user apart: nobody gets at {usual or 'nothing'} of its own")
+    server = up.process_of("server")
+    assert is_closed(server) and looks_into(server) == set()
+    if subprocess.run([*MAY_LOOK, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this host does not let the test hand on CAP_SYS_PTRACE")
+    strong = Up(may_look=True)
+    try:
+        wait_for(strong.nodes, what="the node", seen=strong.nodes)
+        for role in ("server", "node"):
+            pid = strong.process_of(role)
+            assert is_closed(pid) and looks_into(pid) == set(), role
+    finally:
+        strong.stop()

@@ -56,6 +56,10 @@ def health(c):
         return error.code, json.loads(error.read())
 
 
+# Of the real client: no transaction around a read.
+WITHOUT = "{read_retries={create_transaction_and_take_snapshot_lock=%false}}"
+
+
 def content(c, path):
     """Content of a file, without the transaction in which the client reads."""
     request = urllib.request.Request(f"http://{c.address}/api/v4/read_file", headers={
@@ -97,6 +101,7 @@ def test_a_full_disk_stops_changes_and_nothing_else(small_disk):
         ann = c.command("issue_token", user="ann")
         c.create_pool("p")
         c.client().write_file("//tmp/file", b"content")
+        c.client().write_table("//tmp/table", [{"n": 1}])
         operation = c.start_vanilla("until [ -e end ]; do sleep 0.1; done; echo done >&2", memory_limit=16 << 20)
         [job] = c.wait_jobs(operation)
         acknowledged, error = set_until_refused(c, small_disk, "k")
@@ -114,6 +119,15 @@ def test_a_full_disk_stops_changes_and_nothing_else(small_disk):
             with urllib.request.urlopen(urllib.request.Request(
                     f"http://{c.address}/metrics", headers={"Authorization": f"OAuth {c.token}"}), timeout=PATIENCE) as reply:
                 assert b"millpond_alerts" in reply.read()
+            # The real client: what needs no transaction, and files and tables without one.
+            assert c.yt("get", "//tmp/k0/@type", timeout=PATIENCE)[1].strip() == '"string_node"'
+            assert "k0" in c.yt("list", "//tmp", timeout=PATIENCE)[1].split()
+            assert c.yt("read-file", "//tmp/file", "--config", WITHOUT, timeout=PATIENCE)[1] == "content"
+            assert json.loads(c.yt("read-table", "//tmp/table", "--format", "json", "--config", WITHOUT, timeout=PATIENCE)[1]) == {"n": 1}
+            # With one the client is refused at once, and told how to read.
+            error = refused(c, name="start_transaction")
+            is_explained(error)
+            assert "create_transaction_and_take_snapshot_lock" in error.text(), error
             # Changes, of all kinds.
             is_explained(refused(c, name="set", path="//tmp/more", value=1))
             is_explained(refused(c, name="start_operation", operation_type="vanilla", spec={

@@ -158,6 +158,7 @@ def back_again(cluster, link, operation):
 
 @pytest.mark.parametrize("directions", ["both ways", "to the server", "to the node"])
 def test_cut_off(net, directions):
+    """S19: while the node was cut off its units ran elsewhere as well."""
     cluster, link = net
     operation = start_exclusive(cluster)
     cut_at = time.time()
@@ -168,6 +169,7 @@ def test_cut_off(net, directions):
 
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_an_agent_that_does_nothing(net, how):
+    """S19: the job proxy has the lease, not the agent."""
     cluster, link = net
     operation = start_exclusive(cluster)
     agent = cluster.nodes[0]
@@ -187,7 +189,7 @@ def test_an_agent_that_does_nothing(net, how):
 
 
 def test_a_short_cut_costs_no_job(net):
-    """The server is not heard for less than the lease. The agent opens a new connection when half of it is over: the old one
+    """S19: the server is not heard for less than the lease. The agent opens a new connection when half of it is over: the old one
     would wait longer than the rest of the lease before it sends again."""
     cluster, link = net
     lease = 4 * LEASE
@@ -206,7 +208,7 @@ def test_a_short_cut_costs_no_job(net):
 
 
 def test_what_is_told_while_a_unit_waits(net):
-    """`explain`, `op get`, `node list` and the alerts name the node and the time; `node remove --lost` ends the wait."""
+    """S19: `explain`, `op get`, `node list` and the alerts name the node and the time; `node remove --lost` ends the wait."""
     cluster, link = net
     operation = start_exclusive(cluster, job_lease_period=60_000)
     far = cluster.nodes[0].name
@@ -239,7 +241,7 @@ def test_what_is_told_while_a_unit_waits(net):
 
 
 def test_a_pause_before_planned_work(net):
-    """The server is away for longer than the lease, the agent is updated meanwhile, and no job is lost."""
+    """S19: the server is away for longer than the lease, the agent is updated meanwhile, and no job is lost."""
     cluster, link = net
     operation = start_exclusive(cluster)
     until = moment(cluster.millpond("server", "pause", "--for", "30s")[1].strip())

@@ -134,7 +134,7 @@ def test_s6_the_server_has_one_port_and_nobody_else_has_any():
 
 
 def test_s6_the_units_are_good(tmp_path):
-    """The units of deploy/systemd, as systemd reads them."""
+    """S6: the units of deploy/systemd, as systemd reads them."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze on this host")
     units = []
@@ -178,7 +178,7 @@ def test_s6_the_unit_holds_the_port_of_both_families():
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root: the test needs a mount namespace")
 def test_a_server_in_its_unit_tells_nodes_where_its_data_is(tmp_path):
-    """Nodes of the server's user cover its data in the view of jobs. Under ProtectSystem=strict the usual places for that are closed."""
+    """S3: nodes of the server's user cover its data in the view of jobs. Under ProtectSystem=strict the usual places for that are closed."""
     assert setting("millpond-server.service", "ProtectSystem") == ["strict"]
     [name], [mode] = (setting("millpond-server.service", f"RuntimeDirectory{what}") for what in ("", "Mode"))
     user, port = "61234", free_port()
@@ -209,11 +209,13 @@ def test_a_server_in_its_unit_tells_nodes_where_its_data_is(tmp_path):
 
 
 def test_core_files_of_both_units_are_off():
+    """S2: a dump would have tokens and vaults in it."""
     for unit in ("millpond-server.service", "millpond-node.service"):
         assert setting(unit, "LimitCORE") == ["0"], unit
 
 
 def test_s6_the_guide_has_the_units():
+    """S6: an operator finds each unit."""
     guide = (ROOT / "docs/operator-guide.md").read_text()
     for unit in UNITS.iterdir():
         assert unit.name in guide, unit

@@ -182,11 +182,15 @@ def test_a_few_leftovers_are_removed_without_a_question():
         there = blobs(c)
         c.server.kill()
         # Uploaded, and not yet the content of a file.
-        for number in range(2):
-            (data(c) / "blobs" / f"00000001{number + 0x100:08x}").write_bytes(b"left")
+        left = [f"00000001{number + 0x100:08x}" for number in range(2)]
+        for name in left:
+            (data(c) / "blobs" / name).write_bytes(b"left")
         c.server.start()
         c.wait_server()
         assert blobs(c) == there and held(c) is None
+        # More than a tenth: nothing tells them from contents that an older copy of the store does not know.
+        told = [line for line in c.server.tail(200).splitlines() if "removing blobs that nothing refers to" in line]
+        assert len(told) == 1 and all(name in told[0] for name in left), told
 
 
 @contextlib.contextmanager

@@ -54,6 +54,7 @@ def audit(cluster, **wanted):
 
 
 def test_the_right_password_is_not_told_from_a_wrong_one_during_a_back_off(guarded):
+    """S11: 23 guesses a second were answered, for ever."""
     source = "127.0.0.10"
     for n in range(FREE_OF_PAIR + 1):
         status, _, error = login(guarded, "ann", f"guess {n}", source)
@@ -78,6 +79,7 @@ def test_the_right_password_is_not_told_from_a_wrong_one_during_a_back_off(guard
 
 
 def test_a_stranger_does_not_lock_out_root_elsewhere(guarded):
+    """S11: few guesses count for the pair of account and address, so that a stranger cannot lock out root."""
     def guess(n):
         return login(guarded, "root", f"guess {n}", ATTACKER)[0]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -96,6 +98,7 @@ def test_a_stranger_does_not_lock_out_root_elsewhere(guarded):
 
 
 def test_wrong_tokens_close_their_address(guarded):
+    """S11."""
     source = "127.0.0.11"
     answers = [with_token(guarded, f"guess {n}", source) for n in range(FREE_OF_ADDRESS + 30)]
     codes = [status for status, _, _ in answers]
@@ -108,6 +111,7 @@ def test_wrong_tokens_close_their_address(guarded):
 
 
 def test_refused_sign_ins_are_in_the_audit_log(guarded):
+    """S11."""
     source = "127.0.0.13"
     assert login(guarded, "nobody at all", "x", source)[0] == 401
     assert with_token(guarded, "planted-token", source)[0] == 401
@@ -134,6 +138,7 @@ def test_refused_sign_ins_are_in_the_audit_log(guarded):
 
 
 def test_denied_changes_are_in_the_audit_log(guarded):
+    """S11."""
     token = guarded.command("issue_token", user="bob")
     for command, parameters in (("set", {"path": "//sys/@denied", "value": 1}),
                                 ("create", {"type": "user", "attributes": {"name": "eve"}}),

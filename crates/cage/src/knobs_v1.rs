@@ -141,6 +141,24 @@ fn oom_kills(memory: &Group) -> Result<u64, CageError> {
 mod tests {
     use super::*;
 
+    /// S16: what the hierarchy has no file for is not enforced, and is found out before a job starts.
+    #[test]
+    fn s16_a_kernel_without_a_bound_of_socket_buffers_is_recognised() {
+        let hierarchy = tempfile::tempdir().expect("a directory");
+        let group = Group::new(hierarchy.path());
+        let file = hierarchy.path().join(SOCKETS);
+        std::fs::write(hierarchy.path().join("memory.limit_in_bytes"), "").expect("room");
+        let without = MemoryBounds::of(hierarchy.path());
+        assert_eq!(without, MemoryBounds { swap: false, sockets: false });
+        set_memory_limit(&group, without, Some(1 << 20)).expect("set");
+        assert!(!file.exists(), "a write to a file that is not there would fail every job");
+        std::fs::write(&file, "").expect("room");
+        let with = MemoryBounds::of(hierarchy.path());
+        assert_eq!(with, MemoryBounds { swap: false, sockets: true });
+        set_memory_limit(&group, with, Some(1 << 20)).expect("set");
+        assert_eq!(std::fs::read_to_string(&file).expect("there"), "1048576");
+    }
+
     #[test]
     fn guarantees_and_caps() {
         for (cores, want) in [(0.0, 2), (0.01, 10), (0.1, 102), (1.0, 1024), (2.5, 2560)] {

@@ -90,6 +90,7 @@ impl Runtime {
         init: &Init,
         groups: &[&Group],
     ) -> Result<Spawned, CageError> {
+        demand_executable(spec)?;
         let directory = self.bundle(name);
         let root = directory.join("rootfs");
         DirBuilder::new()
@@ -192,6 +193,9 @@ impl Runtime {
     }
 
     fn failure(&self, verb: &str, text: &str, spec: &ProcessSpec<'_>) -> CageError {
+        if text.contains("argument list too long") {
+            return too_long(spec);
+        }
         let source = io::Error::other(text.to_owned());
         // What it cannot execute is the doing of whoever wanted that executed.
         if text.contains("exec:") || text.contains("exec /") {
@@ -261,6 +265,27 @@ impl Runtime {
         }
         let _ = fs::remove_dir(STATE);
         worst
+    }
+}
+
+/// Bytes of an argument or a variable that the kernel executes, with the NUL (`MAX_ARG_STRLEN`).
+const MAX_STRING: usize = 32 * 4096;
+
+/// A runtime says that it has started a command, executes it then, and tells nobody of an error: so what is known before is
+/// refused before.
+fn demand_executable(spec: &ProcessSpec<'_>) -> Result<(), CageError> {
+    let mut strings = spec.arguments.iter().chain(spec.environment);
+    match strings.any(|text| text.as_bytes_with_nul().len() > MAX_STRING) {
+        true => Err(too_long(spec)),
+        false => Ok(()),
+    }
+}
+
+fn too_long(spec: &ProcessSpec<'_>) -> CageError {
+    CageError::Spawn {
+        program: spec.program.to_string_lossy().into_owned(),
+        stage: "cannot execute",
+        source: io::Error::from_raw_os_error(libc::E2BIG),
     }
 }
 

@@ -715,7 +715,8 @@ impl Kernel {
         let names: Vec<&str> = unconfirmed.map(|identity| identity.name.as_str()).collect();
         let example = *names.first()?;
         let text = format!(
-            "{} nodes, {example} for one, have identities that they were given while the server asked nobody who they are. Confirm              those that are yours with `millpond node approve`, and refuse the others with `millpond node revoke`",
+            "{} nodes, {example} for one, have identities that they were given while the server asked nobody who they are. Confirm \
+             those that are yours with `millpond node approve`, and refuse the others with `millpond node revoke`",
             names.len()
         );
         Some(Failure::new(text).with("nodes", names).with("alert_type", "unconfirmed_node_identities"))

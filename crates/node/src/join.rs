@@ -107,7 +107,8 @@ fn wanted_authority<'a>(
         (Some(configured), Some(of_token)) if configured != of_token => Err(NodeError::Option {
             option: "authority_sha256",
             why: format!(
-                "expected {of_token}, the authority of the join token, found {configured}: correct it, leave it out, or make                  the token on the server with that authority"
+                "expected {of_token}, the authority of the join token, found {configured}: correct it, leave it out, or make \
+                 the token on the server with that authority"
             ),
         }),
         _ => Ok(configured.or(of_token)),

@@ -399,26 +399,29 @@ fn open_environment(config: &NodeConfig) -> Result<(Box<dyn JobEnvironment>, Cap
     }
 }
 
+/// The alert of an environment that does not enforce everything (jobs-and-nodes.md 4.1).
+fn not_enforced(driver: Driver, capabilities: &Capabilities) -> Option<Failure> {
+    let missing = capabilities.missing();
+    let text = format!("Job environment {driver} does not enforce {}", missing.join(", "));
+    (!missing.is_empty()).then(|| {
+        Failure::new(text)
+            .with("job_environment", driver.as_str())
+            .with("not_enforced", missing.iter().map(|what| Value::from(*what)).collect::<Vec<_>>())
+    })
+}
+
 fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities: &Capabilities) -> Settings {
     let mut settings = Settings::new(config.address.clone(), config.resource_limits);
     settings.incarnation = wall_clock().0;
     settings.authentication = config.authentication;
     settings.tags.clone_from(&config.tags);
     settings.job_environment = environment.driver().as_str().to_owned();
-    let missing = capabilities.missing();
-    if !missing.is_empty() {
-        // jobs-and-nodes.md 4.1: what is not enforced is an alert.
-        let text =
-            format!("Job environment {} does not enforce {}", environment.driver(), missing.join(", "));
+    if let Some(alert) = not_enforced(environment.driver(), capabilities) {
         if environment.driver() == Driver::Simple {
             // It is never chosen by itself, and one job can take the whole machine (S8).
-            tracing::warn!("{text}");
+            tracing::warn!("{alert}");
         }
-        settings.alerts.push(
-            Failure::new(text)
-                .with("job_environment", environment.driver().as_str())
-                .with("not_enforced", missing.iter().map(|what| Value::from(*what)).collect::<Vec<_>>()),
-        );
+        settings.alerts.push(alert);
     }
     settings.waiting_jobs_timeout = config.waiting_jobs_timeout;
     settings.job_proxy_preparation_timeout = config.job_proxy_preparation_timeout;
@@ -428,4 +431,34 @@ fn settings(config: &NodeConfig, environment: &dyn JobEnvironment, capabilities:
     (settings.start_port, settings.port_count) = (config.start_port, config.port_count);
     config.accounting.tell_core(&mut settings);
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S16: a v1 kernel without `memory.kmem.tcp.limit_in_bytes` left the buffers of sockets unbounded, in silence.
+    #[test]
+    fn s16_a_kernel_without_a_bound_of_socket_buffers_is_an_alert() {
+        let all = Capabilities {
+            cpu_weight: true,
+            cpu_cap: true,
+            memory_limit: true,
+            socket_memory: true,
+            pids: true,
+            kill_file: true,
+            freeze: true,
+            tracking: true,
+        };
+        assert_eq!(not_enforced(Driver::CgroupV1, &all), None);
+        let unbounded = Capabilities { socket_memory: false, ..all };
+        let alert = not_enforced(Driver::CgroupV1, &unbounded).expect("an alert");
+        assert_eq!(alert.message, "Job environment cgroup_v1 does not enforce limit of socket buffers");
+        let listed = alert.attributes.get("not_enforced").and_then(Value::as_list).expect("a list");
+        assert_eq!(listed, [Value::from("limit of socket buffers")]);
+        // Without a bound of memory, buffers are the smaller part of what is said already.
+        let nothing = not_enforced(Driver::Simple, &Capabilities::default()).expect("an alert");
+        assert!(!nothing.message.contains("socket"), "{nothing}");
+        assert!(nothing.message.contains("memory limit"), "{nothing}");
+    }
 }

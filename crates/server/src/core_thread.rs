@@ -3,7 +3,7 @@
 
 use crate::metrics::Measures;
 use crate::outbox::Outbox;
-use kernel::{Effect, Input, Kernel, Phase, Request, Versions};
+use kernel::{Command, Effect, Input, Kernel, Phase, Request, Versions};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -318,7 +318,7 @@ impl<R: Recovery> Core<R> {
     fn answer(&mut self, reader: &mut Result<Kernel, Failure>, request: Request, failure: &Failure) {
         let kernel = match reader {
             Ok(kernel) if !request.command.changes_something() => kernel,
-            Ok(_) => return self.refuse(request.id, failure),
+            Ok(_) => return self.refuse(request.id, &refusal_of(&request.command, failure)),
             Err(unreadable) => return self.refuse(request.id, unreadable),
         };
         let mut effects = Vec::new();
@@ -375,6 +375,19 @@ pub fn not_writable(error: &StoreError) -> Failure {
         .with("retry_after", RETRY_AFTER.as_millis())
         .because(Failure::new(error.to_string()))
 }
+
+/// Why this change is refused. A transaction cannot be started, since it would have to survive; but clients that only read
+/// can do without.
+fn refusal_of(command: &Command, failure: &Failure) -> Failure {
+    let mut failure = failure.clone();
+    if matches!(command.inner(), Command::StartTransaction(_)) {
+        failure.message.push_str(READ_WITHOUT);
+    }
+    failure
+}
+
+const READ_WITHOUT: &str = ". Files and tables can be read meanwhile without a transaction: set \
+                            \"read_retries/create_transaction_and_take_snapshot_lock\" of the yt client to false";
 
 /// Told by the edge, once, and about things that outlive a kernel.
 fn is_of_the_edge(input: &Input) -> bool {

@@ -248,7 +248,9 @@ fn is_large_part(part: usize, total: usize) -> bool {
 }
 
 /// Blobs that a start removes without a question, whatever part of all they are: as many are left behind by a crash
-/// between the end of an upload and the batch that refers to it, or by an interrupted removal.
+/// between the end of an upload and the batch that refers to it, or by an interrupted removal. In a small cluster that is
+/// soon a tenth of all. Nothing tells them from blobs that an older copy of the store from the same life does not know:
+/// both are of the last life that the store knows of, or of an earlier one. So they are named in the log.
 const FEW: usize = 10;
 
 /// What a start did about blobs that nothing refers to.
@@ -290,6 +292,14 @@ pub fn collect(
     };
     if is_held {
         return Ok(Collected::Held { total: all.len(), newer, dead });
+    }
+    if decision.is_none() && is_large_part(dead.len(), all.len()) {
+        let blobs: Vec<String> = dead.iter().map(|blob| format!("{blob:016x}")).collect();
+        tracing::warn!(
+            blobs = %blobs.join(" "),
+            total = all.len(),
+            "removing blobs that nothing refers to: more than a tenth of all, but few enough for what a crash leaves behind"
+        );
     }
     dead.iter().try_for_each(|blob| store.delete_blob(*blob))?;
     Ok(Collected::Removed(dead.len()))

@@ -12,10 +12,10 @@ use api::ByteStream;
 use kernel::{Body, Chunk, Command, NOT_KEPT, NodeProof};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::Store;
+use store::{Store, StoreError};
 use tonic::{Status, Streaming};
 use vocab::{Failure, JobId, code};
-use wire::proto::pb;
+use wire::proto::{lost_blob, pb};
 use yson::{Format, Value};
 
 /// Rows of a unit of work.
@@ -84,7 +84,11 @@ impl JobInput {
         let mut seen = BTreeSet::new();
         let is_gone = |slice: &Slice| {
             let end = slice.size.saturating_sub(TRAILER as u64);
-            !store.read_blob(slice.blob, end, TRAILER).is_ok_and(|bytes| bytes.len() == TRAILER)
+            match store.read_blob(slice.blob, end, TRAILER) {
+                Ok(bytes) => bytes.len() != TRAILER,
+                // Whoever reads the rows is told of an error of the disk, which may pass.
+                Err(error) => matches!(error, StoreError::NoSuchBlob(_)),
+            }
         };
         let lost = self.pieces.iter().find(|piece| seen.insert(piece.slice.blob) && is_gone(&piece.slice));
         lost.and_then(|piece| usize::try_from(piece.table).ok())
@@ -120,6 +124,20 @@ impl JobInput {
             steps.push(Step { printer, marks, slice });
         }
         Ok(streams::stream(Rows::new(store, printers, steps)))
+    }
+}
+
+/// The answer to a node whose rows cannot be read any further.
+pub fn unread_rows(failure: &Failure) -> Status {
+    match failure.find_attribute("missing_blob").and_then(Value::as_u64) {
+        // S20: trying again does not help.
+        Some(blob) => lost_blob(blob, &failure.to_string()),
+        // Nor here, but nothing is lost.
+        None if failure.find_attribute("max_bytes_in_memory").is_some() => {
+            Status::invalid_argument(failure.to_string())
+        }
+        // An error of the disk may pass.
+        None => Status::unavailable(failure.to_string()),
     }
 }
 
@@ -189,3 +207,6 @@ async fn drain(
     }
     Ok(Some(size))
 }
+
+#[cfg(test)]
+mod tests;

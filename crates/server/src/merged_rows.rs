@@ -72,7 +72,8 @@ impl MergedRows {
                 "Rows of {runs} tables are too large to be merged by their keys at a time: {} bytes of them would be \
                  in memory, at most {MAX_HELD} are allowed",
                 self.held
-            )));
+            ))
+            .with("max_bytes_in_memory", MAX_HELD as u64));
         }
         if let Some(row) = self.runs[run].head(&*self.store)? {
             let value = |name: &String| row::value(row, name.as_bytes());

@@ -3,7 +3,7 @@
 use crate::backend::{ServerBackend, wait};
 use crate::core_thread::now;
 use crate::hub::{Hub, Opened};
-use crate::job_rows::{self, JobInput};
+use crate::job_rows::{self, JobInput, unread_rows};
 use crate::node_authority::{NodeAuthority, SigningRequest, key_of_certificate};
 use crate::refusals::Refusals;
 use crate::room::Room;
@@ -20,7 +20,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Response, Status, Streaming};
 use vocab::{Failure, JobId, ObjectId, Span, Time, code};
 use wire::proto::pb::node_service_server::NodeService;
-use wire::proto::{encoded_size, id_from, pb};
+use wire::proto::{encoded_size, id_from, lost_blob, pb};
 use wire::{NodeMessage, PROTOCOL_VERSION};
 use yson::{Format, Style, Value};
 
@@ -361,7 +361,7 @@ impl NodeService for Nodes {
             Ok(data) => Ok(pb::Chunk { data }),
             // S20: trying again does not help. An error of the disk may pass.
             Err(failure) if failure.find_attribute("missing_blob").is_some() => {
-                Err(Status::data_loss(format!("blob {blob} of {size} bytes: {failure}")))
+                Err(lost_blob(blob, &format!("of {size} bytes: {failure}")))
             }
             Err(failure) => Err(Status::unavailable(failure.to_string())),
         });
@@ -403,7 +403,7 @@ impl NodeService for Nodes {
         let rows = input.stream(Arc::clone(&self.store), Format::Yson(Style::Binary)).map_err(status)?;
         let pieces = rows.map(|piece| match piece {
             Ok(data) => Ok(pb::Chunk { data }),
-            Err(failure) => Err(Status::data_loss(failure.to_string())),
+            Err(failure) => Err(unread_rows(&failure)),
         });
         Ok(Response::new(Box::pin(pieces)))
     }

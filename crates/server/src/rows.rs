@@ -92,6 +92,11 @@ impl Source for Rows {
     }
 }
 
+/// Names the blob of a chunk that is not as it was written: as lost as a chunk without a blob.
+fn damaged(blob: u64) -> impl FnOnce(Failure) -> Failure {
+    move |failure| failure.with("missing_blob", blob)
+}
+
 /// The blocks of a slice that have not been read.
 pub(crate) struct Blocks {
     slice: Slice,
@@ -100,12 +105,12 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     pub fn open(store: &dyn Store, slice: Slice) -> Result<Blocks, Failure> {
-        let read =
-            |offset: u64, length: usize| store.read_blob(slice.blob, offset, length).map_err(unreadable);
+        let blob = slice.blob;
+        let read = |offset: u64, length: usize| store.read_blob(blob, offset, length).map_err(unreadable);
         let trailer = read(slice.size.saturating_sub(TRAILER as u64), TRAILER)?;
-        let place = Index::place(&trailer, slice.size)?;
-        let index =
-            Index::parse(&read(place.start, (place.end - place.start) as usize)?, &trailer, place.start)?;
+        let place = Index::place(&trailer, slice.size).map_err(damaged(blob))?;
+        let index = read(place.start, (place.end - place.start) as usize)?;
+        let index = Index::parse(&index, &trailer, place.start).map_err(damaged(blob))?;
         let left = index.blocks_with(&slice.rows).to_vec().into_iter();
         Ok(Blocks { slice, left })
     }
@@ -115,7 +120,7 @@ impl Blocks {
         for block in self.left.by_ref() {
             let bytes = store.read_blob(self.slice.blob, block.offset, block.size).map_err(unreadable)?;
             let bytes = Bytes::from(bytes);
-            let rows = block.rows(&bytes, &self.slice.rows)?;
+            let rows = block.rows(&bytes, &self.slice.rows).map_err(damaged(self.slice.blob))?;
             if !rows.is_empty() {
                 return Ok(Some(bytes.slice_ref(rows)));
             }

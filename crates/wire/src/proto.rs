@@ -99,6 +99,18 @@ pub fn id_from(field: &'static str, bytes: &[u8]) -> Result<Guid, Malformed> {
     Ok(Guid::from_bytes(array))
 }
 
+/// The answer to a node that asks for content which the store does not have, or has damaged (S20): trying again does not
+/// help.
+pub fn lost_blob(blob: u64, why: &str) -> tonic::Status {
+    let details = blob.to_be_bytes().to_vec();
+    tonic::Status::with_details(tonic::Code::DataLoss, format!("blob {blob}: {why}"), details.into())
+}
+
+/// The blob that an answer of [`lost_blob`] names.
+pub fn blob_lost(status: &tonic::Status) -> Option<u64> {
+    status.details().try_into().ok().map(u64::from_be_bytes)
+}
+
 fn name_from<T>(field: &'static str, text: &str) -> Result<T, Malformed>
 where
     T: std::str::FromStr<Err = vocab::states::UnknownName>,

@@ -123,7 +123,7 @@ impl OperationController {
 /// Something that every job of the task needs is not on the server any more (S20): no run can begin.
 fn lost_content(error: &Failure, joblet: &Joblet) -> Option<Failure> {
     error.find_attribute("missing_blob")?;
-    let text = "A file that jobs of the operation need has lost its content";
+    let text = "A file or table that jobs of the operation read has lost its content";
     Some(Failure::new(text).with("task_name", &*joblet.identity.task).because(located(error, joblet)))
 }
 

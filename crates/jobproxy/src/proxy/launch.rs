@@ -153,13 +153,13 @@ pub(super) fn launch_shell(
 /// shell; everything else is ours.
 fn spawn_failure(e: &CageError, own_root: bool) -> JobOutcome {
     match e {
-        CageError::Spawn { .. } if own_root => {
-            outcome::cannot_start(format!("The root file system of the layers cannot run the command: {e}"))
-        }
         CageError::Spawn { source, .. }
             if source.raw_os_error() == Some(rustix::io::Errno::TOOBIG.raw_os_error()) =>
         {
             outcome::cannot_start("Command and environment are too long for the system (E2BIG)".to_owned())
+        }
+        CageError::Spawn { .. } if own_root => {
+            outcome::cannot_start(format!("The root file system of the layers cannot run the command: {e}"))
         }
         other => outcome::environment_fault(Failure::coded(
             vocab::code::PROCESS_CANNOT_RESOLVE_BINARY,

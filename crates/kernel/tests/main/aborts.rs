@@ -264,3 +264,59 @@ fn s5_explain_says_why_nodes_offer_no_slots() {
     c.world.pass(Span::from_secs(2));
     assert!(explanation(&mut c, "o").get("disabled_nodes").is_none());
 }
+
+/// S20: the error named neither table nor blob, and there was no alert.
+#[test]
+fn s20_a_table_that_lost_a_chunk_fails_the_operation_with_its_path_and_blob() {
+    let mut c = Console::new();
+    node(&mut c, "n1", None);
+    for table in ["//tmp/a", "//tmp/b", "//tmp/out"] {
+        c.run(&format!("create table {table}"));
+    }
+    let write = |c: &mut Console, table: &str, blob: u64| {
+        let chunk = cypress::Chunk { blob, size: 10, rows: 5, row_bytes: 10, weight: 10, bounds: None };
+        let rows = Box::new(kernel::TableRows { chunks: vec![chunk], ..kernel::TableRows::default() });
+        let written = Command::TableWritten { path: table.parse().expect("a path"), rows };
+        c.world.ask("root", written).expect("an answer").expect("written");
+    };
+    write(&mut c, "//tmp/a", 77);
+    write(&mut c, "//tmp/b", 78);
+    let lost = |blob: u64| {
+        let error = Failure::new("Cannot fetch the rows of the job").with("missing_blob", blob);
+        let error = Failure::new("Failed to download artifacts").because(error);
+        JobOutcome::Aborted { reason: AbortReason::FailedChunks, error }
+    };
+    let map = |c: &mut Console, name: &str, blob: u64| {
+        c.world.nodes.get_mut("n1").expect("there").prevents = Some(lost(blob));
+        let spec = yson::map! {
+            "mapper" => yson::map! {"command" => "cat", "format" => "json"},
+            "input_table_paths" => vec!["//tmp/a", "//tmp/b"],
+            "output_table_paths" => vec!["//tmp/out"],
+        };
+        let start = Command::StartOperation { operation_type: OperationType::Map, spec };
+        let answer = c.world.ask("ann", start).expect("an answer").expect("accepted");
+        let answer = c.read(answer).expect("an id");
+        c.name_operation(name, &answer);
+        c.world.pass(Span::from_secs(1));
+        assert_eq!(state(c, name), "failed");
+        result(c, name)
+    };
+    let alerts = |c: &mut Console| {
+        let path = "//sys/scheduler/@alerts".parse().expect("a path");
+        let get = Command::Get { path, attributes: Vec::new(), max_size: None, fields: None };
+        let body = c.world.ask("root", get).expect("an answer").expect("there");
+        String::from_utf8_lossy(&yson::to_text(&c.read(body).expect("a list"))).into_owned()
+    };
+    // A node cannot say that of data which the operation does not read.
+    let told = map(&mut c, "other", 79);
+    assert!(!told.contains("//tmp/"), "{told}");
+    assert!(!alerts(&mut c).contains("table_content_lost"));
+    let told = map(&mut c, "o", 78);
+    assert!(told.contains("Rows of table //tmp/b are missing or damaged on the server: blob 78"), "{told}");
+    let told = alerts(&mut c);
+    assert!(told.contains("table_content_lost") && told.contains("//tmp/b") && told.contains("78"), "{told}");
+    // The table is written again: the alert goes.
+    write(&mut c, "//tmp/b", 80);
+    let told = alerts(&mut c);
+    assert!(!told.contains("table_content_lost"), "{told}");
+}

@@ -12,7 +12,8 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use vocab::{Failure, JobId, code};
-use wire::proto::{CHUNK_SIZE, id_bytes, pb};
+use wire::proto::{CHUNK_SIZE, blob_lost, id_bytes, pb};
+use yson::Value;
 
 use super::download::LOST_ATTEMPTS;
 use super::{RealHands, RealNews, stderr};
@@ -71,8 +72,8 @@ impl RealHands {
     }
 }
 
-/// Fetches the rows, over lost connections, for as long as something comes at least every `patience`; each
-/// attempt begins anew. Gives the bytes.
+/// Fetches the rows, over lost connections, for as long as more of them come at least every `patience`; each
+/// attempt begins at the first row. Gives the bytes.
 async fn fetch(
     current: CurrentClient,
     job_id: JobId,
@@ -81,7 +82,7 @@ async fn fetch(
 ) -> Result<u64, Failure> {
     let disk = |e: &std::io::Error| local(job, e);
     let mut since = Instant::now();
-    let mut lost = 0;
+    let (mut lost, mut most) = (0, 0);
     loop {
         file.set_len(0).await.map_err(|e| disk(&e))?;
         file.rewind().await.map_err(|e| disk(&e))?;
@@ -93,17 +94,19 @@ async fn fetch(
             }
             Err(Stopped::Disk(e)) => return Err(disk(&e)),
             Err(Stopped::ForGood(why)) => return Err(cannot(&why)),
-            Err(Stopped::Lost(why)) => {
+            Err(Stopped::Lost(why, blob)) => {
                 lost += 1;
                 if lost == LOST_ATTEMPTS {
-                    return Err(cannot(&why).with("missing_blob", true));
+                    let blob = blob.map_or(Value::from(true), Value::from);
+                    return Err(cannot(&why).with("missing_blob", blob));
                 }
                 why
             }
             Err(Stopped::ForNow(why)) => why,
         };
-        if received > 0 {
-            since = Instant::now();
+        // Each attempt begins at the first row: one that stops where another one did is no progress.
+        if received > most {
+            (since, most) = (Instant::now(), received);
         }
         if since.elapsed() > patience {
             return Err(cannot(&why));
@@ -119,8 +122,8 @@ fn cannot(why: &str) -> Failure {
 enum Stopped {
     ForNow(String),
     ForGood(String),
-    /// Chunks of the table are missing or damaged.
-    Lost(String),
+    /// A chunk of the table is missing or damaged, and its blob if the server names it.
+    Lost(String, Option<u64>),
     Disk(std::io::Error),
 }
 
@@ -135,7 +138,7 @@ async fn attempt(
     let refused = |status: tonic::Status| match status.code() {
         // A job that is not known gets none.
         Code::NotFound | Code::InvalidArgument => Stopped::ForGood(status.message().to_owned()),
-        Code::DataLoss => Stopped::Lost(status.message().to_owned()),
+        Code::DataLoss => Stopped::Lost(status.message().to_owned(), blob_lost(&status)),
         _ => Stopped::ForNow(status.message().to_owned()),
     };
     let request = pb::RowsRequest { job_id: id_bytes(job_id.0) };

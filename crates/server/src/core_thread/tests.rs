@@ -1,7 +1,7 @@
 //! The store fails under the kernel, and comes back (S18).
 
 use super::*;
-use kernel::{Body, Command, Config, Records};
+use kernel::{Body, Config, Records};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,6 +179,19 @@ fn is_refused(answer: Answer) {
     assert_eq!(failure.code, code::UNAVAILABLE, "{failure}");
     assert_eq!(failure.attributes.get("retry_after").and_then(Value::as_u64), Some(5_000), "{failure}");
     assert!(failure.message.contains("Try again"), "{failure}");
+}
+
+/// S18: the client reads files and tables in a transaction. One that is lost with the next life must not be acknowledged.
+#[test]
+fn s18_a_transaction_is_refused_with_advice_for_readers() {
+    let cause = store::StoreError::NoSuchBlob(1);
+    let start = Command::StartTransaction(Box::default());
+    let refused = refusal_of(&start.through(None), &not_writable(&cause));
+    is_refused(Err(refused.clone()));
+    assert!(refused.message.contains("create_transaction_and_take_snapshot_lock"), "{refused}");
+    let refused = refusal_of(&set("x"), &not_writable(&cause));
+    is_refused(Err(refused.clone()));
+    assert!(!refused.message.contains("transaction"), "{refused}");
 }
 
 /// S18: questions waited for what never became durable, and changes for a restart.
