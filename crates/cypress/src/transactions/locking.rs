@@ -98,7 +98,7 @@ impl Forest {
         let children = matches!(node.body, Body::Map).then(|| tree.children.get(&id).cloned()).flatten();
         let branch = Branch::Pinned { node: Arc::clone(node), children };
         done.transactions.push(Change::of_branch(transaction, id, Some(&branch)));
-        let keeps_children = matches!(branch, Branch::Pinned { children: Some(_), .. });
+        let keeps_children = branch.keeps_children();
         self.set_branch(transaction, id, Some(branch), &mut done.released_blobs);
         if let Some(view) = self.view.as_mut().filter(|view| view.of == transaction) {
             view.keeps_children |= keeps_children;

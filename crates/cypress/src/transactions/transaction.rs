@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vocab::{ObjectId, Span, Time};
 use yson::{Map, Value};
 
-use crate::node::Node;
+use crate::node::{Body, Node};
 use crate::tree::Children;
 
 /// A transaction that has begun and not ended.
@@ -58,6 +58,11 @@ pub(crate) enum Branch {
 }
 
 impl Branch {
+    /// Is it a map whose children stay those that it had when it was locked? It may have had none.
+    pub fn keeps_children(&self) -> bool {
+        matches!(self, Branch::Pinned { node, .. } if matches!(node.body, Body::Map))
+    }
+
     /// The version of the node that it keeps alive.
     pub fn node(&self) -> Option<&Node> {
         match self {

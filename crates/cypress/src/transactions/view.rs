@@ -101,7 +101,7 @@ impl Forest {
         let (mut tree, mut keeps_children) = around.unwrap_or_else(|| (self.trunk.clone(), false));
         tree.seen_by = Some(of);
         for (node, branch) in self.transactions.get(&of).into_iter().flat_map(|entry| &entry.branches) {
-            keeps_children |= matches!(branch, Branch::Pinned { children: Some(_), .. });
+            keeps_children |= branch.keeps_children();
             apply(&mut tree, *node, branch);
         }
         tree.take_sums(&self.trunk);
