@@ -303,7 +303,7 @@ pub async fn ensure_root_token(backend: &ServerBackend, file: &Path) -> anyhow::
         ttl: None,
     };
     backend.value("root".into(), command).await?;
-    write_secret(file, &format!("{token}\n"))?;
+    write_secret(file, format!("{token}\n"))?;
     tracing::info!(file = %file.display(), "the token of root is in this file");
     Ok(())
 }
@@ -315,7 +315,7 @@ pub fn node_token(file: &Path) -> anyhow::Result<String> {
         Ok(_) => anyhow::bail!("{} is empty: remove it, and a new token will be made", file.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !file.is_symlink() => {
             let token = random_token()?;
-            write_secret(file, &format!("{token}\n"))?;
+            write_secret(file, format!("{token}\n"))?;
             Ok(token)
         }
         Err(error) => Err(anyhow::anyhow!("cannot read {}: {error}", file.display())),

@@ -32,6 +32,8 @@ pub struct Opened {
 }
 
 type StderrAnswer = oneshot::Sender<Result<Vec<u8>, Failure>>;
+/// With the bytes that it may have.
+type BoundedAnswer = (u64, StderrAnswer);
 type ShellReply = oneshot::Sender<Result<ShellAnswer, Failure>>;
 type Answer = oneshot::Sender<Result<Body, Failure>>;
 
@@ -45,7 +47,7 @@ pub struct Hub {
     requests: Mutex<HashMap<u64, Answer>>,
     nodes: Mutex<HashMap<NodeKey, NodeStream>>,
     /// With the bytes that were asked for at most.
-    stderr_requests: Mutex<HashMap<u64, (NodeKey, (u64, StderrAnswer))>>,
+    stderr_requests: Mutex<HashMap<u64, (NodeKey, BoundedAnswer)>>,
     shell_requests: Mutex<HashMap<u64, (NodeKey, ShellReply)>>,
     /// Open connections by SHA-256 of the public key that they have proved to have.
     connections: Mutex<HashMap<String, Vec<Weak<Hangup>>>>,

@@ -296,7 +296,8 @@ fn a_node_that_uploads_too_much_is_named_by_an_alert_for_a_day() {
 /// the lost node under another name has the ticket of the job, and is believed.
 #[test]
 fn a_report_without_the_ticket_does_not_keep_the_unit_of_a_lost_node_waiting() {
-    let stolen: [(&str, fn(&mut vocab::JobIdentity)); 4] = [
+    type Theft = fn(&mut vocab::JobIdentity);
+    let stolen: [(&str, Theft); 4] = [
         ("none", |identity| identity.ticket = None),
         ("forged", |identity| identity.ticket = Some(JobTicket([7; 16]))),
         ("of another job", |identity| identity.job_index += 1),

@@ -71,7 +71,8 @@ fn after(harm: impl Fn(&Path)) -> Vec<(u64, Option<usize>, Status)> {
 /// passes.
 #[test]
 fn s20_only_a_missing_or_damaged_chunk_is_lost() {
-    let lost: [(&str, fn(&Path), bool); 4] = [
+    type Harm = fn(&Path);
+    let lost: [(&str, Harm, bool); 4] = [
         ("missing", |file| fs::remove_file(file).expect("there"), true),
         ("cut off", |file| fs::write(file, &fs::read(file).expect("there")[..20]).expect("room"), true),
         ("empty", |file| fs::write(file, "").expect("room"), true),

@@ -159,7 +159,7 @@ fn a_server_without_the_key_of_a_vault_does_not_start() {
         assert!(refusal.contains(part), "{part:?} is not in {refusal:?}");
     }
     assert!(!file.exists(), "no key is made that would hide the loss");
-    datadir::write_secret(&file, &"ab".repeat(32)).expect("another key");
+    datadir::write_secret(&file, "ab".repeat(32)).expect("another key");
     let refusal = started(path, USUAL).err().expect("refused").to_string();
     assert!(refusal.contains("does not have that key"), "{refusal:?}");
     // A new key would not help, and must not cost the operations.
