@@ -120,8 +120,8 @@ def test_a_full_disk_stops_changes_and_nothing_else(small_disk):
                     f"http://{c.address}/metrics", headers={"Authorization": f"OAuth {c.token}"}), timeout=PATIENCE) as reply:
                 assert b"millpond_alerts" in reply.read()
             # The real client: what needs no transaction, and files and tables without one.
-            assert c.yt("get", "//tmp/k0/@type", timeout=PATIENCE)[1].strip() == '"string_node"'
-            assert "k0" in c.yt("list", "//tmp", timeout=PATIENCE)[1].split()
+            assert c.yt("get", "//tmp/file/@type", timeout=PATIENCE)[1].strip() == '"file"'
+            assert "file" in c.yt("list", "//tmp", timeout=PATIENCE)[1].split()
             assert c.yt("read-file", "//tmp/file", "--config", WITHOUT, timeout=PATIENCE)[1] == "content"
             assert json.loads(c.yt("read-table", "//tmp/table", "--format", "json", "--config", WITHOUT, timeout=PATIENCE)[1]) == {"n": 1}
             # With one the client is refused at once, and told how to read.

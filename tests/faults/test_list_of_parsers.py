@@ -145,6 +145,7 @@ NO_PARSER = "the name of a function that opens or passes on, and looks at no byt
 NO_TARGET_BELOW = ("sim/src/",)
 NO_TARGET = {
     "api/src/commands/mod.rs": NO_PARSER,
+    "api/src/transport/in_flight.rs": NO_PARSER,
     "api/src/transport/session.rs": "one JSON object of the page with three strings, by serde",
     "api/src/transport/stream.rs": "numbers between points, with `split` and `parse`",
     "api/src/transport/tls.rs": FOR_ITSELF,

@@ -472,11 +472,11 @@ def text_chunk(job_id, data):
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
-def test_s7_an_upload_without_end_is_cut_at_the_limit_of_its_job(tmp_path):
+def test_s7_an_upload_without_end_is_cut_at_the_limit_of_its_job():
     """S7: a node whose machine is taken over could fill the disk of the server with the stderr of one job."""
     with make_cluster(nodes=1, auth=True) as cluster:
         cluster.create_pool("p")
-        operation = cluster.start_vanilla(f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; echo told >&2", max_stderr_size=1000)
+        operation = cluster.start_vanilla("until [ -e go ]; do sleep 0.1; done; echo told >&2", max_stderr_size=1000)
         [job] = cluster.wait_jobs(operation)
 
         def drafts():
@@ -500,7 +500,8 @@ def test_s7_an_upload_without_end_is_cut_at_the_limit_of_its_job(tmp_path):
         assert 'millpond_refused_uploads_total{upload="stderr"} 1' in metrics, metrics
         wait_for(lambda: not drafts(), what="the drafts to be removed", seen=drafts)
         # The job and its node are well.
-        (tmp_path / "go").touch()
+        [sandbox] = (cluster.directory / "node-0" / "slots").glob("*/sandbox")
+        (sandbox / "go").touch()
         cluster.wait_state(operation, "completed")
         assert cluster.stderr(operation, job).strip() in (b"told", "told")
 
