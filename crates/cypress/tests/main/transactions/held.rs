@@ -180,6 +180,10 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
 
 const ROOM: i64 = 6;
 
+fn is_there(desk: &mut Desk, at: Tx, path: &str) -> bool {
+    desk.picture(at).lines().any(|line| line.starts_with(&format!("{path} ")))
+}
+
 /// After each step the desk compares all sums with a recount and with those after a restart, and looks whether each
 /// content that is kept is charged.
 fn play(steps: Vec<(usize, Step)>) {
@@ -208,7 +212,9 @@ fn play(steps: Vec<(usize, Step)>) {
             (Step::Touch(number), _) => drop(desk.set(at, &format!("{}/@x", path(number)), "1")),
             (Step::Remove(number), _) => drop(desk.remove(at, &path(number))),
             (Step::Copy(from, to), _) => drop(copy(&mut desk, at, &path(from), &path(to))),
-            (Step::Lock(number), Some(_)) => drop(desk.lock(at, &path(number), Mode::Snapshot, false)),
+            (Step::Lock(number), Some(_)) if is_there(&mut desk, at, &path(number)) => {
+                drop(desk.lock(at, &path(number), Mode::Snapshot, false));
+            }
             (Step::Unlock(number), Some(_)) => drop(desk.unlock(at, &path(number))),
             _ => {}
         }
