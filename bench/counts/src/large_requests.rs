@@ -28,11 +28,6 @@ fn set(at: &str, value: Value) -> Command {
     Command::Set { path: path(at), value, recursive: false, force: false }
 }
 
-fn get(attributes: &[&str], at: &str) -> Command {
-    let attributes = attributes.iter().map(|&name| name.to_owned()).collect();
-    Command::Get { path: path(at), attributes, max_size: None, fields: None }
-}
-
 fn copy(from: &str, to: &str, remove_source: bool) -> Command {
     let (source, destination) = (path(from), path(to));
     Command::CopyMove { source, destination, remove_source, options: CopyOptions::default() }
@@ -136,43 +131,23 @@ pub fn commit(meter: &mut Meter) {
 pub fn questions(meter: &mut Meter) {
     let mut world = World::new();
     world.grow("//tmp/t", 49);
-    meter.measure(|| world.ask(get(&[], "//tmp/t")));
-    let names = ["type", "account", "resource_usage", "modification_time"];
+    let get = |attributes: Vec<String>, at: &str| Command::Get {
+        path: path(at),
+        attributes,
+        max_size: None,
+        fields: None,
+    };
+    meter.measure(|| world.ask(get(Vec::new(), "//tmp/t")));
+    let names: Vec<String> =
+        ["type", "account", "resource_usage", "modification_time"].map(str::to_owned).into();
     for n in 0..7 {
         world.ask(set(&format!("//tmp/t/m{n}/more"), tree(1, 1_000)));
     }
     meter.measure(|| {
         for n in 0..4 {
-            world.ask(get(&names, &format!("//tmp/t/m{n}")));
+            world.ask(get(names.clone(), &format!("//tmp/t/m{n}")));
         }
     });
-}
-
-/// Access control lists and attributes as large as they may be: set, shown, and copied with their nodes.
-pub fn attributes(meter: &mut Meter) {
-    let mut world = World::new();
-    world.ask(set("//tmp/n", Map::new().into()));
-    let names = |names: &[&str]| Value::List(names.iter().map(|name| Value::from(*name)).collect());
-    let entry = yson::map! {
-        "action" => "allow",
-        "subjects" => names(&["everyone", "users", "admins", "root"]),
-        "permissions" => names(&["read", "write", "use", "administer", "create", "remove"]),
-    };
-    let acl = Value::List(vec![entry.into(); 1_000]);
-    meter.measure(|| world.ask(set("//tmp/n/@acl", acl)));
-    meter.measure(|| world.ask(get(&["effective_acl"], "//tmp/n")));
-    let numbers = Value::List((0..99_000).map(Value::from).collect());
-    meter.measure(|| world.ask(set("//tmp/n/@numbers", numbers)));
-    meter.measure(|| world.ask(get(&["numbers"], "//tmp/n")));
-    world.ask(set("//tmp/texts", Map::new().into()));
-    for n in 0..2 {
-        world.ask(set(&format!("//tmp/texts/t{n}"), Map::new().into()));
-        let text = Value::from("x".repeat(15 << 20));
-        meter.measure(|| world.ask(set(&format!("//tmp/texts/t{n}/@text"), text)));
-    }
-    meter.measure(|| world.ask(copy("//tmp/n", "//tmp/n2", false)));
-    meter.measure(|| world.ask(copy("//tmp/texts", "//tmp/texts2", false)));
-    meter.measure(|| world.ask(remove("//tmp/texts2")));
 }
 
 /// The start of an operation with a specification of as many values as a request may have, read ahead.

@@ -37,7 +37,6 @@ const PIECES: &[(&str, Piece)] = &[
     ("kernel.large.removal", large_requests::removal),
     ("kernel.large.commit", large_requests::commit),
     ("kernel.large.questions", large_requests::questions),
-    ("kernel.large.attributes", large_requests::attributes),
     ("kernel.large.specification", large_requests::specification),
     ("node.jobs", node::jobs),
     ("store.write", stores::write),
