@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use crate::DataDirectoryError;
 use crate::private::{private_directory, runtime_directories, runtime_paths};
@@ -53,6 +55,32 @@ pub fn announced() -> Vec<PathBuf> {
     found.dedup();
     found
 }
+
+/// A state of the entries: as long as it stays the same, so does [`announced`], but for directories that are gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mark(Vec<Option<(u64, u64, i64, i64)>>);
+
+impl Mark {
+    /// The state of now; `None` if it is so new that another change could have the same time.
+    pub fn now() -> Option<Mark> {
+        let settled = SystemTime::now() - SETTLED;
+        let mut mark = Vec::new();
+        for runtime in runtime_paths() {
+            let Ok(found) = fs::symlink_metadata(runtime.join(ENTRIES)) else {
+                mark.push(None);
+                continue;
+            };
+            if found.modified().ok()? >= settled {
+                return None;
+            }
+            mark.push(Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec())));
+        }
+        Some(Mark(mark))
+    }
+}
+
+/// Times of directories have the grain of the kernel's clock, a few milliseconds.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// The directory of an entry. An entry goes only when there is certainly no such directory.
 fn still_there(entry: &Path) -> Option<PathBuf> {

@@ -11,7 +11,7 @@ mod private;
 mod replace;
 mod secret;
 
-pub use announced::{announce, announced};
+pub use announced::{Mark, announce, announced};
 pub use private::{private_directory, runtime_directories, runtime_paths};
 pub use replace::{refuse_link, remove_drafts, write_closed, write_secret};
 pub use secret::{SecretError, demand_closed, read_secret, read_secret_if_there};

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use cage::isolation::{PRIVATE, SKELETON, cover_for, lets_others_pass};
 use cage::{Bind, CageError, Isolation, JobEnvironment, JobLimits, ProcessSpec, RootFs, volumes};
@@ -223,6 +225,18 @@ fn check_shared(
     Ok(())
 }
 
+/// What is hidden from jobs while the announced data directories stay the same.
+#[derive(Debug)]
+struct Hidden {
+    mark: datadir::Mark,
+    since: Instant,
+    announced: Vec<PathBuf>,
+    covers: Vec<PathBuf>,
+}
+
+/// [`Hidden`] is made anew after this time in any case.
+const HIDDEN_KEPT: Duration = Duration::from_secs(10);
+
 /// Makes rooms that are kept apart from the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolator {
@@ -232,6 +246,7 @@ pub(crate) struct Isolator {
     own_users: bool,
     /// The node's data and what lies around it that jobs could not enter anyway, and the host's sockets.
     covers: Vec<PathBuf>,
+    hidden: Arc<Mutex<Option<Hidden>>>,
     shared: Vec<Shared>,
     /// [`RESOLVER`], if it lies in a covered directory.
     resolver: Option<Bind>,
@@ -335,6 +350,7 @@ impl Isolator {
             gives_users,
             own_users,
             covers,
+            hidden: Arc::default(),
             shared: options.shared_directories.iter().map(Shared::of).collect(),
             resolver,
             layout: layout.clone(),
@@ -351,7 +367,7 @@ impl Isolator {
     pub fn isolation(&self, tenant: Tenant<'_>) -> Isolation {
         let Tenant { slot, job_id, sandbox, memory_limit, linked, gpus, root } = tenant;
         let inside = if root.is_some() { PathBuf::from(SANDBOX_INSIDE) } else { sandbox.to_owned() };
-        let announced = datadir::announced();
+        let (announced, covers) = self.hidden_now();
         // The host's paths are not there in another root.
         let mut binds = if root.is_some() { Vec::new() } else { self.shared_binds(&announced) };
         if linked && root.is_none() {
@@ -367,11 +383,33 @@ impl Isolator {
         Isolation {
             hostname: format!("slot_{slot}-{prefix}"),
             root,
-            covers: self.covers_with(&announced),
+            covers,
             binds,
             scratch_size: memory_limit.max(1 << 20).unsigned_abs(),
             own_users: self.own_users,
         }
+    }
+
+    /// Data directories that are announced, and what is covered because of them. They are looked up anew when another one is
+    /// announced, and now and then, since modes of directories change: each job would pay for all of them.
+    fn hidden_now(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let mark = datadir::Mark::now();
+        let mut kept = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hidden) = &*kept
+            && mark.as_ref() == Some(&hidden.mark)
+            && hidden.since.elapsed() < HIDDEN_KEPT
+        {
+            return (hidden.announced.clone(), hidden.covers.clone());
+        }
+        let announced = datadir::announced();
+        let covers = self.covers_with(&announced);
+        *kept = mark.map(|mark| Hidden {
+            mark,
+            since: Instant::now(),
+            announced: announced.clone(),
+            covers: covers.clone(),
+        });
+        (announced, covers)
     }
 
     /// With the data directories that other processes of this host have announced, also after this node had started. Modes
