@@ -124,8 +124,10 @@ def test_a_full_disk_stops_changes_and_nothing_else(small_disk):
             assert "file" in c.yt("list", "//tmp", timeout=PATIENCE)[1].split()
             assert c.yt("read-file", "//tmp/file", "--config", WITHOUT, timeout=PATIENCE)[1] == "content"
             assert json.loads(c.yt("read-table", "//tmp/table", "--format", "json", "--config", WITHOUT, timeout=PATIENCE)[1]) == {"n": 1}
-            # With one the client is refused at once.
-            is_explained(refused(c, name="start_transaction"))
+            # With one the client is refused at once, and told how to read.
+            error = refused(c, name="start_transaction")
+            is_explained(error)
+            assert "create_transaction_and_take_snapshot_lock" in error.text(), error
             # Changes, of all kinds.
             is_explained(refused(c, name="set", path="//tmp/more", value=1))
             is_explained(refused(c, name="start_operation", operation_type="vanilla", spec={

@@ -1,7 +1,7 @@
 //! The API's backend: commands to the kernel, answers completed from the archive.
 
 use crate::archive::Archive;
-use crate::core_thread::Mailbox;
+use crate::core_thread::{Mailbox, refusal_of};
 use crate::event_log::Reader;
 use crate::files::Files;
 use crate::hub::Hub;
@@ -69,7 +69,7 @@ impl ServerBackend {
         if command.changes_something()
             && let Some(failure) = self.hub.failure()
         {
-            return Err(failure);
+            return Err(refusal_of(&command, &failure));
         }
         let (id, answer) = self.hub.expect_answer();
         self.mailbox.send(Input::Request(Request { id, user, mutation_id, command }));

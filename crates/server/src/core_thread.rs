@@ -378,7 +378,7 @@ pub fn not_writable(error: &StoreError) -> Failure {
 
 /// Why this change is refused. A transaction cannot be started, since it would have to survive; but clients that only read
 /// can do without.
-fn refusal_of(command: &Command, failure: &Failure) -> Failure {
+pub fn refusal_of(command: &Command, failure: &Failure) -> Failure {
     let mut failure = failure.clone();
     if matches!(command.inner(), Command::StartTransaction(_)) {
         failure.message.push_str(READ_WITHOUT);
