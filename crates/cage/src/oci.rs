@@ -271,8 +271,8 @@ impl Runtime {
 /// Bytes of an argument or a variable that the kernel executes, with the NUL (`MAX_ARG_STRLEN`).
 const MAX_STRING: usize = 32 * 4096;
 
-/// A runtime says that it has started a command, executes it then, and tells nobody of an error: so what is known before is
-/// refused before.
+/// Refuses strings that the kernel would refuse. A runtime reports that a command has started before it executes it, and
+/// does not report that this failed.
 fn demand_executable(spec: &ProcessSpec<'_>) -> Result<(), CageError> {
     let mut strings = spec.arguments.iter().chain(spec.environment);
     match strings.any(|text| text.as_bytes_with_nul().len() > MAX_STRING) {

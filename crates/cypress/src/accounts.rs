@@ -2,8 +2,8 @@
 //!
 //! The sums are part of the tree and change with every node, so that nothing is counted when a limit is checked. A
 //! content that several nodes have counts at each of them. What transactions have made counts from the moment when they
-//! make it ([`Tree::uncommitted`]), not from their commit. A content that a snapshot lock or an operation still needs when its
-//! node is removed or written anew stays charged ([`crate::transactions::Hold`]).
+//! make it ([`Tree::uncommitted`]), not from their commit. When a node is removed or
+//! written anew, its account stays charged for contents that snapshot locks or operations hold ([`crate::transactions::Hold`]).
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};

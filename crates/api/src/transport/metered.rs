@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use tokio_stream::Stream;
 use vocab::Failure;
 
-/// No other piece is taken while so many bytes are under way.
+/// The next piece of a body is taken when fewer bytes than these wait in the connection.
 const UNDER_WAY: usize = 128 << 10;
 /// What one body counts with: a piece of the usual size, up to 256 KiB, that is under way, and one that waits behind it.
 pub(super) const HELD: u64 = 512 << 10;
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// S14. A connection took a mebibyte of each body that nobody read.
+    /// S14. A connection took 1 MiB of each body before its client had read anything.
     #[test]
     fn the_next_piece_comes_when_those_before_are_on_their_way() {
         let in_flight = InFlight::new(InFlightLimits { per_user: 1 << 20, total: 1 << 20 });

@@ -152,8 +152,8 @@ impl Forest {
         (grown, self.grown_held_by_branches(transaction, &contents))
     }
 
-    /// 902 if an edit would give an account more than it may have. The trunk has the edit already, a transaction's
-    /// branches have not; nobody is charged yet for `held`, what it adds to the charges for contents that are held.
+    /// 902 if an edit would give an account more than it may have. An edit of the trunk is in the trunk already; an edit of a
+    /// view is not in the branches yet. `held` is what the edit adds to the charges for held contents, which are not made yet.
     pub(super) fn refuse_growth(
         &self,
         here: Option<ObjectId>,

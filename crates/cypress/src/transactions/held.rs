@@ -1,10 +1,10 @@
-//! Contents that are needed although the trunk may have no node with them any more.
+//! Contents that transactions and operations hold.
 //!
-//! Branches of transactions hold contents, above all those of snapshot locks, and so do unfinished operations. A node can
-//! be removed or written anew while its content is held: the blob stays on the disk. It stays charged as well. A content
-//! that is in no node of the trunk, and that no branch is charged for, is charged to the payer of each node that it was
-//! held from, once, until nothing holds it. All of this follows from the trunk, the branches and the operations, so
-//! it is the same after a restart.
+//! The branches of transactions hold contents, above all the branches of snapshot locks; unfinished operations hold the
+//! contents that their jobs read and write. When the node of a held content is removed or written anew, the blob stays on
+//! the disk, and accounts stay charged for it: each account whose nodes the content was held from, once, until nothing holds
+//! it. A content that a node of the trunk still has, or that a branch is charged for, is not charged a second time. The charges
+//! follow from the trunk, the branches and the operations, so a restart does not change them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

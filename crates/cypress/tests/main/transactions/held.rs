@@ -1,4 +1,4 @@
-//! Contents that snapshot locks and branches need although their node is gone or was written anew: somebody is charged.
+//! Accounts are charged for contents that snapshot locks and branches hold, also when the nodes of these contents are gone.
 
 use std::collections::BTreeSet;
 
