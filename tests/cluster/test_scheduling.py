@@ -295,8 +295,10 @@ def test_node_joins_and_leaves(cluster):
     steady(cluster, [operation], [CORES + 2])
     address = [a for a in cluster.command("list", path="//sys/cluster_nodes")["value"] if "extra" in a][0]
     assert cluster.get(f"//sys/cluster_nodes/{address}/@state") == "online"
-    there = [j for j in cluster.jobs(operation, state="running") if j["address"] == address]
-    assert len(there) == 2
+
+    def there():
+        return [job for job in cluster.jobs(operation) if job["address"] == address and job["state"] == "running"]
+    wait_for(lambda: len(there()) == 2, what="the list to have two running jobs of the node", seen=lambda: cluster.jobs(operation))
 
     # A clean stop: the server hears of it at once and the two jobs wait for a place again.
     assert extra.terminate() == 0

@@ -228,7 +228,7 @@ def test_a_client_that_dies_in_the_middle_leaves_nothing(client, cluster, home):
     client.write_table(table, ROWS)
 
     def blobs():
-        return {path.name for path in cluster.directory.rglob("blobs/*")}
+        return {path.name for path in (cluster.directory / "server" / "blobs").iterdir()}
     # Contents that earlier tests have replaced may go meanwhile.
     before = blobs()
     host, port = cluster.address.split(":")

@@ -63,7 +63,7 @@ class Upload:
 
 def blobs(cluster):
     """Names of the contents on disk. Those that were replaced are removed behind the answer, in order of the requests."""
-    return {path.name for path in cluster.directory.rglob("blobs/*")}
+    return {path.name for path in (cluster.directory / "server" / "blobs").iterdir()}
 
 
 def settled_blobs(cluster):
